@@ -1,0 +1,62 @@
+"""Every error that calibrant raises on purpose, and the one grammar of their messages.
+
+A message names the argument or column, states the rule, shows what was found and where, and hints at
+the remedy: ``y_prob must lie in [0, 1]; got 1.7 in row 41 (3 rows). Hint: ...``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+
+class CalibrantError(ValueError):
+    """Base of all errors raised by calibrant; a ValueError, so scikit-learn code can catch it."""
+
+
+class InvalidInputError(CalibrantError):
+    """An argument, column or row breaks a rule."""
+
+
+class UnknownNameError(CalibrantError):
+    """A measure, option or column of that name does not exist."""
+
+
+class UnreadableFileError(CalibrantError):
+    """A file is missing, empty, or not in a format that can be read."""
+
+
+class TooFewRecordsError(CalibrantError):
+    """The data cannot support the question that was asked of it."""
+
+
+class MissingDependencyError(CalibrantError, ImportError):
+    """An optional package is needed; the message gives the install command."""
+
+
+def sentence(subject: str, rule: str, got: str = "", hint: str = "") -> str:
+    """Put one error message together: ``subject rule; got. Hint: hint``."""
+    text = f"{subject} {rule}"
+    text += f"; {got}." if got else "."
+    return f"{text} Hint: {hint}." if hint else text
+
+
+def reject_rows(
+    subject: str, rule: str, values: npt.ArrayLike, bad: npt.NDArray[np.bool_], hint: str = ""
+) -> None:
+    """Raise InvalidInputError naming the first row where `bad` is true and how many there are."""
+    count = int(np.count_nonzero(bad))
+    if count == 0:
+        return
+    row = int(np.argmax(bad))
+    rows = f"({count:,} row{'s' if count > 1 else ''})"
+    raise InvalidInputError(sentence(subject, rule, f"got {np.asarray(values)[row]} in row {row} {rows}", hint))
+
+
+def reject_name(subject: str, name: str, known: list[str]) -> UnknownNameError:
+    """Build the error for a name that is not one of `known`, suggesting the closest."""
+    import difflib
+
+    close = difflib.get_close_matches(str(name), known, n=1)
+    hint = f"did you mean {close[0]!r}" if close else ""
+    return UnknownNameError(sentence(subject, f"must be one of {', '.join(known)}", f"got {name!r}", hint))

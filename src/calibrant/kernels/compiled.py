@@ -1,0 +1,80 @@
+"""The one decorator behind which numba lives.
+
+A kernel is a plain function of numpy arrays. Short inputs run it as plain Python, because importing and
+dispatching numba costs one to two seconds a process; long ones go through numba, with its on-disk cache.
+Where numba is not installed the plain function answers, only slower.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+import types
+from collections.abc import Callable
+from typing import Any, Generic, ParamSpec, TypeVar, cast
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+COMPILE_ABOVE = 20_000  # array length from which numba repays its start-up time
+PATIENCE = 1.5  # seconds of compiling after which a person at a terminal is told
+
+
+class compiled(Generic[P, R]):  # noqa: N801 - reads as a decorator
+    """Run `kernel` through numba when its first argument, an array, is long; as plain Python otherwise.
+
+    A kernel may call other kernels of its own module; they are compiled along with it. Once numba is in
+    use for a kernel it stays in use, whatever the length: the start-up time has been paid.
+    """
+
+    def __init__(self, kernel: Callable[P, R]) -> None:
+        functools.update_wrapper(self, kernel)
+        self.plain = kernel
+        self._fast: Callable[P, R] | None = None
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if self._fast is not None:
+            return self._fast(*args, **kwargs)
+        if len(args[0]) < COMPILE_ABOVE:  # type: ignore[arg-type]
+            return self.plain(*args, **kwargs)
+        fast = self.machine_code()
+        with _told_when_slow(self.plain.__name__):
+            result = fast(*args, **kwargs)
+        self._fast = fast
+        return result
+
+    def machine_code(self) -> Callable[P, R]:
+        """Return the numba version of the kernel, or the plain one where numba is absent."""
+        return cast("Callable[P, R]", _machine_code(self.plain))
+
+
+@functools.cache
+def _machine_code(kernel: types.FunctionType) -> Callable[..., Any]:
+    try:
+        import numba
+    except ImportError:
+        return kernel
+    called = {name: kernel.__globals__.get(name) for name in kernel.__code__.co_names}
+    fast = {name: _machine_code(k.plain) for name, k in called.items() if isinstance(k, compiled)}
+    source = types.FunctionType(
+        kernel.__code__, {**kernel.__globals__, **fast}, kernel.__name__, kernel.__defaults__
+    )
+    source.__qualname__ = kernel.__qualname__
+    return cast("Callable[..., Any]", numba.njit(cache=True, nogil=True)(source))
+
+
+class _told_when_slow:  # noqa: N801 - reads as a phrase
+    """Tell a person at a terminal why nothing happens while numba compiles."""
+
+    def __init__(self, name: str) -> None:
+        text = f"calibrant: compiling {name.strip('_')} (once per machine) ...\n"
+        self._timer = threading.Timer(PATIENCE, sys.stderr.write, [text])
+        self._timer.daemon = True
+
+    def __enter__(self) -> None:
+        if sys.stderr.isatty():
+            self._timer.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
