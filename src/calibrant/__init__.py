@@ -1,3 +1,48 @@
 """calibrant: measure, test and audit the calibration of predicted probabilities."""
 
+from calibrant.errors import CalibrantError
+from calibrant.forecasts import Forecasts
+from calibrant.measures.binned import binned_calibration_error
+from calibrant.measures.curve import kolmogorov_smirnov_error, kuiper_error, weighted_calibration_error
+from calibrant.measures.ece import expected_calibration_error
+from calibrant.measures.level_sets import LevelSetWarning
+from calibrant.measures.low_degree import low_degree_error
+from calibrant.measures.registry import measure, measures
+from calibrant.measures.regression import (
+    calibration_in_the_large,
+    calibration_intercept,
+    calibration_slope,
+    cox_calibration,
+    integrated_calibration_index,
+)
+from calibrant.measures.scores import brier_score, decompose, log_loss, miscalibration
+from calibrant.measures.truthful import averaged_two_bin_error, binned_squared_error
+from calibrant.results import Measurement
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "CalibrantError",
+    "Forecasts",
+    "LevelSetWarning",
+    "Measurement",
+    "averaged_two_bin_error",
+    "binned_calibration_error",
+    "binned_squared_error",
+    "brier_score",
+    "calibration_in_the_large",
+    "calibration_intercept",
+    "calibration_slope",
+    "cox_calibration",
+    "decompose",
+    "expected_calibration_error",
+    "integrated_calibration_index",
+    "kolmogorov_smirnov_error",
+    "kuiper_error",
+    "log_loss",
+    "low_degree_error",
+    "measure",
+    "measures",
+    "miscalibration",
+    "weighted_calibration_error",
+]

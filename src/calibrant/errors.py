@@ -50,7 +50,9 @@ def reject_rows(
         return
     row = int(np.argmax(bad))
     rows = f"({count:,} row{'s' if count > 1 else ''})"
-    raise InvalidInputError(sentence(subject, rule, f"got {np.asarray(values)[row]} in row {row} {rows}", hint))
+    raise InvalidInputError(
+        sentence(subject, rule, f"got {np.asarray(values)[row]} in row {row} {rows}", hint)
+    )
 
 
 def reject_name(subject: str, name: str, known: list[str]) -> UnknownNameError:

@@ -1,0 +1,37 @@
+"""Expected calibration error: the distance between prediction and outcome rate, level by level."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.forecasts import Forecasts
+from calibrant.measures.level_sets import warn_if_singletons
+from calibrant.measures.public import public
+from calibrant.results import Certified, Witness
+
+
+@public
+def expected_calibration_error(forecasts: Forecasts, *, norm: float = 1, root: bool = False) -> Certified:
+    """Expected calibration error over the distinct predictions, E |E[y|v] - v|^norm.
+
+    Also called ECE or l1-calibration error; the total variation of the cumulative curve. With `norm=2`
+    it is the l2 error without the root, as in the truthfulness paper; `root=True` takes the 1/norm root,
+    as in the survey's ECE_q. `norm=math.inf` is the maximum calibration error. Nothing is binned: for
+    the popular estimate with bins see binned_calibration_error.
+
+    >>> expected_calibration_error([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5])
+    0.25
+    """
+    if not norm > 0:
+        raise InvalidInputError(sentence("norm", "must be positive", f"got {norm}"))
+    warn_if_singletons(forecasts, "expected_calibration_error")
+    gap = np.abs(forecasts.residuals) / forecasts.weights
+    if np.isinf(norm):
+        return Certified.point(float(gap.max()), prediction=float(forecasts.values[gap.argmax()]))
+    value = float(forecasts.weights @ gap**norm)
+    witness = None
+    if norm == 1:
+        meaning = "+1 where the outcomes exceed the prediction, -1 where they fall short"
+        witness = Witness(forecasts.values, np.sign(forecasts.residuals), meaning)
+    return Certified.point(value ** (1 / norm) if root else value, witness)

@@ -1,0 +1,68 @@
+"""Low-degree calibration error: the worst polynomial weight function, to machine precision."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.polynomial import chebyshev
+
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.forecasts import Forecasts
+from calibrant.measures.public import public
+from calibrant.results import Array, Certified, Witness
+
+
+@public
+def low_degree_error(forecasts: Forecasts, *, degree: int = 3) -> Certified:
+    """Largest E[p(v) (y - v)] over polynomials p of at most `degree` with |p| <= 1 on [0, 1].
+
+    Degree 0 is calibration in the large; the value grows to the smooth and Kuiper errors' territory as
+    the degree does. Solved as a linear program over Chebyshev coefficients by exchange: the points where
+    |p| exceeds 1 are added until it does not; both bounds are proven.
+
+    >>> low_degree_error([0, 1], [0.25, 0.75], degree=1)
+    0.125
+    """
+    if degree < 0 or degree != int(degree):
+        raise InvalidInputError(sentence("degree", "must be a whole number from 0", f"got {degree}"))
+    moments = forecasts.residuals @ chebyshev.chebvander(2 * forecasts.values - 1, int(degree))
+    coefficients, upper = _worst_polynomial(moments)
+    weights = np.asarray(chebyshev.chebval(2 * forecasts.values - 1, coefficients), dtype=np.float64)
+    lower = float(moments @ coefficients)
+    witness = Witness(forecasts.values, weights, f"polynomial of degree {degree} bounded by 1")
+    return Certified(lower, lower, max(lower, upper), upper - lower <= 1e-12, witness)
+
+
+def _worst_polynomial(moments: Array) -> tuple[Array, float]:
+    """Maximise moments @ c over Chebyshev coefficients c with |p| <= 1: feasible c, and an upper bound."""
+    degree = len(moments) - 1
+    scale = float(np.abs(moments).max())
+    if degree == 0 or scale == 0.0:
+        return np.sign(moments) * (np.arange(degree + 1) == 0), scale
+    from scipy.optimize import linprog
+
+    points = np.cos(np.pi * np.arange(4 * degree + 1) / (4 * degree))
+    best, lowest, upper = np.zeros(degree + 1), 0.0, np.inf
+    for _ in range(50):
+        rows = chebyshev.chebvander(points, degree)
+        bound = np.ones(2 * len(points))
+        found = linprog(
+            -moments / scale, A_ub=np.vstack([rows, -rows]), b_ub=bound, bounds=(None, None), method="highs"
+        )
+        x, program = np.asarray(found.x), -float(found.fun or 0.0)
+        upper = min(upper, program)  # fewer constraints than |p| <= 1 everywhere
+        extrema = _extrema(x)
+        peak = np.abs(chebyshev.chebval(extrema, x)).max()
+        feasible = x / max(1.0, peak)
+        if (value := float(moments @ feasible) / scale) > lowest:
+            best, lowest = feasible, value
+        if upper - lowest <= 1e-13:
+            break
+        points = np.concatenate([points, extrema])
+    return best, upper * scale
+
+
+def _extrema(coefficients: Array) -> Array:
+    """Return the points of [-1, 1] where the polynomial can be largest: its ends and stationary points."""
+    roots = chebyshev.chebroots(chebyshev.chebder(coefficients))
+    inner = roots.real[np.abs(roots.imag) < 1e-7]
+    return np.concatenate([[-1.0, 1.0], np.clip(inner, -1.0, 1.0)])

@@ -1,0 +1,62 @@
+"""Look measures up by name, and take them with their certificates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from calibrant.errors import CalibrantError, reject_name, sentence
+from calibrant.forecasts import Forecasts
+from calibrant.measures.measure import Measure
+from calibrant.measures.table import ROWS
+from calibrant.results import Certified, Measurement
+
+_TABLE: Mapping[str, Measure] = MappingProxyType({row.name: row for row in ROWS})
+
+
+def measures() -> Mapping[str, Measure]:
+    """Return the registry: every measure by name, in reading order."""
+    return _TABLE
+
+
+def find_measure(name: str) -> Measure:
+    """Return a row of the registry, or say which names there are."""
+    if name not in _TABLE:
+        raise reject_name("measure", name, list(_TABLE))
+    return _TABLE[name]
+
+
+def measure(forecasts: Forecasts, name: str, **options: Any) -> Measurement:
+    """Take one measure by name, with its certificate and, where one exists, its witness.
+
+    >>> measure(Forecasts([0, 1, 1, 1], [0.5, 0.6, 0.7, 0.8]), "kuiper").details["predictions"]
+    'too low'
+    """
+    row = find_measure(name)
+    settings = {**row.options, **options}
+    found = row.function.core(forecasts, **settings)
+    if not isinstance(found, Certified):
+        found = Certified.point(found)
+    below, above = (0.0, 0.0) if forecasts.exact else _resolution(row, forecasts, settings)
+    return Measurement(
+        name=row.name,
+        value=found.value,
+        lower=found.lower - below if row.signed else max(0.0, found.lower - below),
+        upper=found.upper + above,
+        exact=found.exact and below == above == 0.0,
+        n=forecasts.n,
+        levels=forecasts.levels,
+        witness=found.witness,
+        details=found.details,
+        options=MappingProxyType(settings),
+    )
+
+
+def _resolution(row: Measure, forecasts: Forecasts, settings: Mapping[str, Any]) -> tuple[float, float]:
+    """Return how far below and above the sketch's value the value on the raw rows can lie."""
+    if row.resolution is None:
+        subject = f"measure {row.name!r}"
+        hint = "take a measure that `calibrant measures` marks as certified on sketches"
+        raise CalibrantError(sentence(subject, "has no certificate on a sketch", hint=hint))
+    return row.resolution(forecasts, settings)

@@ -1,0 +1,155 @@
+"""Recalibration summaries of clinical statistics: in the large, Cox slope and intercept, ICI."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
+from calibrant.forecasts import Forecasts
+from calibrant.measures.public import as_forecasts, public
+from calibrant.measures.scores import isotonic_curve
+from calibrant.results import Array, Certified
+
+CLIP = 1e-12  # predictions of 0 and 1 have no logit: they are moved this far inside
+
+
+@public
+def calibration_in_the_large(forecasts: Forecasts) -> Certified:
+    """Mean outcome minus mean prediction: signed, positive when predictions are too low on average.
+
+    >>> calibration_in_the_large([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5])
+    0.25
+    """
+    return Certified.point(float(forecasts.curve[-1]))
+
+
+@public
+def calibration_slope(forecasts: Forecasts) -> Certified:
+    """Slope of Cox's recalibration, logit E[y] = intercept + slope logit(v): below 1 means overconfident.
+
+    >>> round(calibration_slope([0, 1, 0, 1], [0.2, 0.2, 0.8, 0.8]), 6)
+    0.0
+    """
+    fit = cox_calibration(forecasts)
+    return Certified.point(fit.slope, intercept=fit.intercept)
+
+
+@public
+def calibration_intercept(forecasts: Forecasts) -> Certified:
+    """Intercept of Cox's recalibration with the slope held at 1: positive when predictions are too low.
+
+    On the logit scale; the intercept that is fitted together with the slope is in cox_calibration.
+
+    >>> round(calibration_intercept([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5]), 6)
+    1.098612
+    """
+    return Certified.point(_offset(forecasts))
+
+
+@public
+def integrated_calibration_index(forecasts: Forecasts, *, quantile: float | None = None) -> Certified:
+    """Mean distance between prediction and recalibrated prediction (ICI; Austin & Steyerberg 2019).
+
+    `quantile=0.5` and `0.9` give E50 and E90. The recalibrated prediction here is the isotonic fit, which
+    needs no bandwidth; the authors used loess, so figures differ slightly.
+
+    >>> round(integrated_calibration_index([0, 1, 1, 1], [0.5, 0.6, 0.7, 0.8]), 6)
+    0.35
+    """
+    gap = np.abs(isotonic_curve(forecasts) - forecasts.values)
+    if quantile is None:
+        return Certified.point(float(forecasts.weights @ gap))
+    if not 0 <= quantile <= 1:
+        raise InvalidInputError(sentence("quantile", "must lie in [0, 1]", f"got {quantile}"))
+    order = np.argsort(gap)
+    reached = np.cumsum(forecasts.weights[order]) >= quantile - 1e-12  # the slack absorbs rounding of the sum
+    return Certified.point(float(gap[order[np.argmax(reached)]]))
+
+
+@dataclass(frozen=True, slots=True)
+class CoxCalibration:
+    """Cox's logistic recalibration: the joint fit, and the intercept when the slope is held at 1."""
+
+    intercept: float
+    slope: float
+    intercept_at_slope_one: float
+
+
+def cox_calibration(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None) -> CoxCalibration:
+    """Fit logit E[y] = intercept + slope logit(v) by maximum likelihood.
+
+    >>> cox_calibration([0, 1, 0, 1], [0.5, 0.5, 0.5, 0.5])
+    Traceback (most recent call last):
+    ...
+    calibrant.errors.TooFewRecordsError: calibration slope needs two distinct predictions; got 1.
+    """
+    forecasts = as_forecasts(y_true, y_prob, sample_weight)
+    at_one = _offset(forecasts)
+    if forecasts.levels < 2:
+        raise TooFewRecordsError(sentence("calibration slope", "needs two distinct predictions", "got 1"))
+    logit = _logit(forecasts)
+    if _separated(forecasts, logit):
+        hint = "a perfect split has no finite slope; use another measure"
+        raise TooFewRecordsError(
+            sentence("calibration slope", "needs overlapping outcomes", "the outcomes are split", hint)
+        )
+    intercept, slope = _fit(forecasts, logit)
+    return CoxCalibration(intercept, slope, at_one)
+
+
+def _offset(forecasts: Forecasts) -> float:
+    if not (forecasts.outcomes > 0).any() or not (forecasts.outcomes < forecasts.weights).any():
+        found = f"got base rate {forecasts.base_rate:g}"
+        raise TooFewRecordsError(sentence("calibration slope and intercept", "need both outcomes", found))
+    from scipy.optimize import brentq
+    from scipy.special import expit
+
+    logit = _logit(forecasts)
+
+    def surplus(intercept: float) -> float:
+        return forecasts.base_rate - float(forecasts.weights @ expit(logit + intercept))
+
+    return float(brentq(surplus, -100.0, 100.0, xtol=1e-14))  # it decreases; |logit| stays below 28
+
+
+def _logit(forecasts: Forecasts) -> Array:
+    safe = np.clip(forecasts.values, CLIP, 1 - CLIP)
+    return np.log(safe) - np.log1p(-safe)
+
+
+def _separated(forecasts: Forecasts, logit: Array) -> bool:
+    """Tell whether a threshold splits the outcomes, so that the likelihood grows for ever."""
+    ones = logit[forecasts.outcomes > 0]
+    zeros = logit[forecasts.weights - forecasts.outcomes > 0]
+    return bool(ones.min() >= zeros.max() or ones.max() <= zeros.min())
+
+
+def _fit(forecasts: Forecasts, logit: Array) -> tuple[float, float]:
+    """Maximise the weighted logistic likelihood by Newton steps, halved until they help."""
+    from scipy.special import expit
+
+    ones, zeros = forecasts.outcomes, forecasts.weights - forecasts.outcomes
+    centre, scale = float(forecasts.weights @ logit), float(np.ptp(logit))
+    design = np.column_stack([np.ones(forecasts.levels), (logit - centre) / scale])
+
+    def loss(beta: Array) -> float:
+        eta = design @ beta
+        return float(ones @ np.logaddexp(0, -eta) + zeros @ np.logaddexp(0, eta))
+
+    beta = np.array([np.log(ones.sum() / zeros.sum()), 0.0])  # the constant fit: curvature is sound there
+    best = loss(beta)
+    for _ in range(200):
+        rate = expit(design @ beta)
+        gradient = design.T @ (ones - forecasts.weights * rate)
+        curvature = (design * (forecasts.weights * rate * (1 - rate))[:, None]).T @ design
+        step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]
+        while (found := loss(beta + step)) > best and np.abs(step).max() > 1e-14:
+            step = step / 2
+        if found > best or np.abs(step).max() <= 1e-12 * (1 + np.abs(beta).max()):
+            break
+        beta, best = beta + step, found
+    slope = float(beta[1]) / scale
+    return float(beta[0]) - slope * centre, slope

@@ -1,0 +1,245 @@
+"""The table of measures. To add one, write a function in its family's file and a row here.
+
+`calibrant measures`, evaluations, docs, law tests and benchmarks are all made from these rows.
+"""
+
+from __future__ import annotations
+
+from calibrant.measures.binned import binned_calibration_error
+from calibrant.measures.curve import kolmogorov_smirnov_error, kuiper_error
+from calibrant.measures.ece import expected_calibration_error
+from calibrant.measures.low_degree import low_degree_error
+from calibrant.measures.measure import Measure
+from calibrant.measures.regression import (
+    calibration_in_the_large,
+    calibration_intercept,
+    calibration_slope,
+    integrated_calibration_index,
+)
+from calibrant.measures.scores import brier_score, log_loss, miscalibration
+from calibrant.measures.truthful import averaged_two_bin_error, binned_squared_error
+
+_DISTANCE_PAPER = "Błasiok, Gopalan, Hu & Nakkiran 2023, A unifying theory of distance from calibration"
+_TRUTHFUL_PAPER = "Hartline, Hu & Wu 2025, A perfectly truthful calibration measure"
+_MULTI_PAPER = "Guy, Haimovich, Linder, Okati, Perini, Tax & Tygert 2025, Measuring multi-calibration"
+_SURVEY = "Gopalan & Hu 2025, Calibration through the lens of indistinguishability"
+_BINS = "Naeini, Cooper & Hauskrecht 2015, Well calibrated probabilities using Bayesian binning"
+_CURVE = "Arrieta-Ibarra, Gujral, Tannen, Tygert & Xu 2022, Metrics of calibration"
+_CORP = "Dimitriadis, Gneiting & Jordan 2021, Stable reliability diagrams for probabilistic classifiers"
+_ICI = "Austin & Steyerberg 2019, The integrated calibration index (isotonic in place of loess)"
+_COX = "Cox 1958, Two further applications of a model for binary regression"
+
+ROWS = (
+    Measure(
+        "ece",
+        expected_calibration_error,
+        family="levels",
+        meaning="mean gap between each distinct prediction and the outcome rate behind it",
+        complete=True,
+        sound=True,
+        needs_level_sets=True,
+        symmetric=True,
+        cost="O(m)",
+        citation=_DISTANCE_PAPER + ", section 1",
+        variants=({"norm": 2}, {"norm": 3, "root": True}, {"norm": float("inf")}),
+    ),
+    Measure(
+        "binned",
+        binned_calibration_error,
+        family="bins",
+        meaning="mean gap between prediction and outcome rate over 15 equal bins (the usual ECE)",
+        complete=True,
+        cost="O(m + bins)",
+        citation=_BINS,
+        variants=(
+            {"strategy": "quantile", "bins": 4},
+            {"norm": 2},
+            {"norm": "max"},
+            {"bins": [0, 0.1, 0.5, 1]},
+        ),
+    ),
+    Measure(
+        "ks",
+        kolmogorov_smirnov_error,
+        family="curve",
+        meaning="largest cumulative residual over predictions below a threshold",
+        complete=True,
+        sound=True,
+        cost="O(m)",
+        citation=_CURVE,
+    ),
+    Measure(
+        "kuiper",
+        kuiper_error,
+        family="curve",
+        meaning="largest cumulative residual over any interval of predictions (cutoff calibration error)",
+        complete=True,
+        sound=True,
+        symmetric=True,
+        decision="bounds what any decision by a threshold or interval of the prediction gets wrong",
+        cost="O(m)",
+        citation=_MULTI_PAPER + ", eq. (2)",
+    ),
+    Measure(
+        "atb",
+        averaged_two_bin_error,
+        family="truthful",
+        meaning="squared residual of two bins, averaged over where they are cut; fair for ranking models",
+        continuous=True,
+        complete=True,
+        sound=True,
+        truthful=True,
+        symmetric=True,
+        lipschitz=6.0,
+        cost="O(m)",
+        citation=_TRUTHFUL_PAPER + ", Definition 1.1",
+    ),
+    Measure(
+        "l1-atb",
+        averaged_two_bin_error,
+        options={"norm": 1},
+        family="truthful",
+        meaning="absolute residual of two bins, averaged over where they are cut; scale of the distance",
+        continuous=True,
+        complete=True,
+        sound=True,
+        consistency=(1.0, 1.0),
+        symmetric=True,
+        lipschitz=3.0,
+        cost="O(m)",
+        citation=_TRUTHFUL_PAPER + ", section 4",
+    ),
+    Measure(
+        "ubse",
+        binned_squared_error,
+        family="truthful",
+        meaning="sum over bins of the squared residual; truthful for any bins of the predictions alone",
+        complete=True,
+        truthful=True,
+        cost="O(m + bins)",
+        citation=_TRUTHFUL_PAPER + ", section 5",
+        law_options={"bins": 5},
+        variants=({"bins": 3, "strategy": "uniform"},),
+    ),
+    Measure(
+        "low-degree",
+        low_degree_error,
+        family="curve",
+        meaning="worst residual against a cubic polynomial of the prediction bounded by 1",
+        continuous=True,
+        complete=True,
+        symmetric=True,
+        cost="O(m)",
+        citation=_SURVEY + ", section 2",
+        variants=({"degree": 1}, {"degree": 6}),
+    ),
+    Measure(
+        "brier",
+        brier_score,
+        family="scores",
+        meaning="mean squared error of the prediction (calibration and sharpness together)",
+        continuous=True,
+        sound=True,
+        truthful=True,
+        symmetric=True,
+        lipschitz=2.0,
+        cost="O(m)",
+        citation="Brier 1950, Verification of forecasts expressed in terms of probability",
+    ),
+    Measure(
+        "brier-mcb",
+        miscalibration,
+        family="scores",
+        meaning="part of the Brier score that the best monotone recalibration would remove",
+        complete=True,
+        symmetric=True,
+        cost="O(m)",
+        citation=_CORP,
+    ),
+    Measure(
+        "log-loss",
+        log_loss,
+        family="scores",
+        meaning="mean negative log likelihood in nats (calibration and sharpness together)",
+        sound=True,
+        truthful=True,
+        symmetric=True,
+        cost="O(m)",
+        citation="Good 1952, Rational decisions",
+    ),
+    Measure(
+        "log-mcb",
+        miscalibration,
+        options={"score": "log"},
+        family="scores",
+        meaning="part of the log loss that the best monotone recalibration would remove",
+        complete=True,
+        symmetric=True,
+        cost="O(m)",
+        citation=_CORP,
+    ),
+    Measure(
+        "in-the-large",
+        calibration_in_the_large,
+        family="regression",
+        meaning="mean outcome minus mean prediction; positive when predictions are too low",
+        continuous=True,
+        complete=True,
+        signed=True,
+        lipschitz=1.0,
+        cost="O(m)",
+        citation="Steyerberg 2019, Clinical prediction models, chapter 15",
+    ),
+    Measure(
+        "slope",
+        calibration_slope,
+        family="regression",
+        meaning="slope of the outcome on the logit of the prediction; 1 is right, below 1 overconfident",
+        ideal=1.0,
+        signed=True,
+        symmetric=True,
+        needs_both_outcomes=True,
+        cost="O(m) a step",
+        citation=_COX,
+    ),
+    Measure(
+        "intercept",
+        calibration_intercept,
+        family="regression",
+        meaning="shift on the logit scale that makes the mean right; positive when predictions are too low",
+        signed=True,
+        needs_both_outcomes=True,
+        cost="O(m) a step",
+        citation=_COX,
+    ),
+    Measure(
+        "ici",
+        integrated_calibration_index,
+        family="regression",
+        meaning="mean distance between the prediction and its isotonic recalibration",
+        complete=True,
+        symmetric=True,
+        cost="O(m)",
+        citation=_ICI,
+    ),
+    Measure(
+        "e50",
+        integrated_calibration_index,
+        options={"quantile": 0.5},
+        family="regression",
+        meaning="median distance between the prediction and its isotonic recalibration",
+        complete=True,
+        cost="O(m log m)",
+        citation=_ICI,
+    ),
+    Measure(
+        "e90",
+        integrated_calibration_index,
+        options={"quantile": 0.9},
+        family="regression",
+        meaning="distance between prediction and isotonic recalibration that 90 % of records stay below",
+        complete=True,
+        cost="O(m log m)",
+        citation=_ICI,
+    ),
+)

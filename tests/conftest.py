@@ -1,0 +1,27 @@
+"""Fixtures that many rooms share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "calibrant",
+    deadline=None,
+    max_examples=200,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=True,
+)
+settings.load_profile("calibrant")
+
+SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real forecasts beside the repo; the test is skipped where there is none."""
+    if not SHARED_DATA.is_dir():
+        pytest.skip("no folder of real data beside the repo")
+    return SHARED_DATA

@@ -1,0 +1,1 @@
+"""Slow and obviously right: what the fast algorithms are compared with."""
