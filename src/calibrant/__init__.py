@@ -16,6 +16,7 @@ from calibrant.measures.regression import (
     integrated_calibration_index,
 )
 from calibrant.measures.scores import brier_score, decompose, log_loss, miscalibration
+from calibrant.measures.smooth import earth_mover_error, smooth_calibration_error
 from calibrant.measures.truthful import averaged_two_bin_error, binned_squared_error
 from calibrant.results import Measurement
 
@@ -35,6 +36,7 @@ __all__ = [
     "calibration_slope",
     "cox_calibration",
     "decompose",
+    "earth_mover_error",
     "expected_calibration_error",
     "integrated_calibration_index",
     "kolmogorov_smirnov_error",
@@ -44,5 +46,6 @@ __all__ = [
     "measure",
     "measures",
     "miscalibration",
+    "smooth_calibration_error",
     "weighted_calibration_error",
 ]

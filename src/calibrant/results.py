@@ -75,7 +75,7 @@ class Measurement:
         return self.value
 
     def __repr__(self) -> str:
-        bounds = "" if self.lower == self.upper else f" in [{self.lower:.6g}, {self.upper:.6g}]"
+        bounds = "" if self.exact else f" in [{self.lower:.6g}, {self.upper:.6g}]"
         return f"Measurement({self.name} = {self.value:.6g}{bounds}, n = {self.n:,})"
 
     def to_dict(self) -> dict[str, Any]:

@@ -17,6 +17,12 @@ from calibrant.measures.regression import (
     integrated_calibration_index,
 )
 from calibrant.measures.scores import brier_score, log_loss, miscalibration
+from calibrant.measures.smooth import (
+    earth_mover_error,
+    earth_mover_resolution,
+    smooth_calibration_error,
+    smooth_resolution,
+)
 from calibrant.measures.truthful import averaged_two_bin_error, binned_squared_error
 
 _DISTANCE_PAPER = "Błasiok, Gopalan, Hu & Nakkiran 2023, A unifying theory of distance from calibration"
@@ -120,6 +126,37 @@ ROWS = (
         citation=_TRUTHFUL_PAPER + ", section 5",
         law_options={"bins": 5},
         variants=({"bins": 3, "strategy": "uniform"},),
+    ),
+    Measure(
+        "smooth",
+        smooth_calibration_error,
+        family="distance",
+        meaning="worst residual against a smooth weight function; within a factor 2 of the distance",
+        continuous=True,
+        complete=True,
+        sound=True,
+        consistency=(1.0, 1.0),
+        symmetric=True,
+        lipschitz=2.0,
+        resolution=smooth_resolution,
+        cost="O(m log m)",
+        citation=_DISTANCE_PAPER + ", section 7",
+        variants=({"lipschitz": 0.5},),
+    ),
+    Measure(
+        "emd",
+        earth_mover_error,
+        family="distance",
+        meaning="probability mass times the way it must move to make the outcomes as predicted",
+        continuous=True,
+        complete=True,
+        sound=True,
+        consistency=(1.0, 1.0),
+        symmetric=True,
+        lipschitz=3.0,
+        resolution=earth_mover_resolution,
+        cost="O(m log m)",
+        citation=_SURVEY + ", Lemma 3.4",
     ),
     Measure(
         "low-degree",

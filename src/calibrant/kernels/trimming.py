@@ -1,0 +1,213 @@
+"""Mass trimming: total-variation denoising of the cumulative curve, the engine of the smooth error.
+
+The dual of the smooth calibration error is, with gaps c_j = L (v_{j+1} - v_j), g_0 = 0 and g_m = C_m,
+
+    min over g of  sum_j |g_j - g_{j-1}|  +  sum_j c_j |g_j - C_j|.
+
+Solve it left to right. The derivative of the cost-so-far is a step function from -1 to 1, in other words
+a multiset of positions of total mass 2, all of it at 0 to begin with. Step j puts mass 2 c_j at C_j and
+trims mass c_j from either end; the smallest and largest position left bound g_j. A sweep back then reads
+off the minimiser. Everything below works on these positions and masses.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.kernels.compiled import COMPILE_ABOVE, compiled
+
+Array = npt.NDArray[np.float64]
+
+
+@compiled
+def upper_ends(curve: Array, gaps: Array) -> Array:
+    """Return the largest position left after each step, when the gaps add up to at most 1.
+
+    Then the mass 1 that each end may take from 0 never runs out, so the positive positions form a
+    max-heap of their own and what lies at or below 0 is never touched from above. The smallest
+    positions are the same thing upside down: ``-upper_ends(-curve, gaps)``.
+    """
+    ends = np.zeros(len(gaps))
+    key = [0.0] * (len(gaps) + 1)  # a binary max-heap; lists because plain Python reads them faster
+    mass = [0.0] * (len(gaps) + 1)
+    size = 0
+    for step, gap in enumerate(gaps):
+        position = curve[step]
+        rest = gap
+        if position > 0.0:
+            i = size
+            size += 1
+            while i > 0 and key[(i - 1) >> 1] < position:
+                above = (i - 1) >> 1
+                key[i] = key[above]
+                mass[i] = mass[above]
+                i = above
+            key[i] = position
+            mass[i] = 2.0 * gap
+        while size > 0 and rest > 0.0:
+            if mass[0] > rest:
+                mass[0] -= rest
+                break
+            rest -= mass[0]
+            size -= 1
+            last = key[size]
+            i = 0
+            below = 1
+            while below < size:
+                if below + 1 < size and key[below + 1] > key[below]:
+                    below += 1
+                if key[below] <= last:
+                    break
+                key[i] = key[below]
+                mass[i] = mass[below]
+                i = below
+                below = 2 * i + 1
+            key[i] = last
+            mass[i] = mass[size]
+        if size > 0:
+            ends[step] = key[0]
+    return ends
+
+
+@compiled
+def both_ends(curve: Array, gaps: Array) -> tuple[Array, Array]:
+    """Return the smallest and the largest position left after each step, whatever the gaps add up to.
+
+    Every position is in two heaps at once and its mass is kept beside them, so that either end can use
+    it up; the other heap throws it away when it comes to the top.
+    """
+    lower = np.zeros(len(gaps))
+    upper = np.zeros(len(gaps))
+    mass = [2.0]
+    bottom = [(0.0, 0)]
+    top = [(0.0, 0)]
+    for step, gap in enumerate(gaps):
+        position = curve[step]
+        mass.append(2.0 * gap)
+        heappush(bottom, (position, step + 1))
+        heappush(top, (-position, step + 1))
+        for heap in (bottom, top):
+            rest = gap
+            while rest > 0.0:
+                item = heap[0][1]
+                taken = min(rest, mass[item])
+                mass[item] -= taken
+                rest -= taken
+                if mass[item] == 0.0:
+                    if len(heap) == 1:
+                        break
+                    heappop(heap)
+        while mass[bottom[0][1]] == 0.0 and len(bottom) > 1:
+            heappop(bottom)
+        while mass[top[0][1]] == 0.0 and len(top) > 1:
+            heappop(top)
+        lower[step] = bottom[0][0]
+        upper[step] = -top[0][0]
+    return lower, upper
+
+
+@compiled
+def swept_back(lower: Array, upper: Array, end: float) -> Array:
+    """Return the minimiser g_0 .. g_m: g_0 = 0, g_m = `end`, and g_j is g_{j+1} clipped into its bounds."""
+    path = np.zeros(len(lower) + 2)
+    level = end
+    path[-1] = level
+    for j in range(len(lower) - 1, -1, -1):
+        level = min(max(level, lower[j]), upper[j])
+        path[j + 1] = level
+    return path
+
+
+@compiled
+def lipschitz_witness(path: Array, curve: Array, gaps: Array) -> Array:
+    """Return weights x_1 .. x_m in [-1, 1] with |x_{j+1} - x_j| <= gap that prove `path` to be optimal.
+
+    `path` is g_0 .. g_m and `curve` is C_0 .. C_m. Complementary slackness asks for
+    x_j = sign(g_j - g_{j-1}) and x_{j+1} - x_j = gap_j sign(g_j - C_j), each where the sign is not 0. The
+    intervals these leave are carried forward, and one point of each is chosen on the way back.
+    """
+    over = path[1:-1] - curve[1:-1]
+    least = np.where(over > 0.0, gaps, -gaps)  # bounds on x_{j+1} - x_j
+    most = np.where(over < 0.0, -gaps, gaps)
+    low = [-1.0] * (len(gaps) + 1)
+    high = [1.0] * (len(gaps) + 1)
+    for j, jump in enumerate(np.diff(path)):
+        if j > 0:
+            low[j] = max(-1.0, low[j - 1] + least[j - 1])
+            high[j] = min(1.0, high[j - 1] + most[j - 1])
+        if jump > 0.0:
+            low[j] = high[j]
+        elif jump < 0.0:
+            high[j] = low[j]
+    witness = np.empty(len(low))
+    weight = min(max(0.0, low[-1]), high[-1])
+    witness[-1] = weight
+    for j in range(len(gaps) - 1, -1, -1):
+        chosen = min(max(weight, low[j]), high[j])
+        weight = min(max(chosen, weight - most[j]), weight - least[j])  # last: Lipschitz despite rounding
+        witness[j] = weight
+    return np.minimum(np.maximum(witness, -1.0), 1.0)
+
+
+def denoised(curve: Array, gaps: Array) -> Array:
+    """Return the minimiser g_0 .. g_m for the whole curve C_0 .. C_m, by whichever trimming fits."""
+    inner = curve[1:-1].copy()  # writeable, so that numba sees one type whoever calls
+    if float(np.sum(gaps)) <= 1.0:
+        upper, lower = _two_sides(inner, gaps)
+    else:
+        lower, upper = both_ends(inner, gaps)
+    return swept_back(lower, upper, curve[-1])
+
+
+def denoising_cost(path: Array, curve: Array, gaps: Array) -> float:
+    """Return the dual objective at `path`: an upper bound on the smooth error whatever the path."""
+    return float(np.sum(np.abs(np.diff(path))) + np.dot(gaps, np.abs(path[1:-1] - curve[1:-1])))
+
+
+def _two_sides(inner: Array, gaps: Array) -> tuple[Array, Array]:
+    """Trim the two ends, which do not meet; on two threads where the kernel runs without the lock."""
+    if len(inner) < COMPILE_ABOVE:
+        return upper_ends(inner, gaps), -upper_ends(-inner, gaps)
+    from concurrent.futures import ThreadPoolExecutor
+
+    upper_ends.machine_code()  # made here, so that the two threads share one
+    with ThreadPoolExecutor(1) as pool:
+        mirrored = pool.submit(upper_ends, -inner, gaps)
+        upper = upper_ends(inner, gaps)
+        return upper, -mirrored.result()
+
+
+def smooth_values(values: Array, residuals: Array, lipschitz: float = 1.0) -> Array:
+    """Return the smooth calibration error of every row of `residuals`, all on the same `values`.
+
+    Runs without the interpreter lock once compiled, so callers may share the rows out over threads.
+    """
+    gaps = lipschitz * np.diff(values)
+    rows = np.ascontiguousarray(residuals)
+    kernel = _cost_of_rows.machine_code() if rows.size >= COMPILE_ABOVE else _cost_of_rows.plain
+    return kernel(rows, gaps)
+
+
+@compiled
+def _cost_of_rows(residuals: Array, gaps: Array) -> Array:
+    costs = np.empty(len(residuals))
+    narrow = np.sum(gaps) <= 1.0
+    for draw in range(len(residuals)):
+        curve = np.cumsum(residuals[draw])
+        inner = curve[:-1]
+        if narrow:
+            upper = upper_ends(inner, gaps)
+            lower = -upper_ends(-inner, gaps)
+        else:
+            lower, upper = both_ends(inner, gaps)
+        level = curve[-1]
+        cost = 0.0
+        for j in range(len(gaps) - 1, -1, -1):
+            before = min(max(level, lower[j]), upper[j])
+            cost += abs(level - before) + gaps[j] * abs(before - inner[j])
+            level = before
+        costs[draw] = cost + abs(level)
+    return costs
