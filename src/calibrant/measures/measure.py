@@ -40,6 +40,7 @@ class Measure:
     ideal: float = 0.0  # the value on calibrated data, in the limit
     needs_level_sets: bool = False  # meaningless when every prediction is distinct
     needs_both_outcomes: bool = False
+    headline: bool = False  # shown by evaluate() unless other measures are asked for
     resolution: Resolution | None = None  # how far the raw value can lie below and above a sketch's
     law_options: Mapping[str, Any] = field(default_factory=lambda: NOTHING)  # where a default depends on n
     variants: tuple[Mapping[str, Any], ...] = ()  # further options the laws are tried with
