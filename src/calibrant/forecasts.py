@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NoReturn
@@ -74,7 +75,7 @@ class Forecasts:
         weight: str | None = None,
         missing: Missing = "error",
     ) -> Forecasts:
-        """Take columns of any frame that narwhals knows (pandas, Polars, PyArrow, DuckDB, Spark, ...)."""
+        """Take columns of a mapping, or of any frame that narwhals knows (pandas, Polars, DuckDB, ...)."""
         wanted = [outcome, prediction] + ([weight] if weight else [])
         taken = frame_columns(frame, wanted)
         self = cls.__new__(cls)
@@ -221,8 +222,11 @@ class Forecasts:
         return float(self.squared_weights @ (self.values * (1.0 - self.values)))
 
 
-def frame_columns(frame: Any, wanted: list[str]) -> list[npt.NDArray[Any]]:
-    """Return columns of any frame as numpy arrays; a lazy frame or relation is collected first."""
+def frame_columns(frame: Any, wanted: list[str]) -> list[Any]:
+    """Return columns of any frame as arrays; a lazy frame or relation is collected first."""
+    if isinstance(frame, Mapping):
+        _check_columns(wanted, list(frame))
+        return [frame[name] for name in wanted]
     import narwhals as nw
 
     try:
@@ -232,14 +236,17 @@ def frame_columns(frame: Any, wanted: list[str]) -> list[npt.NDArray[Any]]:
         raise InvalidInputError(
             sentence("frame", "must be a data frame", found, "pass arrays to Forecasts(...)")
         ) from None
-    known = table.collect_schema().names()
-    for name in wanted:
-        if name not in known:
-            raise reject_name("column", name, known)
+    _check_columns(wanted, table.collect_schema().names())
     table = table.select(*dict.fromkeys(wanted))
     if isinstance(table, nw.LazyFrame):
         table = table.collect(backend="pyarrow")
     return [table[name].to_numpy() for name in wanted]
+
+
+def _check_columns(wanted: list[str], known: list[str]) -> None:
+    for name in wanted:
+        if name not in known:
+            raise reject_name("column", name, known)
 
 
 def _checked(

@@ -53,7 +53,8 @@ def test_quantiles_of_the_calibration_gap(quantile, sample):
 @settings(max_examples=100)
 def test_cox_fit_zeroes_the_score_equations(sample):
     f = sample.forecasts
-    logit = np.log(np.clip(sample.p, 1e-12, 1 - 1e-12)) - np.log1p(-np.clip(sample.p, 1e-12, 1 - 1e-12))
+    with np.errstate(divide="ignore"):
+        logit = np.clip(np.log(sample.p) - np.log1p(-sample.p), -27.6, 27.6)
     try:
         fit = cb.cox_calibration(f)
     except cb.CalibrantError:
@@ -87,10 +88,12 @@ def test_low_degree_error_is_bracketed_by_a_fine_grid(sample):
     moments = f.residuals @ chebyshev.chebvander(2 * f.values - 1, degree)
     rows = chebyshev.chebvander(np.cos(np.pi * np.arange(points + 1) / points), degree)
     bound = np.ones(2 * len(rows))
-    program = linprog(-moments, A_ub=np.vstack([rows, -rows]), b_ub=bound, bounds=(None, None)).fun
+    tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    both = np.vstack([rows, -rows])
+    program = linprog(-moments, A_ub=both, b_ub=bound, bounds=(None, None), options=tight).fun
     found = cb.measure(f, "low-degree", degree=degree)
-    assert found.lower - 1e-9 <= -program
-    assert -program * np.cos(np.pi * degree / (2 * points)) <= found.upper + 1e-9
+    assert found.lower - 1e-8 <= -program
+    assert -program * np.cos(np.pi * degree / (2 * points)) <= found.upper + 1e-8
     assert found.upper - found.lower <= 1e-10
     assert np.all(np.abs(found.witness.weights) <= 1 + 1e-9)
 

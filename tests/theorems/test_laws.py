@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from samples import Sample, calibrated_samples, samples
 
 import calibrant as cb
@@ -15,7 +15,7 @@ ROWS = list(cb.measures().values())
 TRIALS = [(row, {**row.law_options, **extra}) for row in ROWS for extra in ({}, *row.variants)]
 
 pytestmark = pytest.mark.filterwarnings(f"ignore::{LevelSetWarning.__module__}.LevelSetWarning")
-law = settings(max_examples=40)
+law = settings(max_examples=25, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 
 
 def names(trial):

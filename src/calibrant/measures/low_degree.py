@@ -38,27 +38,45 @@ def _worst_polynomial(moments: Array) -> tuple[Array, float]:
     scale = float(np.abs(moments).max())
     if degree == 0 or scale == 0.0:
         return np.sign(moments) * (np.arange(degree + 1) == 0), scale
-    from scipy.optimize import linprog
-
     points = np.cos(np.pi * np.arange(4 * degree + 1) / (4 * degree))
     best, lowest, upper = np.zeros(degree + 1), 0.0, np.inf
     for _ in range(50):
-        rows = chebyshev.chebvander(points, degree)
-        bound = np.ones(2 * len(points))
-        found = linprog(
-            -moments / scale, A_ub=np.vstack([rows, -rows]), b_ub=bound, bounds=(None, None), method="highs"
-        )
-        x, program = np.asarray(found.x), -float(found.fun or 0.0)
-        upper = min(upper, program)  # fewer constraints than |p| <= 1 everywhere
-        extrema = _extrema(x)
-        peak = np.abs(chebyshev.chebval(extrema, x)).max()
-        feasible = x / max(1.0, peak)
+        found, bound = _program(moments / scale, points)
+        extrema = _extrema(found)
+        feasible = found / max(1.0, np.abs(chebyshev.chebval(extrema, found)).max())
+        upper = min(upper, bound)
         if (value := float(moments @ feasible) / scale) > lowest:
             best, lowest = feasible, value
         if upper - lowest <= 1e-13:
             break
         points = np.concatenate([points, extrema])
     return best, upper * scale
+
+
+def _program(moments: Array, points: Array) -> tuple[Array, float]:
+    """Maximise moments @ c with |p| <= 1 at the points only: nearly optimal c, and a proven upper bound.
+
+    The solver stops at 1e-10, so its answer is polished on the points that carry dual mass. Masses z there
+    with sum z_i T(x_i) = moments prove moments @ c = sum z_i p(x_i) <= sum |z_i|; what the masses miss of a
+    moment counts 4/pi times, the largest Chebyshev coefficient of a polynomial bounded by 1.
+    """
+    from scipy.optimize import linprog
+
+    rows = chebyshev.chebvander(points, len(moments) - 1)
+    found = linprog(
+        -moments,
+        A_ub=np.vstack([rows, -rows]),
+        b_ub=np.ones(2 * len(points)),
+        bounds=(None, None),
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    above, below = np.split(np.asarray(found.ineqlin.marginals), 2)
+    used = rows[np.abs(above - below) > 1e-9]
+    mass = np.linalg.lstsq(used.T, moments, rcond=None)[0]
+    missed = np.abs(moments - used.T @ mass).sum()
+    x = np.asarray(found.x)
+    polished = x + np.linalg.lstsq(used, np.sign(mass) - used @ x, rcond=None)[0]
+    return polished, float(np.abs(mass).sum() + 4 / np.pi * missed)
 
 
 def _extrema(coefficients: Array) -> Array:

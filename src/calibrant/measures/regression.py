@@ -13,7 +13,7 @@ from calibrant.measures.public import as_forecasts, public
 from calibrant.measures.scores import isotonic_curve
 from calibrant.results import Array, Certified
 
-CLIP = 1e-12  # predictions of 0 and 1 have no logit: they are moved this far inside
+LARGEST_LOGIT = 27.6  # predictions of 0 and 1 have no logit: they count as 1e-12 from the end
 
 
 @public
@@ -116,8 +116,9 @@ def _offset(forecasts: Forecasts) -> float:
 
 
 def _logit(forecasts: Forecasts) -> Array:
-    safe = np.clip(forecasts.values, CLIP, 1 - CLIP)
-    return np.log(safe) - np.log1p(-safe)
+    with np.errstate(divide="ignore"):
+        logit: Array = np.log(forecasts.values) - np.log1p(-forecasts.values)
+    return np.clip(logit, -LARGEST_LOGIT, LARGEST_LOGIT)
 
 
 def _separated(forecasts: Forecasts, logit: Array) -> bool:

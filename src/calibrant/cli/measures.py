@@ -1,0 +1,41 @@
+"""`calibrant measures`: what can be measured, what each means and promises."""
+
+from __future__ import annotations
+
+import click
+
+from calibrant.cli.options import as_json
+from calibrant.cli.tables import show_json, show_table
+from calibrant.measures.measure import Measure
+from calibrant.measures.registry import measures
+
+PROPERTIES = ("continuous", "complete", "sound", "truthful")
+
+
+@click.command("measures")
+@as_json
+def list_measures(json_: bool) -> None:
+    """List the measures: name, properties, meaning."""
+    rows = measures().values()
+    if json_:
+        show_json({"measures": [_facts(row) for row in rows]})
+        return
+    marks = [
+        [row.name, *("yes" if getattr(row, p) else "-" for p in PROPERTIES), row.meaning] for row in rows
+    ]
+    show_table(["name", *PROPERTIES, "meaning"], marks)
+
+
+def _facts(row: Measure) -> dict[str, object]:
+    shown = (
+        "name",
+        "family",
+        "meaning",
+        *PROPERTIES,
+        "consistency",
+        "lipschitz",
+        "decision",
+        "cost",
+        "citation",
+    )
+    return {name: getattr(row, name) for name in shown} | {"function": row.function.__name__}

@@ -1,0 +1,35 @@
+"""Options that several verbs share, so that they read and behave the same everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def columns(verb: F) -> F:
+    """Add --outcome, --prediction, --weight and --missing."""
+    for option in (
+        click.option("--missing", type=click.Choice(["error", "drop"]), default="error", show_default=True,
+                     help="Refuse rows with a missing value, or leave them out and count them."),
+        click.option("--weight", "-w", help="Column of record weights."),
+        click.option("--prediction", "-p", required=True, help="Column of predicted probabilities."),
+        click.option("--outcome", "-y", required=True, help="Column of outcomes, 0 or 1."),
+    ):  # fmt: skip
+        verb = option(verb)
+    return verb
+
+
+def as_json(verb: F) -> F:
+    """Add --json."""
+    return click.option("--json", "json_", is_flag=True, help="Print one JSON object on stdout.")(verb)
+
+
+def seed(verb: F) -> F:
+    """Add --seed."""
+    return click.option("--seed", type=int, help="Seed of everything random; drawn and printed when absent.")(
+        verb
+    )

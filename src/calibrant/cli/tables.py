@@ -1,0 +1,56 @@
+"""Tables for people: rich on a terminal, plain aligned text when piped."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+
+def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
+    """Print rows of text; the last column may wrap on a terminal."""
+    if sys.stdout.isatty():
+        _show_rich(columns, rows, title)
+        return
+    if title:
+        click.echo(title)
+    widths = [max(len(line[k]) for line in (columns, *rows)) for k in range(len(columns))]
+    for line in (columns, *rows):
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def _show_rich(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title or None, title_justify="left", box=None, header_style="bold", pad_edge=False)
+    for name in columns:
+        table.add_column(name, no_wrap=name != columns[-1])
+    for line in rows:
+        table.add_row(*(Text(cell) for cell in line))  # Text: a hostile name is never read as markup
+    Console().print(table)
+
+
+def show_json(data: Mapping[str, Any]) -> None:
+    """Print one JSON object; what JSON cannot say (NaN, infinity) becomes null."""
+    click.echo(json.dumps(_finite(data), indent=2, ensure_ascii=False))
+
+
+def _finite(item: Any) -> Any:
+    if isinstance(item, Mapping):
+        return {str(key): _finite(value) for key, value in item.items()}
+    if isinstance(item, (list, tuple)):
+        return [_finite(value) for value in item]
+    if isinstance(item, float) and not math.isfinite(item):
+        return None
+    return item
+
+
+def number(value: float) -> str:
+    """Return a value at the precision people read."""
+    return f"{value:.6f}" if 1e-4 <= abs(value) < 1e4 or value == 0 else f"{value:.3e}"

@@ -1,0 +1,58 @@
+"""A generated data set with a known miscalibration, for the demo, the docs and whoever wants to try."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.results import Array
+
+TRUTH = (
+    "The model is overconfident (slope 0.8 on the logit scale) and rates the self-employed "
+    "as too safe (0.35 on the logit scale); everybody else is right on average."
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Demonstration:
+    """Loans: predicted and true probability of default, the outcome, and who the borrowers are."""
+
+    outcome: npt.NDArray[np.bool_]
+    prediction: Array
+    probability: Array  # the truth that the outcomes were drawn from
+    employment: npt.NDArray[np.str_]
+    region: npt.NDArray[np.str_]
+    age: npt.NDArray[np.int64]
+    seed: int
+    truth: str = TRUTH
+
+
+def demonstration(rows: int = 20_000, seed: int = 1) -> Demonstration:
+    """Generate loans whose predicted default probabilities are wrong in a known way.
+
+    >>> d = demonstration(1000, seed=1)
+    >>> len(d.outcome), bool(d.prediction.min() > 0), bool(d.prediction.max() < 1)
+    (1000, True, True)
+    """
+    if rows < 1:
+        raise InvalidInputError(sentence("rows", "must be at least 1", f"got {rows}"))
+    rng = np.random.default_rng(seed)
+    employment = rng.choice(
+        ["employed", "self-employed", "retired", "student"], rows, p=[0.62, 0.14, 0.16, 0.08]
+    )
+    region = rng.choice(["north", "east", "south", "west"], rows)
+    age = np.clip(rng.gamma(9.0, 5.0, rows), 18, 90).astype(np.int64)
+    score = rng.normal(-1.9, 1.1, rows) - 0.01 * (age - 45)  # what the model believes, on the logit scale
+    truth = 0.8 * (score + 1.9) - 1.9 + 0.35 * (employment == "self-employed")
+    probability = _expit(truth)
+    return Demonstration(
+        rng.random(rows) < probability, _expit(score), probability, employment, region, age, seed
+    )
+
+
+def _expit(x: Array) -> Array:
+    result: Array = 1.0 / (1.0 + np.exp(-x))
+    return result

@@ -1,0 +1,1 @@
+"""Beyond one array: files, sketches and engines."""
