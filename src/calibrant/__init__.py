@@ -5,8 +5,10 @@ from calibrant.forecasts import Forecasts
 from calibrant.measures.binned import binned_calibration_error
 from calibrant.measures.curve import kolmogorov_smirnov_error, kuiper_error, weighted_calibration_error
 from calibrant.measures.ece import expected_calibration_error
+from calibrant.measures.kernel import kernel_calibration_error
 from calibrant.measures.level_sets import LevelSetWarning
 from calibrant.measures.low_degree import low_degree_error
+from calibrant.measures.random_binning import random_binning_estimate
 from calibrant.measures.registry import measure, measures
 from calibrant.measures.regression import (
     calibration_in_the_large,
@@ -39,6 +41,7 @@ __all__ = [
     "earth_mover_error",
     "expected_calibration_error",
     "integrated_calibration_index",
+    "kernel_calibration_error",
     "kolmogorov_smirnov_error",
     "kuiper_error",
     "log_loss",
@@ -46,6 +49,7 @@ __all__ = [
     "measure",
     "measures",
     "miscalibration",
+    "random_binning_estimate",
     "smooth_calibration_error",
     "weighted_calibration_error",
 ]

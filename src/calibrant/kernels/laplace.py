@@ -26,6 +26,14 @@ def laplace_form(values: Array, residuals: Array, bandwidth: float = 1.0) -> flo
     return float(np.dot(innovation, np.square(carried, out=carried)))
 
 
+def laplace_product(values: Array, residuals: Array, bandwidth: float = 1.0) -> Array:
+    """Return sum_j b_j exp(-|v - v_j| / h) at every v in `values`."""
+    decay, _ = _process(values, bandwidth)
+    from_right = _carried(residuals, decay)
+    from_left = _carried(residuals[::-1].copy(), decay[::-1].copy())[::-1]
+    return np.asarray(from_right + from_left - residuals)
+
+
 def laplace_forms(values: Array, residuals: Array, bandwidth: float = 1.0) -> Array:
     """Return `laplace_form` of every row of `residuals`, all on the same `values`.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from calibrant.measures.binned import binned_calibration_error
 from calibrant.measures.curve import kolmogorov_smirnov_error, kuiper_error
 from calibrant.measures.ece import expected_calibration_error
+from calibrant.measures.kernel import kernel_calibration_error, kernel_resolution
 from calibrant.measures.low_degree import low_degree_error
 from calibrant.measures.measure import Measure
 from calibrant.measures.regression import (
@@ -161,6 +162,36 @@ ROWS = (
         resolution=earth_mover_resolution,
         cost="O(m log m)",
         citation=_SURVEY + ", Lemma 3.4",
+    ),
+    Measure(
+        "kernel",
+        kernel_calibration_error,
+        family="kernel",
+        meaning="residuals of neighbouring predictions multiplied together, neighbours weighing most",
+        continuous=True,
+        complete=True,
+        sound=True,
+        consistency=(0.5, 1.0),
+        symmetric=True,
+        resolution=kernel_resolution,
+        cost="O(m)",
+        citation=_DISTANCE_PAPER + ", section 8",
+        variants=({"bandwidth": 0.05}, {"kernel": "gaussian"}),
+    ),
+    Measure(
+        "kernel-squared",
+        kernel_calibration_error,
+        options={"squared": True},
+        family="truthful",
+        meaning="square of the kernel error; fair for ranking models",
+        continuous=True,
+        complete=True,
+        sound=True,
+        truthful=True,
+        symmetric=True,
+        resolution=kernel_resolution,
+        cost="O(m)",
+        citation=_TRUTHFUL_PAPER + ", section 3 (a mixture of binned squared errors)",
     ),
     Measure(
         "low-degree",
