@@ -1,0 +1,128 @@
+"""The command line, run as a user runs it: exit codes, streams, and never a traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import calibrant as cb
+
+
+def calibrant(*arguments, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", "from calibrant.cli.main import main; main()", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    rng = np.random.default_rng(7)
+    p = rng.random(400).round(3)
+    frame = pd.DataFrame({"y": (rng.random(400) < p).astype(int), "p": p, "w": rng.random(400)})
+    path = tmp_path_factory.mktemp("files")
+    frame.to_csv(path / "good.csv", index=False)
+    frame.to_parquet(path / "good.parquet", index=False)
+    frame.assign(p=frame.p.where(frame.index != 41)).to_csv(path / "missing.csv", index=False)
+    frame.assign(p=frame.p.where(frame.index != 41, 1.7)).to_csv(path / "range.csv", index=False)
+    frame.assign(p=frame.p.astype(object).where(frame.index != 41, "oops")).to_csv(
+        path / "text.csv", index=False
+    )
+    frame.assign(y=np.where(frame.y == 1, "bad", "good")).to_csv(path / "labels.csv", index=False)
+    frame.rename(columns={"p": 'a "b"; drop table'}).to_csv(path / "hostile.csv", index=False)
+    (path / "empty.csv").write_text("")
+    (path / "header.csv").write_text("y,p\n")
+    (path / "notes.docx").write_text("x")
+    (path / "broken.parquet").write_bytes(b"PAR1 this is not parquet")
+    return path
+
+
+@pytest.mark.parametrize("name", ["good.csv", "good.parquet"])
+def test_evaluate_prints_what_the_library_measures(folder, name):
+    done = calibrant(
+        "evaluate", folder / name, "--outcome", "y", "--prediction", "p", "--weight", "w", "--json"
+    )
+    assert done.returncode == 0, done.stderr
+    data = json.loads(done.stdout)
+    frame = pd.read_csv(folder / "good.csv")
+    kuiper = next(m for m in data["measures"] if m["name"] == "kuiper")
+    assert kuiper["value"] == pytest.approx(
+        cb.kuiper_error(frame.y, frame.p, sample_weight=frame.w), abs=1e-12
+    )
+
+
+def test_evaluate_prints_a_table(folder):
+    done = calibrant("evaluate", folder / "good.csv", "-y", "y", "-p", "p")
+    assert done.returncode == 0
+    assert "400 records" in done.stdout
+    assert "kuiper" in done.stdout
+
+
+def test_hostile_column_names_are_only_names(folder):
+    done = calibrant("evaluate", folder / "hostile.csv", "-y", "y", "-p", 'a "b"; drop table')
+    assert done.returncode == 0, done.stderr
+
+
+def test_dropped_rows_are_counted(folder):
+    done = calibrant("evaluate", folder / "missing.csv", "-y", "y", "-p", "p", "--missing", "drop", "--json")
+    assert json.loads(done.stdout)["dropped"] == 1
+
+
+BAD = [
+    ("missing.csv", "p", r"column 'p' must not be missing; got nan in row 41 (1 row). Hint"),
+    ("range.csv", "p", "column 'p' must lie in [0, 1]; got 1.7 in row 41 (1 row)"),
+    ("text.csv", "p", "column 'p' must be numeric; got the text 'oops' in row 41 (1 row)"),
+    ("labels.csv", "p", "column 'y' must be numeric; got the text"),
+    ("good.csv", "q", "must be one of y, p, w; got 'q'"),
+    ("absent.csv", "p", "must exist; got no such file"),
+    ("empty.csv", "p", "must not be empty; got 0 bytes"),
+    ("header.csv", "p", "must not be empty; got no rows"),
+    ("notes.docx", "p", "must end in one of .csv"),
+    ("broken.parquet", "p", "must be readable as parquet"),
+    (".", "p", "must"),
+]
+
+
+@pytest.mark.parametrize(("name", "prediction", "message"), BAD)
+def test_bad_input_is_one_message_and_exit_code_2(folder, name, prediction, message):
+    done = calibrant("evaluate", folder / name, "-y", "y", "-p", prediction)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("calibrant: ")
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_usage_errors_are_exit_code_2():
+    for arguments in (["evaluate"], ["nonsense"], ["evaluate", "x.csv", "--outcome"]):
+        done = calibrant(*arguments)
+        assert done.returncode == 2
+        assert "Traceback" not in done.stderr
+
+
+def test_measures_lists_the_registry():
+    assert [m["name"] for m in json.loads(calibrant("measures", "--json").stdout)["measures"]] == list(
+        cb.measures()
+    )
+    assert calibrant("measures").stdout.count("\n") == len(cb.measures()) + 1
+
+
+def test_demo_is_reproducible_and_finds_its_own_fault():
+    first, second = (calibrant("demo", "--rows", 3000, "--seed", 5, "--json") for _ in range(2))
+    assert first.returncode == 0, first.stderr
+    assert first.stdout == second.stdout
+    slope = next(m for m in json.loads(first.stdout)["measures"] if m["name"] == "slope")
+    assert slope["value"] == pytest.approx(0.8, abs=0.15)
+
+
+def test_version_and_help():
+    assert cb.__version__ in calibrant("--version").stdout
+    assert "evaluate" in calibrant("--help").stdout
