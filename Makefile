@@ -3,6 +3,9 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+BENCH := .venv-bench
+TORCH ?= torch==2.13.0
+PEERS = $(shell $(PYTHON) -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['bench'])")
 
 .PHONY: demo test test-slow bench lint clean
 
@@ -20,8 +23,8 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(READY)
-	$(BIN)/python -m benchmarks
+bench: $(BENCH)/.ready
+	$(BENCH)/bin/python -m benchmarks
 
 $(READY): pyproject.toml Makefile
 	@command -v $(PYTHON) >/dev/null || { echo "calibrant needs $(PYTHON); set PYTHON=... to another Python >= 3.11" >&2; exit 1; }
@@ -29,5 +32,13 @@ $(READY): pyproject.toml Makefile
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $(READY)
 
+# Peers live in an environment of their own. Each may fail to install: its rows are then reported as skipped.
+$(BENCH)/.ready: pyproject.toml Makefile
+	test -x $(BENCH)/bin/python || $(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip install --quiet --editable '.[report]'
+	$(BENCH)/bin/python -m pip install --quiet $(TORCH) || echo "no torch: its peers are skipped"
+	for peer in $(PEERS); do $(BENCH)/bin/python -m pip install --quiet $$peer || echo "skipped $$peer"; done
+	touch $@
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,1 @@
+"""Measurements: our times beside a yardstick or a peer, in one run, as ratios."""

@@ -1,0 +1,23 @@
+"""`make bench`: run every benchmark, print its rows and keep them under benchmarks/results."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+
+import benchmarks
+
+HELPERS = {"__main__", "harness"}
+
+
+def main() -> None:
+    """Run the benchmarks named on the command line, or all of them."""
+    found = [m.name for m in pkgutil.iter_modules(benchmarks.__path__) if m.name not in HELPERS]
+    for name in sys.argv[1:] or found:
+        print(f"\n== {name} ==", flush=True)
+        importlib.import_module(f"benchmarks.{name}").main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""How everything here is timed and written down: best of several runs, ratios, versions, one file each."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import importlib.metadata
+import json
+import os
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def seconds(action: Callable[[], Any], repeats: int = 5) -> float:
+    """Return the best of several timings, after one run that is not counted (compilation, caches)."""
+    action()
+    best = float("inf")
+    for _ in range(repeats):
+        gc.collect()
+        start = time.perf_counter()
+        action()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def forecast_data(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """The data of the testing paper: v uniform on [0, .99], outcomes drawn at v + .01."""
+    rng = np.random.default_rng(0)
+    v = rng.uniform(0, 0.99, n)
+    return rng.random(n) < v + 0.01, v
+
+
+def peer(name: str) -> ModuleType | None:
+    """Import a peer, or return None: the row is then reported as skipped."""
+    try:
+        return importlib.import_module(name)
+    except Exception:  # a peer that cannot be imported here is a peer that cannot be measured here
+        return None
+
+
+def version(package: str) -> str:
+    """Return "package 1.2.3"."""
+    return f"{package} {importlib.metadata.version(package)}"
+
+
+@dataclass
+class Report:
+    """Rows of one benchmark: what was measured, against what, the ratio and what it had to be."""
+
+    name: str
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+    def ratio(
+        self, what: str, ours: float, yardstick: str, theirs: float, at_most: float | None = None
+    ) -> None:
+        """Record ours / theirs; `at_most` is the requirement, where there is one."""
+        ratio = ours / theirs
+        verdict = "" if at_most is None else "met" if ratio <= at_most else "NOT MET"
+        self._add(Row(what, ours, yardstick, theirs, ratio, at_most, verdict))
+
+    def figure(self, what: str, value: float, unit: str = "s", at_most: float | None = None) -> None:
+        """Record one figure."""
+        verdict = "" if at_most is None else "met" if value <= at_most else "NOT MET"
+        self._add(Row(what, value, unit, None, None, at_most, verdict))
+
+    def skipped(self, what: str, why: str) -> None:
+        """Record that a row could not be measured."""
+        self._add(Row(what, None, f"skipped: {why}", None, None, None, ""))
+
+    def _add(self, row: Row) -> None:
+        self.rows.append(asdict(row))
+        print(row, flush=True)
+
+    def save(self) -> None:
+        """Write the rows, with the machine and the versions, to benchmarks/results/NAME.json."""
+        RESULTS.mkdir(exist_ok=True)
+        text = json.dumps({"machine": machine(), "rows": self.rows}, indent=1)
+        (RESULTS / f"{self.name}.json").write_text(text + "\n")
+
+
+@dataclass
+class Row:
+    """One line of a benchmark."""
+
+    what: str
+    ours: float | None
+    yardstick: str
+    theirs: float | None
+    ratio: float | None
+    at_most: float | None
+    verdict: str
+
+    def __str__(self) -> str:
+        if self.ours is None:
+            return f"{self.what:<64} {self.yardstick}"
+        limit = "" if self.at_most is None else f" (at most {self.at_most:g}: {self.verdict})"
+        if self.theirs is None:
+            return f"{self.what:<64} {self.ours:.4g} {self.yardstick}{limit}"
+        times = f"{self.ours:.4g} s / {self.theirs:.4g} s {self.yardstick}"
+        return f"{self.what:<64} {times} = {self.ratio:.3g}{limit}"
+
+
+def machine() -> dict[str, Any]:
+    """Say what this was measured on."""
+    packages = ("calibrant", "numpy", "scipy", "numba", "duckdb")
+    return {
+        "cores": os.cpu_count(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "packages": [version(name) for name in packages],
+    }
