@@ -8,6 +8,7 @@ from calibrant.measures.ece import expected_calibration_error
 from calibrant.measures.kernel import kernel_calibration_error
 from calibrant.measures.level_sets import LevelSetWarning
 from calibrant.measures.low_degree import low_degree_error
+from calibrant.measures.lower_distance import TransportPlan, lower_distance, transport_plan
 from calibrant.measures.random_binning import random_binning_estimate
 from calibrant.measures.registry import measure, measures
 from calibrant.measures.regression import (
@@ -29,6 +30,7 @@ __all__ = [
     "Forecasts",
     "LevelSetWarning",
     "Measurement",
+    "TransportPlan",
     "averaged_two_bin_error",
     "binned_calibration_error",
     "binned_squared_error",
@@ -46,10 +48,12 @@ __all__ = [
     "kuiper_error",
     "log_loss",
     "low_degree_error",
+    "lower_distance",
     "measure",
     "measures",
     "miscalibration",
     "random_binning_estimate",
     "smooth_calibration_error",
+    "transport_plan",
     "weighted_calibration_error",
 ]

@@ -10,6 +10,7 @@ from calibrant.measures.curve import kolmogorov_smirnov_error, kuiper_error
 from calibrant.measures.ece import expected_calibration_error
 from calibrant.measures.kernel import kernel_calibration_error, kernel_resolution
 from calibrant.measures.low_degree import low_degree_error
+from calibrant.measures.lower_distance import lower_distance
 from calibrant.measures.measure import Measure
 from calibrant.measures.regression import (
     calibration_in_the_large,
@@ -118,6 +119,21 @@ ROWS = (
         lipschitz=3.0,
         cost="O(m)",
         citation=_TRUTHFUL_PAPER + ", section 4",
+    ),
+    Measure(
+        "lower-distance",
+        lower_distance,
+        family="distances",
+        meaning="least mean move of the predictions that makes them calibrated",
+        continuous=True,
+        complete=True,
+        sound=True,
+        consistency=(1.0, 2.0),
+        symmetric=True,
+        lipschitz=1.0,
+        cost="O(m) a step, 20 to 40 steps",
+        citation=_DISTANCE_PAPER + ", Definition 5.3",
+        law_options={"tolerance": 1e-10},
     ),
     Measure(
         "ubse",
