@@ -4,6 +4,7 @@ from calibrant.errors import CalibrantError
 from calibrant.forecasts import Forecasts
 from calibrant.measures.binned import binned_calibration_error
 from calibrant.measures.curve import kolmogorov_smirnov_error, kuiper_error, weighted_calibration_error
+from calibrant.measures.decision import WorstTask, decision_loss, worst_task
 from calibrant.measures.ece import expected_calibration_error
 from calibrant.measures.kernel import kernel_calibration_error
 from calibrant.measures.level_sets import LevelSetWarning
@@ -20,6 +21,7 @@ from calibrant.measures.regression import (
 )
 from calibrant.measures.scores import brier_score, decompose, log_loss, miscalibration
 from calibrant.measures.smooth import earth_mover_error, smooth_calibration_error
+from calibrant.measures.thresholds import ThresholdLossCurve, threshold_loss_curve
 from calibrant.measures.truthful import averaged_two_bin_error, binned_squared_error
 from calibrant.results import Measurement
 
@@ -30,7 +32,9 @@ __all__ = [
     "Forecasts",
     "LevelSetWarning",
     "Measurement",
+    "ThresholdLossCurve",
     "TransportPlan",
+    "WorstTask",
     "averaged_two_bin_error",
     "binned_calibration_error",
     "binned_squared_error",
@@ -39,6 +43,7 @@ __all__ = [
     "calibration_intercept",
     "calibration_slope",
     "cox_calibration",
+    "decision_loss",
     "decompose",
     "earth_mover_error",
     "expected_calibration_error",
@@ -54,6 +59,8 @@ __all__ = [
     "miscalibration",
     "random_binning_estimate",
     "smooth_calibration_error",
+    "threshold_loss_curve",
     "transport_plan",
     "weighted_calibration_error",
+    "worst_task",
 ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from calibrant.measures.binned import binned_calibration_error
 from calibrant.measures.curve import kolmogorov_smirnov_error, kuiper_error
+from calibrant.measures.decision import decision_loss
 from calibrant.measures.ece import expected_calibration_error
 from calibrant.measures.kernel import kernel_calibration_error, kernel_resolution
 from calibrant.measures.low_degree import low_degree_error
@@ -208,6 +209,19 @@ ROWS = (
         resolution=kernel_resolution,
         cost="O(m)",
         citation=_TRUTHFUL_PAPER + ", section 3 (a mixture of binned squared errors)",
+    ),
+    Measure(
+        "cdl",
+        decision_loss,
+        family="decisions",
+        meaning="payoff lost by trusting the predictions, in the worst task with payoffs between 0 and 1",
+        complete=True,
+        sound=True,
+        needs_level_sets=True,
+        symmetric=True,
+        decision="no task with payoffs in [0, 1] loses more; the worst thresholds are in the details",
+        cost="O(m log m)",
+        citation="Hu & Wu 2024, Predict to minimize swap regret for all payoff-bounded tasks",
     ),
     Measure(
         "low-degree",

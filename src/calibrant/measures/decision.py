@@ -1,0 +1,120 @@
+"""Calibration decision loss: the most that trusting the predictions can cost, over all bounded payoffs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from calibrant.forecasts import Forecasts
+from calibrant.measures.level_sets import warn_if_singletons
+from calibrant.measures.public import as_forecasts, public
+from calibrant.measures.thresholds import hindsight, peaks_at_predictions
+from calibrant.results import Array, Certified
+
+ROUNDING = 1e-14  # relative; the search for the worst pair ends when no point rises above its chord by more
+
+
+@public
+def decision_loss(forecasts: Forecasts) -> Certified:
+    """Calibration decision loss (CDL): payoff lost by trusting the predictions, in the worst task.
+
+    The largest gain, over all decision tasks with payoffs in [0, 1], from answering each prediction with
+    the best action for the outcomes behind it rather than the best action if it were true. Definition
+    4.2 of the survey; 0 only when calibrated. For the payoffs you have, see fixed_decision_loss; for the
+    task that attains the value, worst_task.
+
+    >>> round(decision_loss([0, 1, 1, 1], [0.5] * 4), 12)
+    0.5
+    """
+    warn_if_singletons(forecasts, "decision_loss")
+    pair = _worst_pair(forecasts.values, peaks_at_predictions(hindsight(forecasts)))
+    return pair.certified()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WorstTask:
+    """The decision task with payoffs in [0, 1] that suffers most from trusting the predictions.
+
+    A person who faces it changes action at each of `thresholds` (two at most). `payoff[a, y]` is what
+    action a earns when the outcome is y; action 0 is best below the first threshold. `losses` is what
+    each threshold contributes; together they make `loss`. At a prediction that equals a threshold both
+    actions look equally good, and the wrong one is taken.
+    """
+
+    loss: float
+    thresholds: Array
+    losses: Array
+    payoff: Array
+
+
+def worst_task(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None) -> WorstTask:
+    """Return the decision task behind decision_loss: which cost ratios are hurt, and by how much.
+
+    >>> task = worst_task([0, 1, 1, 1], [0.5] * 4)
+    >>> task.thresholds.tolist(), task.payoff.tolist()
+    ([0.5], [[1.0, 0.0], [0.0, 1.0]])
+    """
+    forecasts = as_forecasts(y_true, y_prob, sample_weight)
+    task: WorstTask = decision_loss.core(forecasts).details["task"]  # type: ignore[union-attr]
+    return task
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """The two points of the curve whose chord is highest over 1/2, and a bound no chord can pass."""
+
+    thresholds: tuple[float, float]
+    peaks: tuple[float, float]
+    share: float  # of the first point
+    bound: float
+
+    def certified(self) -> Certified:
+        """Return twice the height over 1/2, and the task: curvature 2 split over the two thresholds."""
+        masses = 2.0 * np.array([self.share, 1.0 - self.share])
+        losses = masses * self.peaks
+        value = float(losses.sum())
+        felt = losses > 0
+        task = _task(value, np.array(self.thresholds)[felt], masses[felt], losses[felt])
+        low, high = (t if f else None for t, f in zip(self.thresholds, felt, strict=True))
+        details = MappingProxyType({"threshold_low": low, "threshold_high": high, "task": task})
+        upper = max(value, 2.0 * self.bound)
+        return Certified(value, value, upper, upper - value <= 1e-12, None, details)
+
+
+def _task(loss: float, thresholds: Array, masses: Array, losses: Array) -> WorstTask:
+    """Build the payoffs: crossing a threshold earns (1 - mu) mass if y = 1 and gives up mu mass if y = 0."""
+    if len(thresholds) == 2 and thresholds[0] == thresholds[1]:
+        thresholds, masses, losses = thresholds[:1], masses.sum(keepdims=True), losses.sum(keepdims=True)
+    steps = np.concatenate(([0.0], np.cumsum(masses * (1 - thresholds))))
+    kept = np.concatenate((np.cumsum((masses * thresholds)[::-1])[::-1], [0.0]))
+    return WorstTask(loss, thresholds, losses, np.clip(np.column_stack((kept, steps)), 0.0, 1.0))
+
+
+def _worst_pair(mu: Array, peaks: Array) -> _Pair:
+    """Maximise over mu_1 <= 1/2 < mu_2 the height over 1/2 of the chord between two points of the curve.
+
+    A payoff in [0, 1] is a curvature nu >= 0 with integral (1 - mu) dnu <= 1 and integral mu dnu <= 1, and
+    its loss is the integral of h dnu (Theorem 4.6 and (4.8) of the survey). So the worst one is twice the
+    concave envelope of h at 1/2. Any slope bounds it from above by the highest point of the tilted curve;
+    the slope of a chord whose ends are the highest points to the left and to the right proves it best.
+    """
+    middle = int(np.searchsorted(mu, 0.5, side="right"))
+    left, right = np.concatenate(([0.0], mu[:middle])), np.concatenate((mu[middle:], [1.0]))
+    on_left, on_right = np.concatenate(([0.0], peaks[:middle])), np.concatenate((peaks[middle:], [0.0]))
+    i, j = int(np.argmax(on_left)), int(np.argmax(on_right))
+    while True:
+        gap = right[j] - left[i]
+        share = (right[j] - 0.5) / gap
+        height = share * on_left[i] + (1 - share) * on_right[j]
+        slope = (on_right[j] - on_left[i]) / gap
+        tilted_left, tilted_right = on_left + slope * (0.5 - left), on_right + slope * (0.5 - right)
+        next_i, next_j = int(np.argmax(tilted_left)), int(np.argmax(tilted_right))
+        bound = float(max(tilted_left[next_i], tilted_right[next_j]))
+        # the new chord is never lower: its height is a mean of two tilted points, each at least `height`
+        if bound <= height * (1 + ROUNDING) or (next_i, next_j) == (i, j):
+            ends = (float(left[i]), float(right[j]))
+            return _Pair(ends, (float(on_left[i]), float(on_right[j])), float(share), bound)
+        i, j = next_i, next_j

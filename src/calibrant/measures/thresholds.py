@@ -1,0 +1,128 @@
+"""The threshold-loss curve: what a decision by one threshold loses by trusting the predictions.
+
+Somebody acts when the probability exceeds mu. Acting costs mu, not acting when the outcome is 1 costs 1.
+A level with prediction v and outcome rate r is handled wrongly when mu lies between v and r, and each of
+its records then loses |r - mu|. The curve h(mu) adds that up; every decision loss is an integral of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.forecasts import Forecasts
+from calibrant.measures.level_sets import warn_if_singletons
+from calibrant.measures.public import as_forecasts
+from calibrant.results import Array
+
+Index = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Responses:
+    """Groups of records: trusted prediction, the rate used instead, weight, and weight of the outcome.
+
+    With `rates` = outcomes / weights the curve is what hindsight would save; with rates fitted on other
+    records it is what acting on the fit would have saved, and may be negative.
+    """
+
+    trusted: Array
+    rates: Array
+    weights: Array
+    outcomes: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ThresholdLossCurve:
+    """The curve h, exactly: piecewise linear between `thresholds`, with one-sided limits at each.
+
+    In units of the loss of an outcome 1 that was not acted on. `mu` and `loss` trace it for drawing.
+    """
+
+    thresholds: Array
+    before: Array  # limit from the left
+    after: Array  # limit from the right
+
+    @property
+    def mu(self) -> Array:
+        """Abscissas of the traced curve; a threshold appears twice."""
+        return np.repeat(self.thresholds, 2)
+
+    @property
+    def loss(self) -> Array:
+        """Ordinates of the traced curve."""
+        return np.column_stack((self.before, self.after)).ravel()
+
+    @property
+    def peaks(self) -> Array:
+        """The larger one-sided limit at each threshold: ties are broken against the decision maker."""
+        return np.maximum(self.before, self.after)
+
+    def at(self, mu: npt.ArrayLike) -> Array:
+        """Return h at any thresholds in [0, 1]; at a jump the larger limit."""
+        asked = np.asarray(mu, dtype=np.float64)
+        place = np.clip(np.searchsorted(self.thresholds, asked), 1, len(self.thresholds) - 1)
+        left, right = self.thresholds[place - 1], self.thresholds[place]
+        share = (asked - left) / (right - left)
+        inside = (1 - share) * self.after[place - 1] + share * self.before[place]
+        exact = np.where(asked == left, self.peaks[place - 1], self.peaks[place])
+        return np.where((asked == left) | (asked == right), exact, inside)
+
+
+def threshold_loss_curve(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None) -> ThresholdLossCurve:
+    """Return what acting above a threshold loses by trusting the predictions, for every threshold.
+
+    Also called the Murphy diagram of miscalibration. The loss at mu is that of a decision maker whose
+    cost-loss ratio is mu.
+
+    >>> threshold_loss_curve([0, 1, 1, 1], [0.5] * 4).at([0.4, 0.5, 0.6]).round(12).tolist()
+    [0.0, 0.25, 0.15]
+    """
+    forecasts = as_forecasts(y_true, y_prob, sample_weight)
+    warn_if_singletons(forecasts, "threshold_loss_curve")
+    return curve_of(hindsight(forecasts))
+
+
+def hindsight(forecasts: Forecasts) -> Responses:
+    """Return the levels with the outcome rates that their own records show."""
+    rates = np.clip(forecasts.outcomes / forecasts.weights, 0.0, 1.0)
+    return Responses(forecasts.values, rates, forecasts.weights, forecasts.outcomes)
+
+
+def curve_of(groups: Responses) -> ThresholdLossCurve:
+    """Return the curve with all its breakpoints: 0, 1, every prediction and every rate."""
+    grid = np.unique(np.concatenate((groups.trusted, groups.rates, (0.0, 1.0))))
+    one, other = np.searchsorted(grid, groups.trusted), np.searchsorted(grid, groups.rates)
+    start, stop = np.minimum(one, other), np.maximum(one, other)
+    after = _summed(grid, start, stop, groups)
+    before = _summed(grid, start + 1, stop + 1, groups)
+    return ThresholdLossCurve(grid, before, after)
+
+
+def peaks_at_predictions(groups: Responses) -> Array:
+    """Return h at the (distinct, ascending) predictions only, in one search.
+
+    Between two predictions the curve of hindsight is convex: at a rate it has a kink upwards and no jump.
+    So its concave envelope, and with it the decision loss, needs no other point.
+    """
+    own = np.arange(len(groups.trusted))
+    reached = np.searchsorted(groups.trusted, groups.rates)
+    too_low = groups.rates > groups.trusted
+    start, stop = np.where(too_low, own, reached), np.where(too_low, reached, own + 1)
+    return np.maximum(_summed(groups.trusted, start, stop, groups), 0.0)
+
+
+def _summed(grid: Array, start: Index, stop: Index, groups: Responses) -> Array:
+    """Sum sign (a_k - w_k mu) at each grid point mu over the groups k with start_k <= its place < stop_k."""
+    sign = np.sign(groups.rates - groups.trusted)
+    size = len(grid) + 1
+
+    def running(signed: Array) -> Array:
+        entering = np.bincount(start, signed, size) - np.bincount(stop, signed, size)
+        total: Array = np.cumsum(entering)[: len(grid)]
+        return total
+
+    return running(sign * groups.outcomes) - grid * running(sign * groups.weights)
