@@ -147,7 +147,8 @@ def _fit(forecasts: Forecasts, logit: Array) -> tuple[float, float]:
         gradient = design.T @ (ones - forecasts.weights * rate)
         curvature = (design * (forecasts.weights * rate * (1 - rate))[:, None]).T @ design
         step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]
-        while (found := loss(beta + step)) > best and np.abs(step).max() > 1e-14:
+        # a quarter of the decrease that the slope promises: a smaller one may end on a plateau
+        while (found := loss(beta + step)) > best - gradient @ step / 4 and np.abs(step).max() > 1e-14:
             step = step / 2
         if found > best or np.abs(step).max() <= 1e-12 * (1 + np.abs(beta).max()):
             break
