@@ -3,6 +3,7 @@
 from calibrant.errors import CalibrantError
 from calibrant.forecasts import Forecasts
 from calibrant.measures.binned import binned_calibration_error
+from calibrant.measures.convolved import convolved_calibration_error
 from calibrant.measures.curve import kolmogorov_smirnov_error, kuiper_error, weighted_calibration_error
 from calibrant.measures.decision import WorstTask, decision_loss, worst_task
 from calibrant.measures.ece import expected_calibration_error
@@ -21,6 +22,7 @@ from calibrant.measures.regression import (
 )
 from calibrant.measures.scores import brier_score, decompose, log_loss, miscalibration
 from calibrant.measures.smooth import earth_mover_error, smooth_calibration_error
+from calibrant.measures.smoothed_curve import smoothed_reliability
 from calibrant.measures.thresholds import ThresholdLossCurve, threshold_loss_curve
 from calibrant.measures.truthful import averaged_two_bin_error, binned_squared_error
 from calibrant.results import Measurement
@@ -42,6 +44,7 @@ __all__ = [
     "calibration_in_the_large",
     "calibration_intercept",
     "calibration_slope",
+    "convolved_calibration_error",
     "cox_calibration",
     "decision_loss",
     "decompose",
@@ -59,6 +62,7 @@ __all__ = [
     "miscalibration",
     "random_binning_estimate",
     "smooth_calibration_error",
+    "smoothed_reliability",
     "threshold_loss_curve",
     "transport_plan",
     "weighted_calibration_error",

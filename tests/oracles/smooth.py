@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import linprog
+from scipy.optimize import brentq, linprog
+from scipy.special import ndtr
 
 TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
@@ -56,3 +57,25 @@ def kernel_by_double_sum(values, residuals, kernel):
         for v, c in zip(values, residuals, strict=True)
     )
     return np.sqrt(max(square, 0.0))
+
+
+def convolved_by_images(values, residuals, bandwidth):
+    """Integral of |density| of the residuals convolved with a reflected Gaussian, by its mirror images.
+
+    Between two changes of sign the integral is a difference of normal distribution functions.
+    """
+    reach = int(np.ceil(10 * bandwidth)) + 1
+    images = np.concatenate([s * values + 2 * k for s in (1, -1) for k in range(-reach, reach + 1)])
+    masses = np.tile(residuals, 2 * (2 * reach + 1))
+
+    def density(t):
+        return np.exp(-(((np.asarray(t)[..., None] - images) / bandwidth) ** 2) / 2) @ masses
+
+    near = np.concatenate([values + bandwidth * d for d in np.arange(-8, 8.1, 0.5)])
+    fine = np.unique(np.concatenate([np.linspace(0, 1, 501), near]))
+    fine = fine[(fine >= 0) & (fine <= 1)]
+    cuts = [0.0, 1.0]
+    for i in np.flatnonzero(np.diff(np.sign(density(fine)))):
+        cuts.append(brentq(density, fine[i], fine[i + 1], xtol=1e-15))
+    below = ndtr((np.sort(cuts)[:, None] - images) / bandwidth) @ masses
+    return float(np.sum(np.abs(np.diff(below))))

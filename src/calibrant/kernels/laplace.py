@@ -23,7 +23,8 @@ def laplace_form(values: Array, residuals: Array, bandwidth: float = 1.0) -> flo
     """Return the square of the Laplace kernel calibration error of sorted, distinct `values`."""
     decay, innovation = _process(values, bandwidth)
     carried = _carried(residuals, decay)
-    return float(np.dot(innovation, np.square(carried, out=carried)))
+    np.square(carried, out=carried)
+    return float(np.sum(np.multiply(innovation, carried, out=carried)))
 
 
 def laplace_product(values: Array, residuals: Array, bandwidth: float = 1.0) -> Array:

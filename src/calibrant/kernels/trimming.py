@@ -164,7 +164,7 @@ def denoised(curve: Array, gaps: Array) -> Array:
 
 def denoising_cost(path: Array, curve: Array, gaps: Array) -> float:
     """Return the dual objective at `path`: an upper bound on the smooth error whatever the path."""
-    return float(np.sum(np.abs(np.diff(path))) + np.dot(gaps, np.abs(path[1:-1] - curve[1:-1])))
+    return float(np.sum(np.abs(np.diff(path))) + np.sum(gaps * np.abs(path[1:-1] - curve[1:-1])))
 
 
 def _two_sides(inner: Array, gaps: Array) -> tuple[Array, Array]:

@@ -54,7 +54,7 @@ def _largest_weighted_residual(forecasts: Forecasts, lipschitz: float) -> Certif
     path = denoised(forecasts.curve, gaps)
     upper = denoising_cost(path, forecasts.curve, gaps)
     weights = lipschitz_witness(path, forecasts.curve, gaps)
-    lower = float(forecasts.residuals @ weights)
+    lower = float(np.sum(forecasts.residuals * weights))
     meaning = f"the weight function, {lipschitz:g}-Lipschitz and bounded by 1, that attains the error"
     return Certified(
         value=upper,

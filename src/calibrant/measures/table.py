@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from calibrant.measures.binned import binned_calibration_error
+from calibrant.measures.convolved import convolved_calibration_error, convolved_resolution
 from calibrant.measures.curve import kolmogorov_smirnov_error, kuiper_error
 from calibrant.measures.decision import decision_loss
 from calibrant.measures.ece import expected_calibration_error
@@ -222,6 +223,21 @@ ROWS = (
         decision="no task with payoffs in [0, 1] loses more; the worst thresholds are in the details",
         cost="O(m log m)",
         citation="Hu & Wu 2024, Predict to minimize swap regret for all payoff-bounded tasks",
+    ),
+    Measure(
+        "convolved",
+        convolved_calibration_error,
+        family="distance",
+        meaning="expected calibration error after just enough Gaussian smoothing (SmoothECE)",
+        continuous=True,
+        complete=True,
+        sound=True,
+        consistency=(0.5, 1.0),
+        symmetric=True,
+        resolution=convolved_resolution,
+        cost="O(m)",
+        citation="Błasiok & Nakkiran 2023, Smooth ECE: principled reliability diagrams via kernel smoothing",
+        variants=({"bandwidth": 0.1},),
     ),
     Measure(
         "low-degree",

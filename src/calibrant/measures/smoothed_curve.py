@@ -1,0 +1,58 @@
+"""The smoothed reliability curve that the convolved calibration error implies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.measures.convolved import GRIDS, convolved_calibration_error
+from calibrant.measures.public import as_forecasts
+from calibrant.measures.reflected import NARROWEST, ReflectedGaussian
+from calibrant.results import Array, Certified
+
+RESOLVED = 1e-6  # a density below this share of its mean is noise, and the curve is not drawn there
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SmoothedReliability:
+    """A reliability diagram without bins, on an even grid of predictions.
+
+    `outcome` is t + E[y - v | v~ = t]: the diagonal, plus the smoothed residual near t (nan where no
+    prediction is near). `density` is that of the smoothed predictions v~. The mean of |outcome - t| under
+    it is the convolved calibration error at `bandwidth`.
+    """
+
+    prediction: Array
+    outcome: Array
+    density: Array
+    bandwidth: float
+
+
+def smoothed_reliability(
+    y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, bandwidth: float | None = None
+) -> SmoothedReliability:
+    """Return the smoothed reliability curve; by default at the bandwidth of the convolved error.
+
+    >>> curve = smoothed_reliability([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5])
+    >>> float(curve.outcome[256] - curve.prediction[256])
+    0.25
+    """
+    forecasts = as_forecasts(y_true, y_prob, sample_weight)
+    if bandwidth is None:
+        found = convolved_calibration_error.core(forecasts)
+        assert isinstance(found, Certified)
+        bandwidth = max(float(found.details["bandwidth"]), NARROWEST / GRIDS[0])
+    elif not NARROWEST / GRIDS[0] <= bandwidth < np.inf:
+        rule = f"must be at least {NARROWEST / GRIDS[0]:.2g} and finite"
+        raise InvalidInputError(sentence("bandwidth", rule, f"got {bandwidth}"))
+    shown = slice(None, None, GRIDS[0] // 512)
+    residual = ReflectedGaussian(forecasts.values, forecasts.residuals, GRIDS[0]).density(bandwidth)[shown]
+    weight = ReflectedGaussian(forecasts.values, forecasts.weights, GRIDS[0]).density(bandwidth)[shown]
+    prediction = np.linspace(0.0, 1.0, len(weight))
+    near = weight > RESOLVED
+    outcome = np.full(len(weight), np.nan)
+    outcome[near] = prediction[near] + residual[near] / weight[near]
+    return SmoothedReliability(prediction, outcome, np.maximum(weight, 0.0), bandwidth)
