@@ -32,7 +32,7 @@ class Measure:
     complete: bool = False  # 0 (or `ideal`) on perfectly calibrated data
     sound: bool = False  # `ideal` only on perfectly calibrated data
     truthful: bool = False  # in expectation, the true probabilities are never beaten
-    consistency: tuple[float, float] | None = None  # exponents (c, s): distance^c and distance^s bound it
+    consistency: tuple[float, float] | None = None  # (c, s): of order dCE^c at most, dCE^s at least
     decision: str = ""  # what it says to somebody who acts on the predictions
     lipschitz: float | None = None  # constant in E |v1 - v2|
     symmetric: bool = False  # unchanged under v -> 1 - v, y -> 1 - y
