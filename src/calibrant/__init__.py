@@ -7,6 +7,7 @@ from calibrant.measures.convolved import convolved_calibration_error
 from calibrant.measures.curve import kolmogorov_smirnov_error, kuiper_error, weighted_calibration_error
 from calibrant.measures.decision import WorstTask, decision_loss, worst_task
 from calibrant.measures.ece import expected_calibration_error
+from calibrant.measures.interval import interval_calibration_error
 from calibrant.measures.kernel import kernel_calibration_error
 from calibrant.measures.level_sets import LevelSetWarning
 from calibrant.measures.low_degree import low_degree_error
@@ -25,6 +26,7 @@ from calibrant.measures.smooth import earth_mover_error, smooth_calibration_erro
 from calibrant.measures.smoothed_curve import smoothed_reliability
 from calibrant.measures.thresholds import ThresholdLossCurve, threshold_loss_curve
 from calibrant.measures.truthful import averaged_two_bin_error, binned_squared_error
+from calibrant.measures.upper_distance import certified_distance, distance_to_calibration, upper_distance
 from calibrant.results import Measurement
 
 __version__ = "0.1.0"
@@ -44,13 +46,16 @@ __all__ = [
     "calibration_in_the_large",
     "calibration_intercept",
     "calibration_slope",
+    "certified_distance",
     "convolved_calibration_error",
     "cox_calibration",
     "decision_loss",
     "decompose",
+    "distance_to_calibration",
     "earth_mover_error",
     "expected_calibration_error",
     "integrated_calibration_index",
+    "interval_calibration_error",
     "kernel_calibration_error",
     "kolmogorov_smirnov_error",
     "kuiper_error",
@@ -65,6 +70,7 @@ __all__ = [
     "smoothed_reliability",
     "threshold_loss_curve",
     "transport_plan",
+    "upper_distance",
     "weighted_calibration_error",
     "worst_task",
 ]

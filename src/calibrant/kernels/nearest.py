@@ -45,7 +45,7 @@ def nearest_calibrated(values: Floats, mass: Floats, tolerance: float, max_nodes
     few nodes often suffice. Two refinements follow, where they are needed: nodes at more of the values,
     and cuts where the potentials break the calibration constraint between nodes.
     """
-    slack = 8 * np.finfo(float).eps * len(values)  # running sums of m terms lose at most this much
+    slack = 8 * float(np.finfo(float).eps) * len(values)  # running sums of m terms lose at most this much
     bias = abs(float(mass[1] @ (1.0 - values) - mass[0] @ values))  # |E(y-v)| = |E(u-v)| <= E|u-v|
     weights = mass.sum(axis=0)
     means = np.clip(mass[1] / weights, 0.0, 1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -102,6 +103,20 @@ def transport_plan(
         nodes[np.concatenate([zeros.target, ones.target])[kept]],
         moved[kept],
     )
+
+
+def proven_lower(forecasts: Forecasts, tolerance: float = 1e-6) -> float:
+    """Return a number that the lower distance is proven to reach: the floor of every other distance."""
+    return nearest_calibrated(forecasts.values, _outcome_mass(forecasts), tolerance, MAX_NODES).lower
+
+
+def lower_resolution(forecasts: Forecasts, options: Mapping[str, Any]) -> tuple[float, float]:
+    """Bound on a sketch: records lie from the mean of their cell by half its extent on average, at most.
+
+    The distance moves by no more than the predictions do (alpha times that for a power alpha).
+    """
+    reach = float(options.get("alpha", 1.0)) * float(forecasts.weights @ forecasts.extents) / 2
+    return reach, reach
 
 
 def _outcome_mass(forecasts: Forecasts) -> Array:

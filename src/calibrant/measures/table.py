@@ -10,9 +10,10 @@ from calibrant.measures.convolved import convolved_calibration_error, convolved_
 from calibrant.measures.curve import kolmogorov_smirnov_error, kuiper_error
 from calibrant.measures.decision import decision_loss
 from calibrant.measures.ece import expected_calibration_error
+from calibrant.measures.interval import interval_calibration_error
 from calibrant.measures.kernel import kernel_calibration_error, kernel_resolution
 from calibrant.measures.low_degree import low_degree_error
-from calibrant.measures.lower_distance import lower_distance
+from calibrant.measures.lower_distance import lower_distance, lower_resolution
 from calibrant.measures.measure import Measure
 from calibrant.measures.regression import (
     calibration_in_the_large,
@@ -28,6 +29,7 @@ from calibrant.measures.smooth import (
     smooth_resolution,
 )
 from calibrant.measures.truthful import averaged_two_bin_error, binned_squared_error
+from calibrant.measures.upper_distance import upper_distance
 
 _DISTANCE_PAPER = "Błasiok, Gopalan, Hu & Nakkiran 2023, A unifying theory of distance from calibration"
 _TRUTHFUL_PAPER = "Hartline, Hu & Wu 2025, A perfectly truthful calibration measure"
@@ -125,7 +127,7 @@ ROWS = (
     Measure(
         "lower-distance",
         lower_distance,
-        family="distances",
+        family="distance",
         meaning="least mean move of the predictions that makes them calibrated",
         continuous=True,
         complete=True,
@@ -133,9 +135,35 @@ ROWS = (
         consistency=(1.0, 2.0),
         symmetric=True,
         lipschitz=1.0,
+        resolution=lower_resolution,
         cost="O(m) a step, 20 to 40 steps",
         citation=_DISTANCE_PAPER + ", Definition 5.3",
         law_options={"tolerance": 1e-10},
+    ),
+    Measure(
+        "upper-distance",
+        upper_distance,
+        family="distance",
+        meaning="least mean move that makes the predictions calibrated, equal predictions moving together",
+        complete=True,
+        sound=True,
+        consistency=(0.5, 1.0),
+        symmetric=True,
+        cost="O(3^m) up to 13 levels, then O(m) for bounds",
+        citation=_DISTANCE_PAPER + ", Definition 5.2",
+    ),
+    Measure(
+        "interval",
+        interval_calibration_error,
+        family="distance",
+        meaning="least binned error plus width of the bins, over all ways to cut bins",
+        complete=True,
+        sound=True,
+        consistency=(0.5, 1.0),
+        symmetric=True,
+        cost="O(m^2) up to 4,096 levels, then O(m) for bounds",
+        citation=_DISTANCE_PAPER + ", Definition 6.1",
+        variants=({"width": "max"}, {"method": "surrogate"}),
     ),
     Measure(
         "ubse",

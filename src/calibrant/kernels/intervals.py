@@ -1,0 +1,118 @@
+"""Interval partitions: binned error plus width, minimised over partitions or averaged over shifts.
+
+`curve` holds the cumulative residuals C_0 .. C_m and boundary b stands before level b, so the bin from
+boundary i to j has the residual C_j - C_i and the hull v_{j-1} - v_i.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.kernels.partitions import Partition, best_runs, running
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.intp]
+
+BATCH = 16
+
+
+def spread_boundaries(curve: Floats, limit: int) -> Ints:
+    """At most `limit` boundaries, first and last included, at which the curve moves as little as possible.
+
+    One boundary from each of equal blocks: the one where the curve is nearest to the level of the block
+    before, so that bins between them have small residuals.
+    """
+    count = len(curve)
+    if count <= limit:
+        return np.arange(count)
+    edges = np.linspace(1, count - 1, limit - 1).astype(np.intp)
+    lowest = np.minimum.reduceat(curve, edges[:-1])
+    highest = np.maximum.reduceat(curve[: count - 1], edges[:-1])
+    chosen, level = [0], 0.0
+    for low, high, start, stop in zip(lowest, highest, edges[:-1], edges[1:], strict=True):
+        level = min(max(level, low), high)
+        chosen.append(int(start + np.abs(curve[start:stop] - level).argmin()))
+    return np.array([*chosen, count - 1])
+
+
+def least_average_width(values: Floats, weights: Floats, curve: Floats, boundaries: Ints) -> Partition:
+    """Minimise sum over bins of |residual| + weight * hull (Definition 6.1, distance-from-calibration)."""
+    weight = running(weights)
+
+    def run_cost(starts: Ints, stop: int) -> Floats:
+        hull = values[stop - 1] - values[starts]
+        cost: Floats = np.abs(curve[stop] - curve[starts]) + hull * (weight[stop] - weight[starts])
+        return cost
+
+    return best_runs(boundaries, run_cost)
+
+
+class Widest(NamedTuple):
+    """Least binned error plus largest hull, and that hull."""
+
+    cost: float
+    width: float
+
+
+def least_largest_width(values: Floats, curve: Floats, boundaries: Ints) -> Widest:
+    """Minimise sum over bins of |residual| + the largest hull, by branch and bound on that hull.
+
+    The least binned error e(w) with hulls of at most w falls as w grows, so on (a, b) nothing is below
+    e(b) + a: cells that cannot beat the best, or hold no hull, are dropped and the others halved.
+    """
+    ends = np.array([0.0, values[-1] - values[0]])
+    error, used = _binned_errors(values, curve, boundaries, ends)
+    best = min(Widest(float(e + w), float(w)) for e, w in zip(error, used, strict=True))
+    cells = [(0.0, float(used[1]), float(error[1]))]  # a, b and e(b)
+    while cells := [(a, b, e) for a, b, e in cells if e + a < best.cost and _holds_a_hull(values, a, b)]:
+        cells.sort(key=lambda cell: cell[2] + cell[0])
+        batch, cells = cells[:BATCH], cells[BATCH:]
+        middles = np.array([(a + b) / 2 for a, b, _ in batch])
+        error, used = _binned_errors(values, curve, boundaries, middles)
+        for (a, b, below), middle, e, w in zip(batch, middles, error, used, strict=True):
+            best = min(best, Widest(float(e + w), float(w)))
+            cells += [(a, float(w), float(e)), (float(middle), b, below)]
+    return best
+
+
+def _holds_a_hull(values: Floats, low: float, high: float) -> bool:
+    """Whether two values differ by something strictly between low and high."""
+    last = np.searchsorted(values, values + high, side="left")
+    return bool(np.any(last > np.searchsorted(values, values + low, side="right")))
+
+
+def _binned_errors(values: Floats, curve: Floats, boundaries: Ints, widths: Floats) -> tuple[Floats, Floats]:
+    """Least binned error with hulls of at most each of `widths`, and the largest hull then used.
+
+    Infinite where a stretch between neighbouring boundaries is wider already.
+    """
+    count = len(boundaries)
+    best = np.zeros((len(widths), count))
+    used = np.zeros((len(widths), count))
+    rows = np.arange(len(widths))
+    for k in range(1, count):
+        starts, stop = boundaries[:k], int(boundaries[k])
+        hull = values[stop - 1] - values[starts]
+        first = min(int(np.searchsorted(-hull, -widths.max())), k - 1)  # hulls shrink from left to right
+        hull = hull[first:]
+        total = best[:, first:k] + np.abs(curve[stop] - curve[starts[first:]])
+        total[hull > widths[:, None]] = np.inf
+        at = total.argmin(axis=1)
+        best[:, k] = total[rows, at]
+        used[:, k] = np.maximum(used[rows, first + at], hull[at])
+    return best[:, -1], used[:, -1]
+
+
+def shifted_error(values: Floats, residuals: Floats, width: float) -> float:
+    """Binned error with bins of one width, averaged over where they start, exactly.
+
+    Averaging over the shift is averaging over the left end t of a bin [t, t + width): the integral of
+    |C(t + width) - C(t)| / width, whose integrand changes where t or t + width passes a prediction.
+    """
+    ends = np.concatenate([values - width, values])
+    order = np.argsort(ends, kind="stable")
+    inside = np.cumsum(np.concatenate([residuals, -residuals])[order])[:-1]
+    return float(np.abs(inside) @ np.diff(ends[order])) / width

@@ -1,0 +1,94 @@
+"""Interval calibration error: both conventions against all partitions, the surrogate against all shifts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from oracles import distance as oracle
+from samples import samples
+
+import calibrant as cb
+from calibrant.kernels.intervals import shifted_error, spread_boundaries
+from calibrant.measures import interval as module
+
+certify = cb.interval_calibration_error.core
+
+
+@pytest.mark.parametrize("width", ["average", "max"])
+@given(sample=samples(max_size=9))
+@settings(max_examples=60)
+def test_equals_the_best_of_all_partitions(width, sample):
+    f = sample.forecasts
+    found = certify(f, width=width)
+    slow = oracle.interval_calibration_error(f.values, f.weights, f.outcomes, width)
+    assert found.exact
+    assert found.value == pytest.approx(slow, abs=1e-12)
+
+
+@given(sample=samples(max_size=12))
+def test_the_mean_over_shifts_is_exact(sample):
+    f = sample.forecasts
+    for width in (1.0, 0.5, 0.125, 0.3):
+        slow = oracle.random_interval_error(f.values, f.weights, f.outcomes, width)
+        assert shifted_error(f.values, f.residuals, width) == pytest.approx(slow, abs=1e-9)
+
+
+@given(sample=samples(max_size=12))
+def test_the_surrogate_is_the_best_power_of_two(sample):
+    f = sample.forecasts
+    found = certify(f, method="surrogate").value
+    tried = [shifted_error(f.values, f.residuals, 0.5**k) + 0.5**k for k in range(40)]
+    assert found <= min(tried) + 1e-12
+    assert found >= min(*tried, np.abs(f.residuals).sum()) - 1e-12
+
+
+@pytest.mark.parametrize("width", ["average", "max"])
+@given(sample=samples(max_size=10))
+@settings(max_examples=30)
+def test_the_bracket_holds_the_exact_value(width, sample):
+    f = sample.forecasts
+    exact = certify(f, width=width).value
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "EXACT_LEVELS", {"average": 3, "max": 3})
+        found = certify(f, width=width)
+    assert found.lower - 1e-9 <= exact <= found.upper + 1e-12
+    assert found.exact == (f.levels <= 3)
+
+
+def test_the_bins_of_the_average_width_attain_the_value():
+    rng = np.random.default_rng(2)
+    v = rng.random(3_000)
+    f = cb.Forecasts(rng.random(3_000) < v, v)
+    found = certify(f)
+    starts = found.details["starts"]
+    edges = np.append(starts, 1.0)
+    edges[0] = 0.0
+    assert found.details["bins"] == len(starts)
+    assert cb.binned_calibration_error(f, bins=edges.tolist(), add_width=True) == pytest.approx(found.value)
+
+
+def test_many_levels_give_a_bracket_that_says_so():
+    rng = np.random.default_rng(3)
+    v = rng.random(30_000)
+    f = cb.Forecasts(rng.random(30_000) < v**2, v)
+    for width in ("average", "max"):
+        found = certify(f, width=width)
+        assert not found.exact
+        assert 0.1 < found.lower <= found.value == found.upper < 0.25
+
+
+def test_chosen_boundaries_keep_both_ends_and_stay_in_order():
+    curve = np.concatenate([[0.0], np.cumsum(np.random.default_rng(4).normal(size=5_000))])
+    for limit in (3, 10, 512):
+        chosen = spread_boundaries(curve, limit)
+        assert chosen[0] == 0
+        assert chosen[-1] == 5_000
+        assert len(chosen) <= limit
+        assert np.all(np.diff(chosen) > 0)
+
+
+def test_wrong_options_are_refused():
+    for options in ({"width": "mean"}, {"method": "sampled"}):
+        with pytest.raises(cb.CalibrantError, match=next(iter(options))):
+            cb.interval_calibration_error([0, 1], [0.2, 0.8], **options)

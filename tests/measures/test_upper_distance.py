@@ -1,0 +1,110 @@
+"""The upper and the true distance against all partitions, and their brackets where those are too many."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import distance as oracle
+from samples import samples
+
+import calibrant as cb
+from calibrant.kernels.partitions import best_grouping, contiguous_groups
+from calibrant.measures import upper_distance as module
+
+certify = cb.upper_distance.core
+
+
+@given(sample=samples(max_size=7))
+@settings(max_examples=60)
+def test_equals_the_best_of_all_groupings(sample):
+    f = sample.forecasts
+    found = certify(f)
+    assert found.exact
+    assert found.value == pytest.approx(oracle.upper_distance(f.values, f.weights, f.outcomes), abs=1e-12)
+    groups = [np.flatnonzero(found.details["group"] == g) for g in range(found.details["group"].max() + 1)]
+    attained = sum(oracle.group_cost(g, f.values, f.weights, f.outcomes) for g in groups)
+    assert attained == pytest.approx(found.value, abs=1e-12)
+
+
+@given(sample=samples(max_size=8))
+@settings(max_examples=60)
+def test_runs_are_the_best_of_all_interval_groupings(sample):
+    f = sample.forecasts
+    runs = contiguous_groups(f.values, f.weights, f.outcomes, np.arange(f.levels + 1))
+    slow = min(
+        sum(oracle.group_cost(b, f.values, f.weights, f.outcomes) for b in bins)
+        for bins in oracle.interval_partitions(f.levels)
+    )
+    assert runs.cost == pytest.approx(slow, abs=1e-12)
+
+
+@given(sample=samples(max_size=9))
+@settings(max_examples=40)
+def test_the_bracket_holds_the_exact_value(sample):
+    f = sample.forecasts
+    exact = best_grouping(f.values, f.weights, f.outcomes).cost
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "EXACT_GROUPS", 0)
+        patch.setattr(module, "EXACT_RUNS", 4)
+        found = certify(f)
+    assert found.lower - 1e-9 <= exact <= found.upper + 1e-12
+    groups = [np.flatnonzero(found.details["group"] == g) for g in range(found.details["group"].max() + 1)]
+    attained = sum(oracle.group_cost(g, f.values, f.weights, f.outcomes) for g in groups)
+    assert attained == pytest.approx(found.value, abs=1e-12)
+
+
+def test_many_levels_give_a_bracket_that_says_so():
+    rng = np.random.default_rng(0)
+    v = rng.random(20_000)
+    f = cb.Forecasts(rng.random(20_000) < v**2, v)
+    found = certify(f)
+    assert not found.exact
+    assert 0.1 < found.lower <= found.value == found.upper < 0.2
+
+
+@given(sample=samples(max_size=6), data=st.data())
+@settings(max_examples=60)
+def test_true_distance_is_the_best_of_all_partitions_of_the_points(sample, data):
+    n = len(sample.p)
+    # records of one prediction are shared out among up to two points
+    ids = np.array([f"{v!r}/{data.draw(st.integers(0, 1))}" for v in sample.p])
+    names = np.unique(ids)
+    rows = [ids == name for name in names]
+    w = np.array([sample.weights[r].sum() for r in rows])
+    a = np.array([(sample.weights * sample.y)[r].sum() for r in rows])
+    v = np.array([sample.p[r][0] for r in rows])
+    found = cb.certified_distance(sample.y, sample.p, ids, sample_weight=sample.w)
+    assert found.exact
+    assert found.value == pytest.approx(oracle.upper_distance(v, w, a), abs=1e-12)
+    assert n >= len(found.details["points"]) == len(names)
+
+
+def test_true_distance_of_many_points_lies_between_the_bounds():
+    rng = np.random.default_rng(1)
+    p = rng.integers(0, 11, 400) / 10
+    y = rng.random(400) < p**2
+    found = cb.certified_distance(y, p, rng.permutation(400))
+    upper = certify(cb.Forecasts(y, p))
+    assert upper.exact
+    assert cb.lower_distance(y, p) - 1e-6 <= found.lower <= found.value <= upper.value
+    assert not found.exact
+
+
+def test_records_of_weight_zero_do_not_count():
+    found = cb.certified_distance([0, 1, 1], [0.4, 0.4, 0.9], ["a", "b", "c"], sample_weight=[1, 1, 0])
+    assert found.details["points"].tolist() == ["a", "b"]
+    assert found.value == pytest.approx(0.1)
+
+
+def test_bad_ids_are_refused():
+    for ids, message in (
+        (["a"], "same length"),
+        ([["a", "b"]], "one-dimensional"),
+        ([1.0, np.nan], "missing"),
+        (np.array(["a", 1], dtype=object), "comparable"),
+        (["a", "a"], "the same for all records of one id"),
+    ):
+        with pytest.raises(cb.CalibrantError, match=message):
+            cb.distance_to_calibration([0, 1], [0.2, 0.8], ids)
