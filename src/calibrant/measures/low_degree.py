@@ -29,7 +29,7 @@ def low_degree_error(forecasts: Forecasts, *, degree: int = 3) -> Certified:
     weights = np.asarray(chebyshev.chebval(2 * forecasts.values - 1, coefficients), dtype=np.float64)
     lower = float(moments @ coefficients)
     witness = Witness(forecasts.values, weights, f"polynomial of degree {degree} bounded by 1")
-    return Certified(lower, lower, max(lower, upper), upper - lower <= 1e-10, witness)
+    return Certified(lower, lower, max(lower, upper), upper - lower <= 1e-9, witness)
 
 
 def _worst_polynomial(moments: Array) -> tuple[Array, float]:
@@ -39,17 +39,16 @@ def _worst_polynomial(moments: Array) -> tuple[Array, float]:
     if degree == 0 or scale == 0.0:
         return np.sign(moments) * (np.arange(degree + 1) == 0), scale
     points = np.cos(np.pi * np.arange(4 * degree + 1) / (4 * degree))
-    best, lowest, upper, stalled = np.zeros(degree + 1), 0.0, np.inf, 0
+    best, lowest, upper = np.zeros(degree + 1), 0.0, np.inf
     for _ in range(50):
         found, bound = _program(moments / scale, points)
         extrema = _extrema(found)
-        feasible = found / max(1.0, np.abs(chebyshev.chebval(extrema, found)).max())
-        gap = upper - lowest
+        peak = float(np.abs(chebyshev.chebval(extrema, found)).max())
+        feasible = found / max(1.0, peak)
         upper = min(upper, bound)
         if (value := float(moments @ feasible) / scale) > lowest:
             best, lowest = feasible, value
-        stalled = 0 if upper - lowest < gap else stalled + 1
-        if upper - lowest <= 1e-12 or stalled == 5:  # solved, or rounding stops the progress
+        if upper - lowest <= 1e-10 or peak <= 1 + 1e-11:  # solved, as far as rounding lets us
             break
         points = np.concatenate([points, extrema])
     return best, upper * scale
