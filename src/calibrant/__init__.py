@@ -2,6 +2,8 @@
 
 from calibrant.errors import CalibrantError
 from calibrant.forecasts import Forecasts
+from calibrant.groups.audit import audit
+from calibrant.groups.result import Audit
 from calibrant.measures.binned import binned_calibration_error
 from calibrant.measures.convolved import convolved_calibration_error
 from calibrant.measures.curve import kolmogorov_smirnov_error, kuiper_error, weighted_calibration_error
@@ -32,6 +34,7 @@ from calibrant.results import Measurement
 __version__ = "0.1.0"
 
 __all__ = [
+    "Audit",
     "CalibrantError",
     "Forecasts",
     "LevelSetWarning",
@@ -39,6 +42,7 @@ __all__ = [
     "ThresholdLossCurve",
     "TransportPlan",
     "WorstTask",
+    "audit",
     "averaged_two_bin_error",
     "binned_calibration_error",
     "binned_squared_error",

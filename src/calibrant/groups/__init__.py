@@ -1,0 +1,1 @@
+"""For whom? Subpopulations, the multi-calibration metric, its significance, and the audit."""

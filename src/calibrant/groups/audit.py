@@ -1,0 +1,180 @@
+"""audit(): for whom are the predictions wrong, and is that more than chance among so many groups?"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.groups.coding import Column, code_columns
+from calibrant.groups.family import Family, Progress
+from calibrant.groups.metric import Batch
+from calibrant.groups.null import Null
+from calibrant.groups.paths import FRUITLESS, random_paths
+from calibrant.groups.records import Records, check, put_in_order
+from calibrant.groups.result import Audit
+from calibrant.groups.subpopulations import Masks, as_masks, combinations, everyone, masked
+from calibrant.groups.variants import Variant, VariantName
+
+
+def audit(
+    y_true: Any,
+    y_prob: Any,
+    *,
+    groups: Any = None,
+    covariates: Any = None,
+    sample_weight: Any = None,
+    subpopulations: int = 1000,
+    min_size: int = 10,
+    draws: int = 199,
+    seed: int | None = None,
+    depth: int = 2,
+    limit: int = 10_000,
+    nominal: Sequence[str] = (),
+    variant: VariantName = "plain",
+    rho: float = 0.01,
+    missing: Literal["error", "drop"] = "error",
+    progress: Progress | None = None,
+) -> Audit:
+    """Measure calibration in many subpopulations at once, and whether the worst is more than chance.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight
+        Outcomes (0 or 1), predicted probabilities, and weights if records do not all count the same.
+    groups
+        The subpopulations to look at: a mapping of names to boolean masks, or columns (any data frame, or a
+        mapping of names to arrays) whose values are the groups, alone and in combination.
+    covariates
+        Columns from which groups are made along random paths of splits at the median (Algorithm 1 of the
+        paper). Numbers, dates and ordered categories are split in their order, other categories in a
+        random one. Missing values are a category of their own, lowest in the order.
+    subpopulations
+        How many groups to make of the covariates.
+    min_size
+        Smaller subpopulations are counted, not tested.
+    draws, seed
+        Simulated data sets for the p-values, all subpopulations seeing the same ones; 0 for none.
+    depth, limit
+        Groups given as columns are combined up to `depth` at a time, and at most `limit` of them are tested,
+        those of few columns first.
+    nominal
+        Names of covariates that are numbers but have no order, such as codes.
+    variant, rho
+        "plain", "proportional", "proportional-shifted", "low-prevalence" or "real"; see `Variant`.
+    missing
+        What to do about gaps in outcome, prediction or weight: "error", or "drop" and count.
+    progress
+        Called with (tested, expected) as the work goes on.
+
+    The metric is M = max D_k sigma_0 / sigma_k, eq. (4) of measuring-multicalibration, where D_k is the
+    Kuiper metric of subpopulation k and sigma_k its deviation if calibrated. Row order never matters.
+
+    >>> y = [0, 1, 1, 0, 1, 1, 1, 1, 0, 1, 0, 0]
+    >>> p = [0.3, 0.3, 0.6, 0.4, 0.2, 0.3, 0.2, 0.4, 0.5, 0.6, 0.1, 0.2]
+    >>> found = audit(y, p, groups={"city": ["A"] * 4 + ["B"] * 4 + ["C"] * 4}, min_size=4, seed=1)
+    >>> found.worst.rule, found.worst.size, found.worst.predictions
+    ('city = B', 4, 'too low')
+    """
+    _check_options(subpopulations=subpopulations, depth=depth, limit=limit, min_size=min_size)
+    _check_options(least=0, draws=draws)
+    if groups is None and covariates is None:
+        hint = "groups= takes masks or categorical columns, covariates= makes groups of any columns"
+        raise InvalidInputError(sentence("groups or covariates", "must be given", "got neither", hint))
+    kind = Variant(variant, rho)
+    checked = check(y_true, y_prob, sample_weight, missing, kind.real)
+    masks = None if groups is None else as_masks(groups, checked.length)
+    given = [] if groups is None or masks else code_columns(groups, checked.length, "groups")
+    split = [] if covariates is None else code_columns(covariates, checked.length, "covariates", nominal)
+    known = [*(masks or {}).values(), *(column.codes for column in given + split)]
+    records = put_in_order(checked, known)
+    seed = secrets.randbits(32) if seed is None else seed
+    null_seed, path_seed = np.random.SeedSequence(seed).spawn(2)
+    terms = kind.terms(records.prediction, records.outcome, records.weight)
+    null = Null.simulate(records, kind, draws, np.random.default_rng(null_seed)) if draws else None
+    family = Family(records, terms, null, min_size, progress)
+    family.expected = _expected(masks, given, depth, limit) + (subpopulations if split else 0)
+    _fill(family, masks, given, depth, limit)
+    if split:
+        ordered = [column.take(records.rows) for column in split]
+        _fill_from_paths(family, ordered, subpopulations, np.random.default_rng(path_seed))
+    return _result(family, kind, draws, seed, _backend(groups, covariates))
+
+
+def _check_options(least: int = 1, **options: int) -> None:
+    for name, value in options.items():
+        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+            raise InvalidInputError(
+                sentence(name, f"must be a whole number of at least {least}", f"got {value!r}")
+            )
+
+
+def _expected(masks: Masks | None, given: Sequence[Column], depth: int, limit: int) -> int:
+    """Return a bound on how many given groups there are, for the progress bar."""
+    if masks:
+        return 1 + min(limit, len(masks))
+    sums = [1.0] + [0.0] * depth  # elementary symmetric sums of the numbers of values
+    for column in given:
+        for size in range(depth, 0, -1):
+            sums[size] += sums[size - 1] * len(column.labels)
+    return 1 + int(min(limit, sum(sums[1:])))
+
+
+def _fill(family: Family, masks: Masks | None, given: Sequence[Column], depth: int, limit: int) -> None:
+    """Test everyone, whatever their number, and the groups that were given."""
+    records = family.records
+    min_size, family.min_size = family.min_size, 1
+    family.take(everyone(len(records)), 1)
+    family.min_size = min_size
+    batches: Iterator[Batch] = masked(masks or {}, records.rows)
+    if given:
+        batches = combinations([column.take(records.rows) for column in given], depth)
+    for batch in batches:
+        limit -= family.take(batch, limit)
+
+
+def _fill_from_paths(family: Family, columns: list[Column], wanted: int, rng: np.random.Generator) -> None:
+    """Walk random paths until enough new subpopulations were found, or hardly any new ones come up."""
+    fruitless = 0
+    for batch in random_paths(columns, family.min_size, rng):
+        found = family.take(batch.select(range(min(len(batch), wanted))), wanted)
+        wanted -= found
+        fruitless = 0 if found else fruitless + 1
+        if wanted == 0 or fruitless == FRUITLESS:
+            return
+
+
+def _result(family: Family, kind: Variant, draws: int, seed: int, backend: Any) -> Audit:
+    ranked = family.ranked()
+    records: Records = family.records
+    return Audit(
+        metric=ranked[0].metric,
+        sigma=float(family.parts[0].sigma[0]),
+        pvalue=ranked[0].pvalue,
+        ablated=max(group.kuiper for group in ranked),
+        groups=ranked,
+        curves=family.curves(),
+        not_tested=family.not_tested(),
+        n=len(records),
+        dropped=records.dropped,
+        draws=draws,
+        seed=seed,
+        variant=kind.name,
+        backend=backend,
+    )
+
+
+def _backend(*frames: Any) -> Any:
+    """Return the kind of the first eager frame given; a lazy one was collected to PyArrow."""
+    import narwhals as nw
+
+    for frame in frames:
+        known = nw.from_native(frame, pass_through=True)
+        if isinstance(known, nw.DataFrame):
+            return known.implementation
+        if isinstance(known, nw.LazyFrame):
+            return "pyarrow"
+    return None

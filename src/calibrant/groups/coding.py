@@ -1,0 +1,188 @@
+"""Columns of any frame as integer codes: ordered values, unordered categories, missing as its own code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.kernels.segments import Index
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """One covariate: `codes` of its sorted distinct `labels`; where values are missing they are code 0.
+
+    A nominal column has categories without an order. The label of missing is None.
+    """
+
+    name: str
+    codes: Index
+    labels: Sequence[Any] | npt.NDArray[Any]
+    nominal: bool
+    missing: bool = field(default=False)
+
+    def take(self, rows: npt.NDArray[Any]) -> Column:
+        """Return the column for some rows."""
+        return Column(self.name, self.codes[rows], self.labels, self.nominal, self.missing)
+
+
+def code_columns(data: Any, length: int, argument: str, nominal: Sequence[str] = ()) -> list[Column]:
+    """Code every column of a frame, a mapping of columns or a two-dimensional array."""
+    columns = [_code(name, values, name in nominal) for name, values in _named(data, argument)]
+    if not columns:
+        raise InvalidInputError(sentence(argument, "must have a column", "got none"))
+    for column in columns:
+        if len(column.codes) != length:
+            found = f"got {len(column.codes):,} and {length:,} rows"
+            raise InvalidInputError(
+                sentence(f"{argument} {column.name!r} and y_prob", "must have the same length", found)
+            )
+    return columns
+
+
+def _named(data: Any, argument: str) -> list[tuple[str, Any]]:
+    if isinstance(data, Mapping):
+        return [(str(name), values) for name, values in data.items()]
+    if isinstance(data, np.ndarray) and data.ndim == 2:
+        return [(f"x{j}", data[:, j]) for j in range(data.shape[1])]
+    import narwhals as nw
+
+    try:
+        frame: Any = nw.from_native(data)
+    except TypeError:
+        hint = "a data frame, a mapping of columns and a two-dimensional array can be used"
+        raise InvalidInputError(
+            sentence(argument, "must be columns", f"got {type(data).__name__}", hint)
+        ) from None
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect(backend="pyarrow")
+    return [(str(name), frame[name]) for name in frame.columns]
+
+
+def _code(name: str, values: Any, nominal: bool) -> Column:
+    """Choose how to code a column from its type."""
+    import narwhals as nw
+
+    series = nw.from_native(values, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        ordered = _ordered_categories(series)
+        if ordered is not None:
+            return _code_objects(name, series.to_list(), nominal, ordered)
+        if series.dtype in (nw.Categorical, nw.String, nw.Enum, nw.Object):
+            return _code_objects(name, series, True)
+        if isinstance(series.dtype, nw.Decimal):
+            series = series.cast(nw.Float64)
+        elif isinstance(series.dtype, nw.Datetime) and series.dtype.time_zone:
+            series = series.dt.replace_time_zone(None)
+        array = series.to_numpy()
+    else:
+        array = values if isinstance(values, np.ndarray) else np.asarray(values)
+    if array.ndim != 1:
+        raise InvalidInputError(sentence(f"column {name!r}", "must be one-dimensional", f"got {array.shape}"))
+    if array.dtype.kind in "US":
+        return _code_objects(name, array.tolist(), True)
+    if array.dtype.kind == "O":
+        return _code_mixed(name, array, nominal)
+    return _code_numbers(name, array, nominal or array.dtype.kind == "b")
+
+
+def _ordered_categories(series: Any) -> list[Any] | None:
+    """Return the categories of an ordered categorical (pandas) or an Enum (Polars), lowest first."""
+    import narwhals as nw
+
+    native = series.to_native()
+    ordered = getattr(getattr(native, "dtype", None), "ordered", False)
+    if isinstance(series.dtype, nw.Enum) or (series.dtype == nw.Categorical and ordered is True):
+        return list(series.cat.get_categories().to_list())
+    return None
+
+
+def _code_mixed(name: str, array: npt.NDArray[Any], nominal: bool) -> Column:
+    """Code an object column: as numbers when it holds numbers and gaps only, as categories otherwise."""
+    plain = [None if _is_missing(item) else item for item in array.tolist()]
+    if all(item is None or (isinstance(item, int | float) and type(item) is not bool) for item in plain):
+        numbers = np.array([np.nan if item is None else item for item in plain], dtype=np.float64)
+        return _code_numbers(name, numbers, nominal)
+    return _code_objects(name, plain, True)
+
+
+def _is_missing(item: Any) -> bool:
+    return (
+        item is None
+        or type(item).__name__ in ("NAType", "NaTType")
+        or (isinstance(item, float) and item != item)
+    )
+
+
+def _code_objects(name: str, values: Any, nominal: bool, order: Sequence[Any] | None = None) -> Column:
+    """Code categories; their order is the one given, or that of their names."""
+    first, labels = _first_codes(values)
+    gap = labels.index(None) if None in labels else -1
+    known = [label for label in labels if label is not None]
+    rank = {label: place for place, label in enumerate(order)} if order is not None else None
+    known.sort(key=(lambda label: rank[label]) if rank is not None else (lambda label: _by_name(label)))
+    place = {label: i + (gap >= 0) for i, label in enumerate(known)}
+    remap = np.array([0 if k == gap else place[label] for k, label in enumerate(labels)], dtype=np.int32)
+    table: list[Any] = ([None] if gap >= 0 else []) + known
+    return Column(name, remap[first], table, nominal, gap >= 0)
+
+
+def _by_name(label: Any) -> tuple[str, str]:
+    return type(label).__name__, str(label)
+
+
+def _first_codes(values: Any) -> tuple[npt.NDArray[Any], list[Any]]:
+    """Number the distinct values in some order; Arrow does it fastest, a dictionary does it everywhere."""
+    if hasattr(values, "to_arrow"):
+        try:
+            coded = values.to_arrow()
+        except (ImportError, TypeError):
+            values = values.to_list()
+        else:
+            coded = coded.combine_chunks() if hasattr(coded, "combine_chunks") else coded
+            if not hasattr(coded, "indices"):
+                coded = coded.dictionary_encode()
+            labels = coded.dictionary.to_pylist()
+            indices = coded.indices
+            if indices.null_count:
+                labels, indices = [*labels, None], indices.fill_null(len(labels))
+            used = np.asarray(indices)
+            return used, labels
+    table: dict[Any, int] = {}
+    codes = [table.setdefault(None if _is_missing(item) else item, len(table)) for item in values]
+    return np.array(codes, dtype=np.int32), list(table)
+
+
+def _code_numbers(name: str, array: npt.NDArray[Any], nominal: bool) -> Column:
+    """Code numbers, truth values or dates by their rank."""
+    kind = array.dtype.kind
+    if kind not in "biufmM":
+        raise InvalidInputError(
+            sentence(f"column {name!r}", "must be numbers, dates or categories", f"got dtype {array.dtype}")
+        )
+    gaps = np.isnan(array) if kind == "f" else np.isnat(array) if kind in "mM" else None
+    if gaps is not None and gaps.any():
+        inner = _code_numbers(name, array[~gaps], nominal)
+        codes = np.zeros(len(array), dtype=np.int32)
+        codes[~gaps] = inner.codes + 1
+        return Column(name, codes, [None, *inner.labels], nominal, True)
+    if len(array) == 0:
+        return Column(name, np.empty(0, dtype=np.int32), [], nominal)
+    if kind in "biu" and int(array.max()) - int(array.min()) <= 4 * len(array) + 1024:
+        shifted = array.astype(np.int64) - int(array.min())
+        present = np.bincount(shifted) > 0
+        ranks = np.cumsum(present, dtype=np.int32) - np.int32(1)
+        labels = np.flatnonzero(present) + int(array.min())
+        return Column(name, ranks[shifted], (labels > 0 if kind == "b" else labels).tolist(), nominal)
+    order = np.argsort(array)
+    ordered = array[order]
+    fresh = np.concatenate(([False], ordered[1:] != ordered[:-1]))
+    codes = np.empty(len(array), dtype=np.int32)
+    codes[order] = np.cumsum(fresh, dtype=np.int32)
+    fresh[0] = True
+    return Column(name, codes, ordered[fresh], nominal)

@@ -1,0 +1,159 @@
+"""The subpopulations that are tested together: taken in as they come, measured, and then forgotten.
+
+Only numbers are kept of each, and the members of the few worst for their curves, so that memory stays a
+small multiple of the data however many subpopulations there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from calibrant.groups.metric import Batch, Curves, measure_batch
+from calibrant.groups.null import Null, adjusted_pvalues
+from calibrant.groups.records import Records
+from calibrant.groups.result import Group, GroupCurve, NotTested
+from calibrant.groups.variants import Terms
+from calibrant.kernels.segments import Index
+from calibrant.results import Array
+
+CURVES = 10  # worst subpopulations whose curves are kept
+CHART_POINTS = 512
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(slots=True, eq=False)
+class Family:
+    """Take batches of subpopulations; test each distinct one that is large enough."""
+
+    records: Records
+    terms: Terms
+    null: Null | None
+    min_size: int
+    progress: Progress | None = None
+    expected: int = 0
+    rules: list[str] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    parts: list[Curves] = field(default_factory=list)
+    simulated: list[Array] = field(default_factory=list)
+    seen: set[tuple[int, int]] = field(default_factory=set)
+    worst: list[tuple[float, str, Index]] = field(default_factory=list)
+    too_small: int = 0
+    duplicates: int = 0
+    over_limit: int = 0
+
+    def take(self, batch: Batch, limit: int) -> int:
+        """Test up to `limit` new subpopulations of the batch; return how many were."""
+        fresh = self._fresh(batch)
+        self.over_limit += max(0, len(fresh) - limit)
+        batch = batch.select(fresh[:limit])
+        if len(batch) == 0:
+            return 0
+        curves = measure_batch(batch, self.records.prediction, self.terms)
+        self.parts.append(curves)
+        self.rules.extend(batch.rules)
+        self.sizes.extend(batch.sizes.tolist())
+        if self.null is not None:
+            self.simulated.append(self.null.z(batch))
+        self._remember_worst(batch, curves.z)
+        if self.progress is not None:
+            self.progress(len(self.rules), max(self.expected, len(self.rules)))
+        return len(batch)
+
+    def _fresh(self, batch: Batch) -> list[int]:
+        """Return which are large enough and not the same set of members as one before."""
+        large = np.flatnonzero(batch.sizes >= self.min_size)
+        self.too_small += len(batch) - len(large)
+        fresh = []
+        for k in large.tolist():
+            members = batch.members_of(k)
+            mark = (len(members), int(np.sum(self.records.keys[members], dtype=np.uint64)))
+            if mark in self.seen:
+                self.duplicates += 1
+            else:
+                self.seen.add(mark)
+                fresh.append(k)
+        return fresh
+
+    def _remember_worst(self, batch: Batch, z: Array) -> None:
+        for k in np.argsort(-z, kind="stable")[:CURVES].tolist():
+            if len(self.worst) < CURVES or z[k] > self.worst[-1][0]:
+                self.worst.append((float(z[k]), batch.rules[k], batch.members_of(k).copy()))
+                self.worst.sort(key=lambda one: -one[0])
+                del self.worst[CURVES:]
+
+    def not_tested(self) -> NotTested:
+        """Return what was left out, and why."""
+        return NotTested(self.too_small, self.duplicates, self.over_limit)
+
+    def column(self, name: str) -> Array:
+        """Return one number of every subpopulation, in the order they came."""
+        return np.concatenate([getattr(part, name) for part in self.parts])
+
+    def ranked(self) -> tuple[Group, ...]:
+        """Return all subpopulations, largest z first; larger gaps and sizes first among equals."""
+        z, sigma = self.column("z"), self.column("sigma")
+        pvalue = adjusted_pvalues(z, np.concatenate(self.simulated)) if self.simulated else None
+        first, last, direction = self.column("first"), self.column("last"), self.column("direction")
+        share = self.column("weight") / self.column("weight")[0]
+        kuiper = self.column("kuiper")
+        predicted, observed = self.column("mean_prediction"), self.column("mean_outcome")
+        value = self.records.prediction
+        order = sorted(range(len(z)), key=lambda k: (-z[k], -kuiper[k], -self.sizes[k], self.rules[k]))
+        return tuple(
+            Group(
+                name=self.rules[k],
+                rule=self.rules[k],
+                size=int(self.sizes[k]),
+                share=float(share[k]),
+                kuiper=float(kuiper[k]),
+                sigma=float(sigma[k]),
+                z=float(z[k]),
+                metric=contribution(float(z[k]), float(kuiper[k]), float(sigma[0])),
+                pvalue=None if pvalue is None else float(pvalue[k]),
+                predictions=("none", "too low", "too high")[int(direction[k])],
+                start=float(value[first[k]] if first[k] >= 0 else value[0]),
+                stop=float(value[last[k]] if last[k] >= 0 else value[-1]),
+                mean_prediction=float(predicted[k]),
+                mean_outcome=float(observed[k]),
+            )
+            for k in order
+        )
+
+    def curves(self) -> tuple[GroupCurve, ...]:
+        """Return the curves of the worst subpopulations."""
+        return tuple(self._curve(rule, members) for _, rule, members in self.worst)
+
+    def _curve(self, rule: str, members: Index) -> GroupCurve:
+        value = self.records.prediction[members]
+        last = np.flatnonzero(np.append(value[1:] != value[:-1], True))
+        weight = np.cumsum(self.terms.weight[members])[last]
+        curve = np.cumsum(self.terms.residual[members])[last] / weight[-1]
+        kept = _thinned(curve)
+        share, prediction, cumulative = (weight / weight[-1])[kept], value[last][kept], curve[kept]
+        return GroupCurve(
+            rule,
+            np.concatenate(([0.0], share)),
+            np.concatenate((prediction[:1], prediction)),
+            np.concatenate(([0.0], cumulative)),
+        )
+
+
+def contribution(z: float, kuiper: float, sigma_0: float) -> float:
+    """D_k sigma_0 / sigma_k of eq. (4); D_k itself where no prediction leaves any doubt (sigma_0 = 0)."""
+    return z * sigma_0 if sigma_0 > 0 else kuiper
+
+
+def _thinned(curve: Array) -> Index:
+    """Return the points to draw: all of them, or the lowest and highest of equal stretches, and the end."""
+    if len(curve) <= CHART_POINTS:
+        return np.arange(len(curve), dtype=np.int32)
+    edges = np.linspace(0, len(curve), CHART_POINTS // 2 + 1).astype(np.int64)
+    kept = {len(curve) - 1}
+    for start, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        stretch = curve[start:stop]
+        kept |= {start + int(np.argmin(stretch)), start + int(np.argmax(stretch))}
+    return np.array(sorted(kept), dtype=np.int32)

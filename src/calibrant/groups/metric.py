@@ -1,0 +1,113 @@
+"""D_k, sigma_k and z of each subpopulation: eqs. (1)-(6), measuring-multicalibration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant.groups.variants import Terms
+from calibrant.kernels.segments import Index, Offsets, segment_curves, successive_variances
+from calibrant.results import Array
+
+NEARLY_ZERO = 1e-13  # of the largest step: below it a range is rounding
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Some subpopulations: their rules, and their members as positions in the global order, ascending."""
+
+    rules: Sequence[str]
+    members: Index
+    offsets: Offsets
+
+    @classmethod
+    def of(cls, rules: Sequence[str], lists: Sequence[Index]) -> Batch:
+        """Put index lists one after another."""
+        offsets = np.concatenate(([0], np.cumsum([len(one) for one in lists]))).astype(np.int64)
+        members = np.concatenate([*lists, np.empty(0, dtype=np.int32)]).astype(np.int32, copy=False)
+        return cls(rules, members, offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def sizes(self) -> Offsets:
+        """How many members each subpopulation has."""
+        return np.diff(self.offsets)
+
+    def members_of(self, k: int) -> Index:
+        """Return the index list of subpopulation k."""
+        return self.members[self.offsets[k] : self.offsets[k + 1]]
+
+    def select(self, kept: Sequence[int]) -> Batch:
+        """Return some of the subpopulations."""
+        if len(kept) == len(self):
+            return self
+        return Batch.of([self.rules[k] for k in kept], [self.members_of(k) for k in kept])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curves:
+    """What the curves of some subpopulations say, one number each.
+
+    `kuiper` is D_k, `sigma` its null deviation (5) or (6), `z` their quotient. `first` and `last` are the
+    members that bound the interval of predictions where residuals add up most (-1 where there is none) and
+    `direction` is +1 where outcomes exceed predictions there, -1 where they fall short, 0 for neither.
+    """
+
+    weight: Array
+    mean_prediction: Array
+    mean_outcome: Array
+    kuiper: Array
+    sigma: Array
+    z: Array
+    first: Offsets
+    last: Offsets
+    direction: Offsets
+
+
+def measure_batch(batch: Batch, prediction: Array, terms: Terms) -> Curves:
+    """Measure every subpopulation of the batch in one pass over its members."""
+    sums = np.zeros((len(batch), 6))
+    ends = np.zeros((len(batch), 2), dtype=np.int64)
+    step_variance = terms.residual * terms.residual if terms.variance is None else terms.variance
+    segment_curves(
+        batch.members,
+        batch.offsets,
+        prediction,
+        terms.weight,
+        terms.residual,
+        step_variance,
+        sums,
+        ends,
+    )
+    total, moment, variance, end, top, bottom = sums.T
+    if terms.variance is None:
+        variance = np.zeros(len(batch))
+        gap = terms.residual / terms.weight
+        successive_variances(batch.members, batch.offsets, terms.weight, gap, variance)
+    kuiper = (top - bottom) / total
+    sigma = np.sqrt(variance) / total
+    low, high = ends.min(axis=1), ends.max(axis=1)
+    some = high > low
+    starts = batch.offsets[:-1]
+    return Curves(
+        weight=total,
+        mean_prediction=moment / total,
+        mean_outcome=(moment + end) / total,
+        kuiper=kuiper,
+        sigma=sigma,
+        z=quotient(kuiper, sigma, float(np.max(np.abs(terms.residual)))),
+        first=np.where(some, batch.members[np.minimum(starts + low, len(batch.members) - 1)], -1),
+        last=np.where(some, batch.members[starts + np.maximum(high - 1, 0)], -1),
+        direction=np.sign(ends[:, 0] - ends[:, 1]),
+    )
+
+
+def quotient(kuiper: Array, sigma: Array, scale: float) -> Array:
+    """D_k / sigma_k; 0 where both are nearly 0, infinite where only sigma is (an impossible outcome)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = kuiper / sigma
+    return np.where(kuiper <= NEARLY_ZERO * scale, 0.0, z)

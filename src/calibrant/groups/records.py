@@ -1,0 +1,145 @@
+"""The rows of the user, checked once and put in one global order that does not depend on row order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.columns import (
+    check_same_length,
+    check_unit_interval,
+    check_weights,
+    missing_rows,
+    vector,
+)
+from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
+from calibrant.kernels.segments import Index, Words
+from calibrant.results import Array
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Records:
+    """Prediction, outcome and weight (largest 1) of every kept row, in global order.
+
+    `rows` says where each came from, `length` how long the user's columns are, `keys` are one fixed random
+    number a record, whose sum over a subpopulation is its fingerprint.
+    """
+
+    rows: Rows
+    prediction: Array
+    outcome: Array
+    weight: Array
+    keys: Words
+    length: int
+    dropped: int
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, which: Index) -> Records:
+        """Return some of the records, in the same order."""
+        return Records(
+            self.rows[which],
+            self.prediction[which],
+            self.outcome[which],
+            self.weight[which],
+            self.keys[which],
+            self.length,
+            self.dropped,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Checked:
+    """The user's rows after checking, still in their own order."""
+
+    rows: Rows
+    prediction: Array
+    outcome: Array
+    weight: Array
+    length: int
+    dropped: int
+
+
+def check(
+    y_true: Any, y_prob: Any, sample_weight: Any, missing: Literal["error", "drop"], real: bool
+) -> Checked:
+    """Check outcome, prediction and weight; leave out rows of weight 0 and, if asked, rows with a gap."""
+    if missing not in ("error", "drop"):
+        raise reject_name("missing", missing, ["error", "drop"])
+    y, p = vector(y_true, "y_true"), vector(y_prob, "y_prob")
+    w = np.ones(len(p)) if sample_weight is None else vector(sample_weight, "sample_weight")
+    check_same_length(y, p, ("y_true", "y_prob"))
+    check_same_length(w, p, ("sample_weight", "y_prob"))
+    absent = missing_rows(y, p, w)
+    if absent is not None and missing == "error":
+        hint = 'pass missing="drop" to leave such rows out and have them counted'
+        for array, name in ((y, "y_true"), (p, "y_prob"), (w, "sample_weight")):
+            reject_rows(name, "must not be missing", array, array != array, hint)
+    kept = np.arange(len(p)) if absent is None else np.flatnonzero(~absent)
+    if len(kept) == 0:
+        found = f"got {len(p):,} rows, all with one"
+        raise InvalidInputError(sentence("y_prob", "must have a row without missing values", found))
+    dropped = len(p) - len(kept)
+    _check_ranges(y[kept], p[kept], real)
+    weight = check_weights(w[kept], "sample_weight")
+    positive = weight > 0
+    kept, weight = kept[positive], weight[positive]
+    outcome, prediction = y[kept].astype(np.float64), p[kept].astype(np.float64) + 0.0
+    return Checked(kept, prediction, outcome, weight / weight.max(), len(p), dropped)
+
+
+def _check_ranges(y: npt.NDArray[Any], p: npt.NDArray[Any], real: bool) -> None:
+    if real:
+        reject_rows("y_true", "must be finite", y, ~np.isfinite(y))
+        reject_rows("y_prob", "must be finite", p, ~np.isfinite(p))
+        return
+    check_unit_interval(y, "y_true")
+    check_unit_interval(p, "y_prob")
+    hint = 'pass variant="real" for responses that are not 0 or 1'
+    reject_rows("y_true", "must be 0 or 1", y, (y != 0) & (y != 1), hint)
+
+
+def put_in_order(checked: Checked, columns: Sequence[npt.NDArray[Any]]) -> Records:
+    """Sort by prediction; break ties by everything else that is known of a row.
+
+    Ties are harmless to the curve, but simulated outcomes are dealt out by position. So that row order
+    changes nothing at all, tied rows stand in the order of a hash of their outcome, weight and `columns`
+    (covariate codes, masks): rows with equal hashes are the same row.
+    """
+    order = np.argsort(checked.prediction, kind="stable")
+    ordered = checked.prediction[order]
+    same = ordered[1:] == ordered[:-1]
+    if same.any():
+        tied = np.concatenate((same, [False])) | np.concatenate(([False], same))
+        where = np.flatnonzero(tied)
+        rows = order[where]
+        digest = _hash(np.zeros(len(rows), dtype=np.uint64), checked.outcome[rows].view(np.uint64))
+        digest = _hash(digest, checked.weight[rows].view(np.uint64))
+        for column in columns:
+            digest = _hash(digest, column[checked.rows[rows]].astype(np.uint64))
+        order[where] = rows[np.lexsort((digest, ordered[where]))]
+    keys = np.random.default_rng(0).integers(0, 2**64, len(order), dtype=np.uint64)
+    return Records(
+        checked.rows[order],
+        ordered,
+        checked.outcome[order],
+        checked.weight[order],
+        keys,
+        checked.length,
+        checked.dropped,
+    )
+
+
+def _hash(digest: Words, item: Words) -> Words:
+    """Mix one more column into the digests (the finaliser of splitmix64)."""
+    mixed = (digest ^ item) + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(mixed ^ (mixed >> np.uint64(31)))

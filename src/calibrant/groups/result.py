@@ -1,0 +1,191 @@
+"""What an audit found: the numbers, the worst subpopulation in words, and the table of all of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from calibrant.results import Array
+
+EVERYONE = "everyone"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One subpopulation. `rule` says who is in it; `name` is the user's own name for it, if there is one.
+
+    `kuiper` is D_k, `sigma` its deviation if calibrated, `z` = kuiper / sigma, `metric` = z sigma_0
+    what it contributes to M. `pvalue` is adjusted for all subpopulations tested (None without draws).
+    `predictions` says whether they are "too high", "too low" or neither ("none") for scores from `start` to
+    `stop`, the interval where residuals add up most.
+    """
+
+    name: str
+    rule: str
+    size: int
+    share: float
+    kuiper: float
+    sigma: float
+    z: float
+    metric: float
+    pvalue: float | None
+    predictions: str
+    start: float
+    stop: float
+    mean_prediction: float
+    mean_outcome: float
+
+    def __str__(self) -> str:
+        real = "" if self.pvalue is None else f", p = {self.pvalue:.3g}"
+        where = (
+            ""
+            if self.predictions == "none"
+            else (f"; predictions {self.predictions} for scores {self.start:.3g} to {self.stop:.3g}")
+        )
+        return f"{self.rule}: {self.size:,} rows, Kuiper {self.kuiper:.4f}, z = {self.z:.2f}{real}{where}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupCurve:
+    """The cumulative curve of one subpopulation, thinned for a chart: its extremes are kept.
+
+    `share` is the part of the subpopulation's weight at or below `prediction`; `cumulative` is C there.
+    """
+
+    rule: str
+    share: Array
+    prediction: Array
+    cumulative: Array
+
+
+@dataclass(frozen=True, slots=True)
+class NotTested:
+    """How many subpopulations came up and were not tested, and why."""
+
+    too_small: int = 0
+    duplicates: int = 0
+    over_limit: int = 0
+
+    def __str__(self) -> str:
+        return (
+            f"{self.too_small:,} too small, {self.duplicates:,} with the same members as another, "
+            f"{self.over_limit:,} over the limit"
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Audit:
+    """The multi-calibration audit of some predictions.
+
+    `metric` is M of eq. (4), `sigma` is sigma_0, `ratio` = M / sigma_0 is the largest z, `pvalue` the chance
+    of so large an M if every prediction were right (None without draws). `ablated` is the largest D_k, noise
+    mostly, for comparison only. `groups` are ranked by z; `columns` and `table` hold the same by column.
+    """
+
+    metric: float
+    sigma: float
+    pvalue: float | None
+    ablated: float
+    groups: tuple[Group, ...]
+    curves: tuple[GroupCurve, ...]
+    not_tested: NotTested
+    n: int
+    dropped: int
+    draws: int
+    seed: int
+    variant: str
+    backend: Any = None
+
+    @property
+    def ratio(self) -> float:
+        """M / sigma_0: the largest z over all subpopulations."""
+        return self.groups[0].z
+
+    @property
+    def worst(self) -> Group:
+        """The subpopulation with the largest z, which attains M."""
+        return self.groups[0]
+
+    @property
+    def everyone(self) -> Group:
+        """The full population, subpopulation 0."""
+        return next(group for group in self.groups if group.rule == EVERYONE)
+
+    @property
+    def tested(self) -> int:
+        """How many subpopulations were tested, everyone among them."""
+        return len(self.groups)
+
+    def significant(self, level: float = 0.05) -> tuple[Group, ...]:
+        """Return the subpopulations whose adjusted p-value is at most `level`, worst first."""
+        return tuple(group for group in self.groups if group.pvalue is not None and group.pvalue <= level)
+
+    @property
+    def columns(self) -> dict[str, list[Any]]:
+        """The ranking as plain columns by name, worst first."""
+        rows = [asdict(group) for group in self.groups]
+        out = {key: [row[key] for row in rows] for key in rows[0]}
+        out["pvalue"] = [math.nan if value is None else value for value in out["pvalue"]]
+        return out
+
+    @property
+    def table(self) -> Any:
+        """The ranking as a frame: of the kind that was audited, else pandas, Polars or PyArrow if installed.
+
+        Where none of them is installed this is `columns`.
+        """
+        import narwhals as nw
+
+        for backend in (self.backend, "pandas", "polars", "pyarrow"):
+            if backend is None:
+                continue
+            try:
+                return nw.from_dict(self.columns, backend=backend).to_native()
+            except ImportError:
+                continue
+        return self.columns
+
+    def to_dict(self, top: int | None = None) -> dict[str, Any]:
+        """Return everything but the curves, ready for JSON; `top` keeps the worst few groups only.
+
+        An infinite z (an outcome that was predicted to be impossible) is the string "inf".
+        """
+        return {
+            "metric": _plain(self.metric),
+            "sigma": self.sigma,
+            "ratio": _plain(self.ratio),
+            "pvalue": self.pvalue,
+            "ablated": self.ablated,
+            "n": self.n,
+            "dropped": self.dropped,
+            "tested": self.tested,
+            "not_tested": asdict(self.not_tested),
+            "draws": self.draws,
+            "seed": self.seed,
+            "variant": self.variant,
+            "groups": [
+                {key: _plain(value) for key, value in asdict(group).items()} for group in self.groups[:top]
+            ],
+        }
+
+    def __repr__(self) -> str:
+        p = "" if self.pvalue is None else f", p = {self.pvalue:.3g}"
+        return f"Audit(M = {self.metric:.4f}{p}, {self.tested:,} subpopulations, worst: {self.worst.rule})"
+
+    def __str__(self) -> str:
+        p = "not simulated" if self.pvalue is None else f"{self.pvalue:.3g}"
+        return "\n".join(
+            [
+                f"Multi-calibration audit of {self.n:,} rows, {self.tested:,} subpopulations",
+                f"  M          {self.metric:.6g}   (Kuiper of everyone: {self.everyone.kuiper:.6g})",
+                f"  M/sigma_0  {self.ratio:.4g}",
+                f"  p-value    {p}   ({self.draws:,} draws, seed {self.seed})",
+                f"  worst      {self.worst}",
+                f"  not tested {self.not_tested}",
+            ]
+        )
+
+
+def _plain(value: Any) -> Any:
+    return "inf" if isinstance(value, float) and math.isinf(value) else value

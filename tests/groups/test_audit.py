@@ -1,0 +1,271 @@
+"""The audit as a user meets it: groups in, words and p-values out."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import calibrant
+from calibrant import audit
+from calibrant.errors import CalibrantError
+
+
+def people(seed: int, n: int = 4000) -> tuple[np.ndarray, np.ndarray, pd.DataFrame]:
+    """Calibrated predictions of people with a few covariates, some of them missing."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(18, 90, n).astype(float),
+            "income": np.round(rng.lognormal(10, 1, n), 2),
+            "sex": rng.choice(["F", "M"], n),
+            "region": rng.choice([f"R{k}" for k in range(10)], n),
+        }
+    )
+    frame.loc[rng.random(n) < 0.05, "age"] = np.nan
+    frame.loc[rng.random(n) < 0.05, "region"] = None
+    p = rng.beta(2, 3, n)
+    return (rng.random(n) < p).astype(int), p, frame
+
+
+def planted(seed: int) -> tuple[np.ndarray, np.ndarray, pd.DataFrame, np.ndarray]:
+    """The same, wrong for women of one region: about 2 % of 20,000 rows... and right for all others."""
+    rng = np.random.default_rng(seed)
+    n = 20_000
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(18, 90, n),
+            "sex": rng.choice(["F", "M"], n),
+            "region": rng.choice([f"R{k}" for k in range(25)], n),
+        }
+    )
+    bad = ((frame["sex"] == "F") & (frame["region"] == "R7")).to_numpy()
+    p = rng.beta(2, 3, n)
+    y = rng.random(n) < np.where(bad, np.clip(p + 0.2, 0, 1), p)
+    return y.astype(int), p, frame, bad
+
+
+def test_a_planted_group_is_found_and_named_among_all_combinations():
+    hits = 0
+    for seed in range(10):
+        y, p, frame, bad = planted(seed)
+        assert 0.015 < bad.mean() < 0.025
+        found = audit(y, p, groups=frame[["sex", "region"]], seed=seed)
+        worst = found.worst
+        hits += worst.rule == "sex = F and region = R7" and worst.pvalue <= 0.05
+        assert worst.predictions == "too low"
+    assert hits >= 9
+
+
+def test_groups_that_are_right_are_not_accused_beside_one_that_is_wrong():
+    accused = 0
+    for seed in range(10):
+        y, p, frame, bad = planted(seed + 50)
+        found = audit(
+            y,
+            p,
+            groups={"bad": bad, **{f"r{k}": (frame.index % 30 == k) & ~bad for k in range(30)}},
+            seed=seed,
+        )
+        accused += any(group.name.startswith("r") for group in found.significant())
+    assert accused <= 3
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("how", ["covariates", "groups"])
+def test_row_order_changes_nothing_at_all(ties, how):
+    y, p, frame = people(1, 1500)
+    p = np.round(p, 1) if ties else p
+    options = {"subpopulations": 150, "seed": 3} if how == "covariates" else {"seed": 3}
+    given = frame if how == "covariates" else frame[["sex", "region"]]
+    weight = np.random.default_rng(0).choice([1.0, 2.0, 0.3], len(y))
+    first = audit(y, p, sample_weight=weight, **{how: given}, **options)
+    shuffled = np.random.default_rng(9).permutation(len(y))
+    again = audit(
+        y[shuffled], p[shuffled], sample_weight=weight[shuffled], **{how: given.iloc[shuffled]}, **options
+    )
+    assert first.to_dict() == again.to_dict()
+
+
+def test_the_seed_is_recorded_and_repeats_the_audit():
+    y, p, frame = people(2, 800)
+    first = audit(y, p, covariates=frame, subpopulations=60)
+    again = audit(y, p, covariates=frame, subpopulations=60, seed=first.seed)
+    assert first.to_dict() == again.to_dict()
+
+
+def test_missing_values_are_a_category_with_its_name():
+    y, p, frame = people(3)
+    rules = {group.rule: group.size for group in audit(y, p, groups=frame[["region", "sex"]], draws=0).groups}
+    assert rules["region is missing"] == frame["region"].isna().sum()
+    assert rules["region is missing and sex = F"] == (frame["region"].isna() & (frame["sex"] == "F")).sum()
+
+
+def test_what_was_not_tested_is_counted():
+    y, p, frame = people(4, 500)
+    masks = {
+        "old": (frame["age"] > 60).to_numpy(),
+        "old again": (frame["age"] > 60).to_numpy(),
+        "nobody": np.zeros(500, bool),
+        "three": np.arange(500) < 3,
+        "young": (frame["age"] < 30).to_numpy(),
+        "women": (frame["sex"] == "F").to_numpy(),
+    }
+    found = audit(y, p, groups=masks, limit=2, draws=9, seed=1)
+    assert (found.not_tested.too_small, found.not_tested.duplicates, found.not_tested.over_limit) == (2, 1, 1)
+    assert {group.name for group in found.groups} == {"everyone", "old", "young"}
+    assert "2 too small, 1 with the same members as another, 1 over the limit" in str(found)
+
+
+def test_groups_and_covariates_together_share_one_null():
+    y, p, frame = people(5, 1000)
+    both = audit(y, p, groups={"men": frame["sex"] == "M"}, covariates=frame, subpopulations=50, seed=1)
+    alone = audit(y, p, covariates=frame, subpopulations=50, seed=1)
+    assert "men" in [group.name for group in both.groups]
+    assert both.tested in (alone.tested, alone.tested + 1)
+    assert both.pvalue >= alone.pvalue or both.metric > alone.metric
+
+
+@pytest.mark.parametrize(
+    ("convert", "kind"),
+    [
+        (lambda frame: frame, pd.DataFrame),
+        (pl.from_pandas, pl.DataFrame),
+        (pa.Table.from_pandas, pa.Table),
+        (lambda frame: pl.from_pandas(frame).lazy(), pa.Table),
+        (lambda frame: {name: frame[name].tolist() for name in frame}, pd.DataFrame),
+    ],
+)
+def test_every_frame_gives_the_same_audit_and_its_own_kind_of_table(convert, kind):
+    y, p, frame = people(6, 600)
+    frame["region"] = frame["region"].astype(object).where(frame["region"].notna(), None)
+    expected = audit(y, p, covariates=frame, subpopulations=40, seed=1)
+    found = audit(y, p, covariates=convert(frame), subpopulations=40, seed=1)
+    assert found.to_dict() == expected.to_dict()
+    assert isinstance(found.table, kind)
+    assert len(found.table) == found.tested
+
+
+def test_result_for_charts_and_for_json():
+    y, p, frame = people(7)
+    found = audit(y, p, groups=frame[["sex", "region"]], seed=1)
+    assert json.loads(json.dumps(found.to_dict(top=3)))["groups"][0]["rule"] == found.worst.rule
+    curve = found.curves[0]
+    assert curve.rule == found.worst.rule
+    assert np.ptp(curve.cumulative) == pytest.approx(found.worst.kuiper, abs=1e-12)
+    assert curve.share[-1] == pytest.approx(1)
+    assert len(curve.share) <= 520
+    z = [group.z for group in found.groups]
+    assert z == sorted(z, reverse=True)
+    assert found.metric == pytest.approx(found.ratio * found.sigma)
+    assert found.metric == max(group.metric for group in found.groups)
+    assert repr(found).startswith("Audit(M = ")
+
+
+def test_p_values_do_not_decrease_down_the_ranking_and_need_draws():
+    y, p, frame = people(8)
+    pvalues = [group.pvalue for group in audit(y, p, groups=frame[["region"]], seed=2).groups]
+    assert pvalues == sorted(pvalues)
+    silent = audit(y, p, groups=frame[["region"]], draws=0)
+    assert silent.pvalue is None
+    assert np.isnan(silent.table["pvalue"]).all()
+    assert silent.significant() == ()
+
+
+def test_integer_weights_are_repeated_rows():
+    y, p, frame = people(9, 300)
+    times = np.random.default_rng(1).integers(0, 4, 300)
+    masks = {"F": (frame["sex"] == "F").to_numpy(), "old": (frame["age"] > 60).to_numpy()}
+    weighted = audit(y, p, groups=masks, sample_weight=times, draws=0)
+    again = {name: np.repeat(mask, times) for name, mask in masks.items()}
+    repeated = audit(np.repeat(y, times), np.repeat(p, times), groups=again, draws=0)
+    left = {group.name: group.kuiper for group in weighted.groups}
+    assert left == pytest.approx({group.name: group.kuiper for group in repeated.groups})
+
+
+def test_dropped_rows_are_counted_and_others_keep_their_groups():
+    y, p, frame = people(10, 400)
+    gaps = p.copy()
+    gaps[::7] = np.nan
+    found = audit(y, gaps, groups=frame[["sex"]], missing="drop", seed=1)
+    kept = ~np.isnan(gaps)
+    expected = audit(y[kept], p[kept], groups=frame[["sex"]][kept], seed=1)
+    assert found.dropped == (~kept).sum()
+    assert found.groups == expected.groups
+
+
+@pytest.mark.parametrize("variant", ["proportional", "proportional-shifted", "low-prevalence", "real"])
+def test_variants_keep_their_level_on_calibrated_data(variant):
+    alarms = 0
+    for seed in range(20):
+        y, p, frame = people(100 + seed, 300)
+        alarms += (
+            audit(y, p, groups=frame[["sex", "region"]], variant=variant, draws=39, seed=seed).pvalue <= 0.05
+        )
+    assert alarms <= 5
+
+
+def test_real_responses_far_outside_the_unit_interval():
+    rng = np.random.default_rng(0)
+    s = rng.normal(100, 20, 3000)
+    bad = rng.random(3000) < 0.1
+    r = s + rng.normal(0, 5, 3000) + 3 * bad
+    found = audit(
+        r, s, groups={"bad": bad, "other": rng.random(3000) < 0.5}, variant="real", draws=99, seed=1
+    )
+    assert found.worst.name == "bad"
+    assert found.worst.pvalue <= 0.05
+    assert found.worst.sigma == pytest.approx(5 / np.sqrt(bad.sum()), rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "groups or covariates must be given"),
+        ({"groups": {"a": np.ones(3, bool)}}, "mask 'a' and y_prob must have the same length; got 3 and 4"),
+        (
+            {"covariates": {"a": [1, 2, 3]}},
+            "covariates 'a' and y_prob must have the same length; got 3 and 4",
+        ),
+        ({"covariates": 3}, "covariates must be columns; got int"),
+        ({"groups": {"a": np.ones(4, bool)}, "draws": -1}, "draws must be a whole number of at least 0"),
+        ({"groups": {"a": np.ones(4, bool)}, "min_size": 0}, "min_size must be a whole number of at least 1"),
+        ({"groups": {"a": np.ones(4, bool)}, "variant": "reel"}, "did you mean 'real'"),
+        ({"groups": {"a": np.ones(4, bool)}, "rho": -1}, "rho must be a positive number"),
+        ({"groups": {"a": np.ones((4, 1), bool)}}, "mask 'a' must be one-dimensional"),
+        ({"covariates": {}}, "covariates must have a column"),
+    ],
+)
+def test_bad_input_is_refused_in_words(options, message):
+    with pytest.raises(CalibrantError, match=message.replace("(", r"\(")):
+        audit([0, 1, 1, 0], [0.2, 0.4, 0.6, 0.8], **options)
+
+
+@pytest.mark.parametrize(
+    ("y", "p", "message"),
+    [
+        ([0, 0.5], [0.1, 0.2], 'y_true must be 0 or 1; got 0.5 in row 1 .* variant="real"'),
+        ([0, 1], [0.1, 1.7], "y_prob must lie in"),
+        ([0, 1], [0.1, np.nan], 'y_prob must not be missing; .*missing="drop"'),
+        ([0, 1, 1], [0.1, 0.2], "must have the same length"),
+    ],
+)
+def test_bad_columns_are_refused_in_words(y, p, message):
+    with pytest.raises(CalibrantError, match=message):
+        audit(y, p, groups={"all": np.ones(len(p), bool)})
+
+
+def test_progress_is_told():
+    y, p, frame = people(11, 500)
+    seen: list[tuple[int, int]] = []
+    audit(y, p, covariates=frame, subpopulations=30, draws=9, progress=lambda *step: seen.append(step))
+    assert seen[-1] == (31, 31)
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+
+
+def test_it_is_public():
+    assert calibrant.audit is audit
