@@ -8,13 +8,14 @@ from calibrant.measures.binned import binned_calibration_error
 from calibrant.measures.convolved import convolved_calibration_error
 from calibrant.measures.curve import kolmogorov_smirnov_error, kuiper_error, weighted_calibration_error
 from calibrant.measures.decision import WorstTask, decision_loss, worst_task
+from calibrant.measures.distances import Distances, distances
 from calibrant.measures.ece import expected_calibration_error
 from calibrant.measures.interval import interval_calibration_error
 from calibrant.measures.kernel import kernel_calibration_error
 from calibrant.measures.level_sets import LevelSetWarning
 from calibrant.measures.low_degree import low_degree_error
 from calibrant.measures.lower_distance import TransportPlan, lower_distance, transport_plan
-from calibrant.measures.random_binning import random_binning_estimate
+from calibrant.measures.random_binning import RandomBinning, random_binning_estimate
 from calibrant.measures.registry import measure, measures
 from calibrant.measures.regression import (
     calibration_in_the_large,
@@ -25,7 +26,7 @@ from calibrant.measures.regression import (
 )
 from calibrant.measures.scores import brier_score, decompose, log_loss, miscalibration
 from calibrant.measures.smooth import earth_mover_error, smooth_calibration_error
-from calibrant.measures.smoothed_curve import smoothed_reliability
+from calibrant.measures.smoothed_curve import SmoothedReliability, smoothed_reliability
 from calibrant.measures.thresholds import ThresholdLossCurve, threshold_loss_curve
 from calibrant.measures.truthful import averaged_two_bin_error, binned_squared_error
 from calibrant.measures.upper_distance import certified_distance, distance_to_calibration, upper_distance
@@ -36,9 +37,12 @@ __version__ = "0.1.0"
 __all__ = [
     "Audit",
     "CalibrantError",
+    "Distances",
     "Forecasts",
     "LevelSetWarning",
     "Measurement",
+    "RandomBinning",
+    "SmoothedReliability",
     "ThresholdLossCurve",
     "TransportPlan",
     "WorstTask",
@@ -56,6 +60,7 @@ __all__ = [
     "decision_loss",
     "decompose",
     "distance_to_calibration",
+    "distances",
     "earth_mover_error",
     "expected_calibration_error",
     "integrated_calibration_index",
