@@ -99,22 +99,30 @@ def _worst_pair(mu: Array, peaks: Array) -> _Pair:
     A payoff in [0, 1] is a curvature nu >= 0 with integral (1 - mu) dnu <= 1 and integral mu dnu <= 1, and
     its loss is the integral of h dnu (Theorem 4.6 and (4.8) of the survey). So the worst one is twice the
     concave envelope of h at 1/2. Any slope bounds it from above by the highest point of the tilted curve;
-    the slope of a chord whose ends are the highest points to the left and to the right proves it best.
+    a chord whose ends are the highest points on either side, tilted by its own slope, is therefore best.
+    `left` and `right` hold distances from 1/2; 0 and 1, where nothing is lost, serve as ends too.
     """
     middle = int(np.searchsorted(mu, 0.5, side="right"))
-    left, right = np.concatenate(([0.0], mu[:middle])), np.concatenate((mu[middle:], [1.0]))
+    left, right = 0.5 - np.concatenate(([0.0], mu[:middle])), np.concatenate((mu[middle:], [1.0])) - 0.5
     on_left, on_right = np.concatenate(([0.0], peaks[:middle])), np.concatenate((peaks[middle:], [0.0]))
     i, j = int(np.argmax(on_left)), int(np.argmax(on_right))
+    a, b, c, d = 0, len(left), 0, len(right)  # the best chord runs from left[a:b] to right[c:d]
     while True:
-        gap = right[j] - left[i]
-        share = (right[j] - 0.5) / gap
+        share = right[j] / (left[i] + right[j])
         height = share * on_left[i] + (1 - share) * on_right[j]
-        slope = (on_right[j] - on_left[i]) / gap
-        tilted_left, tilted_right = on_left + slope * (0.5 - left), on_right + slope * (0.5 - right)
-        next_i, next_j = int(np.argmax(tilted_left)), int(np.argmax(tilted_right))
-        bound = float(max(tilted_left[next_i], tilted_right[next_j]))
+        slope = (on_right[j] - on_left[i]) / (left[i] + right[j])
+        tilted_left = on_left[a:b] + slope * left[a:b]
+        tilted_right = on_right[c:d] - slope * right[c:d]
+        next_i, next_j = a + int(np.argmax(tilted_left)), c + int(np.argmax(tilted_right))
+        tops = tilted_left[next_i - a], tilted_right[next_j - c]
         # the new chord is never lower: its height is a mean of two tilted points, each at least `height`
-        if bound <= height * (1 + ROUNDING) or (next_i, next_j) == (i, j):
-            ends = (float(left[i]), float(right[j]))
-            return _Pair(ends, (float(on_left[i]), float(on_right[j])), float(share), bound)
+        if max(tops) <= height * (1 + ROUNDING) or (next_i, next_j) == (i, j):
+            break
         i, j = next_i, next_j
+        if tops[0] > tops[1]:  # the best slope is smaller, and then both ends lie further right
+            a, c = i, j
+        else:
+            b, d = i + 1, j + 1
+    bound = max(np.max(on_left + slope * left), np.max(on_right - slope * right))
+    ends = float(0.0 if i == 0 else mu[i - 1]), float(1.0 if j == len(right) - 1 else mu[middle + j])
+    return _Pair(ends, (float(on_left[i]), float(on_right[j])), float(share), float(bound))

@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.forecasts import Forecasts
+from calibrant.kernels.compiled import COMPILE_ABOVE
+from calibrant.kernels.peaks import peaks
 from calibrant.measures.level_sets import warn_if_singletons
 from calibrant.measures.public import as_forecasts
 from calibrant.results import Array
@@ -103,16 +105,21 @@ def curve_of(groups: Responses) -> ThresholdLossCurve:
 
 
 def peaks_at_predictions(groups: Responses) -> Array:
-    """Return h at the (distinct, ascending) predictions only, in one search.
+    """Return the peaks of h at the (distinct, ascending) predictions only, in one search.
 
     Between two predictions the curve of hindsight is convex: at a rate it has a kink upwards and no jump.
-    So its concave envelope, and with it the decision loss, needs no other point.
+    So its concave envelope, and with it the decision loss, needs no other point. To the right of mu,
+    h = sum of (a_k - w_k mu) over v_k <= mu, less the same sum over rates r_k <= mu.
     """
-    own = np.arange(len(groups.trusted))
-    reached = np.searchsorted(groups.trusted, groups.rates)
-    too_low = groups.rates > groups.trusted
-    start, stop = np.where(too_low, own, reached), np.where(too_low, reached, own + 1)
-    return np.maximum(_summed(groups.trusted, start, stop, groups), 0.0)
+    trusted, outcomes, weights = groups.trusted, groups.outcomes, groups.weights
+    m = len(trusted)
+    if m >= COMPILE_ABOVE:
+        return peaks(trusted, groups.rates, weights, outcomes)
+    reached = np.searchsorted(trusted, groups.rates)
+    right = np.cumsum(outcomes - np.bincount(reached, outcomes, m + 1)[:m])
+    right -= trusted * np.cumsum(weights - np.bincount(reached, weights, m + 1)[:m])
+    jump = np.maximum(weights * trusted - outcomes, 0.0)  # where v is too high the peak is to its left
+    return np.maximum(right + jump, 0.0)
 
 
 def _summed(grid: Array, start: Index, stop: Index, groups: Responses) -> Array:
