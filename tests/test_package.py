@@ -29,6 +29,15 @@ def test_public_names_are_sorted_and_exist():
         assert (getattr(cb, name).__doc__ or "").strip(), name
 
 
+def test_rooms_above_the_measures_load_when_first_used():
+    code = "import sys, calibrant; print([m for m in sys.modules if m.startswith('calibrant.groups')])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert found.strip() == "[]"
+    assert set(cb._LATER) <= set(cb.__all__) == set(dir(cb)) - {"__version__"}
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        cb.nonsense  # noqa: B018
+
+
 def test_importing_loads_nothing_heavy():
     code = f"import sys, calibrant; print([m for m in {HEAVY!r} if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -1,9 +1,9 @@
 """calibrant: measure, test and audit the calibration of predicted probabilities."""
 
+from typing import TYPE_CHECKING
+
 from calibrant.errors import CalibrantError
 from calibrant.forecasts import Forecasts
-from calibrant.groups.audit import audit
-from calibrant.groups.result import Audit
 from calibrant.measures.binned import binned_calibration_error
 from calibrant.measures.convolved import convolved_calibration_error
 from calibrant.measures.curve import kolmogorov_smirnov_error, kuiper_error, weighted_calibration_error
@@ -32,7 +32,17 @@ from calibrant.measures.truthful import averaged_two_bin_error, binned_squared_e
 from calibrant.measures.upper_distance import certified_distance, distance_to_calibration, upper_distance
 from calibrant.results import Measurement
 
+if TYPE_CHECKING:
+    from calibrant.groups.audit import audit
+    from calibrant.groups.result import Audit
+
 __version__ = "0.1.0"
+
+# The rooms above the measures load when one of their names is first used: importing calibrant stays quick.
+_LATER = {
+    "Audit": "groups.result",
+    "audit": "groups.audit",
+}
 
 __all__ = [
     "Audit",
@@ -83,3 +93,17 @@ __all__ = [
     "weighted_calibration_error",
     "worst_task",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module 'calibrant' has no attribute {name!r}")
+    from importlib import import_module
+
+    found: object = getattr(import_module(f"calibrant.{_LATER[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
