@@ -6,10 +6,13 @@ Hence, with R_j = b_j + d_{j+1} R_{j+1},
 
     sum_ij b_i b_j exp(-|v_i - v_j| / h)  =  R_1^2 + sum_{j>1} (1 - d_j^2) R_j^2.
 
-No term is negative and none overflows, whatever the bandwidth.
+No term is negative and none overflows, whatever the bandwidth. The kernels work with e_j = d_j - 1, which
+keeps its digits where values are close: 1 - d_j^2 = -e_j (2 + e_j).
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,62 +22,56 @@ from calibrant.kernels.compiled import COMPILE_ABOVE, compiled
 Array = npt.NDArray[np.float64]
 
 
-def laplace_form(values: Array, residuals: Array, bandwidth: float = 1.0) -> float:
-    """Return the square of the Laplace kernel calibration error of sorted, distinct `values`."""
-    decay, innovation = _process(values, bandwidth)
-    carried = _carried(residuals, decay)
-    np.square(carried, out=carried)
-    return float(np.sum(np.multiply(innovation, carried, out=carried)))
-
-
-def laplace_product(values: Array, residuals: Array, bandwidth: float = 1.0) -> Array:
-    """Return sum_j b_j exp(-|v - v_j| / h) at every v in `values`."""
-    decay, _ = _process(values, bandwidth)
-    from_right = _carried(residuals, decay)
-    from_left = _carried(residuals[::-1].copy(), decay[::-1].copy())[::-1]
-    return np.asarray(from_right + from_left - residuals)
+def laplace_form(values: Array, residuals: Array, bandwidth: float = 1.0) -> tuple[float, Array]:
+    """Return the quadratic form of sorted, distinct `values`, and sum_j b_j exp(-|v - v_j| / h) at each v."""
+    product = np.empty(len(values))
+    return float(_form(residuals, _shrinkage(values, bandwidth), product)), product
 
 
 def laplace_forms(values: Array, residuals: Array, bandwidth: float = 1.0) -> Array:
-    """Return `laplace_form` of every row of `residuals`, all on the same `values`.
+    """Return the quadratic form of every row of `residuals`, all on the same `values`.
 
     Runs without the interpreter lock once compiled, so callers may share the rows out over threads.
     """
-    decay, innovation = _process(values, bandwidth)
     rows = np.ascontiguousarray(residuals)
     kernel = _forms_of_rows.machine_code() if rows.size >= COMPILE_ABOVE else _forms_of_rows.plain
-    return kernel(rows, decay, innovation)
+    return kernel(rows, _shrinkage(values, bandwidth))
 
 
-def _process(values: Array, bandwidth: float) -> tuple[Array, Array]:
-    """Return the decays d_2 .. d_m and the variances 1, 1 - d_2^2, .. of the innovations."""
-    decay = np.diff(values)
-    decay /= -bandwidth
-    np.expm1(decay, out=decay)  # d - 1, exact where values are close
-    innovation = np.ones(len(values))
-    np.multiply(-decay, 2.0 + decay, out=innovation[1:])
-    decay += 1.0
-    return decay, innovation
+def _shrinkage(values: Array, bandwidth: float) -> Array:
+    """Return e_2 .. e_m."""
+    shrinkage = np.diff(values)
+    shrinkage /= -bandwidth
+    return np.expm1(shrinkage, out=shrinkage)
 
 
 @compiled
-def _carried(residuals: Array, decay: Array) -> Array:
-    carried = residuals.copy()
-    total = carried[-1]
-    for j in range(len(decay) - 1, -1, -1):
-        total = residuals[j] + decay[j] * total
-        carried[j] = total
-    return carried
+def _form(residuals: Array, shrinkage: Array, product: Array) -> Any:
+    carried = residuals[-1]
+    product[-1] = carried
+    form = 0.0
+    for j in range(len(shrinkage) - 1, -1, -1):
+        shrink = shrinkage[j]
+        form -= shrink * (2.0 + shrink) * carried * carried
+        carried = residuals[j] + carried + shrink * carried
+        product[j] = carried
+    left = 0.0
+    for j, shrink in enumerate(shrinkage):
+        left += residuals[j]
+        left += shrink * left
+        product[j + 1] += left
+    return form + carried * carried
 
 
 @compiled
-def _forms_of_rows(residuals: Array, decay: Array, innovation: Array) -> Array:
+def _forms_of_rows(residuals: Array, shrinkage: Array) -> Array:
     forms = np.empty(len(residuals))
     for row in range(len(residuals)):
-        total = residuals[row, -1]
-        form = innovation[-1] * total * total
-        for j in range(len(decay) - 1, -1, -1):
-            total = residuals[row, j] + decay[j] * total
-            form += innovation[j] * total * total
-        forms[row] = form
+        carried = residuals[row, -1]
+        form = 0.0
+        for j in range(len(shrinkage) - 1, -1, -1):
+            shrink = shrinkage[j]
+            form -= shrink * (2.0 + shrink) * carried * carried
+            carried = residuals[row, j] + carried + shrink * carried
+        forms[row] = form + carried * carried
     return forms

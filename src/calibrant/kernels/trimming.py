@@ -121,20 +121,24 @@ def swept_back(lower: Array, upper: Array, end: float) -> Array:
     return path
 
 
-@compiled
 def lipschitz_witness(path: Array, curve: Array, gaps: Array) -> Array:
     """Return weights x_1 .. x_m in [-1, 1] with |x_{j+1} - x_j| <= gap that prove `path` to be optimal.
 
     `path` is g_0 .. g_m and `curve` is C_0 .. C_m. Complementary slackness asks for
-    x_j = sign(g_j - g_{j-1}) and x_{j+1} - x_j = gap_j sign(g_j - C_j), each where the sign is not 0. The
-    intervals these leave are carried forward, and one point of each is chosen on the way back.
+    x_j = sign(g_j - g_{j-1}) and x_{j+1} - x_j = gap_j sign(g_j - C_j), each where the sign is not 0.
     """
     over = path[1:-1] - curve[1:-1]
     least = np.where(over > 0.0, gaps, -gaps)  # bounds on x_{j+1} - x_j
     most = np.where(over < 0.0, -gaps, gaps)
-    low = [-1.0] * (len(gaps) + 1)
-    high = [1.0] * (len(gaps) + 1)
-    for j, jump in enumerate(np.diff(path)):
+    return np.asarray(np.clip(_feasible_weights(np.diff(path), least, most), -1.0, 1.0))
+
+
+@compiled
+def _feasible_weights(jumps: Array, least: Array, most: Array) -> Array:
+    """Carry the intervals that the conditions leave forward, and choose one point of each on the way back."""
+    low = [-1.0] * len(jumps)
+    high = [1.0] * len(jumps)
+    for j, jump in enumerate(jumps):
         if j > 0:
             low[j] = max(-1.0, low[j - 1] + least[j - 1])
             high[j] = min(1.0, high[j - 1] + most[j - 1])
@@ -142,14 +146,14 @@ def lipschitz_witness(path: Array, curve: Array, gaps: Array) -> Array:
             low[j] = high[j]
         elif jump < 0.0:
             high[j] = low[j]
-    witness = np.empty(len(low))
+    weights = np.empty(len(jumps))
     weight = min(max(0.0, low[-1]), high[-1])
-    witness[-1] = weight
-    for j in range(len(gaps) - 1, -1, -1):
+    weights[-1] = weight
+    for j in range(len(least) - 1, -1, -1):
         chosen = min(max(weight, low[j]), high[j])
         weight = min(max(chosen, weight - most[j]), weight - least[j])  # last: Lipschitz despite rounding
-        witness[j] = weight
-    return np.minimum(np.maximum(witness, -1.0), 1.0)
+        weights[j] = weight
+    return weights
 
 
 def denoised(curve: Array, gaps: Array) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.errors import CalibrantError, InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.kernels.laplace import laplace_form, laplace_product
+from calibrant.kernels.laplace import laplace_form
 from calibrant.measures.public import public
 from calibrant.results import Array, Certified, Witness
 
@@ -51,7 +51,7 @@ def _square_and_product(forecasts: Forecasts, kernel: Kernel, bandwidth: float) 
     """Return b' K b and K b."""
     values, residuals = forecasts.values, forecasts.residuals
     if kernel == "laplace":
-        return laplace_form(values, residuals, bandwidth), laplace_product(values, residuals, bandwidth)
+        return laplace_form(values, residuals, bandwidth)
     if callable(kernel):
         product = _blocked_product(values, residuals, kernel)
     elif kernel == "gaussian":
