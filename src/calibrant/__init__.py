@@ -10,11 +10,19 @@ from calibrant.measures.curve import kolmogorov_smirnov_error, kuiper_error, wei
 from calibrant.measures.decision import WorstTask, decision_loss, worst_task
 from calibrant.measures.distances import Distances, distances
 from calibrant.measures.ece import expected_calibration_error
+from calibrant.measures.fixed_decision import (
+    ActionChange,
+    DecisionReport,
+    decision_report,
+    fixed_decision_loss,
+)
 from calibrant.measures.interval import interval_calibration_error
 from calibrant.measures.kernel import kernel_calibration_error
 from calibrant.measures.level_sets import LevelSetWarning
 from calibrant.measures.low_degree import low_degree_error
 from calibrant.measures.lower_distance import TransportPlan, lower_distance, transport_plan
+from calibrant.measures.multiclass import class_wise, one_vs_rest, top_label
+from calibrant.measures.net_benefit import DecisionCurve, net_benefit
 from calibrant.measures.random_binning import RandomBinning, random_binning_estimate
 from calibrant.measures.registry import measure, measures
 from calibrant.measures.regression import (
@@ -27,6 +35,7 @@ from calibrant.measures.regression import (
 from calibrant.measures.scores import brier_score, decompose, log_loss, miscalibration
 from calibrant.measures.smooth import earth_mover_error, smooth_calibration_error
 from calibrant.measures.smoothed_curve import SmoothedReliability, smoothed_reliability
+from calibrant.measures.swap import SwapRegret, swap_regret
 from calibrant.measures.thresholds import ThresholdLossCurve, threshold_loss_curve
 from calibrant.measures.truthful import averaged_two_bin_error, binned_squared_error
 from calibrant.measures.upper_distance import certified_distance, distance_to_calibration, upper_distance
@@ -45,14 +54,18 @@ _LATER = {
 }
 
 __all__ = [
+    "ActionChange",
     "Audit",
     "CalibrantError",
+    "DecisionCurve",
+    "DecisionReport",
     "Distances",
     "Forecasts",
     "LevelSetWarning",
     "Measurement",
     "RandomBinning",
     "SmoothedReliability",
+    "SwapRegret",
     "ThresholdLossCurve",
     "TransportPlan",
     "WorstTask",
@@ -65,14 +78,17 @@ __all__ = [
     "calibration_intercept",
     "calibration_slope",
     "certified_distance",
+    "class_wise",
     "convolved_calibration_error",
     "cox_calibration",
     "decision_loss",
+    "decision_report",
     "decompose",
     "distance_to_calibration",
     "distances",
     "earth_mover_error",
     "expected_calibration_error",
+    "fixed_decision_loss",
     "integrated_calibration_index",
     "interval_calibration_error",
     "kernel_calibration_error",
@@ -84,10 +100,14 @@ __all__ = [
     "measure",
     "measures",
     "miscalibration",
+    "net_benefit",
+    "one_vs_rest",
     "random_binning_estimate",
     "smooth_calibration_error",
     "smoothed_reliability",
+    "swap_regret",
     "threshold_loss_curve",
+    "top_label",
     "transport_plan",
     "upper_distance",
     "weighted_calibration_error",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from samples import Sample
 from scipy.optimize import linprog
@@ -51,3 +53,33 @@ def threshold_loss(sample: Sample, mu: float) -> float:
         if min(v, a / w) <= mu <= max(v, a / w):
             total += abs(a - w * mu)
     return total
+
+
+def table_loss(sample: Sample, payoff: np.ndarray) -> float:
+    """Best action in hindsight less the worst best response to the prediction, level by level."""
+    total = 0.0
+    for v, w, a in levels(sample):
+        by_outcome = payoff @ np.array([w - a, a])
+        expected = payoff @ np.array([1 - v, v])
+        good = expected >= expected.max() - 1e-12 * np.ptp(payoff)
+        total += by_outcome.max() - by_outcome[good].min()
+    return float(total)
+
+
+def swap_regret(y: np.ndarray, w: np.ndarray, taken: np.ndarray, payoff: np.ndarray) -> float:
+    """Try every map from actions to actions."""
+    actions = range(len(payoff))
+
+    def earned(swap: tuple[int, ...]) -> float:
+        rows = [payoff[swap[a]] for a in taken]
+        return float(sum(wi * ((1 - yi) * r[0] + yi * r[1]) for wi, yi, r in zip(w, y, rows, strict=True)))
+
+    maps = itertools.product(actions, repeat=len(payoff))
+    return max(earned(swap) for swap in maps) - earned(tuple(actions))
+
+
+def net_benefit(sample: Sample, threshold: float) -> float:
+    """True positives less false positives at the odds of the threshold, record by record."""
+    treated = sample.p >= threshold
+    ones = float(np.sum(sample.weights[treated] * sample.y[treated]))
+    return ones - (float(np.sum(sample.weights[treated])) - ones) * threshold / (1 - threshold)

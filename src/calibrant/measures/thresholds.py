@@ -25,7 +25,7 @@ Index = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Responses:
-    """Groups of records: trusted prediction, the rate used instead, weight, and weight of the outcome.
+    """Groups of records: trusted prediction, the rate used instead, weight, weight of the outcome, number.
 
     With `rates` = outcomes / weights the curve is what hindsight would save; with rates fitted on other
     records it is what acting on the fit would have saved, and may be negative.
@@ -35,6 +35,7 @@ class Responses:
     rates: Array
     weights: Array
     outcomes: Array
+    counts: npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,7 +92,7 @@ def threshold_loss_curve(y_true: Any, y_prob: Any = None, *, sample_weight: Any 
 def hindsight(forecasts: Forecasts) -> Responses:
     """Return the levels with the outcome rates that their own records show."""
     rates = np.clip(forecasts.outcomes / forecasts.weights, 0.0, 1.0)
-    return Responses(forecasts.values, rates, forecasts.weights, forecasts.outcomes)
+    return Responses(forecasts.values, rates, forecasts.weights, forecasts.outcomes, forecasts.counts)
 
 
 def curve_of(groups: Responses) -> ThresholdLossCurve:

@@ -1,0 +1,102 @@
+"""Several classes as one: reductions to Forecasts, so that every measure, test and chart applies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import InvalidInputError, reject_rows, sentence
+from calibrant.forecasts import Forecasts
+from calibrant.results import Array
+
+SUM = 1e-3  # how far the probabilities of a row may miss 1: single precision and rounded files pass
+
+
+def top_label(
+    y_true: Any, probabilities: Any, *, sample_weight: Any = None, classes: Any = None
+) -> Forecasts:
+    """Reduce to the most probable class: prediction its probability, outcome whether it was right.
+
+    Also called confidence calibration. Of several equally probable classes the first is taken.
+
+    >>> top_label([0, 2], [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3]]).values.tolist()
+    [0.6, 0.7]
+    """
+    table, labels = _checked(probabilities, y_true, classes)
+    top = np.argmax(table, axis=1)
+    confidence = table[np.arange(len(table)), top]
+    return Forecasts(top == labels, confidence, sample_weight=sample_weight)
+
+
+def one_vs_rest(
+    y_true: Any, probabilities: Any, label: Any, *, sample_weight: Any = None, classes: Any = None
+) -> Forecasts:
+    """Reduce to one class against all others: prediction its probability, outcome whether it occurred.
+
+    >>> one_vs_rest(["a", "c"], [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3]], "c", classes="abc").values.tolist()
+    [0.1, 0.3]
+    """
+    table, labels = _checked(probabilities, y_true, classes)
+    place = _places(np.asarray([label]), _class_names(classes, table.shape[1]), "label")[0]
+    return Forecasts(labels == place, table[:, place], sample_weight=sample_weight)
+
+
+def class_wise(
+    y_true: Any, probabilities: Any, *, sample_weight: Any = None, classes: Any = None
+) -> dict[Any, Forecasts]:
+    """Return one_vs_rest for every class, by its name; average a measure over them for a class-wise error.
+
+    >>> sorted(class_wise([0, 2], [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3]]))
+    [0, 1, 2]
+    """
+    table, labels = _checked(probabilities, y_true, classes)
+    names = _class_names(classes, table.shape[1])
+    return {
+        name: Forecasts(labels == place, table[:, place], sample_weight=sample_weight)
+        for place, name in enumerate(names)
+    }
+
+
+def _checked(probabilities: Any, y_true: Any, classes: Any) -> tuple[Array, npt.NDArray[np.intp]]:
+    """Return the table of probabilities and, for each row, the column of the class that occurred."""
+    table = np.asarray(probabilities)
+    if table.ndim != 2 or table.shape[1] < 2 or table.dtype.kind not in "fiu":
+        rule = "must be numbers, a row for each record and a column for each class"
+        raise InvalidInputError(
+            sentence("probabilities", rule, f"got shape {table.shape}, dtype {table.dtype}")
+        )
+    if len(table) == 0:
+        raise InvalidInputError(sentence("probabilities", "must not be empty", "got no rows"))
+    outside = ~np.all((table >= 0) & (table <= 1), axis=1)
+    reject_rows("probabilities", "must lie in [0, 1]", table, outside, "pass softmax of logits, not logits")
+    sums = table.sum(axis=1, dtype=np.float64)
+    reject_rows("probabilities", "must sum to 1 in each row", sums, np.abs(sums - 1) > SUM)
+    labels = np.asarray(y_true)
+    if labels.shape != (len(table),):
+        found = f"got shape {labels.shape} for {len(table):,} rows"
+        raise InvalidInputError(sentence("y_true", "must be one class label a row", found))
+    return table, _places(labels, _class_names(classes, table.shape[1]), "y_true")
+
+
+def _class_names(classes: Any, count: int) -> list[Any]:
+    if classes is None:
+        return list(range(count))
+    names: Sequence[Any] = list(classes)
+    if len(names) != count or len(set(names)) != count:
+        found = f"got {names!r} for {count} columns"
+        raise InvalidInputError(sentence("classes", "must name each column of probabilities once", found))
+    return list(names)
+
+
+def _places(labels: npt.NDArray[Any], names: list[Any], subject: str) -> npt.NDArray[np.intp]:
+    """Return the column of each label."""
+    place = {name: k for k, name in enumerate(names)}
+    found = np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.intp)
+    shown = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
+    reject_rows(
+        subject, f"must be one of the classes {shown}", labels, found < 0, "name the columns with classes="
+    )
+    return found

@@ -1,0 +1,69 @@
+"""Reductions of several classes, by hand and on real softmax outputs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import calibrant as cb
+
+TABLE = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.3, 0.3, 0.4], [0.4, 0.4, 0.2]])
+LABELS = np.array([0, 2, 2, 1])
+
+
+def test_top_label_by_hand():
+    f = cb.top_label(LABELS, TABLE)
+    assert f.values.tolist() == [0.4, 0.6, 0.7]
+    assert (f.outcomes * 4).tolist() == [1, 0, 1]  # of two equally probable classes the first was wrong
+    named = cb.top_label(np.array(list("abc"))[LABELS], TABLE, classes="abc")
+    assert named.outcomes.tolist() == f.outcomes.tolist()
+
+
+def test_each_class_against_the_rest():
+    every = cb.class_wise(LABELS, TABLE, sample_weight=[1, 2, 3, 4])
+    assert list(every) == [0, 1, 2]
+    for label, f in every.items():
+        single = cb.one_vs_rest(LABELS, TABLE, label, sample_weight=[1, 2, 3, 4])
+        direct = cb.Forecasts(label == LABELS, TABLE[:, label], sample_weight=[1, 2, 3, 4])
+        for other in (f, single):
+            assert other.values.tolist() == direct.values.tolist()
+            assert other.outcomes.tolist() == direct.outcomes.tolist()
+    assert sum(cb.calibration_in_the_large(f) for f in every.values()) == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("labels", "table", "options", "message"),
+    [
+        (LABELS, TABLE[:, 0], {}, "a column for each class"),
+        (LABELS, TABLE[:, :1], {}, "a column for each class"),
+        (LABELS, TABLE * 2, {}, r"in \[0, 1\]"),
+        (LABELS, TABLE / 2, {}, "sum to 1"),
+        (LABELS, np.where(TABLE == 0.7, np.nan, TABLE), {}, r"in \[0, 1\]"),
+        (LABELS[:3], TABLE, {}, "one class label a row"),
+        ([0, 1, 2, 3], TABLE, {}, "must be one of the classes 0, 1, 2"),
+        (LABELS, TABLE, {"classes": "ab"}, "name each column"),
+        (LABELS, TABLE, {"classes": "aab"}, "name each column"),
+        ([], np.empty((0, 3)), {}, "empty"),
+    ],
+)
+def test_bad_input_is_refused(labels, table, options, message):
+    for reduce in (cb.top_label, cb.class_wise):
+        with pytest.raises(cb.CalibrantError, match=message):
+            reduce(labels, table, **options)
+
+
+def test_an_unknown_class_is_refused():
+    with pytest.raises(cb.CalibrantError, match="label must be one of"):
+        cb.one_vs_rest(LABELS, TABLE, 7)
+
+
+def test_softmax_outputs_of_a_network(shared_data):
+    import pyarrow.parquet as pq
+
+    data = pq.read_table(shared_data / "softmax_lenet5_cifar10.parquet").to_pandas()
+    table, labels = data[[f"p{k}" for k in range(10)]].to_numpy(), data["label"].to_numpy()
+    f = cb.top_label(labels, table)
+    assert f.n == len(data)
+    assert f.base_rate == pytest.approx(np.mean(table.argmax(axis=1) == labels))
+    every = cb.class_wise(labels, table)
+    assert sum(g.base_rate for g in every.values()) == pytest.approx(1)
