@@ -10,19 +10,11 @@ from calibrant.measures.curve import kolmogorov_smirnov_error, kuiper_error, wei
 from calibrant.measures.decision import WorstTask, decision_loss, worst_task
 from calibrant.measures.distances import Distances, distances
 from calibrant.measures.ece import expected_calibration_error
-from calibrant.measures.fixed_decision import (
-    ActionChange,
-    DecisionReport,
-    decision_report,
-    fixed_decision_loss,
-)
 from calibrant.measures.interval import interval_calibration_error
 from calibrant.measures.kernel import kernel_calibration_error
 from calibrant.measures.level_sets import LevelSetWarning
 from calibrant.measures.low_degree import low_degree_error
 from calibrant.measures.lower_distance import TransportPlan, lower_distance, transport_plan
-from calibrant.measures.multiclass import class_wise, one_vs_rest, top_label
-from calibrant.measures.net_benefit import DecisionCurve, net_benefit
 from calibrant.measures.random_binning import RandomBinning, random_binning_estimate
 from calibrant.measures.registry import measure, measures
 from calibrant.measures.regression import (
@@ -35,7 +27,6 @@ from calibrant.measures.regression import (
 from calibrant.measures.scores import brier_score, decompose, log_loss, miscalibration
 from calibrant.measures.smooth import earth_mover_error, smooth_calibration_error
 from calibrant.measures.smoothed_curve import SmoothedReliability, smoothed_reliability
-from calibrant.measures.swap import SwapRegret, swap_regret
 from calibrant.measures.thresholds import ThresholdLossCurve, threshold_loss_curve
 from calibrant.measures.truthful import averaged_two_bin_error, binned_squared_error
 from calibrant.measures.upper_distance import certified_distance, distance_to_calibration, upper_distance
@@ -44,13 +35,34 @@ from calibrant.results import Measurement
 if TYPE_CHECKING:
     from calibrant.groups.audit import audit
     from calibrant.groups.result import Audit
+    from calibrant.measures.fixed_decision import (
+        ActionChange,
+        DecisionReport,
+        decision_report,
+        fixed_decision_loss,
+    )
+    from calibrant.measures.multiclass import class_wise, one_vs_rest, top_label
+    from calibrant.measures.net_benefit import DecisionCurve, net_benefit
+    from calibrant.measures.swap import SwapRegret, swap_regret
+
 
 __version__ = "0.1.0"
 
-# The rooms above the measures load when one of their names is first used: importing calibrant stays quick.
+# What the registry does not need loads when one of its names is first used: importing calibrant stays quick.
 _LATER = {
+    "ActionChange": "measures.fixed_decision",
     "Audit": "groups.result",
+    "DecisionCurve": "measures.net_benefit",
+    "DecisionReport": "measures.fixed_decision",
+    "SwapRegret": "measures.swap",
     "audit": "groups.audit",
+    "class_wise": "measures.multiclass",
+    "decision_report": "measures.fixed_decision",
+    "fixed_decision_loss": "measures.fixed_decision",
+    "net_benefit": "measures.net_benefit",
+    "one_vs_rest": "measures.multiclass",
+    "swap_regret": "measures.swap",
+    "top_label": "measures.multiclass",
 }
 
 __all__ = [
