@@ -21,6 +21,8 @@ from calibrant.kernels.compiled import COMPILE_ABOVE, compiled
 
 Array = npt.NDArray[np.float64]
 
+NARROW = 1.0 + 1e-12  # the sum of the gaps from 0 to 1, rounding allowed for
+
 
 @compiled
 def upper_ends(curve: Array, gaps: Array) -> Array:
@@ -31,12 +33,12 @@ def upper_ends(curve: Array, gaps: Array) -> Array:
     positions are the same thing upside down: ``-upper_ends(-curve, gaps)``.
     """
     ends = np.zeros(len(gaps))
-    key = [0.0] * (len(gaps) + 1)  # a binary max-heap; lists because plain Python reads them faster
-    mass = [0.0] * (len(gaps) + 1)
+    key = np.full(len(gaps) + 2, -1.0)  # a binary max-heap, -1 (below every position) where it is empty
+    mass = np.zeros(len(gaps) + 2)
     size = 0
-    for step, gap in enumerate(gaps):
+    for step in range(len(gaps)):
         position = curve[step]
-        rest = gap
+        rest = gaps[step]
         if position > 0.0:
             i = size
             size += 1
@@ -46,7 +48,7 @@ def upper_ends(curve: Array, gaps: Array) -> Array:
                 mass[i] = mass[above]
                 i = above
             key[i] = position
-            mass[i] = 2.0 * gap
+            mass[i] = 2.0 * rest
         while size > 0 and rest > 0.0:
             if mass[0] > rest:
                 mass[0] -= rest
@@ -54,11 +56,12 @@ def upper_ends(curve: Array, gaps: Array) -> Array:
             rest -= mass[0]
             size -= 1
             last = key[size]
+            last_mass = mass[size]
+            key[size] = -1.0
             i = 0
             below = 1
             while below < size:
-                if below + 1 < size and key[below + 1] > key[below]:
-                    below += 1
+                below += int(key[below + 1] > key[below])  # no branch for the processor to guess wrong
                 if key[below] <= last:
                     break
                 key[i] = key[below]
@@ -66,7 +69,7 @@ def upper_ends(curve: Array, gaps: Array) -> Array:
                 i = below
                 below = 2 * i + 1
             key[i] = last
-            mass[i] = mass[size]
+            mass[i] = last_mass
         if size > 0:
             ends[step] = key[0]
     return ends
@@ -159,9 +162,9 @@ def _feasible_weights(jumps: Array, least: Array, most: Array) -> Array:
 def denoised(curve: Array, gaps: Array) -> Array:
     """Return the minimiser g_0 .. g_m for the whole curve C_0 .. C_m, by whichever trimming fits."""
     inner = curve[1:-1].copy()  # writeable, so that numba sees one type whoever calls
-    if float(np.sum(gaps)) <= 1.0:
-        upper, lower = _two_sides(inner, gaps)
-    else:
+    if np.sum(gaps) <= NARROW and len(inner) >= COMPILE_ABOVE:
+        lower, upper = _two_sides(inner, gaps)
+    else:  # in plain Python nothing beats the heaps of the standard library
         lower, upper = both_ends(inner, gaps)
     return swept_back(lower, upper, curve[-1])
 
@@ -172,16 +175,14 @@ def denoising_cost(path: Array, curve: Array, gaps: Array) -> float:
 
 
 def _two_sides(inner: Array, gaps: Array) -> tuple[Array, Array]:
-    """Trim the two ends, which do not meet; on two threads where the kernel runs without the lock."""
-    if len(inner) < COMPILE_ABOVE:
-        return upper_ends(inner, gaps), -upper_ends(-inner, gaps)
+    """Trim the two ends, which do not meet, on two threads."""
     from concurrent.futures import ThreadPoolExecutor
 
     upper_ends.machine_code()  # made here, so that the two threads share one
     with ThreadPoolExecutor(1) as pool:
         mirrored = pool.submit(upper_ends, -inner, gaps)
         upper = upper_ends(inner, gaps)
-        return upper, -mirrored.result()
+        return -mirrored.result(), upper
 
 
 def smooth_values(values: Array, residuals: Array, lipschitz: float = 1.0) -> Array:
@@ -198,7 +199,7 @@ def smooth_values(values: Array, residuals: Array, lipschitz: float = 1.0) -> Ar
 @compiled
 def _cost_of_rows(residuals: Array, gaps: Array) -> Array:
     costs = np.empty(len(residuals))
-    narrow = np.sum(gaps) <= 1.0
+    narrow = np.sum(gaps) <= NARROW
     for draw in range(len(residuals)):
         curve = np.cumsum(residuals[draw])
         inner = curve[:-1]
