@@ -9,16 +9,18 @@ from typing import Any
 import numpy as np
 
 from calibrant.forecasts import Forecasts
-from calibrant.measures.level_sets import warn_if_singletons
+from calibrant.measures.crossfit import Recalibrator, responses
 from calibrant.measures.public import as_forecasts, public
-from calibrant.measures.thresholds import hindsight, peaks_at_predictions
+from calibrant.measures.thresholds import curve_of, peaks_at_predictions
 from calibrant.results import Array, Certified
 
 ROUNDING = 1e-14  # relative; the search for the worst pair ends when no point rises above its chord by more
 
 
 @public
-def decision_loss(forecasts: Forecasts) -> Certified:
+def decision_loss(
+    forecasts: Forecasts, *, recalibrator: Recalibrator | None = None, folds: int = 5, seed: int = 0
+) -> Certified:
     """Calibration decision loss (CDL): payoff lost by trusting the predictions, in the worst task.
 
     The largest gain, over all decision tasks with payoffs in [0, 1], from answering each prediction with
@@ -26,12 +28,19 @@ def decision_loss(forecasts: Forecasts) -> Certified:
     4.2 of the survey; 0 only when calibrated. For the payoffs you have, see fixed_decision_loss; for the
     task that attains the value, worst_task.
 
+    Raw continuous predictions have one record each, and the value is then noise. `recalibrator`
+    ("isotonic", "binned", or a function that fits one) estimates the outcome rates on other folds of the
+    data (`folds`, dealt by `seed`), so that noise is not counted as loss; estimate_decision_loss adds
+    what a calibrated forecaster would show.
+
     >>> round(decision_loss([0, 1, 1, 1], [0.5] * 4), 12)
     0.5
     """
-    warn_if_singletons(forecasts, "decision_loss")
-    pair = _worst_pair(forecasts.values, peaks_at_predictions(hindsight(forecasts)))
-    return pair.certified()
+    groups = responses(forecasts, "decision_loss", recalibrator, folds, seed)
+    if recalibrator is None:
+        return _worst_pair(groups.trusted, peaks_at_predictions(groups)).certified()
+    curve = curve_of(groups)
+    return _worst_pair(curve.thresholds, curve.peaks).certified()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,15 +59,17 @@ class WorstTask:
     payoff: Array
 
 
-def worst_task(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None) -> WorstTask:
+def worst_task(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Any) -> WorstTask:
     """Return the decision task behind decision_loss: which cost ratios are hurt, and by how much.
+
+    `options` are those of decision_loss.
 
     >>> task = worst_task([0, 1, 1, 1], [0.5] * 4)
     >>> task.thresholds.tolist(), task.payoff.tolist()
     ([0.5], [[1.0, 0.0], [0.0, 1.0]])
     """
     forecasts = as_forecasts(y_true, y_prob, sample_weight)
-    task: WorstTask = decision_loss.core(forecasts).details["task"]  # type: ignore[union-attr]
+    task: WorstTask = decision_loss.core(forecasts, **options).details["task"]  # type: ignore[union-attr]
     return task
 
 

@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.measures.level_sets import warn_if_singletons
+from calibrant.measures.crossfit import Recalibrator, responses
 from calibrant.measures.payoff import Convex, Payoff, Score, Table, task_of
 from calibrant.measures.public import as_forecasts, public
 from calibrant.measures.scores import CLIP
-from calibrant.measures.thresholds import Responses, hindsight
+from calibrant.measures.thresholds import Responses
 from calibrant.results import Array, Certified
 
 Ties = Literal["worst", "first"]
@@ -29,6 +29,9 @@ def fixed_decision_loss(
     ties: Ties = "worst",
     clip: float = CLIP,
     gradient: Convex | None = None,
+    recalibrator: Recalibrator | None = None,
+    folds: int = 5,
+    seed: int = 0,
 ) -> Certified:
     """Payoff lost per record, in one decision task, by trusting the predictions (CFDL of the survey).
 
@@ -39,12 +42,15 @@ def fixed_decision_loss(
     that of the payoffs. Where two actions look equally good, `ties="worst"` takes the wrong one,
     "first" the one that comes first. decision_report tells which changes of action the loss comes from.
 
+    On raw continuous predictions give a `recalibrator`, as for decision_loss: the value is then what
+    recalibrating would gain on records that it was not fitted on, and may be negative.
+
     >>> round(fixed_decision_loss([0, 0, 0, 1], [0.5] * 4, payoff=0.4), 12)
     0.15
     """
-    warn_if_singletons(forecasts, "fixed_decision_loss")
     task = task_of(payoff, clip=clip, gradient=gradient)
-    report = report_of(task, hindsight(forecasts), forecasts, ties)
+    groups = responses(forecasts, "fixed_decision_loss", recalibrator, folds, seed)
+    report = report_of(task, groups, forecasts, ties)
     return Certified.point(report.loss, report=report)
 
 
@@ -94,12 +100,9 @@ def decision_report(
     y_prob: Any = None,
     *,
     sample_weight: Any = None,
-    payoff: Payoff,
-    ties: Ties = "worst",
-    clip: float = CLIP,
-    gradient: Convex | None = None,
+    **options: Any,
 ) -> DecisionReport:
-    """Return fixed_decision_loss with the changes of action behind it.
+    """Return fixed_decision_loss, by its own options, with the changes of action behind it.
 
     >>> print(decision_report([0, 0, 0, 1], [0.5] * 4, payoff={"wait": (0, -1), "act": (-0.4, -0.4)}))
     trusting the predictions earns -0.4 per record
@@ -108,7 +111,7 @@ def decision_report(
       act -> wait: 4 records, predictions 0.5 to 0.5, gain 0.15
     """
     forecasts = as_forecasts(y_true, y_prob, sample_weight)
-    found = fixed_decision_loss.core(forecasts, payoff=payoff, ties=ties, clip=clip, gradient=gradient)
+    found = fixed_decision_loss.core(forecasts, **options)
     report: DecisionReport = found.details["report"]  # type: ignore[union-attr]
     return report
 

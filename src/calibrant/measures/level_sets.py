@@ -19,12 +19,15 @@ def singletons(forecasts: Forecasts) -> bool:
     return forecasts.binary and forecasts.n > ENOUGH and 2 * forecasts.levels > forecasts.n
 
 
-def warn_if_singletons(forecasts: Forecasts, what: str) -> None:
+REMEDY = "Use smooth_calibration_error or averaged_two_bin_error, or recalibrate or round first."
+
+
+def warn_if_singletons(forecasts: Forecasts, what: str, remedy: str = REMEDY, depth: int = 4) -> None:
     """Warn that `what` is meaningless on raw continuous predictions, with the remedies."""
     if singletons(forecasts):
         text = (
             f"{what} compares each distinct prediction with the outcomes that share it, but here "
             f"{forecasts.n:,} records have {forecasts.levels:,} distinct predictions: the value is mostly "
-            "noise. Use smooth_calibration_error or averaged_two_bin_error, or recalibrate or round first."
+            f"noise. {remedy}"
         )
-        warnings.warn(text, LevelSetWarning, stacklevel=4)
+        warnings.warn(text, LevelSetWarning, stacklevel=depth)

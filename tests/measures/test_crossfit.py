@@ -1,0 +1,110 @@
+"""Cross-fitted decision loss: noise is not loss, loss is found, and the folds are those of the records."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from samples import samples
+
+import calibrant as cb
+from calibrant.measures.crossfit import cross_fitted
+from calibrant.measures.thresholds import curve_of
+
+
+def draw(n, seed, shift=0.0):
+    """Continuous predictions; on the logit scale the truth is off by `shift`."""
+    rng = np.random.default_rng(seed)
+    p = rng.beta(2, 3, n)
+    truth = 1 / (1 + np.exp(-(np.log(p / (1 - p)) + shift)))
+    return rng.random(n) < truth, p, truth
+
+
+@pytest.mark.parametrize("recalibrator", ["isotonic", "binned"])
+def test_noise_is_not_loss(recalibrator):
+    y, p, _ = draw(4000, 1)
+    with pytest.warns(cb.LevelSetWarning, match='recalibrator="isotonic"') as told:
+        plain = cb.decision_loss(y, p)
+    assert told[0].filename == __file__
+    assert plain > 0.2  # hindsight on singletons knows every outcome
+    assert cb.decision_loss(y, p, recalibrator=recalibrator) < 0.01
+
+
+@pytest.mark.parametrize("recalibrator", ["isotonic", "binned"])
+@pytest.mark.parametrize("payoff", [0.3, "quadratic", {"a": (1, 0), "b": (0.7, 0.5), "c": (0, 2)}])
+def test_real_loss_is_found(recalibrator, payoff):
+    y, p, truth = draw(20_000, 2, shift=1.0)
+    exact = cb.fixed_decision_loss(truth, p, payoff=payoff)
+    found = cb.fixed_decision_loss(y, p, payoff=payoff, recalibrator=recalibrator)
+    assert found == pytest.approx(exact, rel=0.25, abs=0.004)
+
+
+def test_the_worst_task_is_found_without_hindsight():
+    y, p, truth = draw(20_000, 3, shift=1.0)
+    exact = cb.decision_loss(truth, p)
+    assert cb.decision_loss(y, p, recalibrator="isotonic") == pytest.approx(exact, rel=0.1)
+    task = cb.worst_task(y, p, recalibrator="isotonic")
+    gained = cb.fixed_decision_loss(y, p, payoff=task.payoff, recalibrator="isotonic", ties="first")
+    assert gained == pytest.approx(task.loss, abs=1e-3)
+
+
+@given(sample=samples(min_size=6))
+@settings(max_examples=100)
+def test_folds_part_the_records(sample):
+    f = sample.forecasts
+    folds = min(3, f.levels)
+    if folds < 2:
+        return
+    groups = cross_fitted(f, "isotonic", folds, 0)
+    assert groups.counts.sum() == f.n
+    for part, whole in ((groups.weights, f.weights), (groups.outcomes, f.outcomes)):
+        sums = [part[groups.trusted == v].sum() for v in f.values]
+        assert sums == pytest.approx(whole, abs=1e-12)
+    assert np.all((groups.rates >= 0) & (groups.rates <= 1))
+    curve = curve_of(groups)
+    assert curve.before[0] == pytest.approx(0, abs=1e-12)
+    assert curve.after[-1] == pytest.approx(0, abs=1e-12)
+
+
+def test_a_rate_never_sees_its_own_record():
+    """Leave one out with the mean of the others: what each record gets is known by hand."""
+    y, p = np.array([0, 1, 1, 0]), np.array([0.2, 0.4, 0.6, 0.8])
+
+    def mean(values, rates, weights):
+        return lambda v: np.full(len(v), np.average(rates, weights=weights))
+
+    groups = cross_fitted(cb.Forecasts(y, p), mean, 4, 0)
+    assert groups.rates == pytest.approx((2 - y) / 3)
+
+
+def test_row_order_does_not_matter_and_the_seed_does():
+    y, p, _ = draw(500, 4, shift=0.5)
+    order = np.random.default_rng(0).permutation(500)
+    one = cb.decision_loss(y, p, recalibrator="isotonic", seed=7)
+    assert one == cb.decision_loss(y[order], p[order], recalibrator="isotonic", seed=7)
+    assert one != cb.decision_loss(y, p, recalibrator="isotonic", seed=8)
+
+
+def test_weights_are_respected():
+    y, p, _ = draw(3000, 5, shift=0.7)
+    w = np.where(p > 0.5, 3.0, 0.001)
+    f = cb.Forecasts(y, p, sample_weight=w)
+    high = cb.Forecasts(y[p > 0.5], p[p > 0.5])
+    found = cb.fixed_decision_loss(f, payoff="quadratic", recalibrator="isotonic")
+    assert found == pytest.approx(
+        cb.fixed_decision_loss(high, payoff="quadratic", recalibrator="isotonic"), abs=0.004
+    )
+
+
+def test_what_makes_no_sense_is_refused():
+    y, p, _ = draw(50, 6)
+    for options, message in (
+        ({"recalibrator": "platt"}, "isotonic, binned"),
+        ({"recalibrator": "isotonic", "folds": 1}, "folds"),
+        ({"recalibrator": "isotonic", "folds": 51}, "folds"),
+        ({"recalibrator": lambda v, y, w: lambda x: x[:1]}, "one finite number"),
+    ):
+        with pytest.raises(cb.CalibrantError, match=message):
+            cb.decision_loss(y, p, **options)
+    with pytest.raises(cb.CalibrantError, match="two records"):
+        cb.decision_loss([1], [0.5], recalibrator="isotonic")
