@@ -136,3 +136,32 @@ def test_wrong_options_are_refused():
     many = cb.Forecasts(np.arange(100) % 2, np.linspace(0, 1, 100))
     with pytest.raises(cb.CalibrantError, match="at most 64"):
         cb.lower_distance(many, alpha=2)
+
+
+@pytest.mark.parametrize("tolerance", [1e-3, 0.1, 10.0])
+def test_a_generous_tolerance_still_gives_valid_bounds(tolerance):
+    y, v, _ = ugly("wavy", 500, np.random.default_rng(7))
+    f = cb.Forecasts(y, v)
+    found, truth = certify(f, tolerance=tolerance), certify(f)
+    assert found.lower <= truth.upper
+    assert truth.lower <= found.upper
+    assert found.upper - found.lower <= tolerance
+
+
+@pytest.mark.parametrize("n", [500, 200_000])
+def test_pieces_of_the_data_add_up(n):
+    """Long data are handled a chunk at a time: the price of a plan must not depend on the chunks."""
+    from calibrant.kernels import chain_bounds
+
+    y, v, w = ugly("weights", n, np.random.default_rng(8))
+    f = cb.Forecasts(y, v, sample_weight=w)
+    levels = chain_bounds.Levels(f.values, f.weights, f.outcomes)
+    nodes = np.linspace(0, 1, 101)
+    plan = chain_bounds.balanced(nodes, np.full(101, 0.01), levels)
+    whole, shared = chain_bounds.plan_cost(nodes, plan, levels), chain_bounds.split_onto(nodes, levels)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chain_bounds, "CHUNK", 77)
+        assert chain_bounds.plan_cost(nodes, plan, levels) == pytest.approx(whole, abs=1e-12)
+        assert chain_bounds.split_onto(nodes, levels) == pytest.approx(shared, abs=1e-12)
+    assert shared.sum(axis=1) == pytest.approx(masses(f).sum(axis=1))
+    assert (shared @ nodes).sum() == pytest.approx(f.mean_prediction)

@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 MAX_STEPS = 100
 BACK_OFF = 0.995  # share of the way to the boundary that a step may go
 LEAST_LEAVING = 1e-3
-DELICATE = 4_096  # up to so many nodes the accurate factorisation is affordable
+DELICATE = 2_048  # up to so many nodes the accurate factorisation is affordable
 
 Solver = Callable[[Floats], tuple[Floats, Floats]]
 
@@ -36,7 +36,7 @@ def solve_chain(nodes: Floats, mass: Floats, tolerance: float) -> tuple[Floats, 
     target = tolerance * program.scale**2
     least = np.inf
     for _ in range(MAX_STEPS):
-        gap = float(flow @ slack)
+        gap = float((flow * slack).sum())  # `@` would wake BLAS threads at every step
         if gap <= target or not gap < 1e3 * least:
             break
         least = min(least, gap)
@@ -100,8 +100,9 @@ class _Chain:
         """Factor A D A', D = diag(ratio); the solver gives dr and A' dr. None when it cannot be factored."""
         edges = 2 * (self.count - 1)
         along = (ratio[:edges] + ratio[edges : 2 * edges]).reshape(2, -1)
-        factor = self.flow_solver if self.count <= DELICATE else self.node_solver
-        return factor(along, ratio[self.leaving])
+        leave = ratio[self.leaving]
+        fast = None if self.count <= DELICATE else self.node_solver(along, leave)
+        return fast or self.flow_solver(along, leave)
 
     def node_solver(self, along: Floats, leave: Floats) -> Solver | None:
         """Cholesky factor of the potentials' matrix: fast, for nodes that are not too close."""
@@ -166,8 +167,8 @@ class _Chain:
         product = flow * slack
         gap = product.sum()
         d_flow, _, d_slack = direction(-product)
-        after = (flow + _reach(flow, d_flow) * d_flow) @ (slack + _reach(slack, d_slack) * d_slack)
-        centre = (after / gap) ** 3 * gap / len(flow)
+        after = (flow + _reach(flow, d_flow) * d_flow) * (slack + _reach(slack, d_slack) * d_slack)
+        centre = (after.sum() / gap) ** 3 * gap / len(flow)
         d_flow, d_potential, d_slack = direction(centre - product - d_flow * d_slack)
         primal, dual = BACK_OFF * _reach(flow, d_flow), BACK_OFF * _reach(slack, d_slack)
         return flow + primal * d_flow, potential + dual * d_potential, slack + dual * d_slack

@@ -4,75 +4,124 @@ A plan is a distribution of calibrated predictions: `absorbed` mass at each of `
 there costs the sum over outcomes y of the earth mover distance between the mass of y and the plan's
 share of y, a closed form on the line, so any plan with the right mean gives an upper bound. A pair of
 1-Lipschitz potentials on all of [0,1] gives a lower bound by program (12) of distance-from-calibration.
-`mass` always has shape (2, levels), row y for outcome y.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.intp]
+
+CHUNK = 65_536  # levels handled at a time: what stays in the cache is several times faster
 
 
-class Violation(NamedTuple):
-    """How far (1-u) r_0(u) + u r_1(u) rises above zero between neighbouring nodes, at worst."""
+class Levels(NamedTuple):
+    """Distinct predictions, ascending, with their weight and their weight of outcome 1."""
 
-    worst: float
-    per_gap: Floats
+    values: Floats
+    weights: Floats
+    outcomes: Floats
+
+    def masses(self, part: slice) -> tuple[Floats, Floats]:
+        """Mass of outcome 0 and of outcome 1."""
+        ones = self.outcomes[part]
+        return np.maximum(self.weights[part] - ones, 0.0), ones
+
+    def total_variation(self) -> tuple[float, float]:
+        """Absolute total residual, and total absolute residual."""
+        bias = apart = 0.0
+        for part in chunks(len(self.values)):
+            residuals = self.outcomes[part] - self.weights[part] * self.values[part]
+            bias += float(residuals.sum())
+            apart += float(np.abs(residuals).sum())
+        return abs(bias), apart
+
+
+def chunks(count: int) -> Iterator[slice]:
+    """Cut 0 .. count-1 into slices of at most CHUNK."""
+    return (slice(start, min(start + CHUNK, count)) for start in range(0, count, CHUNK))
 
 
 def thinned(values: Floats, spacing: float) -> Floats:
     """Keep at most one value a cell of width `spacing`, and no two closer than half of it."""
-    cell = np.floor(values / spacing)
-    kept: Floats = values[np.concatenate([[True], cell[1:] != cell[:-1]])]
+    if spacing * len(values) > 1:  # fewer cells than values: look each cell up
+        first = np.searchsorted(values, np.arange(0.0, values[-1] + spacing, spacing))
+        kept = values[np.unique(first[first < len(values)])]
+    else:
+        cell = np.floor(values / spacing)
+        kept = values[np.concatenate([[True], cell[1:] != cell[:-1]])]
     apart: Floats = kept[np.concatenate([[True], np.diff(kept) >= spacing / 2])]
     return apart
 
 
-def split_onto(nodes: Floats, values: Floats, mass: Floats) -> Floats:
-    """Share each value's mass between its two neighbouring nodes, in inverse proportion to distance.
+def split_onto(nodes: Floats, levels: Levels) -> Floats:
+    """Share each level's mass between its two neighbouring nodes, in inverse proportion to distance.
 
     A potential linear between nodes then earns the same on the shared mass as on the mass itself, so the
-    coarse dual bounds the fine program exactly, with no rounding of the data.
+    coarse dual bounds the fine program exactly, with no rounding of the data. Returns shape (2, nodes).
     """
-    starts = np.searchsorted(values, nodes)
-    starts[-1] = len(values)
-    filled = np.flatnonzero(np.diff(starts))
+    starts = np.searchsorted(levels.values, nodes)
+    starts[-1] = len(levels.values)
     shared = np.zeros((2, len(nodes)))
-    for own, onto in zip(mass, shared, strict=True):
-        total = np.add.reduceat(own, starts[filled])
-        moment = np.add.reduceat(own * values, starts[filled]) - nodes[filled] * total
-        right = np.clip(moment / (nodes[filled + 1] - nodes[filled]), 0.0, total)
-        onto[filled] += total - right
-        onto[filled + 1] += right
+    for cells in _cell_groups(starts):
+        part = slice(int(starts[cells[0]]), int(starts[cells[-1] + 1]))
+        inner = starts[cells] - part.start
+        gaps = nodes[cells + 1] - nodes[cells]
+        for own, onto in zip(levels.masses(part), shared, strict=True):
+            total = np.add.reduceat(own, inner)
+            moment = np.add.reduceat(own * levels.values[part], inner) - nodes[cells] * total
+            right = np.clip(moment / gaps, 0.0, total)
+            onto[cells] += total - right
+            onto[cells + 1] += right
     return shared
 
 
-def balanced(nodes: Floats, absorbed: Floats, mass: Floats) -> Floats:
+def _cell_groups(starts: Ints) -> Iterator[Ints]:
+    """Group the cells between nodes that hold levels, about CHUNK levels a group."""
+    filled = np.flatnonzero(np.diff(starts))
+    limits = np.searchsorted(starts[filled], np.arange(0, starts[-1] + CHUNK, CHUNK))
+    return (filled[a:b] for a, b in pairwise(limits) if b > a)
+
+
+def balanced(nodes: Floats, absorbed: Floats, levels: Levels) -> Floats:
     """Scale a plan and top it up at 0 and 1 so that it absorbs exactly the mass of either outcome.
 
     `nodes` must start at 0 and end at 1: what leaves there is all of one outcome.
     """
     plan: Floats = np.maximum(absorbed, 0.0)
-    taken = np.array([(1.0 - nodes) @ plan, nodes @ plan])
-    wanted = mass.sum(axis=1)
-    plan = plan * min(1.0, *(w / t for w, t in zip(wanted, taken, strict=True) if t > 0))
-    plan[0] += max(0.0, wanted[0] - (1.0 - nodes) @ plan)
-    plan[-1] += max(0.0, wanted[1] - nodes @ plan)
+    ones = float(levels.outcomes.sum())
+    wanted = (float(levels.weights.sum()) - ones, ones)
+    taken = np.array([((1.0 - nodes) * plan).sum(), (nodes * plan).sum()])
+    share = min(1.0, *(max(w, 0.0) / t for w, t in zip(wanted, taken, strict=True) if t > 0))
+    plan *= share
+    plan[[0, -1]] += np.maximum(wanted - share * taken, 0.0)
     return plan
 
 
-def plan_cost(nodes: Floats, absorbed: Floats, values: Floats, mass: Floats) -> float:
-    """Cost of moving `mass` at `values` to the plan: an upper bound on the lower distance."""
-    at = np.searchsorted(values, nodes)
-    gaps = np.diff(np.insert(values, at, nodes))
-    cost = 0.0
-    for share, own in zip((1.0 - nodes, nodes), mass, strict=True):
-        flow = np.cumsum(np.insert(own, at, -share * absorbed))[:-1]
-        cost += float(np.abs(flow) @ gaps)
+def plan_cost(nodes: Floats, absorbed: Floats, levels: Levels) -> float:
+    """Cost of moving the levels to the plan: an upper bound on the lower distance."""
+    count = len(levels.values)
+    at = np.searchsorted(levels.values, nodes)
+    shares = ((1.0 - nodes) * absorbed, nodes * absorbed)
+    cost, position, carried = 0.0, 0.0, [0.0, 0.0]
+    for part in chunks(count):
+        first, last = np.searchsorted(at, [part.start, part.stop if part.stop < count else count + 1])
+        inside, where = slice(first, last), at[first:last] - part.start
+        places = np.insert(levels.values[part], where, nodes[inside])
+        gaps = np.diff(places, prepend=position)
+        position = float(places[-1])
+        for y, own in enumerate(levels.masses(part)):
+            flow = np.cumsum(np.insert(own, where, -shares[y][inside]))
+            flow += carried[y]
+            # not `@`: in a loop the threads of BLAS cost more than they bring
+            cost += abs(carried[y]) * float(gaps[0]) + float((np.abs(flow[:-1]) * gaps[1:]).sum())
+            carried[y] = float(flow[-1])
     return cost
 
 
@@ -81,6 +130,13 @@ def lipschitz(nodes: Floats, potential: Floats) -> Floats:
     rising = np.minimum.accumulate(potential - nodes, axis=1) + nodes
     falling = (rising + nodes)[:, ::-1]
     return np.minimum.accumulate(falling, axis=1)[:, ::-1] - nodes
+
+
+class Violation(NamedTuple):
+    """How far (1-u) r_0(u) + u r_1(u) rises above zero between neighbouring nodes, at worst."""
+
+    worst: float
+    per_gap: Floats
 
 
 def violation(nodes: Floats, potential: Floats) -> Violation:
@@ -94,8 +150,9 @@ def violation(nodes: Floats, potential: Floats) -> Violation:
     left, right = ends[:-1], ends[1:]
     slopes = np.diff(potential, axis=1) / gaps
     bend = np.maximum(slopes[0] - slopes[1], 0.0)
-    pull = np.divide((right - left) / gaps, 2 * bend, out=np.full_like(gaps, np.inf), where=bend > 0)
-    top = np.clip(gaps / 2 + np.where(bend > 0, pull, 0.0), 0.0, gaps)
+    with np.errstate(over="ignore"):  # a gap that hardly bends has its top at an end
+        off_centre = np.divide((right - left) / gaps, 2 * bend, out=np.zeros_like(gaps), where=bend > 0)
+    top = np.clip(gaps / 2 + off_centre, 0.0, gaps)
     inside = left + (right - left) * (top / gaps) + bend * top * (gaps - top)
     per_gap = np.maximum(np.maximum(left, right), inside)
     return Violation(float(per_gap.max()), per_gap)
@@ -104,8 +161,8 @@ def violation(nodes: Floats, potential: Floats) -> Violation:
 class Coupling(NamedTuple):
     """Rows of a monotone transport: index of the source, index of the target, mass moved."""
 
-    source: npt.NDArray[np.intp]
-    target: npt.NDArray[np.intp]
+    source: Ints
+    target: Ints
     mass: Floats
 
 

@@ -63,42 +63,49 @@ def least_largest_width(values: Floats, curve: Floats, boundaries: Ints) -> Wide
     The least binned error e(w) with hulls of at most w falls as w grows, so on (a, b) nothing is below
     e(b) + a: cells that cannot beat the best, or hold no hull, are dropped and the others halved.
     """
-    ends = np.array([0.0, values[-1] - values[0]])
-    error, used = _binned_errors(values, curve, boundaries, ends)
+    bins = _Bins(values[boundaries[:-1]], values[boundaries[1:] - 1], curve[boundaries])
+    error, used = _binned_errors(bins, np.array([0.0, values[-1] - values[0]]))
     best = min(Widest(float(e + w), float(w)) for e, w in zip(error, used, strict=True))
     cells = [(0.0, float(used[1]), float(error[1]))]  # a, b and e(b)
-    while cells := [(a, b, e) for a, b, e in cells if e + a < best.cost and _holds_a_hull(values, a, b)]:
+    while cells := [(a, b, e) for a, b, e in cells if e + a < best.cost and _holds_a_hull(bins, a, b)]:
         cells.sort(key=lambda cell: cell[2] + cell[0])
         batch, cells = cells[:BATCH], cells[BATCH:]
         middles = np.array([(a + b) / 2 for a, b, _ in batch])
-        error, used = _binned_errors(values, curve, boundaries, middles)
+        error, used = _binned_errors(bins, middles)
         for (a, b, below), middle, e, w in zip(batch, middles, error, used, strict=True):
             best = min(best, Widest(float(e + w), float(w)))
             cells += [(a, float(w), float(e)), (float(middle), b, below)]
     return best
 
 
-def _holds_a_hull(values: Floats, low: float, high: float) -> bool:
-    """Whether two values differ by something strictly between low and high."""
-    last = np.searchsorted(values, values + high, side="left")
-    return bool(np.any(last > np.searchsorted(values, values + low, side="right")))
+class _Bins(NamedTuple):
+    """Where bins may start and stop, and the curve there."""
+
+    left: Floats  # first value after each boundary but the last
+    right: Floats  # last value before each boundary but the first
+    level: Floats
 
 
-def _binned_errors(values: Floats, curve: Floats, boundaries: Ints, widths: Floats) -> tuple[Floats, Floats]:
+def _holds_a_hull(bins: _Bins, low: float, high: float) -> bool:
+    """Whether some bin is wider than low and narrower than high."""
+    last = np.searchsorted(bins.right, bins.left + high, side="left")
+    return bool(np.any(last > np.searchsorted(bins.right, bins.left + low, side="right")))
+
+
+def _binned_errors(bins: _Bins, widths: Floats) -> tuple[Floats, Floats]:
     """Least binned error with hulls of at most each of `widths`, and the largest hull then used.
 
     Infinite where a stretch between neighbouring boundaries is wider already.
     """
-    count = len(boundaries)
+    count = len(bins.level)
     best = np.zeros((len(widths), count))
     used = np.zeros((len(widths), count))
     rows = np.arange(len(widths))
     for k in range(1, count):
-        starts, stop = boundaries[:k], int(boundaries[k])
-        hull = values[stop - 1] - values[starts]
+        hull = bins.right[k - 1] - bins.left[:k]
         first = min(int(np.searchsorted(-hull, -widths.max())), k - 1)  # hulls shrink from left to right
         hull = hull[first:]
-        total = best[:, first:k] + np.abs(curve[stop] - curve[starts[first:]])
+        total = best[:, first:k] + np.abs(bins.level[k] - bins.level[first:k])
         total[hull > widths[:, None]] = np.inf
         at = total.argmin(axis=1)
         best[:, k] = total[rows, at]

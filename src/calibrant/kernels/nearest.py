@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from calibrant.kernels.chain import solve_chain
 from calibrant.kernels.chain_bounds import (
+    Levels,
     balanced,
     lipschitz,
     plan_cost,
@@ -23,7 +24,7 @@ from calibrant.kernels.chain_bounds import (
 
 Floats = npt.NDArray[np.float64]
 
-COARSE = 2_048  # nodes of the first attempt on long data; enough for 1e-4 on any data
+COARSE = 4_096  # nodes of the first attempt on long data; enough for 1e-4 on any data
 ROUNDS = 12
 CUTS_PER_GAP = 64
 
@@ -38,35 +39,42 @@ class Nearest(NamedTuple):
     absorbed: Floats
 
 
-def nearest_calibrated(values: Floats, mass: Floats, tolerance: float, max_nodes: int) -> Nearest:
-    """Bracket the lower distance of `mass` (shape (2, m), row y for outcome y) at ascending `values`.
+def nearest_calibrated(levels: Levels, tolerance: float, max_nodes: int) -> Nearest:
+    """Bracket the lower distance of the levels.
 
     Long data start on a coarse chain: records between two nodes are handled exactly (see split_onto), so
     few nodes often suffice. Two refinements follow, where they are needed: nodes at more of the values,
     and cuts where the potentials break the calibration constraint between nodes.
     """
-    slack = 8 * float(np.finfo(float).eps) * len(values)  # running sums of m terms lose at most this much
-    bias = abs(float(mass[1] @ (1.0 - values) - mass[0] @ values))  # |E(y-v)| = |E(u-v)| <= E|u-v|
-    weights = mass.sum(axis=0)
-    means = np.clip(mass[1] / weights, 0.0, 1.0)
-    recalibrated = float(weights @ np.abs(means - values))
-    if recalibrated - bias <= slack:
-        return Nearest(recalibrated, recalibrated, recalibrated, means, weights)
-    best = Nearest(bias - slack, recalibrated, recalibrated + slack, means, weights)
-    long = len(values) > 2 * COARSE
-    spacing = max(1.0 / COARSE, tolerance / 8) if long else tolerance / 8
-    cuts = np.linspace(0.0, 1.0, COARSE // 2 + 1 if long else 65)
+    slack = 8 * float(np.finfo(float).eps) * len(levels.values)  # running sums of m terms lose at most this
+    bias, apart = levels.total_variation()  # |E(y-v)| = |E(u-v)| <= E|u-v|; each level may go to its own mean
+    best = Nearest(bias - slack, np.inf, np.inf, levels.values, levels.weights)
+    if apart - bias > slack:
+        best = _refine(best, levels, tolerance, max_nodes, slack)
+        best = best._replace(lower=min(max(best.lower, 0.0), best.cost))
+        if best.cost <= apart:
+            return best
+    means = np.clip(levels.outcomes / levels.weights, 0.0, 1.0)
+    lower, upper = (apart, apart) if apart - bias <= slack else (min(best.lower, apart), apart + slack)
+    return Nearest(lower, apart, upper, means, levels.weights)
+
+
+def _refine(best: Nearest, levels: Levels, tolerance: float, max_nodes: int, slack: float) -> Nearest:
+    """Solve on better and better nodes until the bounds meet, or the nodes run out."""
+    long = len(levels.values) > 2 * COARSE
+    spacing = min(max(tolerance / 8, 1.0 / COARSE if long else 0.0), 1.0 / 128)
+    cuts = np.linspace(0.0, 1.0, COARSE // 4 + 1 if long else 65)
     nodes = np.empty(0)
     for _ in range(ROUNDS):
-        previous, (nodes, full) = nodes, _choose_nodes(values, cuts, spacing, max_nodes)
+        previous, (nodes, full) = nodes, _choose_nodes(levels.values, cuts, spacing, max_nodes)
         if np.array_equal(nodes, previous):
             break
-        shared = split_onto(nodes, values, mass)
+        shared = split_onto(nodes, levels)
         absorbed, potential = solve_chain(nodes, shared, tolerance / 4)
-        absorbed = balanced(nodes, absorbed, mass)
+        absorbed = balanced(nodes, absorbed, levels)
         potential = lipschitz(nodes, potential)
         over = violation(nodes, potential)
-        cost = plan_cost(nodes, absorbed, values, mass)
+        cost = plan_cost(nodes, absorbed, levels)
         proven = float((shared * potential).sum()) - over.worst - slack
         if cost < best.cost:
             best = best._replace(cost=cost, upper=cost + slack, nodes=nodes, absorbed=absorbed)
@@ -76,7 +84,7 @@ def nearest_calibrated(values: Floats, mass: Floats, tolerance: float, max_nodes
         cuts = _cut(nodes, over.per_gap, cuts, tolerance)
         if cost - proven - max(over.worst, 0.0) > tolerance / 2:  # not the cuts: too few nodes
             spacing *= min(1.0, max(0.4 * tolerance / (cost - proven), 1e-3))
-    return best._replace(lower=min(max(best.lower, 0.0), best.cost))
+    return best
 
 
 def _choose_nodes(values: Floats, cuts: Floats, spacing: float, limit: int) -> tuple[Floats, bool]:

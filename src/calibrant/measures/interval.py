@@ -62,7 +62,7 @@ def _least(forecasts: Forecasts, width: str) -> Certified:
         details = {"width": largest}
     if len(boundaries) > forecasts.levels:
         return Certified.point(cost, **details)
-    lower = proven_lower(forecasts, 1e-4)  # lower <= upper distance <= interval error
+    lower = proven_lower(forecasts)  # lower <= upper distance <= interval error
     return Certified(cost, min(lower, cost), cost, False, None, MappingProxyType(details))
 
 

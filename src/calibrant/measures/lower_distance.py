@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.kernels.chain_bounds import couple
+from calibrant.kernels.chain_bounds import Levels, couple
 from calibrant.kernels.nearest import nearest_calibrated
 from calibrant.measures.public import as_forecasts, public
 from calibrant.results import Array, Certified
@@ -56,12 +56,11 @@ def lower_distance(
     0.25
     """
     _check(tolerance, alpha, max_nodes)
-    mass = _outcome_mass(forecasts)
     if alpha != 1:
         from calibrant.measures.lower_power import lower_power_distance
 
-        return lower_power_distance(forecasts.values, mass, float(alpha), tolerance)
-    found = nearest_calibrated(forecasts.values, mass, tolerance, max_nodes)
+        return lower_power_distance(_levels(forecasts), float(alpha), tolerance)
+    found = nearest_calibrated(_levels(forecasts), tolerance, max_nodes)
     details = {
         "nodes": len(found.nodes),
         "calibrated_values": found.nodes,
@@ -89,8 +88,8 @@ def transport_plan(
     """
     _check(tolerance, 1.0, max_nodes)
     forecasts = as_forecasts(y_true, y_prob, sample_weight)
-    mass = _outcome_mass(forecasts)
-    found = nearest_calibrated(forecasts.values, mass, tolerance, max_nodes)
+    mass = _levels(forecasts).masses(slice(None))
+    found = nearest_calibrated(_levels(forecasts), tolerance, max_nodes)
     order = np.argsort(found.nodes, kind="stable")
     nodes, absorbed = found.nodes[order], found.absorbed[order]
     zeros, ones = (couple(own, part * absorbed) for own, part in zip(mass, (1 - nodes, nodes), strict=True))
@@ -105,9 +104,10 @@ def transport_plan(
     )
 
 
-def proven_lower(forecasts: Forecasts, tolerance: float = 1e-6) -> float:
+def proven_lower(forecasts: Forecasts) -> float:
     """Return a number that the lower distance is proven to reach: the floor of every other distance."""
-    return nearest_calibrated(forecasts.values, _outcome_mass(forecasts), tolerance, MAX_NODES).lower
+    tolerance = 1e-6 if forecasts.levels <= 8_192 else 1e-4  # there brackets are wider anyway
+    return nearest_calibrated(_levels(forecasts), tolerance, MAX_NODES).lower
 
 
 def lower_resolution(forecasts: Forecasts, options: Mapping[str, Any]) -> tuple[float, float]:
@@ -119,9 +119,8 @@ def lower_resolution(forecasts: Forecasts, options: Mapping[str, Any]) -> tuple[
     return reach, reach
 
 
-def _outcome_mass(forecasts: Forecasts) -> Array:
-    """Weight of outcome 0 and of outcome 1 at each level, shape (2, levels)."""
-    return np.stack([np.maximum(forecasts.weights - forecasts.outcomes, 0.0), forecasts.outcomes])
+def _levels(forecasts: Forecasts) -> Levels:
+    return Levels(forecasts.values, forecasts.weights, forecasts.outcomes)
 
 
 def _check(tolerance: float, alpha: float, max_nodes: int) -> None:

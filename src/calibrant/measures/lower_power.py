@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
+from calibrant.kernels.chain_bounds import Levels
 from calibrant.results import Array, Certified
 
 MAX_LEVELS = 64
@@ -15,12 +16,13 @@ ROUNDS = 30
 MAX_CELLS = 100_000  # where the height is flat the bound stays a little looser
 
 
-def lower_power_distance(values: Array, mass: Array, alpha: float, tolerance: float) -> Certified:
+def lower_power_distance(levels: Levels, alpha: float, tolerance: float) -> Certified:
     """Bracket inf E|u - v|^alpha (Definition A.1 of perfectly-truthful-measure), u over all of [0, 1].
 
     Solve program (11) of distance-from-calibration on some targets u; let the multipliers r say where on
     [0, 1] further targets would help; add those until none helps by more than the tolerance.
     """
+    values, mass = levels.values, np.stack(levels.masses(slice(None)))
     if len(values) > MAX_LEVELS:
         raise InvalidInputError(
             sentence(
@@ -30,8 +32,7 @@ def lower_power_distance(values: Array, mass: Array, alpha: float, tolerance: fl
                 "round the predictions, or use alpha=1",
             )
         )
-    bias = abs(float(mass[1] @ (1.0 - values) - mass[0] @ values))
-    lower, upper = bias**alpha, np.inf  # Jensen: E|u - v|^alpha >= |E(u - v)|^alpha
+    lower, upper = levels.total_variation()[0] ** alpha, np.inf  # Jensen: E|u - v|^alpha >= |E(u - v)|^alpha
     means = np.clip(mass[1] / mass.sum(axis=0), 0.0, 1.0)
     targets = np.unique(np.concatenate([values, means, np.linspace(0.0, 1.0, 65)]))
     for _ in range(ROUNDS):

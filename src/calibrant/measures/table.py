@@ -127,7 +127,7 @@ ROWS = (
     Measure(
         "lower-distance",
         lower_distance,
-        family="distance",
+        family="distances",
         meaning="least mean move of the predictions that makes them calibrated",
         continuous=True,
         complete=True,
@@ -143,7 +143,7 @@ ROWS = (
     Measure(
         "upper-distance",
         upper_distance,
-        family="distance",
+        family="distances",
         meaning="least mean move that makes the predictions calibrated, equal predictions moving together",
         complete=True,
         sound=True,
@@ -155,7 +155,7 @@ ROWS = (
     Measure(
         "interval",
         interval_calibration_error,
-        family="distance",
+        family="distances",
         meaning="least binned error plus width of the bins, over all ways to cut bins",
         complete=True,
         sound=True,
