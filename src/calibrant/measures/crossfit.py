@@ -71,7 +71,8 @@ def _folded(forecasts: Forecasts, folds: int, seed: int) -> tuple[Array, Array, 
     place = level * folds + np.random.default_rng(seed).permutation(len(level)) % folds
 
     def summed(part: Array) -> Array:
-        return np.bincount(place, part, forecasts.levels * folds).reshape(-1, folds)
+        total = np.bincount(place, part, forecasts.levels * folds)
+        return np.asarray(total, dtype=np.float64).reshape(-1, folds)
 
     return summed(weights), summed(outcomes), summed(counts.astype(np.float64)).astype(np.int64)
 
