@@ -12,7 +12,7 @@ from calibrant.groups.audit import audit
 from calibrant.groups.metric import Batch, measure_batch
 from calibrant.groups.null import Null, adjusted_pvalues, bernoulli_words
 from calibrant.groups.records import check, put_in_order
-from calibrant.groups.variants import Variant
+from calibrant.groups.variants import Terms, Variant
 from calibrant.kernels.segments import LANES, null_ranges
 
 
@@ -50,25 +50,29 @@ def _null(n: int, draws: int, variant: str = "plain", digits: int = 2) -> tuple[
 @pytest.mark.parametrize("digits", [2, 9])
 def test_machine_code_and_numpy_simulate_the_same_ranges(digits):
     null, batch = _null(400, 130, digits=digits)
-    p, w = null.records.prediction, null.records.weight
-    expected = null._ranges_by_numpy(batch, w * (1 - p), -w * p)
-    found = np.empty((3, LANES * null.bits.shape[1]))
-    null_ranges.machine_code()(batch.members, batch.offsets, p, w * (1 - p), -w * p, null.bits, found)
-    np.testing.assert_allclose(found[:, :130], expected, rtol=1e-12)
+    expected = null._ranges_by_numpy(batch)
+    for kernel in (null_ranges.plain, null_ranges.machine_code()):
+        found = np.empty((3, LANES * null.bits.shape[1]))
+        kernel(batch.members, batch.offsets, null.steps, null.bits, found)
+        np.testing.assert_allclose(found[:, :130], expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("variant", ["plain", "proportional", "proportional-shifted"])
 def test_simulated_z_is_the_z_of_the_simulated_outcomes(variant):
     null, batch = _null(150, 70, variant)
-    np.testing.assert_allclose(null.z(batch), null._z_draw_by_draw(batch), rtol=1e-10, atol=1e-12)
+    curves = measure_batch(batch, _terms(null, null.records.outcome))
+    found = null.z(batch, curves.sigma * curves.weight)
+    np.testing.assert_allclose(found, null._z_draw_by_draw(batch), rtol=1e-10, atol=1e-12)
+
+
+def _terms(null: Null, y: np.ndarray) -> Terms:
+    return null.variant.terms(null.records.prediction, y, null.records.weight)
 
 
 def test_first_draw_by_hand():
     null, batch = _null(150, 3)
-    y = (null.bits[:, 0] & np.uint64(1)).astype(float)
-    records = null.records
-    z = measure_batch(batch, records.prediction, Variant().terms(records.prediction, y, records.weight)).z
-    np.testing.assert_allclose(null.z(batch)[:, 0], z, rtol=1e-12)
+    first = measure_batch(batch, _terms(null, (null.bits[:, 0] & np.uint64(1)).astype(float)))
+    np.testing.assert_allclose(null.z(batch, first.sigma * first.weight)[:, 0], first.z, rtol=1e-12)
 
 
 @given(

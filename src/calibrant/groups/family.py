@@ -19,7 +19,7 @@ from calibrant.groups.variants import Terms
 from calibrant.kernels.segments import Index
 from calibrant.results import Array
 
-CURVES = 10  # worst subpopulations whose curves are kept
+CURVES = 5  # worst subpopulations whose curves are kept
 CHART_POINTS = 512
 
 Progress = Callable[[int, int], None]
@@ -52,12 +52,12 @@ class Family:
         batch = batch.select(fresh[:limit])
         if len(batch) == 0:
             return 0
-        curves = measure_batch(batch, self.records.prediction, self.terms)
+        curves = measure_batch(batch, self.terms)
         self.parts.append(curves)
         self.rules.extend(batch.rules)
         self.sizes.extend(batch.sizes.tolist())
         if self.null is not None:
-            self.simulated.append(self.null.z(batch))
+            self.simulated.append(self.null.z(batch, curves.sigma * curves.weight))
         self._remember_worst(batch, curves.z)
         if self.progress is not None:
             self.progress(len(self.rules), max(self.expected, len(self.rules)))

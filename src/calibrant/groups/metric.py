@@ -68,26 +68,15 @@ class Curves:
     direction: Offsets
 
 
-def measure_batch(batch: Batch, prediction: Array, terms: Terms) -> Curves:
+def measure_batch(batch: Batch, terms: Terms) -> Curves:
     """Measure every subpopulation of the batch in one pass over its members."""
     sums = np.zeros((len(batch), 6))
     ends = np.zeros((len(batch), 2), dtype=np.int64)
-    step_variance = terms.residual * terms.residual if terms.variance is None else terms.variance
-    segment_curves(
-        batch.members,
-        batch.offsets,
-        prediction,
-        terms.weight,
-        terms.residual,
-        step_variance,
-        sums,
-        ends,
-    )
+    segment_curves(batch.members, batch.offsets, terms.rows, sums, ends)
     total, moment, variance, end, top, bottom = sums.T
-    if terms.variance is None:
+    if terms.successive:
         variance = np.zeros(len(batch))
-        gap = terms.residual / terms.weight
-        successive_variances(batch.members, batch.offsets, terms.weight, gap, variance)
+        successive_variances(batch.members, batch.offsets, terms.rows, variance)
     kuiper = (top - bottom) / total
     sigma = np.sqrt(variance) / total
     low, high = ends.min(axis=1), ends.max(axis=1)

@@ -9,80 +9,82 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from calibrant.groups.metric import Batch, measure_batch
 from calibrant.groups.records import Records
 from calibrant.groups.variants import Variant
-from calibrant.kernels.segments import LANES, Words, null_ranges
+from calibrant.kernels.segments import LANES, Index, Words, null_ranges
 from calibrant.results import Array
 
-BLOCK = 1 << 15  # records drawn at a time
+BLOCK = 1 << 12  # records drawn at a time, so that the work stays in the cache
+DIGITS = 5  # binary digits between looks at which records are done
+ALL = ~np.uint64(0)
 SMALL_WORK = 50_000_000  # steps of simulated curves below which numpy is quicker than starting numba
 ROUNDING = 1e-10  # a simulated z this close below an observed one counts as equal to it
 
 
 @dataclass(slots=True, eq=False)
 class Null:
-    """Simulated outcomes of every record in every draw, one bit each; `work` counts steps done so far."""
+    """Simulated outcomes of every record in every draw, one bit each; `work` counts steps done so far.
+
+    A row of `steps` is a prediction and what its record adds to the curve for outcome 1 and for 0.
+    """
 
     records: Records
     variant: Variant
     draws: int
     bits: Words
+    steps: Array
     work: int = 0
 
     @classmethod
     def simulate(cls, records: Records, variant: Variant, draws: int, rng: np.random.Generator) -> Null:
         """Draw every outcome: 1 with the predicted probability, or a fair sign for real responses."""
-        chance = np.full(len(records), 0.5) if variant.real else records.prediction
-        words = -(-draws // LANES)
-        bits = np.empty((len(records), words), dtype=np.uint64)
-        for start in range(0, len(records), BLOCK):
-            bits[start : start + BLOCK] = bernoulli_words(chance[start : start + BLOCK], words, rng)
-        return cls(records, variant, draws, bits)
+        p, n = records.prediction, len(records)
+        chance = np.full(n, 0.5) if variant.real else p
+        bits = np.empty((n, -(-draws // LANES)), dtype=np.uint64)
+        for start in range(0, n, BLOCK):
+            bits[start : start + BLOCK] = bernoulli_words(chance[start : start + BLOCK], bits.shape[1], rng)
+        weight = variant.terms(p, records.outcome, records.weight).weight
+        return cls(records, variant, draws, bits, np.column_stack((p, weight * (1.0 - p), -weight * p)))
 
-    def z(self, batch: Batch) -> Array:
-        """Return the simulated z, one row a subpopulation, one column a draw."""
+    def z(self, batch: Batch, deviation: Array) -> Array:
+        """Return the simulated z, one row a subpopulation, one column a draw.
+
+        `deviation` is that of the end of each curve, not divided by its weight.
+        """
         if not self.variant.weights_fixed:
             return self._z_draw_by_draw(batch)
-        records = self.records
-        terms = self.variant.terms(records.prediction, records.outcome, records.weight)
-        high = terms.weight * (1.0 - records.prediction)
-        low = -terms.weight * records.prediction
-        ranges = self._ranges(batch, high, low)
-        deviation = np.sqrt(np.add.reduceat(_variance(terms.variance)[batch.members], batch.offsets[:-1]))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            z = ranges / deviation[:, None]
-        z[deviation == 0] = 0.0  # all outcomes certain, so every simulated curve is flat
-        return z
+        certain = deviation == 0  # every simulated curve is flat
+        return self._ranges(batch) / np.where(certain, 1.0, deviation)[:, None]
 
-    def _ranges(self, batch: Batch, high: Array, low: Array) -> Array:
+    def _ranges(self, batch: Batch) -> Array:
         self.work += len(batch.members) * self.draws
         if self.work >= SMALL_WORK:
             kernel = null_ranges.machine_code()
             if kernel is not null_ranges.plain:
                 ranges = np.empty((len(batch), LANES * self.bits.shape[1]))
-                kernel(batch.members, batch.offsets, self.records.prediction, high, low, self.bits, ranges)
+                kernel(batch.members, batch.offsets, self.steps, self.bits, ranges)
                 return ranges[:, : self.draws]
-        return self._ranges_by_numpy(batch, high, low)
+        return self._ranges_by_numpy(batch)
 
-    def _ranges_by_numpy(self, batch: Batch, high: Array, low: Array) -> Array:
+    def _ranges_by_numpy(self, batch: Batch) -> Array:
         """Compute the same ranges with whole arrays: quick for small work, and where numba is absent."""
         ranges = np.empty((len(batch), self.draws))
         for k in range(len(batch)):
             members = batch.members_of(k)
-            value = self.records.prediction[members]
+            value, high, low = self.steps[members].T
             last = np.flatnonzero(np.append(value[1:] != value[:-1], True))
             for word in range(self.bits.shape[1]):
                 lanes = slice(LANES * word, min(LANES * (word + 1), self.draws))
                 ones = self._ones(members, word)[:, : lanes.stop - lanes.start]
-                steps = np.where(ones, high[members][:, None], low[members][:, None])
-                curve = np.cumsum(steps, axis=0)[last]
+                curve = np.cumsum(np.where(ones, high[:, None], low[:, None]), axis=0)[last]
                 top, bottom = curve.max(axis=0), curve.min(axis=0)
                 ranges[k, lanes] = np.maximum(top, 0.0) - np.minimum(bottom, 0.0)
         return ranges
 
-    def _ones(self, members: np.ndarray, word: int) -> np.ndarray:
+    def _ones(self, members: Index, word: int) -> npt.NDArray[np.bool_]:
         column = np.ascontiguousarray(self.bits[members, word], dtype="<u8")
         return np.unpackbits(column.view(np.uint8).reshape(-1, 8), axis=1, bitorder="little").astype(bool)
 
@@ -94,36 +96,35 @@ class Null:
             word, lane = divmod(draw, LANES)
             one = ((self.bits[:, word] >> np.uint64(lane)) & np.uint64(1)).astype(np.float64)
             response = records.prediction + (2.0 * one - 1.0) * gap if self.variant.real else one
-            terms = self.variant.terms(records.prediction, response, records.weight)
-            out[:, draw] = measure_batch(batch, records.prediction, terms).z
+            out[:, draw] = measure_batch(
+                batch, self.variant.terms(records.prediction, response, records.weight)
+            ).z
         return out
-
-
-def _variance(variance: Array | None) -> Array:
-    assert variance is not None  # fixed weights have fixed variances
-    return variance
 
 
 def bernoulli_words(chance: Array, words: int, rng: np.random.Generator) -> Words:
     """Return one row of `words` words for each chance; every bit is 1 with exactly that chance.
 
-    Sixty-four uniform numbers are compared with the chance at once, binary digit by binary digit: a lane is
-    decided at the first digit in which the two differ. Doubling a float64 is exact, so this is no
-    approximation however small the chance.
+    A uniform number is below the chance if it is in the first binary digit where the two differ. They
+    differ in a digit by the fall of a fair coin, so 64 lanes are decided at once, digit by digit: a lane
+    whose coin falls takes the chance's digit. Doubling a float64 is exact, so this is no approximation,
+    however small the chance.
     """
     out = np.zeros((len(chance), words), dtype=np.uint64)
-    out[chance >= 1.0] = ~np.uint64(0)
+    out[chance >= 1.0] = ALL
     rows = np.flatnonzero((chance > 0.0) & (chance < 1.0))
     rest = chance[rows]
-    undecided = np.full((len(rows), words), ~np.uint64(0))
+    undecided = np.full((len(rows), words), ALL)
     while len(rows):
-        rest = rest + rest
-        digit = rest >= 1.0
-        rest -= digit
-        uniform = rng.integers(0, 2**64, undecided.shape, dtype=np.uint64)
-        ones = np.where(digit, ~np.uint64(0), np.uint64(0))[:, None]
-        out[rows] |= undecided & ~uniform & ones
-        undecided &= ~(uniform ^ ones)
+        ones = np.zeros_like(undecided)
+        for _ in range(DIGITS):
+            rest = rest + rest
+            digit = rest >= 1.0
+            rest -= digit
+            coins = rng.integers(0, 2**64, undecided.shape, dtype=np.uint64)
+            ones |= undecided & coins & np.where(digit, ALL, np.uint64(0))[:, None]
+            undecided &= ~coins
+        out[rows] |= ones
         alive = (rest > 0.0) & undecided.any(axis=1)  # a chance with no digits left loses every lane
         rows, rest, undecided = rows[alive], rest[alive], undecided[alive]
     return out

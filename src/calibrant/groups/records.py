@@ -113,7 +113,7 @@ def put_in_order(checked: Checked, columns: Sequence[npt.NDArray[Any]]) -> Recor
     changes nothing at all, tied rows stand in the order of a hash of their outcome, weight and `columns`
     (covariate codes, masks): rows with equal hashes are the same row.
     """
-    order = np.argsort(checked.prediction, kind="stable")
+    order = np.argsort(checked.prediction)
     ordered = checked.prediction[order]
     same = ordered[1:] == ordered[:-1]
     if same.any():

@@ -15,12 +15,12 @@ from calibrant.groups.coding import Column
 from calibrant.groups.metric import Batch
 from calibrant.groups.result import EVERYONE
 from calibrant.groups.rules import conjunction, equality
-from calibrant.kernels.segments import Index
+from calibrant.kernels.segments import Index, counting_sort
 
 Masks = dict[str, npt.NDArray[np.bool_]]
 
 MOST_MEMBERS = 1 << 20
-MOST_CELLS = 1 << 22  # combined codes are kept below this, so that tables of cells stay small
+MOST_CELLS = 1 << 18  # beyond this only occupied cells are numbered
 
 
 def as_masks(groups: Any, length: int) -> Masks | None:
@@ -67,31 +67,30 @@ def combinations(columns: Sequence[Column], depth: int) -> Iterator[Batch]:
 def _cells(columns: Sequence[Column]) -> Batch:
     """Divide everyone by the values of the columns; members keep the global order."""
     cell, codes = _combined(columns)
-    kind = np.uint16 if len(codes) <= 1 << 16 else np.int32  # numpy sorts 16-bit integers by radix
-    members = np.argsort(cell.astype(kind), kind="stable").astype(np.int32)
-    offsets = np.concatenate(([0], np.cumsum(np.bincount(cell, minlength=len(codes))))).astype(np.int64)
+    counts = np.bincount(cell, minlength=len(codes))
+    starts = np.concatenate(([0], np.cumsum(counts)[:-1])).astype(np.int64)
+    members = np.empty(len(cell), dtype=np.int32)
+    counting_sort(cell, starts, members)
+    occupied = np.flatnonzero(counts)
     rules = [
         conjunction(equality(column, int(code)) for column, code in zip(columns, row, strict=True))
-        for row in codes
+        for row in codes[occupied]
     ]
-    return Batch(rules, members, offsets)
+    return Batch(rules, members, np.concatenate(([0], np.cumsum(counts[occupied]))).astype(np.int64))
 
 
 def _combined(columns: Sequence[Column]) -> tuple[Index, npt.NDArray[np.int64]]:
-    """Return the number of each record's cell, and for each occupied cell the codes of the columns."""
-    cell = np.zeros(len(columns[0].codes), dtype=np.int64)
-    codes = np.zeros((1, 0), dtype=np.int64)
-    for column in columns:
+    """Return the number of each record's cell, and for each cell the codes of the columns."""
+    cell = columns[0].codes
+    codes = np.arange(len(columns[0].labels))[:, None]
+    for column in columns[1:]:
         width = len(column.labels)
-        cell, occupied = _compact(cell * width + column.codes, len(codes) * width)
+        if len(codes) * width > MOST_CELLS:
+            joint = cell.astype(np.int64) * width + column.codes
+            occupied, numbered = np.unique(joint, return_inverse=True)
+            cell = numbered.astype(np.int32)
+        else:
+            cell = cell * np.int32(width) + column.codes
+            occupied = np.arange(len(codes) * width)
         codes = np.column_stack((codes[occupied // width], occupied % width))
-    return cell.astype(np.int32), codes
-
-
-def _compact(cell: npt.NDArray[np.int64], size: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Renumber cells without holes; return the numbers and the old number of each new one."""
-    if size > MOST_CELLS:
-        occupied, renumbered = np.unique(cell, return_inverse=True)
-        return renumbered, occupied
-    present = np.bincount(cell, minlength=size) > 0
-    return (np.cumsum(present) - 1)[cell], np.flatnonzero(present)
+    return cell, codes

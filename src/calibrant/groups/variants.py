@@ -15,14 +15,28 @@ VariantName = Literal["plain", "proportional", "proportional-shifted", "low-prev
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Terms:
-    """One number a record: its weight W, its step W (R - S) of the curve, its null variance W^2 S (1 - S).
+    """A row a record: prediction S, weight W, step W (R - S) of the curve, null variance W^2 S (1 - S).
 
-    `variance` is None for real responses: it is then estimated for each subpopulation by eq. (6).
+    Where `successive`, variances are estimated for each subpopulation by eq. (6), and the last is 0.
     """
 
-    weight: Array
-    residual: Array
-    variance: Array | None
+    rows: Array
+    successive: bool
+
+    @property
+    def prediction(self) -> Array:
+        """S of each record."""
+        return self.rows[:, 0]
+
+    @property
+    def weight(self) -> Array:
+        """W of each record."""
+        return self.rows[:, 1]
+
+    @property
+    def residual(self) -> Array:
+        """W (R - S) of each record."""
+        return self.rows[:, 2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +85,8 @@ class Variant:
         elif self.name == "low-prevalence":
             share = float(weight @ response / weight.sum())
             weight = np.where(response > 0, weight / share, weight) if share > 0 else weight
-        gap = response - prediction
-        variance = None if self.real else weight * weight * prediction * (1.0 - prediction)
-        return Terms(weight, weight * gap, variance)
+        rows = np.empty((len(prediction), 4))
+        rows[:, 0], rows[:, 1] = prediction, weight
+        np.multiply(weight, response - prediction, out=rows[:, 2])
+        rows[:, 3] = 0.0 if self.real else weight * weight * prediction * (1.0 - prediction)
+        return Terms(rows, self.real)

@@ -19,22 +19,15 @@ Offsets = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
 LANES = 64  # simulated data sets in one word
+GATHERED = 256  # members gathered at a time
 ROUNDING = 1e-14  # of the steps so far: a new extreme must exceed the last by more, so that ends are stable
 
 
 @compiled
-def segment_curves(
-    members: Index,
-    offsets: Offsets,
-    value: Array,
-    weight: Array,
-    residual: Array,
-    variance: Array,
-    sums: Array,
-    ends: Offsets,
-) -> None:
+def segment_curves(members: Index, offsets: Offsets, terms: Array, sums: Array, ends: Offsets) -> None:
     """Fill for each list: weight, weight * value, variance, and the curve's end, highest and lowest point.
 
+    A row of `terms` holds value, weight, residual and variance of a record: one record is one cache line.
     `ends` gets how many members stand before the highest and before the lowest point.
     """
     for k in range(len(offsets) - 1):
@@ -43,12 +36,13 @@ def segment_curves(
         high_end = low_end = 0
         for j in range(start, stop):
             i = members[j]
-            total += weight[i]
-            moment += weight[i] * value[i]
-            spread += variance[i]
-            curve += residual[i]
-            steps += abs(residual[i])
-            if j + 1 == stop or value[members[j + 1]] != value[i]:
+            value = terms[i, 0]
+            total += terms[i, 1]
+            moment += terms[i, 1] * value
+            curve += terms[i, 2]
+            steps += abs(terms[i, 2])
+            spread += terms[i, 3]
+            if j + 1 == stop or terms[members[j + 1], 0] != value:
                 if curve > high + ROUNDING * steps:
                     high = curve
                     high_end = j + 1 - start
@@ -66,55 +60,76 @@ def segment_curves(
 
 
 @compiled
-def successive_variances(
-    members: Index, offsets: Offsets, weight: Array, gap: Array, variance: Array
-) -> None:
+def successive_variances(members: Index, offsets: Offsets, terms: Array, variance: Array) -> None:
     """Fill the variance of the end of each curve from differences of neighbours, eq. (6) times (sum W)^2."""
     for k in range(len(offsets) - 1):
         start, stop = offsets[k], offsets[k + 1]
         total = squares = pairs = 0.0
         for j in range(start, stop):
-            i = members[j]
-            total += weight[i]
+            weight, gap = terms[members[j], 1], terms[members[j], 2] / terms[members[j], 1]
+            total += weight
             if j + 1 < stop:
-                n = members[j + 1]
-                both = weight[i] + weight[n]
-                squares += ((gap[i] - gap[n]) * both) ** 2
+                other = terms[members[j + 1], 1]
+                both = weight + other
+                squares += ((gap - terms[members[j + 1], 2] / other) * both) ** 2
                 pairs += both  # in sum W_1 + W_n + 2 (W_2 + ... + W_{n-1}), the last factor of (6)
         variance[k] = total * squares / (4.0 * pairs) if pairs > 0.0 else 0.0
 
 
 @compiled
-def null_ranges(
-    members: Index, offsets: Offsets, value: Array, high: Array, low: Array, bits: Words, ranges: Array
-) -> None:
+def null_ranges(members: Index, offsets: Offsets, steps: Array, bits: Words, ranges: Array) -> None:
     """Fill the range of every list's curve in every simulated data set.
 
-    Bit t of ``bits[i, w]`` is the outcome of record i in data set 64 w + t; the record adds `high` to the
-    curve when the bit is 1 and `low` when it is 0. Sixty-four curves advance together, so that the inner
-    loops become vector instructions (np.maximum does, a comparison does not).
+    Bit t of ``bits[i, w]`` is the outcome of record i in data set 64 w + t. A row of `steps` holds the
+    value of a record and what it adds to the curve when that bit is 1 and when it is 0. Members are
+    gathered a block at a time, and 64 curves advance together, so that the inner loops read from the
+    nearest cache and become vector instructions (np.maximum does, a comparison does not).
     """
-    curve = np.empty(LANES)
-    top = np.empty(LANES)
-    bottom = np.empty(LANES)
-    one = np.uint64(1)
+    words = bits.shape[1]
+    curve, top, bottom = np.empty((words, LANES)), np.empty((words, LANES)), np.empty((words, LANES))
+    up, down, last = np.empty(GATHERED), np.empty(GATHERED), np.empty(GATHERED, dtype=np.bool_)
+    word = np.empty((words, GATHERED), dtype=np.uint64)
     for k in range(len(offsets) - 1):
         stop = offsets[k + 1]
-        for w in range(bits.shape[1]):
-            curve[:] = 0.0
-            top[:] = 0.0
-            bottom[:] = 0.0
-            for j in range(offsets[k], stop):
-                i = members[j]
-                word, up, down = bits[i, w], high[i], low[i]
-                if j + 1 == stop or value[members[j + 1]] != value[i]:
-                    for t in range(LANES):
-                        c = curve[t] + (up if (word >> np.uint64(t)) & one else down)
-                        curve[t] = c
-                        top[t] = np.maximum(top[t], c)
-                        bottom[t] = np.minimum(bottom[t], c)
-                else:
-                    for t in range(LANES):
-                        curve[t] += up if (word >> np.uint64(t)) & one else down
+        curve[:], top[:], bottom[:] = 0.0, 0.0, 0.0
+        for start in range(offsets[k], stop, GATHERED):
+            count = min(GATHERED, stop - start)
+            for j in range(count):
+                i = members[start + j]
+                up[j], down[j] = steps[i, 1], steps[i, 2]
+                last[j] = start + j + 1 == stop or steps[members[start + j + 1], 0] != steps[i, 0]
+                for w in range(words):
+                    word[w, j] = bits[i, w]
+            for w in range(words):
+                _advance(word[w, :count], up, down, last, curve[w], top[w], bottom[w])
+        for w in range(words):
             for t in range(LANES):
-                ranges[k, LANES * w + t] = top[t] - bottom[t]
+                ranges[k, LANES * w + t] = top[w, t] - bottom[w, t]
+
+
+@compiled
+def _advance(
+    word: Words, up: Array, down: Array, last: npt.NDArray[np.bool_], curve: Array, top: Array, bottom: Array
+) -> None:
+    """Move 64 curves over a block of records; extremes count only after the last of equal values."""
+    one = np.uint64(1)
+    for j in range(len(word)):
+        bits, high, low = word[j], up[j], down[j]
+        if last[j]:
+            for t in range(LANES):
+                c = curve[t] + (high if (bits >> np.uint64(t)) & one else low)
+                curve[t] = c
+                top[t] = np.maximum(top[t], c)
+                bottom[t] = np.minimum(bottom[t], c)
+        else:
+            for t in range(LANES):
+                curve[t] += high if (bits >> np.uint64(t)) & one else low
+
+
+@compiled
+def counting_sort(cell: Index, starts: Offsets, members: Index) -> None:
+    """Fill `members` with positions by cell, in order within each; `starts` is overwritten."""
+    for i in range(len(cell)):
+        place = starts[cell[i]]
+        members[place] = i
+        starts[cell[i]] = place + 1
