@@ -35,6 +35,7 @@ from calibrant.results import Measurement
 if TYPE_CHECKING:
     from calibrant.groups.audit import audit
     from calibrant.groups.result import Audit
+    from calibrant.groups.search import Search, search_groups
     from calibrant.measures.fixed_decision import (
         ActionChange,
         DecisionReport,
@@ -54,6 +55,7 @@ _LATER = {
     "Audit": "groups.result",
     "DecisionCurve": "measures.net_benefit",
     "DecisionReport": "measures.fixed_decision",
+    "Search": "groups.search",
     "SwapRegret": "measures.swap",
     "audit": "groups.audit",
     "class_wise": "measures.multiclass",
@@ -61,6 +63,7 @@ _LATER = {
     "fixed_decision_loss": "measures.fixed_decision",
     "net_benefit": "measures.net_benefit",
     "one_vs_rest": "measures.multiclass",
+    "search_groups": "groups.search",
     "swap_regret": "measures.swap",
     "top_label": "measures.multiclass",
 }
@@ -76,6 +79,7 @@ __all__ = [
     "LevelSetWarning",
     "Measurement",
     "RandomBinning",
+    "Search",
     "SmoothedReliability",
     "SwapRegret",
     "ThresholdLossCurve",
@@ -115,6 +119,7 @@ __all__ = [
     "net_benefit",
     "one_vs_rest",
     "random_binning_estimate",
+    "search_groups",
     "smooth_calibration_error",
     "smoothed_reliability",
     "swap_regret",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
@@ -13,6 +12,7 @@ from calibrant.groups.coding import Column, code_columns
 from calibrant.groups.family import Family, Progress
 from calibrant.groups.metric import Batch
 from calibrant.groups.null import Null
+from calibrant.groups.options import at_least, seed_or_new
 from calibrant.groups.paths import FRUITLESS, random_paths
 from calibrant.groups.records import Records, check, put_in_order
 from calibrant.groups.result import Audit
@@ -79,8 +79,8 @@ def audit(
     >>> found.worst.rule, found.worst.size, found.worst.predictions
     ('city = B', 4, 'too low')
     """
-    _check_options(subpopulations=subpopulations, depth=depth, limit=limit, min_size=min_size)
-    _check_options(least=0, draws=draws)
+    at_least(1, subpopulations=subpopulations, depth=depth, limit=limit, min_size=min_size)
+    at_least(0, draws=draws)
     if groups is None and covariates is None:
         hint = "groups= takes masks or categorical columns, covariates= makes groups of any columns"
         raise InvalidInputError(sentence("groups or covariates", "must be given", "got neither", hint))
@@ -91,7 +91,7 @@ def audit(
     split = [] if covariates is None else code_columns(covariates, checked.length, "covariates", nominal)
     known = [*(masks or {}).values(), *(column.codes for column in given + split)]
     records = put_in_order(checked, known)
-    seed = secrets.randbits(32) if seed is None else seed
+    seed = seed_or_new(seed)
     null_seed, path_seed = np.random.SeedSequence(seed).spawn(2)
     terms = kind.terms(records.prediction, records.outcome, records.weight)
     null = Null.simulate(records, kind, draws, np.random.default_rng(null_seed)) if draws else None
@@ -102,14 +102,6 @@ def audit(
         ordered = [column.take(records.rows) for column in split]
         _fill_from_paths(family, ordered, subpopulations, np.random.default_rng(path_seed))
     return _result(family, kind, draws, seed, _backend(groups, covariates))
-
-
-def _check_options(least: int = 1, **options: int) -> None:
-    for name, value in options.items():
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-            raise InvalidInputError(
-                sentence(name, f"must be a whole number of at least {least}", f"got {value!r}")
-            )
 
 
 def _expected(masks: Masks | None, given: Sequence[Column], depth: int, limit: int) -> int:

@@ -152,9 +152,9 @@ class Audit:
         An infinite z (an outcome that was predicted to be impossible) is the string "inf".
         """
         return {
-            "metric": _plain(self.metric),
+            "metric": plain(self.metric),
             "sigma": self.sigma,
-            "ratio": _plain(self.ratio),
+            "ratio": plain(self.ratio),
             "pvalue": self.pvalue,
             "ablated": self.ablated,
             "n": self.n,
@@ -165,7 +165,7 @@ class Audit:
             "seed": self.seed,
             "variant": self.variant,
             "groups": [
-                {key: _plain(value) for key, value in asdict(group).items()} for group in self.groups[:top]
+                {key: plain(value) for key, value in asdict(group).items()} for group in self.groups[:top]
             ],
         }
 
@@ -187,5 +187,6 @@ class Audit:
         )
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return a value that JSON can say."""
     return "inf" if isinstance(value, float) and math.isinf(value) else value

@@ -1,0 +1,251 @@
+"""A directed search for the worst subpopulation on one half of the data, confirmed on the other half.
+
+Random paths look everywhere a little; this looks where it gets worse. Whatever was looked at to find a
+rule, the other half has not seen it, so its p-values need to account only for the few rules brought there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from calibrant.errors import TooFewRecordsError, sentence
+from calibrant.groups.coding import Column, code_columns
+from calibrant.groups.family import Family
+from calibrant.groups.metric import Batch, measure_batch
+from calibrant.groups.null import Null
+from calibrant.groups.options import at_least, seed_or_new
+from calibrant.groups.records import Records, check, put_in_order
+from calibrant.groups.result import Group, plain
+from calibrant.groups.rules import between, conjunction
+from calibrant.groups.subpopulations import everyone
+from calibrant.groups.variants import Terms, Variant
+from calibrant.kernels.segments import Index
+
+SEARCHED_ROWS = 200_000  # at most; all other rows confirm
+CUTS = 8  # places at which an ordered covariate is cut, between groups of equal size
+CATEGORIES = 50  # most frequent categories of a nominal covariate that are tried
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A rule that the search brought, and what the other half of the data says about it.
+
+    `group` is measured on the confirming rows alone, its p-value adjusted for all rules brought; `searched_z`
+    is the z that made the search choose it, which is too large by having been chosen.
+    """
+
+    rule: str
+    group: Group
+    searched_z: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Search:
+    """What a directed search found: `findings` by their z on the confirming rows, largest first."""
+
+    findings: tuple[Finding, ...]
+    examined: int
+    searched: int
+    confirming: int
+    draws: int
+    seed: int
+
+    @property
+    def worst(self) -> Finding | None:
+        """The finding with the largest z on the confirming rows; None where nothing was large enough."""
+        return self.findings[0] if self.findings else None
+
+    @property
+    def confirmed(self) -> tuple[Finding, ...]:
+        """The findings with an adjusted p-value of at most 5 %."""
+        return tuple(one for one in self.findings if (one.group.pvalue or 1.0) <= 0.05)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        return {
+            "findings": [
+                {
+                    "rule": one.rule,
+                    "searched_z": plain(one.searched_z),
+                    "confirmation": {key: plain(value) for key, value in asdict(one.group).items()},
+                }
+                for one in self.findings
+            ],
+            "examined": self.examined,
+            "searched": self.searched,
+            "confirming": self.confirming,
+            "draws": self.draws,
+            "seed": self.seed,
+        }
+
+    def __str__(self) -> str:
+        head = (
+            f"Searched {self.examined:,} subpopulations of {self.searched:,} rows; "
+            f"{len(self.findings)} rules taken to {self.confirming:,} other rows (seed {self.seed})"
+        )
+        return "\n".join([head, *(f"  {one.group}" for one in self.findings)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """A rule as an interval of codes for each column it speaks of, and its members among rows searched."""
+
+    intervals: Mapping[int, tuple[int, int]]
+    members: Index
+    z: float
+
+    def rule(self, columns: Sequence[Column]) -> str:
+        """Say in words who is meant."""
+        return conjunction(
+            filter(None, (between(columns[j], *self.intervals[j]) for j in sorted(self.intervals)))
+        )
+
+    def members_among(self, columns: Sequence[Column], n: int) -> Index:
+        """Return who of other rows is meant."""
+        inside = np.ones(n, dtype=bool)
+        for j, (low, high) in self.intervals.items():
+            inside &= (columns[j].codes >= low) & (columns[j].codes < high)
+        return np.flatnonzero(inside).astype(np.int32)
+
+
+def search_groups(
+    y_true: Any,
+    y_prob: Any,
+    covariates: Any,
+    *,
+    sample_weight: Any = None,
+    depth: int = 3,
+    beam: int = 10,
+    rules: int = 10,
+    min_size: int = 30,
+    draws: int = 199,
+    seed: int | None = None,
+    nominal: Sequence[str] = (),
+    missing: Literal["error", "drop"] = "error",
+) -> Search:
+    """Search for the subpopulation with the largest z, and confirm it on rows the search did not see.
+
+    A beam search: from everyone, add the condition on one covariate (a category, or a side of a cut) that
+    raises z most; keep the best `beam` rules and add to each again, up to `depth` conditions. The best
+    `rules` are then tested on the other half, with p-values adjusted for their number.
+
+    >>> rng = np.random.default_rng(0)
+    >>> city, sex = rng.choice(["A", "B", "C"], 3000), rng.choice(["F", "M"], 3000)
+    >>> p = rng.random(3000)
+    >>> y = rng.random(3000) < np.where((city == "B") & (sex == "F"), p**2, p)
+    >>> search_groups(y, p, {"city": city, "sex": sex}, seed=1).worst.rule
+    'city = B and sex = F'
+    """
+    at_least(1, depth=depth, beam=beam, rules=rules, min_size=min_size, draws=draws)
+    checked = check(y_true, y_prob, sample_weight, missing, real=False)
+    columns = code_columns(covariates, checked.length, "covariates", nominal)
+    records = put_in_order(checked, [column.codes for column in columns])
+    if len(records) < 2 * min_size:
+        found = f"got {len(records):,} rows"
+        raise TooFewRecordsError(sentence("a search", f"needs at least {2 * min_size:,} rows", found))
+    seed = seed_or_new(seed)
+    half_seed, null_seed = np.random.SeedSequence(seed).spawn(2)
+    first, second = _halves(len(records), np.random.default_rng(half_seed))
+    walk = _BeamSearch(records.take(first), [c.take(records.rows[first]) for c in columns], min_size)
+    best = walk.run(depth, beam, rules)
+    others = records.take(second)
+    findings = _confirm(
+        best,
+        others,
+        [c.take(others.rows) for c in columns],
+        min_size,
+        draws,
+        np.random.default_rng(null_seed),
+    )
+    return Search(findings, walk.examined, len(first), len(second), draws, seed)
+
+
+def _halves(n: int, rng: np.random.Generator) -> tuple[Index, Index]:
+    """Divide the rows at random: at most half for the search, all others for confirmation."""
+    chosen = np.zeros(n, dtype=bool)
+    chosen[rng.permutation(n)[: min(n // 2, SEARCHED_ROWS)]] = True
+    return np.flatnonzero(chosen).astype(np.int32), np.flatnonzero(~chosen).astype(np.int32)
+
+
+@dataclass(slots=True, eq=False)
+class _BeamSearch:
+    records: Records
+    columns: Sequence[Column]
+    min_size: int
+    examined: int = 0
+    seen: set[tuple[int, int]] = field(default_factory=set)
+
+    def run(self, depth: int, beam: int, rules: int) -> list[Node]:
+        """Return the best rules of all depths."""
+        r = self.records
+        terms = Variant().terms(r.prediction, r.outcome, r.weight)
+        found: list[Node] = []
+        level = [Node({}, np.arange(len(r), dtype=np.int32), 0.0)]
+        for _ in range(depth):
+            children = [child for node in level for child in self._children(node, terms, beam)]
+            children.sort(key=lambda node: -node.z)
+            level = self._distinct(children)[:beam]
+            found += level
+        return sorted(found, key=lambda node: -node.z)[:rules]
+
+    def _children(self, node: Node, terms: Terms, beam: int) -> Iterator[Node]:
+        """Yield the best refinements of a rule by one more condition."""
+        for j, column in enumerate(self.columns):
+            intervals, lists = self._conditions(node, j, column)
+            if not lists:
+                continue
+            z = measure_batch(Batch.of([""] * len(lists), lists), terms).z
+            self.examined += len(lists)
+            for k in np.argsort(-z, kind="stable")[:beam].tolist():
+                yield Node({**node.intervals, j: intervals[k]}, lists[k], float(z[k]))
+
+    def _conditions(self, node: Node, j: int, column: Column) -> tuple[list[tuple[int, int]], list[Index]]:
+        """Return conditions on one column as intervals of codes, with the members that meet each."""
+        codes = column.codes[node.members]
+        low, high = node.intervals.get(j, (0, len(column.labels)))
+        if column.nominal:
+            counts = np.bincount(codes, minlength=len(column.labels))
+            frequent = np.argsort(-counts, kind="stable")[:CATEGORIES].tolist()
+            intervals = [(c, c + 1) for c in frequent if counts[c] >= self.min_size]
+        else:
+            middle = np.sort(codes)[np.linspace(0, len(codes) - 1, CUTS + 2).astype(np.int64)[1:-1]]
+            cuts = [c for c in np.unique(middle).tolist() if low < c < high]
+            intervals = [(low, c) for c in cuts] + [(c, high) for c in cuts]
+        lists = [node.members[(codes >= a) & (codes < b)] for a, b in intervals]
+        kept = [k for k, one in enumerate(lists) if self.min_size <= len(one) < len(node.members)]
+        return [intervals[k] for k in kept], [lists[k] for k in kept]
+
+    def _distinct(self, nodes: list[Node]) -> list[Node]:
+        """Return those whose members were not those of an earlier rule."""
+        out = []
+        for node in nodes:
+            mark = (len(node.members), int(np.sum(self.records.keys[node.members], dtype=np.uint64)))
+            if mark not in self.seen:
+                self.seen.add(mark)
+                out.append(node)
+        return out
+
+
+def _confirm(
+    nodes: list[Node],
+    others: Records,
+    columns: Sequence[Column],
+    min_size: int,
+    draws: int,
+    rng: np.random.Generator,
+) -> tuple[Finding, ...]:
+    """Test the rules, and everyone, on rows that the search did not see."""
+    variant = Variant()
+    terms = variant.terms(others.prediction, others.outcome, others.weight)
+    family = Family(others, terms, Null.simulate(others, variant, draws, rng), min_size)
+    family.take(everyone(len(others)), 1)
+    named = {node.rule(columns): node for node in nodes}
+    lists = [node.members_among(columns, len(others)) for node in named.values()]
+    family.take(Batch.of(list(named), lists), len(named))
+    return tuple(
+        Finding(group.rule, group, named[group.rule].z) for group in family.ranked() if group.rule in named
+    )

@@ -1,0 +1,58 @@
+"""The directed search: it finds what was planted, and the half that did not search keeps it honest."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from groups.test_audit import planted
+
+from calibrant import search_groups
+from calibrant.errors import CalibrantError
+
+
+def test_a_planted_group_of_two_percent_is_found_named_and_confirmed():
+    hits = 0
+    for seed in range(10):
+        y, p, frame, _ = planted(seed)
+        worst = search_groups(y, p, frame, seed=seed).worst
+        hits += {"sex = F", "region = R7"} <= set(worst.rule.split(" and ")) and worst.group.pvalue <= 0.05
+    assert hits >= 9
+
+
+def test_calibrated_data_is_seldom_accused():
+    accused = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        p = np.round(rng.random(1500), seed % 3 + 1)
+        y = rng.random(1500) < p
+        columns = {"a": rng.integers(0, 5, 1500), "b": rng.choice(list("xyz"), 1500), "c": rng.random(1500)}
+        accused += bool(search_groups(y, p, columns, seed=seed, draws=99).confirmed)
+    assert accused <= 4
+
+
+def test_rules_mean_the_members_that_were_tested():
+    y, p, frame, _ = planted(3)
+    found = search_groups(y, p, frame[["sex", "region"]], seed=3, depth=2)
+    for one in found.findings:
+        conditions = dict(part.split(" = ") for part in one.rule.split(" and "))
+        size = np.logical_and.reduce([frame[name] == value for name, value in conditions.items()]).sum()
+        assert abs(one.group.size - size / 2) < 5 * np.sqrt(size)
+    assert found.searched + found.confirming == len(y)
+    assert found.findings[0].group.z == max(one.group.z for one in found.findings)
+    assert json.loads(json.dumps(found.to_dict()))["examined"] == found.examined > 50
+
+
+def test_row_order_does_not_matter():
+    y, p, frame, _ = planted(4)
+    p = np.round(p, 2)
+    shuffled = np.random.default_rng(0).permutation(len(y))
+    first = search_groups(y, p, frame, seed=1, depth=2, draws=19)
+    again = search_groups(y[shuffled], p[shuffled], frame.iloc[shuffled], seed=1, depth=2, draws=19)
+    assert first.to_dict() == again.to_dict()
+
+
+def test_a_tiny_sample_is_refused():
+    with pytest.raises(CalibrantError, match="a search needs at least 60 rows; got 3 rows"):
+        search_groups([0, 1, 1], [0.1, 0.2, 0.3], {"a": [1, 2, 3]})
