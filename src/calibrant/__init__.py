@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from calibrant.groups.audit import audit
     from calibrant.groups.result import Audit
     from calibrant.groups.search import Search, search_groups
+    from calibrant.inference.classic import hosmer_lemeshow, spiegelhalter
+    from calibrant.inference.test import calibration_test
+    from calibrant.inference.testing import TestResult
     from calibrant.measures.fixed_decision import (
         ActionChange,
         DecisionReport,
@@ -57,13 +60,17 @@ _LATER = {
     "DecisionReport": "measures.fixed_decision",
     "Search": "groups.search",
     "SwapRegret": "measures.swap",
+    "TestResult": "inference.testing",
     "audit": "groups.audit",
+    "calibration_test": "inference.test",
     "class_wise": "measures.multiclass",
     "decision_report": "measures.fixed_decision",
     "fixed_decision_loss": "measures.fixed_decision",
+    "hosmer_lemeshow": "inference.classic",
     "net_benefit": "measures.net_benefit",
     "one_vs_rest": "measures.multiclass",
     "search_groups": "groups.search",
+    "spiegelhalter": "inference.classic",
     "swap_regret": "measures.swap",
     "top_label": "measures.multiclass",
 }
@@ -82,6 +89,7 @@ __all__ = [
     "Search",
     "SmoothedReliability",
     "SwapRegret",
+    "TestResult",
     "ThresholdLossCurve",
     "TransportPlan",
     "WorstTask",
@@ -93,6 +101,7 @@ __all__ = [
     "calibration_in_the_large",
     "calibration_intercept",
     "calibration_slope",
+    "calibration_test",
     "certified_distance",
     "class_wise",
     "convolved_calibration_error",
@@ -105,6 +114,7 @@ __all__ = [
     "earth_mover_error",
     "expected_calibration_error",
     "fixed_decision_loss",
+    "hosmer_lemeshow",
     "integrated_calibration_index",
     "interval_calibration_error",
     "kernel_calibration_error",
@@ -122,6 +132,7 @@ __all__ = [
     "search_groups",
     "smooth_calibration_error",
     "smoothed_reliability",
+    "spiegelhalter",
     "swap_regret",
     "threshold_loss_curve",
     "top_label",

@@ -58,6 +58,7 @@ class Forecasts:
     binary: bool  # every outcome is 0 or 1
     dropped: int  # rows left out because a value was missing
     record_weights: Array | None  # normalised, in the order of the levels; None when all weigh the same
+    record_outcomes: Array | None  # in that order; None for a sketch, and for 0/1 without weights
     cells: Cells | None  # None for exact data
 
     def __init__(
@@ -96,6 +97,7 @@ class Forecasts:
         binary: bool = True,
         dropped: int = 0,
         record_weights: Array | None = None,
+        record_outcomes: Array | None = None,
         cells: Cells | None = None,
     ) -> Forecasts:
         """Build from levels that are already distinct, ascending and normalised (a sketch, a slice)."""
@@ -111,10 +113,19 @@ class Forecasts:
             binary=binary,
             dropped=dropped,
             record_weights=record_weights,
+            record_outcomes=record_outcomes,
             cells=cells,
         )
         self._freeze()
         return self
+
+    def with_outcomes(self, outcomes: Array) -> Forecasts:
+        """Return the same predictions and weights with other outcomes, given as the weight of y per level."""
+        other = Forecasts.__new__(Forecasts)
+        other.__dict__.update(self.__dict__, outcomes=outcomes, record_outcomes=None)
+        for derived in ("residuals", "curve"):
+            other.__dict__.pop(derived, None)
+        return other
 
     def _take(self, y_true: Any, y_prob: Any, sample_weight: Any, missing: Missing, names: Names) -> None:
         y, p, w, dropped = _checked(y_true, y_prob, sample_weight, missing, names)
@@ -152,7 +163,7 @@ class Forecasts:
             raise InvalidInputError(sentence("slice", "must hold a level", f"got levels {start} to {stop}"))
         share = float(self.weights[levels].sum())
         first, last = int(self.counts[:start].sum()), int(self.counts[:stop].sum())
-        records, cells = self.record_weights, self.cells
+        records, outcomes, cells = self.record_weights, self.record_outcomes, self.cells
         return Forecasts.from_levels(
             self.values[levels],
             self.weights[levels] / share,
@@ -162,6 +173,7 @@ class Forecasts:
             total_weight=self.total_weight * share,
             binary=self.binary,
             record_weights=None if records is None else records[first:last] / share,
+            record_outcomes=None if outcomes is None else outcomes[first:last],
             cells=cells
             and Cells(cells.extents[levels], cells.over[levels] / share, cells.under[levels] / share),
         )
@@ -311,6 +323,7 @@ def _merge_labels(y: npt.NDArray[Any], p: Array) -> dict[str, Any]:
             "counts": np.ones(n, dtype=np.int64),
             "n": n,
             "record_weights": None,
+            "record_outcomes": None,
         }
     return {
         "values": key[starts].view(np.float64),
@@ -318,6 +331,7 @@ def _merge_labels(y: npt.NDArray[Any], p: Array) -> dict[str, Any]:
         "counts": np.diff(starts, append=n),
         "n": n,
         "record_weights": None,
+        "record_outcomes": None,
     }
 
 
@@ -330,8 +344,14 @@ def _merge_weighted(y: npt.NDArray[Any], p: Array, w: Array | None) -> dict[str,
     outcome = y.astype(np.float64)[order]
     counts = np.diff(starts, append=n)
     if w is None:
-        sums = np.add.reduceat(outcome, starts) / n
-        return {"values": value[starts], "outcomes": sums, "counts": counts, "n": n, "record_weights": None}
+        return {
+            "values": value[starts],
+            "outcomes": np.add.reduceat(outcome, starts) / n,
+            "counts": counts,
+            "n": n,
+            "record_weights": None,
+            "record_outcomes": outcome,
+        }
     weight = w[order] / np.max(w)  # first to a largest of 1, so that no sum overflows
     weight /= weight.sum()
     return {
@@ -342,6 +362,7 @@ def _merge_weighted(y: npt.NDArray[Any], p: Array, w: Array | None) -> dict[str,
         "counts": counts,
         "n": n,
         "record_weights": weight,
+        "record_outcomes": outcome,
     }
 
 

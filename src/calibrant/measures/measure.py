@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from calibrant.forecasts import Forecasts
+from calibrant.measures.null import Null
 from calibrant.measures.public import public
 from calibrant.results import NOTHING
 
@@ -41,6 +42,7 @@ class Measure:
     needs_level_sets: bool = False  # meaningless when every prediction is distinct
     needs_both_outcomes: bool = False
     headline: bool = False  # shown by evaluate() unless other measures are asked for
+    null: Null = field(default_factory=Null)  # what is known of it under calibration
     resolution: Resolution | None = None  # how far the raw value can lie below and above a sketch's
     law_options: Mapping[str, Any] = field(default_factory=lambda: NOTHING)  # where a default depends on n
     variants: tuple[Mapping[str, Any], ...] = ()  # further options the laws are tried with

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from calibrant.measures import null
 from calibrant.measures.binned import binned_calibration_error
 from calibrant.measures.convolved import convolved_calibration_error, convolved_resolution
 from calibrant.measures.curve import kolmogorov_smirnov_error, kuiper_error
@@ -12,9 +13,11 @@ from calibrant.measures.decision import decision_loss
 from calibrant.measures.ece import expected_calibration_error
 from calibrant.measures.interval import interval_calibration_error
 from calibrant.measures.kernel import kernel_calibration_error, kernel_resolution
+from calibrant.measures.laws import BROWNIAN_LARGEST, BROWNIAN_RANGE, NORMAL, SPIEGELHALTER
 from calibrant.measures.low_degree import low_degree_error
 from calibrant.measures.lower_distance import lower_distance, lower_resolution
 from calibrant.measures.measure import Measure
+from calibrant.measures.null import Null
 from calibrant.measures.regression import (
     calibration_in_the_large,
     calibration_intercept,
@@ -51,6 +54,7 @@ ROWS = (
         sound=True,
         needs_level_sets=True,
         symmetric=True,
+        null=Null(null.level_gaps),
         cost="O(m)",
         citation=_DISTANCE_PAPER + ", section 1",
         variants=({"norm": 2}, {"norm": 3, "root": True}, {"norm": float("inf")}),
@@ -62,6 +66,7 @@ ROWS = (
         headline=True,
         meaning="mean gap between prediction and outcome rate over 15 equal bins (the usual ECE)",
         complete=True,
+        null=Null(null.absolute_bins),
         cost="O(m + bins)",
         citation=_BINS,
         variants=(
@@ -78,6 +83,7 @@ ROWS = (
         meaning="largest cumulative residual over predictions below a threshold",
         complete=True,
         sound=True,
+        null=Null(null.largest, residuals_only=True, law=BROWNIAN_LARGEST),
         cost="O(m)",
         citation=_CURVE,
     ),
@@ -91,6 +97,7 @@ ROWS = (
         sound=True,
         symmetric=True,
         decision="bounds what any decision by a threshold or interval of the prediction gets wrong",
+        null=Null(null.ranges, residuals_only=True, law=BROWNIAN_RANGE),
         cost="O(m)",
         citation=_MULTI_PAPER + ", eq. (2)",
     ),
@@ -106,6 +113,7 @@ ROWS = (
         truthful=True,
         symmetric=True,
         lipschitz=6.0,
+        null=Null(null.two_bins, residuals_only=True, mean=null.two_bin_mean),
         cost="O(m)",
         citation=_TRUTHFUL_PAPER + ", Definition 1.1",
     ),
@@ -121,6 +129,7 @@ ROWS = (
         consistency=(1.0, 2.0),
         symmetric=True,
         lipschitz=3.0,
+        null=Null(null.two_bins, residuals_only=True),
         cost="O(m)",
         citation=_TRUTHFUL_PAPER + ", section 4",
     ),
@@ -172,6 +181,7 @@ ROWS = (
         meaning="sum over bins of the squared residual; truthful for any bins of the predictions alone",
         complete=True,
         truthful=True,
+        null=Null(null.squared_bins, mean=null.residual_variance),
         cost="O(m + bins)",
         citation=_TRUTHFUL_PAPER + ", section 5",
         law_options={"bins": 5},
@@ -190,6 +200,7 @@ ROWS = (
         symmetric=True,
         lipschitz=2.0,
         resolution=smooth_resolution,
+        null=Null(null.smooth, residuals_only=True),
         cost="O(m log m)",
         citation=_DISTANCE_PAPER + ", section 7",
         variants=({"lipschitz": 0.5},),
@@ -206,6 +217,7 @@ ROWS = (
         symmetric=True,
         lipschitz=3.0,
         resolution=earth_mover_resolution,
+        null=Null(null.earth_mover, residuals_only=True),
         cost="O(m log m)",
         citation=_SURVEY + ", Lemma 3.4",
     ),
@@ -220,6 +232,7 @@ ROWS = (
         consistency=(0.5, 2.0),
         symmetric=True,
         resolution=kernel_resolution,
+        null=Null(null.laplace, residuals_only=True),
         cost="O(m)",
         citation=_DISTANCE_PAPER + ", section 8",
         variants=({"bandwidth": 0.05}, {"kernel": "gaussian"}),
@@ -236,6 +249,7 @@ ROWS = (
         truthful=True,
         symmetric=True,
         resolution=kernel_resolution,
+        null=Null(null.laplace, residuals_only=True, mean=null.kernel_mean),
         cost="O(m)",
         citation=_TRUTHFUL_PAPER + ", section 3 (a mixture of binned squared errors)",
     ),
@@ -290,6 +304,7 @@ ROWS = (
         truthful=True,
         symmetric=True,
         lipschitz=2.0,
+        null=Null(null.brier, mean=null.brier_mean, law=SPIEGELHALTER, two_sided=True),
         cost="O(m)",
         citation="Brier 1950, Verification of forecasts expressed in terms of probability",
     ),
@@ -312,6 +327,7 @@ ROWS = (
         sound=True,
         truthful=True,
         symmetric=True,
+        null=Null(null.log_score, mean=null.log_mean, two_sided=True),
         cost="O(m)",
         citation="Good 1952, Rational decisions",
     ),
@@ -336,6 +352,7 @@ ROWS = (
         complete=True,
         signed=True,
         lipschitz=1.0,
+        null=Null(null.ends, residuals_only=True, mean=null.zero, law=NORMAL, two_sided=True),
         cost="O(m)",
         citation="Steyerberg 2019, Clinical prediction models, chapter 15",
     ),

@@ -1,0 +1,79 @@
+"""Seeds and blocks: random work that comes out the same whatever the number of threads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import numpy as np
+
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.results import Array
+
+Progress = Callable[[int, int], None]  # draws done, draws in all
+Work = Callable[[np.random.Generator, int], Array]  # generator, rows -> an array with that many rows
+
+BLOCK = 2**17  # numbers drawn at once: they stay in the cache
+
+
+def recorded_seed(seed: int | None) -> int:
+    """Return the seed given, or one drawn from the system, to be reported with the result."""
+    if seed is None:
+        return int(np.random.SeedSequence().generate_state(1, np.uint32)[0])
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise InvalidInputError(sentence("seed", "must be a whole number from 0", f"got {seed!r}"))
+    return int(seed)
+
+
+def checked_draws(draws: int) -> int:
+    """Refuse a number of draws that is not a positive whole number."""
+    if isinstance(draws, bool) or not isinstance(draws, (int, np.integer)) or draws < 1:
+        raise InvalidInputError(sentence("draws", "must be a whole number from 1", f"got {draws!r}"))
+    return int(draws)
+
+
+def in_blocks(
+    work: Work,
+    draws: int,
+    *,
+    width: int,
+    seed: int,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Array:
+    """Do `draws` rows of work in blocks, each with a generator of its own, and stack what they return.
+
+    A row needs `width` random numbers, which alone decides the blocks; so the result depends on the seed
+    and not on the threads. With one thread nothing but the calling thread works.
+    """
+    rows = min(draws, max(1, BLOCK // max(1, width)))
+    sizes = [min(rows, draws - start) for start in range(0, draws, rows)]
+    generators = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(len(sizes))]
+    workers = thread_count(threads, draws * width)
+    found: list[Array] = []
+    if workers == 1:
+        for generator, size in zip(generators, sizes, strict=True):
+            found.append(work(generator, size))
+            _tell(progress, found, draws)
+    else:
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(workers) as pool:
+            for block in pool.map(work, generators, sizes):
+                found.append(block)
+                _tell(progress, found, draws)
+    return np.concatenate(found)
+
+
+def thread_count(threads: int | None, numbers: int) -> int:
+    """Return how many threads to use: as told, or one for small work and else one a processor, up to 8."""
+    if threads is not None:
+        if threads < 1:
+            raise InvalidInputError(sentence("threads", "must be at least 1", f"got {threads}"))
+        return threads
+    return 1 if numbers < 16 * BLOCK else min(8, os.cpu_count() or 1)
+
+
+def _tell(progress: Progress | None, found: list[Array], draws: int) -> None:
+    if progress is not None:
+        progress(sum(map(len, found)), draws)

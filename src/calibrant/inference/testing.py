@@ -1,0 +1,142 @@
+"""The engine of every test of calibration: simulate the known null, or use a limit law, and say which."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from calibrant.errors import CalibrantError, reject_name, sentence
+from calibrant.forecasts import Forecasts
+from calibrant.inference.continuous import deviation_of_continuous
+from calibrant.inference.null import NullOutcomes, null_values
+from calibrant.inference.seeds import Progress, checked_draws, recorded_seed
+from calibrant.measures.measure import Measure
+
+Method = Literal["auto", "exact", "asymptotic"]
+
+SPREAD = 1 / 4000  # largest share of the null variance in one level, or one outcome, for a limit law to serve
+
+
+@dataclass(frozen=True, slots=True)
+class TestResult:
+    """How likely calibrated forecasts are to look at least as bad as these.
+
+    `statistic` is the measure's value; `null_mean` what calibrated forecasts would score on average (exact
+    where known, else of the limit law or of the draws). `method` is "exact" (simulated outcomes; valid at
+    any n), "asymptotic" (a limit law) or "approximate" (simulated from a sketch); `reason` says why.
+    `draws` and `seed` are 0 and None when nothing was drawn.
+    """
+
+    __test__: ClassVar[bool] = False  # not a test case, whatever pytest thinks of its name
+
+    measure: str
+    statistic: float
+    pvalue: float
+    log_pvalue: float
+    null_mean: float
+    method: str
+    reason: str
+    n: int
+    draws: int
+    seed: int | None
+
+    def rejects(self, alpha: float = 0.05) -> bool:
+        """Tell whether calibration is rejected at level `alpha`."""
+        return self.pvalue <= alpha
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields, ready for JSON."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def run_test(
+    forecasts: Forecasts,
+    row: Measure,
+    options: Mapping[str, Any],
+    *,
+    method: Method,
+    draws: int,
+    seed: int | None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> TestResult:
+    """Test calibration with one row of the registry as the statistic."""
+    if method not in ("auto", "exact", "asymptotic"):
+        raise reject_name("method", method, ["auto", "exact", "asymptotic"])
+    settings = {**row.options, **options}
+    value = float(row.function.core(forecasts, **settings))
+    asymptotic, reason = _chosen(forecasts, row, method)
+    if asymptotic:
+        return _by_law(forecasts, row, value, settings, reason)
+    drawn, used = checked_draws(draws), recorded_seed(seed)
+    null = NullOutcomes(forecasts)
+    values = null_values(
+        forecasts, row, settings, null=null, draws=drawn, seed=used, threads=threads, progress=progress
+    )
+    exact_mean = row.null.mean and row.null.mean(forecasts, settings)
+    centre = row.ideal if exact_mean is None else exact_mean
+    bad, drawn_bad = _badness(row, value, centre), _badness(row, values, centre)
+    # draws that equal the statistic in exact arithmetic must count whatever the rounding
+    reached = int(np.count_nonzero(drawn_bad >= bad - 1e-9 * abs(bad) - 1e-15))
+    pvalue = (1 + reached) / (drawn + 1)
+    finite = values[np.isfinite(values)]
+    mean = exact_mean if exact_mean is not None else float(finite.mean()) if len(finite) else math.nan
+    kind = "exact" if null.exact else "approximate"
+    return TestResult(row.name, value, pvalue, math.log(pvalue), mean, kind, reason, forecasts.n, drawn, used)
+
+
+def _badness(row: Measure, values: Any, centre: float) -> Any:
+    """Turn values of the measure into a statistic that grows with miscalibration."""
+    return np.abs(values - centre) if row.signed or row.null.two_sided else values
+
+
+def _chosen(forecasts: Forecasts, row: Measure, method: Method) -> tuple[bool, str]:
+    """Return whether to use the limit law, and why."""
+    if method == "asymptotic" and row.null.law is None:
+        hint = 'method="exact" is valid for every measure'
+        raise CalibrantError(sentence(f"measure {row.name!r}", "has no limit law in closed form", hint=hint))
+    if method != "auto":
+        return method == "asymptotic", "as asked"
+    if row.null.law is None:
+        return False, "the measure has no limit law in closed form"
+    if not forecasts.binary:
+        return True, "outcomes are fractions, whose variance is estimated from the data"
+    if not well_spread(forecasts):
+        return False, "few records, events or levels: simulation is exact there"
+    return True, "no level and no outcome carries more than 1/4000 of the variance"
+
+
+def well_spread(forecasts: Forecasts) -> bool:
+    """Tell whether limit laws serve: no level and no single outcome carries much of the null variance."""
+    v, records = forecasts.values, forecasts.record_weights
+    jump = 1 / forecasts.n if records is None else float(records.max())
+    level = float((forecasts.squared_weights * v * (1 - v)).max())
+    return max(jump**2, level) <= SPREAD * forecasts.null_variance
+
+
+def _by_law(
+    forecasts: Forecasts, row: Measure, value: float, settings: Mapping[str, Any], reason: str
+) -> TestResult:
+    law = row.null.law
+    assert law is not None
+    mean = row.null.mean and row.null.mean(forecasts, settings)
+    centre = row.ideal if mean is None else mean
+    bad = float(_badness(row, value, centre))
+    scale = law.scale(forecasts) if forecasts.binary else deviation_of_continuous(forecasts)
+    log_pvalue = law.log_tail(bad / scale) if scale > 0 else (0.0 if bad <= 1e-12 else -math.inf)
+    return TestResult(
+        row.name,
+        value,
+        math.exp(log_pvalue),
+        log_pvalue,
+        law.mean * scale if mean is None else mean,
+        "asymptotic",
+        f"{law.name}: {reason}",
+        forecasts.n,
+        0,
+        None,
+    )

@@ -1,0 +1,103 @@
+"""Limit laws of test statistics under calibration, right far into the tail: log p-values to 1e-300 and below.
+
+The cumulative curve of calibrated forecasts, divided by its standard deviation sigma, tends to Brownian
+motion on [0, 1]. Near 0 the usual series for the distribution function is used; in the tail its
+complement (the same theta function after Jacobi's transformation), so that nothing cancels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant.forecasts import Forecasts
+
+_SWITCH = 1.5  # both series converge fast here
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Law:
+    """The limit law of statistic / scale: its name, the log of its upper tail, its mean."""
+
+    name: str
+    log_tail: Callable[[float], float]
+    mean: float
+    scale: Callable[[Forecasts], float]
+
+
+def log_range_tail(x: float) -> float:
+    """Return log P(max B - min B > x) for Brownian motion B on [0, 1] (Kuiper's statistic; Feller 1951)."""
+    if x <= 0:
+        return 0.0
+    if x < _SWITCH:
+        h2 = (np.arange(1, 9) - 0.5) ** 2 * math.pi**2
+        return math.log1p(-float(np.sum((8 / x**2 + 2 / h2) * np.exp(-2 * h2 / x**2))))
+    k = np.arange(1.0, 9.0)
+    return _alternating(math.log(8) + np.log(k), k * x)
+
+
+def log_largest_tail(x: float) -> float:
+    """Return log P(max |B| > x) for Brownian motion B on [0, 1] (the Kolmogorov-Smirnov statistic)."""
+    if x <= 0:
+        return 0.0
+    k = 2.0 * np.arange(8) + 1
+    if x < _SWITCH:
+        signs = np.where(np.arange(8) % 2 == 0, 1.0, -1.0)
+        return math.log1p(-4 / math.pi * float(np.sum(signs / k * np.exp(-(k**2) * math.pi**2 / (8 * x**2)))))
+    return _alternating(np.full(8, math.log(4)), k * x)
+
+
+def log_normal_tail(x: float) -> float:
+    """Return log P(|Z| > x) for a standard normal Z."""
+    from scipy.special import log_ndtr
+
+    return min(0.0, math.log(2) + float(log_ndtr(-abs(x))))
+
+
+def log_chi_square_tail(x: float, degrees: float) -> float:
+    """Return log P(chi-square > x), by the leading factor of the tail once the tail itself underflows."""
+    from scipy.special import gammaincc, gammaln
+
+    a, t = degrees / 2, x / 2
+    tail = float(gammaincc(a, t))
+    if tail > 1e-290:
+        return math.log(tail)
+    return (a - 1) * math.log(t) - t - float(gammaln(a)) + _log_continued_fraction(a, t)
+
+
+def _log_continued_fraction(a: float, t: float) -> float:
+    """Return log(gamma(a, t) / (t^(a-1) e^-t)), by Legendre's continued fraction from its far end."""
+    rest = 0.0
+    for k in range(200, 0, -1):
+        rest = k * (k - a) / (t + 2 * k + 1 - a - rest)
+    return math.log(t) - math.log(t + 1 - a - rest)
+
+
+def _alternating(log_factors: np.ndarray, points: np.ndarray) -> float:
+    """Return log sum_k (-1)^k exp(log_factors_k) Q(points_k), Q the normal tail, led by its first term."""
+    from scipy.special import log_ndtr
+
+    logs = log_factors + log_ndtr(-points)
+    signs = np.where(np.arange(len(logs)) % 2 == 0, 1.0, -1.0)
+    return min(0.0, float(logs[0] + np.log1p(np.sum(signs[1:] * np.exp(logs[1:] - logs[0])))))
+
+
+def null_deviation(forecasts: Forecasts) -> float:
+    """Return sigma, the standard deviation of the whole curve's end under calibration."""
+    return math.sqrt(forecasts.null_variance)
+
+
+def _brier_deviation(forecasts: Forecasts) -> float:
+    v = forecasts.values  # the score of a record is v^2 + y (1 - 2 v): Spiegelhalter 1986
+    return math.sqrt(float(forecasts.squared_weights @ (v * (1 - v) * (1 - 2 * v) ** 2)))
+
+
+BROWNIAN_RANGE = Law("range of Brownian motion", log_range_tail, 2 * math.sqrt(2 / math.pi), null_deviation)
+BROWNIAN_LARGEST = Law(
+    "largest absolute value of Brownian motion", log_largest_tail, math.sqrt(math.pi / 2), null_deviation
+)
+NORMAL = Law("normal", log_normal_tail, math.sqrt(2 / math.pi), null_deviation)
+SPIEGELHALTER = Law("normal (Spiegelhalter's z)", log_normal_tail, math.sqrt(2 / math.pi), _brier_deviation)
