@@ -165,3 +165,22 @@ def test_pieces_of_the_data_add_up(n):
         assert chain_bounds.split_onto(nodes, levels) == pytest.approx(shared, abs=1e-12)
     assert shared.sum(axis=1) == pytest.approx(masses(f).sum(axis=1))
     assert (shared @ nodes).sum() == pytest.approx(f.mean_prediction)
+
+
+@given(sample=samples())
+@settings(max_examples=100)
+def test_both_proofs_can_be_checked_by_hand(sample):
+    f = sample.forecasts
+    found = certify(f)
+    corners, (r0, r1) = found.details["corners"], found.details["potentials"]
+    assert corners[[0, -1]].tolist() == [0, 1]
+    for r in (r0, r1):
+        assert np.all(np.abs(np.diff(r)) <= np.diff(corners) + 1e-12)
+    u = np.linspace(0, 1, 20_001)
+    assert np.max((1 - u) * np.interp(u, corners, r0) + u * np.interp(u, corners, r1)) <= 1e-12
+    zeros, ones = masses(f)
+    mean = zeros @ np.interp(f.values, corners, r0) + ones @ np.interp(f.values, corners, r1)
+    assert max(mean, 0) == pytest.approx(found.lower, abs=1e-12)
+    u, x = found.details["calibrated_values"], found.details["calibrated_weights"]
+    assert x.sum() == pytest.approx(1)
+    assert u @ x == pytest.approx(f.base_rate)

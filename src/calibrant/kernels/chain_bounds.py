@@ -34,13 +34,13 @@ class Levels(NamedTuple):
         return np.maximum(self.weights[part] - ones, 0.0), ones
 
     def total_variation(self) -> tuple[float, float]:
-        """Absolute total residual, and total absolute residual."""
+        """Total residual, and total absolute residual."""
         bias = apart = 0.0
         for part in chunks(len(self.values)):
             residuals = self.outcomes[part] - self.weights[part] * self.values[part]
             bias += float(residuals.sum())
             apart += float(np.abs(residuals).sum())
-        return abs(bias), apart
+        return bias, apart
 
 
 def chunks(count: int) -> Iterator[slice]:

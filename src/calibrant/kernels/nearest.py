@@ -30,13 +30,19 @@ CUTS_PER_GAP = 64
 
 
 class Nearest(NamedTuple):
-    """Bounds on the lower distance, and the plan that attains `cost`."""
+    """Bounds on the lower distance with their proofs: the plan that costs `cost`, and the potentials.
+
+    `potentials` has shape (2, corners): r_0 and r_1 at `corners`, linear between; the mean of r_y(v) over
+    the records is `lower`, up to the rounding that the bounds allow for.
+    """
 
     lower: float
     cost: float
     upper: float
     nodes: Floats
     absorbed: Floats
+    corners: Floats
+    potentials: Floats
 
 
 def nearest_calibrated(levels: Levels, tolerance: float, max_nodes: int) -> Nearest:
@@ -47,19 +53,27 @@ def nearest_calibrated(levels: Levels, tolerance: float, max_nodes: int) -> Near
     and cuts where the potentials break the calibration constraint between nodes.
     """
     slack = 8 * float(np.finfo(float).eps) * len(levels.values)  # running sums of m terms lose at most this
-    bias, apart = levels.total_variation()  # |E(y-v)| = |E(u-v)| <= E|u-v|; each level may go to its own mean
-    best = Nearest(bias - slack, np.inf, np.inf, levels.values, levels.weights)
-    if apart - bias > slack:
-        best = _refine(best, levels, tolerance, max_nodes, slack)
-        best = best._replace(lower=min(max(best.lower, 0.0), best.cost))
-        if best.cost <= apart:
-            return best
-    means = np.clip(levels.outcomes / levels.weights, 0.0, 1.0)
-    lower, upper = (apart, apart) if apart - bias <= slack else (min(best.lower, apart), apart + slack)
-    return Nearest(lower, apart, upper, means, levels.weights)
+    bias, apart = levels.total_variation()
+    found = _from_bias(bias, slack)
+    if apart - abs(bias) > slack:
+        found = _refine(found, levels, tolerance, max_nodes, slack)
+    if apart < found.cost:  # every level goes to its own mean outcome
+        means = np.clip(levels.outcomes / levels.weights, 0.0, 1.0)
+        found = found._replace(cost=apart, upper=apart + slack, nodes=means, absorbed=levels.weights)
+    if apart - abs(bias) <= slack:
+        return found._replace(lower=apart, upper=apart)
+    return found._replace(lower=min(max(found.lower, 0.0), found.cost))
 
 
-def _refine(best: Nearest, levels: Levels, tolerance: float, max_nodes: int, slack: float) -> Nearest:
+def _from_bias(bias: float, slack: float) -> Nearest:
+    """|E(y - v)| = |E(u - v)| <= E|u - v|: as potentials, r_y(v) = y - v or v - y."""
+    corners = np.array([0.0, 1.0])
+    potentials = np.copysign(1.0, bias) * np.array([[0.0, -1.0], [1.0, 0.0]])
+    nothing = np.empty(0)
+    return Nearest(abs(bias) - slack, np.inf, np.inf, nothing, nothing, corners, potentials)
+
+
+def _refine(found: Nearest, levels: Levels, tolerance: float, max_nodes: int, slack: float) -> Nearest:
     """Solve on better and better nodes until the bounds meet, or the nodes run out."""
     long = len(levels.values) > 2 * COARSE
     spacing = min(max(tolerance / 8, 1.0 / COARSE if long else 0.0), 1.0 / 128)
@@ -76,15 +90,16 @@ def _refine(best: Nearest, levels: Levels, tolerance: float, max_nodes: int, sla
         over = violation(nodes, potential)
         cost = plan_cost(nodes, absorbed, levels)
         proven = float((shared * potential).sum()) - over.worst - slack
-        if cost < best.cost:
-            best = best._replace(cost=cost, upper=cost + slack, nodes=nodes, absorbed=absorbed)
-        best = best._replace(lower=max(best.lower, proven))
-        if best.upper - best.lower <= tolerance or full:
+        if cost < found.cost:
+            found = found._replace(cost=cost, upper=cost + slack, nodes=nodes, absorbed=absorbed)
+        if proven > found.lower:
+            found = found._replace(lower=proven, corners=nodes, potentials=potential - over.worst)
+        if found.upper - found.lower <= tolerance or full:
             break
         cuts = _cut(nodes, over.per_gap, cuts, tolerance)
         if cost - proven - max(over.worst, 0.0) > tolerance / 2:  # not the cuts: too few nodes
             spacing *= min(1.0, max(0.4 * tolerance / (cost - proven), 1e-3))
-    return best
+    return found
 
 
 def _choose_nodes(values: Floats, cuts: Floats, spacing: float, limit: int) -> tuple[Floats, bool]:

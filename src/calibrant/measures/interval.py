@@ -41,7 +41,7 @@ def interval_calibration_error(
     conventions of width agree. Not to be confused with binned_calibration_error, whose bins are given.
 
     >>> round(interval_calibration_error([0, 1, 1, 0], [0.4, 0.4, 0.6, 0.6]), 9)
-    0.2
+    0.1
     """
     if width not in EXACT_LEVELS:
         raise reject_name("width", width, list(EXACT_LEVELS))

@@ -32,7 +32,10 @@ def lower_power_distance(levels: Levels, alpha: float, tolerance: float) -> Cert
                 "round the predictions, or use alpha=1",
             )
         )
-    lower, upper = levels.total_variation()[0] ** alpha, np.inf  # Jensen: E|u - v|^alpha >= |E(u - v)|^alpha
+    lower, upper = (
+        abs(levels.total_variation()[0]) ** alpha,
+        np.inf,
+    )  # Jensen: E|u - v|^alpha >= |E(u - v)|^alpha
     means = np.clip(mass[1] / mass.sum(axis=0), 0.0, 1.0)
     targets = np.unique(np.concatenate([values, means, np.linspace(0.0, 1.0, 65)]))
     for _ in range(ROUNDS):
