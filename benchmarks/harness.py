@@ -60,12 +60,18 @@ class Report:
     rows: list[dict[str, Any]] = field(default_factory=list)
 
     def ratio(
-        self, what: str, ours: float, yardstick: str, theirs: float, at_most: float | None = None
+        self,
+        what: str,
+        ours: float,
+        yardstick: str,
+        theirs: float,
+        at_most: float | None = None,
+        headline: bool = False,
     ) -> None:
-        """Record ours / theirs; `at_most` is the requirement, where there is one."""
+        """Record ours / theirs; `at_most` is the requirement, where there is one. README shows headlines."""
         ratio = ours / theirs
         verdict = "" if at_most is None else "met" if ratio <= at_most else "NOT MET"
-        self._add(Row(what, ours, yardstick, theirs, ratio, at_most, verdict))
+        self._add(Row(what, ours, yardstick, theirs, ratio, at_most, verdict, headline))
 
     def figure(self, what: str, value: float, unit: str = "s", at_most: float | None = None) -> None:
         """Record one figure."""
@@ -98,6 +104,7 @@ class Row:
     ratio: float | None
     at_most: float | None
     verdict: str
+    headline: bool = False
 
     def __str__(self) -> str:
         if self.ours is None:

@@ -46,7 +46,7 @@ def _binned(report: Report) -> None:
 
         preds, target = torch.tensor(v), torch.tensor(y.astype(int))
         theirs = seconds(lambda: binary_calibration_error(preds, target, n_bins=15))
-        report.ratio(what, ours, version("torchmetrics"), theirs, 1)
+        report.ratio(what, ours, version("torchmetrics"), theirs, 1, headline=True)
     else:
         report.skipped(what, "torchmetrics is not installed")
     if peer("netcal"):
@@ -83,7 +83,7 @@ def _kuiper(report: Report) -> None:
         return
     ours, labels = seconds(lambda: cb.kuiper_error(y, v)), y.astype(int)
     theirs = seconds(lambda: metrics.ecce(labels, v))
-    report.ratio(what, ours, version("mcgrad"), theirs, 1)
+    report.ratio(what, ours, version("mcgrad"), theirs, 1, headline=True)
 
 
 def _start(report: Report) -> None:

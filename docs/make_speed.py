@@ -1,0 +1,71 @@
+"""Write docs/speed.md, and the table in README.md, from what `make bench` measured (benchmarks/results)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+START, END = "<!-- speed: written by docs/make_speed.py -->", "<!-- end of speed -->"
+
+
+def reports() -> dict[str, dict[str, Any]]:
+    """Every saved report by name, those of the growth table left out."""
+    found = {path.stem: json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))}
+    return {name: data for name, data in found.items() if "rows" in data}
+
+
+def line(row: dict[str, Any]) -> str:
+    """One row of a table."""
+    if row["ours"] is None:
+        return f"| {row['what']} | | {row['yardstick']} | | |"
+    limit = "" if row["at_most"] is None else f"{row['at_most']:.3g}"
+    if row["theirs"] is None:
+        return f"| {row['what']} | {row['ours']:.3g} {row['yardstick']} | | | {limit} |"
+    theirs = f"{row['yardstick']}: {row['theirs']:.3g} s"
+    return f"| {row['what']} | {row['ours']:.3g} s | {theirs} | {row['ratio']:.3g} | {limit} |"
+
+
+HEAD = [
+    "| what | calibrant | beside it, in the same run | ratio | at most |",
+    "| --- | --- | --- | ---: | ---: |",
+]
+
+
+def page() -> str:
+    """The whole page."""
+    parts = ["# Speed, as measured", "", "Written by `docs/make_speed.py` from one run of `make bench`."]
+    parts += ["A ratio is our time over theirs; `at most` is what it had to be. Best of several runs.", ""]
+    for name, data in reports().items():
+        machine = data["machine"]
+        parts += [f"## {name}", "", *HEAD, *map(line, data["rows"]), ""]
+        parts += [
+            f"{machine['cores']} cores, Python {machine['python']}, {', '.join(machine['packages'])}.",
+            "",
+        ]
+    return "\n".join(parts)
+
+
+def headlines() -> str:
+    """The rows that README shows: those beside a peer or a yardstick that are marked as headlines."""
+    rows = [row for data in reports().values() for row in data["rows"] if row.get("headline")]
+    return "\n".join([START, *HEAD, *map(line, rows), END])
+
+
+def with_headlines(readme: str) -> str:
+    """README with its table renewed."""
+    before, rest = readme.split(START)
+    return before + headlines() + rest.split(END)[1]
+
+
+def main() -> None:
+    """Write both."""
+    (ROOT / "docs" / "speed.md").write_text(page())
+    readme = ROOT / "README.md"
+    readme.write_text(with_headlines(readme.read_text()))
+
+
+if __name__ == "__main__":
+    main()
