@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from calibrant.groups.result import Audit
     from calibrant.groups.search import Search, search_groups
     from calibrant.inference.classic import hosmer_lemeshow, spiegelhalter
+    from calibrant.inference.decision import DecisionEstimate, estimate_decision_loss
     from calibrant.inference.test import calibration_test
     from calibrant.inference.testing import TestResult
     from calibrant.measures.fixed_decision import (
@@ -57,6 +58,7 @@ _LATER = {
     "ActionChange": "measures.fixed_decision",
     "Audit": "groups.result",
     "DecisionCurve": "measures.net_benefit",
+    "DecisionEstimate": "inference.decision",
     "DecisionReport": "measures.fixed_decision",
     "Search": "groups.search",
     "SwapRegret": "measures.swap",
@@ -65,6 +67,7 @@ _LATER = {
     "calibration_test": "inference.test",
     "class_wise": "measures.multiclass",
     "decision_report": "measures.fixed_decision",
+    "estimate_decision_loss": "inference.decision",
     "fixed_decision_loss": "measures.fixed_decision",
     "hosmer_lemeshow": "inference.classic",
     "net_benefit": "measures.net_benefit",
@@ -80,6 +83,7 @@ __all__ = [
     "Audit",
     "CalibrantError",
     "DecisionCurve",
+    "DecisionEstimate",
     "DecisionReport",
     "Distances",
     "Forecasts",
@@ -112,6 +116,7 @@ __all__ = [
     "distance_to_calibration",
     "distances",
     "earth_mover_error",
+    "estimate_decision_loss",
     "expected_calibration_error",
     "fixed_decision_loss",
     "hosmer_lemeshow",

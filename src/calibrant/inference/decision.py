@@ -1,0 +1,110 @@
+"""Decision loss beside what a calibrated forecaster would show on as many records."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.inference.null import NullOutcomes
+from calibrant.inference.seeds import checked_draws, in_blocks, recorded_seed
+from calibrant.measures.crossfit import Recalibrator
+from calibrant.measures.decision import decision_loss
+from calibrant.measures.fixed_decision import fixed_decision_loss
+from calibrant.measures.level_sets import LevelSetWarning
+from calibrant.measures.payoff import Payoff
+from calibrant.measures.public import as_forecasts
+from calibrant.results import Array
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionEstimate:
+    """An estimated decision loss and its reference: outcomes drawn from the predictions themselves.
+
+    `null_mean` is what calibrated forecasts show on average, `null_upper` what they exceed with
+    probability 1 - confidence, `pvalue` how often they show at least `value`. A loss below `null_upper`
+    is no evidence that recalibrating would help.
+    """
+
+    value: float
+    null_mean: float
+    null_upper: float
+    pvalue: float
+    confidence: float
+    n: int
+    recalibrator: str
+    folds: int
+    draws: int
+    seed: int
+
+    @property
+    def real(self) -> bool:
+        """Whether the loss stands out from what calibrated forecasts would show."""
+        return self.value > self.null_upper
+
+    def __str__(self) -> str:
+        verdict = "more than" if self.real else "no more than"
+        return (
+            f"decision loss {self.value:.4g}, {verdict} calibrated forecasts would show on {self.n:,} "
+            f"records: {self.null_mean:.4g} on average, up to {self.null_upper:.4g} "
+            f"({self.confidence:.0%} of {self.draws} draws, seed {self.seed})"
+        )
+
+
+def estimate_decision_loss(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    sample_weight: Any = None,
+    payoff: Payoff | None = None,
+    recalibrator: Recalibrator | None = "isotonic",
+    folds: int = 5,
+    draws: int = 199,
+    confidence: float = 0.95,
+    seed: int | None = None,
+    **options: Any,
+) -> DecisionEstimate:
+    """Estimate what trusting the predictions costs, and say whether that is more than noise.
+
+    The loss is decision_loss, or fixed_decision_loss (with its `options`) when a `payoff` is given.
+    `recalibrator=None` takes the level sets as they are; the reference then shows how much of the
+    value is noise. One seed deals the folds and draws the reference.
+
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(300)
+    >>> estimate_decision_loss(rng.random(300) < p, p, draws=99, seed=1).real
+    False
+    """
+    forecasts = as_forecasts(y_true, y_prob, sample_weight)
+    if not 0 < confidence < 1:
+        raise InvalidInputError(sentence("confidence", "must lie in (0, 1)", f"got {confidence}"))
+    drawn, used = checked_draws(draws), recorded_seed(seed)
+    core = decision_loss.core if payoff is None else fixed_decision_loss.core
+    settings = {**options, "recalibrator": recalibrator, "folds": folds, "seed": used}
+    if payoff is not None:
+        settings["payoff"] = payoff
+    value = float(core(forecasts, **settings))
+    null = NullOutcomes(forecasts)
+
+    def work(generator: np.random.Generator, rows: int) -> Array:
+        sets = null.outcomes(generator, rows)
+        return np.array([float(core(forecasts.with_outcomes(outcomes), **settings)) for outcomes in sets])
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LevelSetWarning)
+        values = in_blocks(work, drawn, width=null.width, seed=used, threads=1)
+    return DecisionEstimate(
+        value,
+        float(values.mean()),
+        float(np.quantile(values, confidence, method="higher")),
+        (1 + int(np.count_nonzero(values >= value - 1e-12))) / (drawn + 1),
+        confidence,
+        forecasts.n,
+        getattr(recalibrator, "__name__", str(recalibrator)),
+        folds,
+        drawn,
+        used,
+    )
