@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from samples import samples
 
 import calibrant as cb
+from calibrant.forecasts import Cells
 
 pytestmark = pytest.mark.filterwarnings("ignore::calibrant.LevelSetWarning")
 ROUNDING = 1e-9
@@ -54,37 +55,6 @@ def test_the_surrogate_is_consistent(sample):
     assert low - ROUNDING <= surrogate <= 6 * np.sqrt(high) + ROUNDING
 
 
-@given(sample=samples(max_size=12))
-@some
-def test_smooth_error_is_the_lower_distance_within_a_factor_two(sample):
-    """lower / 2 <= smCE <= 2 lower (Theorem 7.3 of the distance paper)."""
-    low, high = lower_bounds(sample.forecasts)
-    assert low / 2 - ROUNDING <= cb.smooth_calibration_error(sample.forecasts) <= 2 * high + ROUNDING
-
-
-@given(sample=samples(max_size=12))
-@some
-def test_truthful_and_kernel_errors_are_tied_to_the_lower_distance(sample):
-    """(2/3) smCE <= l1-ATB <= 3 lower, smCE / 3 <= kCE <= sqrt(lower)."""
-    f = sample.forecasts
-    low, high = lower_bounds(f)
-    smooth = cb.smooth_calibration_error(f)
-    assert 2 / 3 * smooth - ROUNDING <= cb.averaged_two_bin_error(f, norm=1) <= 3 * high + ROUNDING
-    assert smooth / 3 - ROUNDING <= cb.kernel_calibration_error(f) <= np.sqrt(high) + ROUNDING
-    assert low <= 2 * smooth + ROUNDING
-
-
-@given(sample=samples(max_size=10))
-@some
-def test_the_mean_prediction_never_does_worse(sample):
-    """Theorem A.2 of the truthfulness paper: reporting the mean prediction cannot raise the distance."""
-    f = sample.forecasts
-    mean = np.full(len(sample.p), f.mean_prediction)
-    constant = cb.Forecasts(sample.y, np.clip(mean, 0, 1), sample_weight=sample.w)
-    assert lower_bounds(constant)[0] <= lower_bounds(f)[1] + ROUNDING
-    assert lower_bounds(constant)[1] == pytest.approx(abs(f.base_rate - f.mean_prediction), abs=1e-8)
-
-
 @given(sample=samples(max_size=6))
 @settings(max_examples=15)
 def test_powers_are_ordered_and_bounded_by_the_bias(sample):
@@ -127,17 +97,6 @@ def test_the_survey_example_of_an_uncertain_distance(epsilon):
     assert cb.lower_distance(y, p, sample_weight=w) <= true + 1e-6
 
 
-@pytest.mark.parametrize("epsilon", [0.05, 0.2, 0.4])
-def test_smooth_error_and_distance_differ_by_a_constant_factor(epsilon):
-    """Lemma 13 of the testing paper: smCE = lower on one law, smCE >= 1.5 lower on another."""
-    f = cb.Forecasts([0.5 + epsilon], [0.5])
-    assert cb.lower_distance(f) == pytest.approx(epsilon)
-    assert cb.smooth_calibration_error(f) == pytest.approx(epsilon)
-    f = cb.Forecasts([1, 0], [0.5 - epsilon, 0.5])
-    assert cb.lower_distance.core(f, tolerance=1e-9).lower <= epsilon / 2 + 1e-9
-    assert cb.smooth_calibration_error(f) >= 0.75 * epsilon - 1e-12
-
-
 @given(sample=samples(max_size=8))
 @some
 def test_the_true_distance_lies_between(sample):
@@ -148,3 +107,46 @@ def test_the_true_distance_lies_between(sample):
     true = cb.distance_to_calibration(sample.y, sample.p, ids, sample_weight=sample.w)
     assert lower_bounds(sample.forecasts)[0] - ROUNDING <= true
     assert true <= cb.upper_distance(sample.forecasts) + ROUNDING
+
+
+def sketched(f, count):
+    """Merge the levels into cells of width 1 / count, as a sketch does."""
+    _, cell = np.unique(np.minimum(np.floor(f.values * count), count - 1), return_inverse=True)
+    weights, outcomes = np.bincount(cell, f.weights), np.bincount(cell, f.outcomes)
+    first = np.flatnonzero(np.diff(cell, prepend=-1))
+    low, high = np.minimum.reduceat(f.values, first), np.maximum.reduceat(f.values, first)
+    return cb.Forecasts.from_levels(
+        np.clip(np.bincount(cell, f.weights * f.values) / weights, low, high),
+        weights,
+        outcomes,
+        squared_weights=np.bincount(cell, f.squared_weights),
+        counts=np.bincount(cell, f.counts).astype(np.int64),
+        total_weight=f.total_weight,
+        binary=f.binary,
+        cells=Cells(
+            high - low,
+            np.bincount(cell, (f.weights - f.outcomes) * f.values),
+            np.bincount(cell, f.outcomes * (1 - f.values)),
+        ),
+    )
+
+
+SKETCHED = [
+    ("lower-distance", {}),
+    ("upper-distance", {}),
+    ("interval", {}),
+    ("interval", {"width": "max"}),
+    ("interval", {"method": "surrogate"}),
+]
+
+
+@pytest.mark.parametrize(("name", "options"), SKETCHED)
+@given(sample=samples(max_size=12))
+@settings(max_examples=40)
+def test_the_bounds_of_a_sketch_hold_the_value_on_the_raw_rows(name, options, sample):
+    f = sample.forecasts
+    raw = cb.measure(f, name, **options)
+    for count in (2, 7):
+        coarse = cb.measure(sketched(f, count), name, **options)
+        assert coarse.lower <= raw.upper + ROUNDING
+        assert raw.lower <= coarse.upper + ROUNDING

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ from calibrant.kernels.intervals import (
     shifted_error,
     spread_boundaries,
 )
-from calibrant.measures.lower_distance import proven_lower
+from calibrant.measures.lower_distance import lower_resolution, proven_lower
 from calibrant.measures.public import public
 from calibrant.results import Certified
 
@@ -78,3 +79,20 @@ def _surrogate(forecasts: Forecasts) -> Certified:
         if error + narrow < best:
             best, at = error + narrow, narrow
     return Certified.point(best, width=at)
+
+
+def interval_resolution(forecasts: Forecasts, options: Mapping[str, Any]) -> tuple[float, float]:
+    """Bound on a sketch: raw bins may follow the cells, and no bins beat the lower distance.
+
+    A bin of whole cells has its residual unchanged and a hull wider by the extents of its end cells. With
+    bins of one width w, the curve differs inside a cell only, by its absolute residual mass at most.
+    """
+    reach, _ = lower_resolution(forecasts, {})
+    floor = max(0.0, proven_lower(forecasts) - reach)
+    if options.get("method") != "surrogate":
+        found = _least(forecasts, str(options.get("width", "average")))
+        return found.lower - floor, 2 * float(forecasts.extents.max())
+    cells, best = forecasts.cells, _surrogate(forecasts).value
+    spread = 0.0 if cells is None else 2 * float(cells.extents @ (cells.over + cells.under))
+    errors = [shifted_error(forecasts.values, forecasts.residuals, w) + w + spread / w for w in NARROWER[:20]]
+    return best - min(floor, best), min(errors) - best

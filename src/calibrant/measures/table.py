@@ -11,7 +11,7 @@ from calibrant.measures.convolved import convolved_calibration_error, convolved_
 from calibrant.measures.curve import kolmogorov_smirnov_error, kuiper_error
 from calibrant.measures.decision import decision_loss
 from calibrant.measures.ece import expected_calibration_error
-from calibrant.measures.interval import interval_calibration_error
+from calibrant.measures.interval import interval_calibration_error, interval_resolution
 from calibrant.measures.kernel import kernel_calibration_error, kernel_resolution
 from calibrant.measures.laws import BROWNIAN_LARGEST, BROWNIAN_RANGE
 from calibrant.measures.low_degree import low_degree_error
@@ -26,7 +26,7 @@ from calibrant.measures.smooth import (
 )
 from calibrant.measures.table_of_scores import SCORES
 from calibrant.measures.truthful import averaged_two_bin_error, binned_squared_error
-from calibrant.measures.upper_distance import upper_distance
+from calibrant.measures.upper_distance import upper_distance, upper_resolution
 
 _DISTANCE_PAPER = "Błasiok, Gopalan, Hu & Nakkiran 2023, A unifying theory of distance from calibration"
 _TRUTHFUL_PAPER = "Hartline, Hu & Wu 2025, A perfectly truthful calibration measure"
@@ -149,6 +149,7 @@ ROWS = (
         sound=True,
         consistency=(0.5, 1.0),
         symmetric=True,
+        resolution=upper_resolution,
         cost="O(3^m) up to 13 levels, then O(m) for bounds",
         citation=_DISTANCE_PAPER + ", Definition 5.2",
     ),
@@ -161,6 +162,7 @@ ROWS = (
         sound=True,
         consistency=(0.5, 1.0),
         symmetric=True,
+        resolution=interval_resolution,
         cost="O(m^2) up to 4,096 levels, then O(m) for bounds",
         citation=_DISTANCE_PAPER + ", Definition 6.1",
         variants=({"width": "max"}, {"method": "surrogate"}),

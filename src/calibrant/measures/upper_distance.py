@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -14,7 +15,7 @@ from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.kernels.intervals import spread_boundaries
 from calibrant.kernels.partitions import best_grouping, contiguous_groups, running
-from calibrant.measures.lower_distance import proven_lower
+from calibrant.measures.lower_distance import lower_resolution, proven_lower
 from calibrant.measures.public import public
 from calibrant.results import Array, Certified
 
@@ -83,6 +84,12 @@ def certified_distance(y_true: Any, y_prob: Any, ids: Any, *, sample_weight: Any
             details["group"] = levels.details["group"][level]
             found = replace(levels, lower=min(found.lower, levels.value), exact=False)
     return replace(found, details=MappingProxyType(details))
+
+
+def upper_resolution(forecasts: Forecasts, options: Mapping[str, Any]) -> tuple[float, float]:
+    """Bound on a sketch: raw records may be grouped as their cells are; nothing beats the lower distance."""
+    reach, _ = lower_resolution(forecasts, options)
+    return _group_levels(forecasts).lower - max(0.0, proven_lower(forecasts) - reach), reach
 
 
 def _nearest(forecasts: Forecasts, values: Array, weights: Array, outcomes: Array) -> Certified:
