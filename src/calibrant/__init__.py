@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from calibrant.measures.multiclass import class_wise, one_vs_rest, top_label
     from calibrant.measures.net_benefit import DecisionCurve, net_benefit
     from calibrant.measures.swap import SwapRegret, swap_regret
+    from calibrant.report.evaluation import Evaluation, evaluate
 
 
 __version__ = "0.1.0"
@@ -60,6 +61,7 @@ _LATER = {
     "DecisionCurve": "measures.net_benefit",
     "DecisionEstimate": "inference.decision",
     "DecisionReport": "measures.fixed_decision",
+    "Evaluation": "report.evaluation",
     "Search": "groups.search",
     "SwapRegret": "measures.swap",
     "TestResult": "inference.testing",
@@ -68,6 +70,7 @@ _LATER = {
     "class_wise": "measures.multiclass",
     "decision_report": "measures.fixed_decision",
     "estimate_decision_loss": "inference.decision",
+    "evaluate": "report.evaluation",
     "fixed_decision_loss": "measures.fixed_decision",
     "hosmer_lemeshow": "inference.classic",
     "net_benefit": "measures.net_benefit",
@@ -86,6 +89,7 @@ __all__ = [
     "DecisionEstimate",
     "DecisionReport",
     "Distances",
+    "Evaluation",
     "Forecasts",
     "LevelSetWarning",
     "Measurement",
@@ -117,6 +121,7 @@ __all__ = [
     "distances",
     "earth_mover_error",
     "estimate_decision_loss",
+    "evaluate",
     "expected_calibration_error",
     "fixed_decision_loss",
     "hosmer_lemeshow",

@@ -4,18 +4,34 @@ from __future__ import annotations
 
 import click
 
-from calibrant.cli.evaluate import show_evaluation
+from calibrant.cli.evaluate import show_evaluation, write_report
 from calibrant.cli.options import as_json
 from calibrant.demonstration import demonstration
-from calibrant.forecasts import Forecasts
+from calibrant.errors import MissingDependencyError
+from calibrant.report.evaluation import evaluate
 
 
 @click.command()
 @click.option("--rows", default=20_000, show_default=True, help="How many loans to generate.")
-@click.option("--seed", default=1, show_default=True, help="Seed of the generator.")
+@click.option("--seed", default=1, show_default=True, help="Seed of the generator and of the evaluation.")
+@click.option(
+    "--html", default="calibrant-demo.html", show_default=True, type=click.Path(dir_okay=False),
+    help="Where to write the report; an empty name writes none.",
+)  # fmt: skip
 @as_json
-def demo(rows: int, seed: int, json_: bool) -> None:
-    """Generate loans with predicted default probabilities and evaluate them."""
+def demo(rows: int, seed: int, html: str, json_: bool) -> None:
+    """Generate loans with predicted default probabilities, evaluate them, and write the report."""
     data = demonstration(rows, seed)
     click.echo(f"calibrant demo: {rows:,} generated loans, seed {seed}. {data.truth}", err=True)
-    show_evaluation(Forecasts(data.outcome, data.prediction), json_)
+    found = evaluate(
+        data.outcome,
+        data.prediction,
+        groups={"employment": data.employment, "region": data.region},
+        seed=seed,
+        title=f"Generated loans: {rows:,} predicted default probabilities",
+    )
+    show_evaluation(found, json_)
+    try:
+        write_report(found, html)
+    except MissingDependencyError as error:  # the table above needs none of the packages that the page needs
+        click.echo(f"no report: {error}", err=True)

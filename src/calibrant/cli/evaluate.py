@@ -1,61 +1,99 @@
-"""`calibrant evaluate`: every measure of a file of predictions and outcomes."""
+"""`calibrant evaluate`: the verdict, the measures, and the report of a file of predictions and outcomes."""
 
 from __future__ import annotations
 
-import warnings
+from pathlib import Path
+from typing import Any
 
 import click
 
-from calibrant.cli.options import as_json, columns
-from calibrant.cli.tables import number, show_json, show_table
-from calibrant.errors import TooFewRecordsError
+from calibrant.cli.options import as_json, columns, grouped, seed
+from calibrant.cli.tables import show_json, show_table
 from calibrant.forecasts import Forecasts, Missing
-from calibrant.measures.level_sets import LevelSetWarning, singletons
-from calibrant.measures.registry import measure, measures
-from calibrant.results import Measurement
-from calibrant.scale.files import read_forecasts
+from calibrant.report import evaluation as report
+from calibrant.report.evaluation import Evaluation, headline
+from calibrant.report.facts import facts_sentence
+from calibrant.report.sheets import Sheet, group_sheet, measure_sheet
+from calibrant.scale.files import read_categories, read_columns
 
 
 @click.command()
 @click.argument("file")
 @columns
+@grouped
+@click.option("--measures", metavar="NAME,NAME", help='Measures to show; "all" shows every one.')
+@click.option("--html", type=click.Path(dir_okay=False), help="Write the report, one self-contained page.")
+@seed
 @as_json
 def evaluate(
-    file: str, outcome: str, prediction: str, weight: str | None, missing: Missing, json_: bool
-) -> None:
+    file: str, outcome: str, prediction: str, weight: str | None, missing: Missing, groups: str | None,
+    measures: str | None, html: str | None, seed: int | None, json_: bool,
+) -> None:  # fmt: skip
     """Measure the calibration of the predictions in FILE (CSV or Parquet)."""
-    forecasts = read_forecasts(file, outcome=outcome, prediction=prediction, weight=weight, missing=missing)
-    show_evaluation(forecasts, json_)
+    found = read_evaluation(
+        file, outcome=outcome, prediction=prediction, weight=weight, missing=missing, groups=groups,
+        measures=_names(measures), seed=seed,
+    )  # fmt: skip
+    show_evaluation(found, json_)
+    write_report(found, html)
 
 
-def show_evaluation(forecasts: Forecasts, json_: bool) -> None:
-    """Print every measure that the data supports."""
-    taken = take_all(forecasts)
+def read_evaluation(
+    file: str,
+    *,
+    outcome: str,
+    prediction: str,
+    weight: str | None,
+    missing: Missing,
+    groups: str | None,
+    **options: Any,
+) -> Evaluation:
+    """Read the columns of a file and evaluate them; errors name the columns."""
+    numbers = read_columns(file, [outcome, prediction] + ([weight] if weight else []))
+    forecasts = Forecasts.from_frame(
+        numbers, outcome=outcome, prediction=prediction, weight=weight, missing=missing
+    )
+    title = f"{prediction} in {Path(file).name}"
+    if not groups:
+        return report.evaluate(forecasts, title=title, **options)
+    return report.evaluate(
+        numbers[outcome],
+        numbers[prediction],
+        sample_weight=numbers[weight] if weight else None,
+        groups=read_categories(file, groups.split(",")),
+        missing=missing,
+        title=title,
+        **options,
+    )
+
+
+def show_evaluation(found: Evaluation, json_: bool) -> None:
+    """Print verdict, facts and tables, or one JSON object."""
     if json_:
-        data = {"n": forecasts.n, "levels": forecasts.levels, "dropped": forecasts.dropped}
-        show_json({**data, "measures": [m.to_dict() for m in taken]})
+        show_json(found.to_dict())
         return
-    dropped = f", {forecasts.dropped:,} rows with missing values left out" if forecasts.dropped else ""
-    click.echo(
-        f"{forecasts.n:,} records, {forecasts.levels:,} distinct predictions{dropped}; mean prediction "
-        f"{forecasts.mean_prediction:.4f}, mean outcome {forecasts.base_rate:.4f}"
-    )
-    show_table(
-        ["measure", "value", "meaning"],
-        [[m.name, number(m.value), measures()[m.name].meaning] for m in taken],
-    )
+    click.echo(headline(found.verdict))
+    click.echo(facts_sentence(found.facts))
+    _show(measure_sheet(found.rows, found.confidence))
+    if found.audit is not None:
+        _show(group_sheet(found.audit), title="Groups, worst first")
+    click.echo(f"seed {found.seed}", err=True)
 
 
-def take_all(forecasts: Forecasts) -> list[Measurement]:
-    """Take every measure of the registry that means something on these forecasts."""
-    taken = []
-    for row in measures().values():
-        if row.needs_level_sets and singletons(forecasts):
-            continue
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LevelSetWarning)
-            try:
-                taken.append(measure(forecasts, row.name))
-            except TooFewRecordsError:
-                continue
-    return taken
+def write_report(found: Evaluation, html: str | None) -> None:
+    """Write the page if one was asked for, and say where it is."""
+    if html:
+        click.echo(f"report: {found.to_html(html)}", err=True)
+
+
+def _show(sheet: Sheet, title: str = "") -> None:
+    click.echo()
+    show_table(sheet.columns, [[cell.text for cell in line] for line in sheet.lines], title)
+
+
+def _names(text: str | None) -> list[str] | None:
+    if text == "all":
+        from calibrant.measures.registry import measures
+
+        return list(measures())
+    return text.split(",") if text else None

@@ -23,6 +23,13 @@ def columns(verb: F) -> F:
     return verb
 
 
+def grouped(verb: F) -> F:
+    """Add --groups."""
+    return click.option(
+        "--groups", metavar="COLUMN,COLUMN", help="Columns whose values are groups to look at."
+    )(verb)
+
+
 def as_json(verb: F) -> F:
     """Add --json."""
     return click.option("--json", "json_", is_flag=True, help="Print one JSON object on stdout.")(verb)

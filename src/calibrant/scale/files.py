@@ -48,6 +48,26 @@ def read_columns(path: str | Path, names: list[str]) -> dict[str, npt.NDArray[An
         return {name: _numeric_column(table, name, kinds[name]) for name in dict.fromkeys(names)}
 
 
+def read_categories(path: str | Path, names: list[str]) -> dict[str, npt.NDArray[Any]]:
+    """Return columns of a file as they are (text, numbers, dates), a missing value as None."""
+    with connect() as connection:
+        table = open_table(connection, path)
+        for name in names:
+            if name not in table.columns:
+                raise reject_name(f"column of {path}", name, table.columns)
+        wanted = ", ".join(quoted(name) for name in dict.fromkeys(names))
+        found = table.project(wanted).fetchnumpy()
+    return {name: _with_none(column) for name, column in found.items()}
+
+
+def _with_none(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if isinstance(column, np.ma.MaskedArray):
+        whole: npt.NDArray[Any] = column.data.astype(object)
+        whole[np.ma.getmaskarray(column)] = None
+        return whole
+    return column
+
+
 def connect() -> DuckDBPyConnection:
     """Open an in-memory DuckDB."""
     import duckdb

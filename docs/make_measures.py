@@ -1,0 +1,103 @@
+"""Write docs/measures.md from the registry: run it after adding or changing a row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from calibrant.measures.measure import Measure
+from calibrant.measures.registry import measures
+
+TARGET = Path(__file__).parent / "measures.md"
+FAMILIES = {
+    "distances": "Distances to calibration",
+    "distance": "Errors that are equivalent to the distance",
+    "curve": "Functionals of the cumulative curve",
+    "truthful": "Truthful errors, for ranking models",
+    "levels": "Errors over the distinct predictions",
+    "bins": "Binned errors",
+    "kernel": "Kernel errors",
+    "decisions": "Decision loss",
+    "scores": "Proper scores and their miscalibration part",
+    "regression": "Recalibration summaries of clinical statistics",
+}
+HEAD = """# Choosing a measure
+
+This page is made by `docs/make_measures.py` from the table in `src/calibrant/measures/table.py`. The same
+table feeds `calibrant measures`, evaluations, tests and benchmarks.
+
+## In short
+
+- **How far from calibrated am I?** `smooth`: exact, needs no bins, and within a factor 2 of the lower
+  distance to calibration, which is what you would have to move the predictions by. `lower-distance` is that
+  distance itself.
+- **Is it real, and where?** `kuiper`: its law for calibrated data is known, and it names the interval of
+  predictions where the residuals add up most.
+- **Which of two models is better calibrated?** `atb`: truthful, so no model gains by distorting its
+  predictions. A measure that is not truthful can rank a worse model first.
+- **What does it cost me?** `cdl`: the most that anybody can lose who acts on the predictions, over all
+  decisions with payoffs between 0 and 1. It needs predictions that repeat, or a recalibration first.
+- **My field expects the usual number.** `binned` is the usual ECE with 15 bins. It depends on the bins, can
+  jump when a prediction moves by a hair, and can be 0 for forecasts that are badly off.
+
+## Properties
+
+*continuous*: a small change of the predictions changes the value little. *complete*: 0 (or the ideal value)
+for perfectly calibrated forecasts. *sound*: only for those. *truthful*: in expectation nobody can improve
+the value by reporting anything but the true probabilities. *consistent (c, s)*: the value lies between the
+powers s and c of the distance to calibration, up to constants. *Lipschitz*: the value changes by at most this
+constant times the mean change of the predictions. *cost*: after the sort, m distinct predictions.
+"""
+
+
+def page() -> str:
+    """Return the page."""
+    rows = list(measures().values())
+    parts = [HEAD, _properties(rows)]
+    for family in dict.fromkeys(row.family for row in rows):
+        members = [row for row in rows if row.family == family]
+        parts.append(f"## {FAMILIES.get(family, family.capitalize())}\n")
+        parts.extend(_entry(row) for row in members)
+    return "\n".join(parts)
+
+
+def _properties(rows: list[Measure]) -> str:
+    head = [
+        "measure",
+        "continuous",
+        "complete",
+        "sound",
+        "truthful",
+        "consistent (c, s)",
+        "Lipschitz",
+        "cost",
+    ]
+    lines = [head, ["---"] * len(head)] + [
+        [
+            f"`{row.name}`",
+            *("yes" if fact else "" for fact in (row.continuous, row.complete, row.sound, row.truthful)),
+            "" if row.consistency is None else "({:g}, {:g})".format(*row.consistency),
+            "" if row.lipschitz is None else f"{row.lipschitz:g}",
+            row.cost,
+        ]
+        for row in rows
+    ]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def _entry(row: Measure) -> str:
+    options = "".join(f", {key}={value!r}" for key, value in row.options.items())
+    lines = [f"### `{row.name}`\n", f"{row.meaning[0].upper()}{row.meaning[1:]}.\n"]
+    lines.append(f"`calibrant.{row.function.__name__}(y_true, y_prob{options})`. {row.title}\n")
+    if row.decision:
+        lines.append(f"For decisions: {row.decision}.\n")
+    if row.needs_level_sets:
+        lines.append(
+            "Needs predictions that repeat: it compares each distinct prediction with its outcomes.\n"
+        )
+    lines.append(f"Source: {row.citation}.\n")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    TARGET.write_text(page(), encoding="utf-8")
+    print(f"wrote {TARGET}")

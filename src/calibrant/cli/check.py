@@ -1,0 +1,156 @@
+"""`calibrant check`: a gate for continuous integration."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from calibrant.cli.options import as_json, columns, grouped, seed
+from calibrant.cli.tables import show_json, show_table
+from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence
+from calibrant.forecasts import Missing
+from calibrant.measures.registry import measures
+from calibrant.report.gate import EXIT_CODES, Finding, judge, overall
+
+WORDS = {"pass": "pass", "fail": "FAIL", "unclear": "too little data"}
+
+
+def _defaults(context: click.Context, option: click.Parameter, path: str | None) -> str | None:
+    """Take what the command line leaves open from [tool.calibrant.check] of a pyproject.toml."""
+    import tomllib
+
+    file = Path(path or "pyproject.toml")
+    if not file.is_file():
+        if path:
+            raise UnreadableFileError(sentence(f"file {path!r}", "must exist", "got no such file"))
+        return path
+    try:
+        table = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {}).get("calibrant", {})
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UnreadableFileError(sentence(f"file {str(file)!r}", "must be TOML", str(error))) from None
+    given = dict(table.get("check", {}))
+    known = [name.lstrip("-") for p in context.command.params for name in p.opts if name.startswith("--")]
+    for key in given:
+        if key not in known:
+            raise reject_name(f"key of [tool.calibrant.check] in {file}", key, sorted(known))
+    limits = [f"{name}={most}" for name, most in given.pop("max", {}).items()]
+    if isinstance(given.get("groups"), list):
+        given["groups"] = ",".join(given["groups"])
+    context.default_map = {key.replace("-", "_"): item for key, item in given.items()} | {"limits": limits}
+    return path
+
+
+@click.command()
+@click.argument("file")
+@columns
+@grouped
+@click.option(
+    "--max", "limits", multiple=True, metavar="MEASURE=LIMIT", help="Largest value allowed; repeat."
+)
+@click.option("--max-group-z", type=float, help="Largest z of any group of --groups allowed.")
+@click.option(
+    "--confidence",
+    type=float,
+    default=0.95,
+    show_default=True,
+    help="How sure a pass or a failure must be; 0 compares the plain values.",
+)
+@click.option("--junit", type=click.Path(dir_okay=False), help="Write a JUnit XML file.")
+@click.option("--github", is_flag=True, help="Print GitHub annotations (on by itself in GitHub Actions).")
+@click.option(
+    "--config",
+    is_eager=True,
+    callback=_defaults,
+    expose_value=False,
+    help="File whose [tool.calibrant.check] gives defaults.  [default: ./pyproject.toml]",
+)
+@seed
+@as_json
+def check(
+    file: str, outcome: str, prediction: str, weight: str | None, missing: Missing, groups: str | None,
+    limits: Sequence[str], max_group_z: float | None, confidence: float, junit: str | None, github: bool,
+    seed: int | None, json_: bool,
+) -> None:  # fmt: skip
+    """Hold limits against the predictions in FILE; for continuous integration.
+
+    Exit code 0: every limit is kept. 1: a limit is broken. 2: bad input or usage. 3: too little data to
+    say. A limit is kept or broken when the whole confidence interval lies on one side of it.
+    """
+    from calibrant.cli.evaluate import read_evaluation
+
+    wanted = _parsed(limits)
+    if not wanted and max_group_z is None:
+        hint = "--max smooth=0.02, or a table [tool.calibrant.check] in pyproject.toml"
+        raise InvalidInputError(sentence("check", "needs a limit", "got none", hint))
+    if max_group_z is not None and not groups:
+        raise InvalidInputError(sentence("--max-group-z", "needs --groups", "got none"))
+    evaluation = read_evaluation(
+        file, outcome=outcome, prediction=prediction, weight=weight, missing=missing, groups=groups,
+        measures=list(wanted), confidence=confidence, seed=seed,
+    )  # fmt: skip
+    findings = judge(evaluation, wanted, max_group_z)
+    _show(findings, evaluation.seed, json_)
+    if junit:
+        Path(junit).write_text(_junit(findings), encoding="utf-8")
+    if github or os.environ.get("GITHUB_ACTIONS") == "true":
+        _annotate(findings)
+    sys.exit(EXIT_CODES[overall(findings)])
+
+
+def _parsed(limits: Sequence[str]) -> dict[str, float]:
+    """Read MEASURE=LIMIT pairs; the last one of a name counts."""
+    found = {}
+    for text in limits:
+        name, _, most = text.partition("=")
+        if name not in measures():
+            raise reject_name("measure of --max", name, list(measures()))
+        try:
+            found[name] = float(most)
+        except ValueError:
+            hint = f"--max {name}=0.02"
+            raise InvalidInputError(
+                sentence("limit of --max", "must be a number", f"got {text!r}", hint)
+            ) from None
+        if not found[name] >= 0:
+            raise InvalidInputError(sentence("limit of --max", "must not be negative", f"got {text!r}"))
+    return found
+
+
+def _show(findings: Sequence[Finding], seed: int, json_: bool) -> None:
+    if json_:
+        facts: list[dict[str, Any]] = [
+            {name: getattr(f, name) for name in Finding.__dataclass_fields__} for f in findings
+        ]
+        show_json({"outcome": overall(findings), "seed": seed, "findings": facts})
+        return
+    show_table(["limit", "outcome", "finding"], [[f.name, WORDS[f.outcome], f.reason] for f in findings])
+    click.echo(f"{WORDS[overall(findings)]} (seed {seed})", err=True)
+
+
+def _junit(findings: Sequence[Finding]) -> str:
+    """Return the findings as JUnit XML: a broken limit is a failure, an undecided one an error."""
+    from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+    count = {kind: str(sum(f.outcome == kind for f in findings)) for kind in EXIT_CODES}
+    totals = {"tests": str(len(findings)), "failures": count["fail"], "errors": count["unclear"]}
+    suite = Element("testsuite", {"name": "calibrant check", **totals})
+    for f in findings:
+        case = SubElement(suite, "testcase", classname="calibrant", name=f"{f.name} <= {f.limit:g}")
+        if f.outcome != "pass":
+            SubElement(case, "failure" if f.outcome == "fail" else "error", message=f.reason)
+    indent(suite)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(suite, encoding="unicode") + "\n"
+
+
+def _annotate(findings: Sequence[Finding]) -> None:
+    """Print GitHub workflow commands; line breaks and percent signs must be escaped there."""
+    for f in findings:
+        if f.outcome != "pass":
+            kind = "error" if f.outcome == "fail" else "warning"
+            text = f"{f.name}: {f.reason}".replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+            click.echo(f"::{kind} title=calibrant check::{text}", err=True)

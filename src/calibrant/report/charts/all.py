@@ -1,0 +1,34 @@
+"""Which charts an evaluation has, in the order of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from calibrant.report.charts.cumulative import cumulative_differences
+from calibrant.report.charts.groups import forest, group_curves
+from calibrant.report.charts.null import null_histogram
+from calibrant.report.charts.reliability import reliability_diagram
+from calibrant.report.charts.style import Chart
+from calibrant.report.charts.witness import smooth_witness
+
+if TYPE_CHECKING:
+    from calibrant.report.evaluation import Evaluation
+
+
+def charts(evaluation: Evaluation) -> Mapping[str, Chart]:
+    """Draw every chart that the evaluation has data for."""
+    forecasts = evaluation.forecasts
+    found = {
+        "reliability": reliability_diagram(forecasts, seed=evaluation.seed),
+        "cumulative": cumulative_differences(forecasts),
+        "witness": smooth_witness(forecasts),
+    }
+    if evaluation.null is not None:
+        null = evaluation.null
+        found["null"] = null_histogram(null.values, null.observed, null.pvalue, null.measure)
+    if evaluation.audit is not None:
+        found["groups"] = forest(evaluation.audit)
+        found["group-curves"] = group_curves(evaluation.audit)
+    return MappingProxyType(found)

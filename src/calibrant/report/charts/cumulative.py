@@ -1,0 +1,77 @@
+"""Cumulative differences: where residuals pile up, with no bins and no bandwidth to choose."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from calibrant.forecasts import Forecasts
+from calibrant.measures.registry import measure
+from calibrant.report.charts.style import Canvas, Chart, altair, hover
+from calibrant.report.coarse import thinned
+from calibrant.report.palette import LIGHT
+from calibrant.results import Array
+
+TITLE = "Cumulative differences"
+CAPTION = (
+    "Outcome minus prediction, added up from the lowest prediction to the highest. Where the curve climbs, "
+    "predictions are too low; where it falls, too high; the steepness is by how much. A calibrated "
+    "forecaster stays inside the grey band throughout with probability 95%. The marked stretch is where the "
+    "residuals add up most; the rise or fall across it is the Kuiper (cutoff calibration) error."
+)
+HALF_WIDTH = 2.241402728  # P(max |Brownian motion on [0, 1]| <= this) = 0.95
+ACROSS = ["share of records, lowest predictions first", "(second line: the prediction reached)"]
+UP = "sum of outcome − prediction, per record"
+
+
+def cumulative_differences(forecasts: Forecasts) -> Chart:
+    """Draw the cumulative curve with the band of a calibrated forecaster and the worst interval marked."""
+    alt, canvas = altair(), Canvas()
+    share = np.concatenate(([0.0], np.cumsum(forecasts.weights)))
+    at = thinned(forecasts.curve)
+    level = np.maximum(at - 1, 0)
+    data = canvas.on({"share": share[at], "sum": forecasts.curve[at], "prediction": forecasts.values[level]})
+    x = alt.X("share:Q", title=ACROSS, axis=_axis(forecasts, share), scale=alt.Scale(domain=[0, 1]))
+    layers = [
+        *_interval(canvas, forecasts, share),
+        *null_band(canvas, forecasts),
+        data.mark_line(color=LIGHT["model"], strokeWidth=2).encode(x=x, y=alt.Y("sum:Q", title=UP)),
+        hover(data, len(at), "share", {"share": ".1%", "prediction": ".4f", "sum": "+.5f"}),
+    ]
+    return canvas.finished(layers, TITLE, CAPTION, height=380)
+
+
+def null_band(canvas: Canvas, forecasts: Forecasts) -> list[Any]:
+    """Return the band that holds the whole curve of a calibrated forecaster with probability 95%."""
+    high = HALF_WIDTH * float(np.sqrt(forecasts.null_variance))
+    band = canvas.on({"from": [0.0], "to": [1.0], "low": [-high], "high": [high]})
+    return [
+        band.mark_rect(color=LIGHT["band"], opacity=0.5).encode(
+            x="from:Q", x2="to:Q", y="low:Q", y2="high:Q"
+        ),
+        canvas.on({"zero": [0.0]}).mark_rule(color=LIGHT["quiet"]).encode(y="zero:Q"),
+    ]
+
+
+def _axis(forecasts: Forecasts, share: Array) -> Any:
+    """Label each tick with the share of records and, under it, the prediction reached there."""
+    ticks = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    level = np.searchsorted(share[1:], ticks).clip(0, forecasts.levels - 1)
+    names = [[f"{tick:.0%}", f"{forecasts.values[i]:.3g}"] for tick, i in zip(ticks, level, strict=True)]
+    return altair().Axis(values=ticks, labelExpr=f"{json.dumps(names)}[round(datum.value * 5)]")
+
+
+def _interval(canvas: Canvas, forecasts: Forecasts, share: Array) -> list[Any]:
+    found = measure(forecasts, "kuiper").details
+    if found["predictions"] == "none":
+        return []
+    start = int(np.searchsorted(forecasts.values, found["start"]))
+    stop = int(np.searchsorted(forecasts.values, found["stop"])) + 1
+    area = canvas.on({"from": [share[start]], "to": [share[stop]]})
+    edges = canvas.on({"edge": [share[start], share[stop]]})
+    return [
+        area.mark_rect(color=LIGHT["mark"], opacity=0.22).encode(x="from:Q", x2="to:Q"),
+        edges.mark_rule(color=LIGHT["second"], strokeDash=[3, 3]).encode(x="edge:Q"),
+    ]

@@ -1,0 +1,116 @@
+"""Reliability diagram: how often it happened, against how often it was said to happen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from calibrant.forecasts import Forecasts
+from calibrant.measures.scores import isotonic_curve
+from calibrant.measures.smoothed_curve import smoothed_reliability
+from calibrant.report.bands import Band, consistency_band
+from calibrant.report.charts.style import Canvas, Chart, altair, hover, window
+from calibrant.report.coarse import POINTS, density, thinned
+from calibrant.report.palette import LIGHT
+from calibrant.results import Array
+
+SMOOTHED, ISOTONIC = "smoothed", "isotonic fit (CORP)"
+TITLE = "Reliability diagram"
+CAPTION = (
+    "If the predictions were right, the curve would follow the dashed diagonal. Above it, predictions are "
+    "too low; below it, too high. The grey band is where, at each prediction, 95% of the isotonic curves of "
+    "a calibrated forecaster lie. The shape at the bottom shows where the predictions are."
+)
+Frame = tuple[tuple[float, float], tuple[float, float]]  # the stretch shown across, and up
+Line = tuple[Array, Array]
+
+
+def reliability_diagram(forecasts: Forecasts, *, seed: int = 0) -> Chart:
+    """Draw the smoothed and the isotonic (CORP) curve, the band of the latter, and the density."""
+    canvas = Canvas()
+    band = consistency_band(forecasts, seed=seed)
+    fit = isotonic_curve(forecasts)
+    frame = window(forecasts.values), window(fit, band.lower, band.upper, forecasts.values)
+    layers = [
+        _density(canvas, forecasts, frame),
+        _band(canvas, band),
+        *curves(canvas, {SMOOTHED: smoothed(forecasts), ISOTONIC: steps(forecasts, fit)}, frame),
+        _hover(canvas, forecasts, fit),
+    ]
+    return canvas.finished(layers, TITLE, CAPTION, height=380)
+
+
+def smoothed(forecasts: Forecasts) -> Line:
+    """Return the smoothed curve where there are predictions, at the bandwidth of the convolved error."""
+    found = smoothed_reliability(forecasts)
+    low, high = forecasts.values[0] - found.bandwidth, forecasts.values[-1] + found.bandwidth
+    near = np.isfinite(found.outcome) & (found.prediction >= low) & (found.prediction <= high)
+    at = np.flatnonzero(near)
+    at = at[np.unique(np.linspace(0, len(at) - 1, 150).astype(int))]
+    return found.prediction[at], np.clip(found.outcome[at], 0.0, 1.0)
+
+
+def steps(forecasts: Forecasts, fit: Array, points: int = POINTS) -> Line:
+    """Return the corners of the isotonic fit: the first and last prediction of every pooled block."""
+    change = np.flatnonzero(np.diff(fit) != 0)
+    corners = np.unique(np.concatenate(([0], change, change + 1, [len(fit) - 1])))
+    corners = corners[thinned(fit[corners], points)]
+    return forecasts.values[corners], fit[corners]
+
+
+def curves(canvas: Canvas, lines: dict[str, Line], frame: Frame) -> list[Any]:
+    """Return the diagonal and the named curves, told apart by colour and by dashes."""
+    alt = altair()
+    names = list(lines)
+    colours = [LIGHT[name] for name in ("model", "second", "third")][: len(names)]
+    dashes = [[1, 0], [7, 3], [2, 2]][: len(names)]
+    across, up = (alt.Scale(domain=stretch, nice=False, zero=False) for stretch in frame)
+    x = alt.X("prediction:Q", title="prediction", scale=across)
+    y = alt.Y("rate:Q", title="how often it happened", scale=up)
+    low, high = max(frame[0][0], frame[1][0]), min(frame[0][1], frame[1][1])
+    diagonal = canvas.on({"prediction": [low, high], "rate": [low, high]})
+    points = canvas.on(
+        {
+            "prediction": np.concatenate([line[0] for line in lines.values()]),
+            "rate": np.concatenate([line[1] for line in lines.values()]),
+            "curve": [name for name, line in lines.items() for _ in line[0]],
+        }
+    )
+    few = max(len(line[0]) for line in lines.values()) < 25
+    return [
+        diagonal.mark_line(color=LIGHT["quiet"], strokeDash=[4, 4], strokeWidth=1.2).encode(x=x, y=y),
+        points.mark_line(strokeWidth=2.2, point=few).encode(
+            x=x,
+            y=y,
+            color=alt.Color("curve:N", scale=alt.Scale(domain=names, range=colours)),
+            strokeDash=alt.StrokeDash("curve:N", scale=alt.Scale(domain=names, range=dashes)),
+        ),
+    ]
+
+
+def _band(canvas: Canvas, band: Band) -> Any:
+    data = canvas.on({"prediction": band.x, "lower": band.lower, "upper": band.upper})
+    mark = data.mark_area(color=LIGHT["band"], opacity=0.6)
+    if len(band.x) == 1:
+        mark = data.mark_rule(color=LIGHT["band"], strokeWidth=14, opacity=0.6)
+    return mark.encode(x="prediction:Q", y="lower:Q", y2="upper:Q")
+
+
+def _density(canvas: Canvas, forecasts: Forecasts, frame: Frame) -> Any:
+    """Return the histogram of predictions, scaled to the lowest eighth of the picture."""
+    across, (bottom, top) = frame
+    edges, share = density(forecasts, *across)
+    keep = share > 0
+    tall = bottom + (top - bottom) * share / share.max() / 8
+    data = canvas.on({"from": edges[:-1][keep], "to": edges[1:][keep], "top": tall[keep]})
+    bars = data.mark_rect(color=LIGHT["density"], opacity=0.75)
+    return bars.encode(x="from:Q", x2="to:Q", y="top:Q", y2=altair().datum(bottom))
+
+
+def _hover(canvas: Canvas, forecasts: Forecasts, fit: Array) -> Any:
+    """Show the numbers at points spread evenly over the records."""
+    reached = np.cumsum(forecasts.weights)
+    at = np.unique(np.searchsorted(reached, np.linspace(0, 1, 120)).clip(0, forecasts.levels - 1))
+    data = canvas.on({"prediction": forecasts.values[at], "rate": fit[at], "below": reached[at]})
+    return hover(data, len(at), "prediction", {"prediction": ".4f", "rate": ".4f", "below": ".1%"})

@@ -1,0 +1,36 @@
+"""Smooth witness: the weight function that proves the smooth calibration error."""
+
+from __future__ import annotations
+
+from calibrant.forecasts import Forecasts
+from calibrant.measures.registry import measure
+from calibrant.report.charts.style import Canvas, Chart, altair, hover, window
+from calibrant.report.coarse import thinned
+from calibrant.report.palette import LIGHT
+
+TITLE = "Smooth witness"
+CAPTION = (
+    "The worst smooth way to look at the predictions: a weight between −1 and 1 that changes no faster than "
+    "the prediction. Outcome minus prediction, averaged with these weights, is the smooth calibration error. "
+    "Where the weight is positive predictions tend to be too low, where it is negative too high."
+)
+
+
+def smooth_witness(forecasts: Forecasts) -> Chart:
+    """Draw the witness of the smooth calibration error over the predictions."""
+    alt, canvas = altair(), Canvas()
+    found = measure(forecasts, "smooth").witness
+    assert found is not None  # the smooth error always proves itself
+    at = thinned(found.weights, 200)
+    data = canvas.on({"prediction": found.values[at], "weight": found.weights[at]})
+    across = alt.Scale(domain=window(found.values), nice=False, zero=False)
+    base = data.encode(
+        x=alt.X("prediction:Q", title="prediction", scale=across),
+        y=alt.Y("weight:Q", title="weight", scale=alt.Scale(domain=[-1, 1])),
+    )
+    layers = [
+        canvas.on({"zero": [0.0]}).mark_rule(color=LIGHT["quiet"]).encode(y="zero:Q"),
+        base.mark_line(color=LIGHT["third"], strokeWidth=2.5, point=len(at) < 25),
+        hover(data, len(at), "prediction", {"prediction": ".4f", "weight": "+.4f"}),
+    ]
+    return canvas.finished(layers, TITLE, CAPTION, height=240)

@@ -1,0 +1,84 @@
+"""The gate: limits on an evaluation, each kept, broken, or not decidable with so little data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from calibrant.report.evaluation import Evaluation
+from calibrant.report.numerals import short
+from calibrant.report.rows import Row
+
+Outcome = Literal["pass", "fail", "unclear"]
+EXIT_CODES: Mapping[Outcome, int] = {"pass": 0, "fail": 1, "unclear": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One limit held against the data: kept or broken when the whole interval is on one side of it."""
+
+    name: str
+    limit: float
+    value: float | None
+    low: float | None
+    high: float | None
+    outcome: Outcome
+    reason: str
+
+
+def judge(
+    evaluation: Evaluation, limits: Mapping[str, float], max_group_z: float | None = None
+) -> list[Finding]:
+    """Hold every limit against the evaluation, which must have a row for each measure named."""
+    found = [_measure(evaluation[name], limit, evaluation.confidence) for name, limit in limits.items()]
+    if max_group_z is not None:
+        found.append(_groups(evaluation, max_group_z))
+    return found
+
+
+def overall(findings: Sequence[Finding]) -> Outcome:
+    """Return the worst outcome: a broken limit before an undecided one."""
+    outcomes = {finding.outcome for finding in findings}
+    return "fail" if "fail" in outcomes else "unclear" if "unclear" in outcomes else "pass"
+
+
+def _measure(row: Row, limit: float, confidence: float) -> Finding:
+    name = row.about.name
+    if row.value is None:
+        return Finding(name, limit, None, None, None, "unclear", row.note)
+    value, low, high = _from_ideal(row)
+    if low is None or high is None:
+        low = high = value
+    sure = f"{short(value)}, between {short(low)} and {short(high)} at confidence {confidence:g}"
+    if low == high:
+        sure = short(value)
+    if low > limit:
+        return Finding(name, limit, value, low, high, "fail", f"{sure}: above the limit {limit:g}")
+    if high <= limit:
+        return Finding(name, limit, value, low, high, "pass", f"{sure}: within the limit {limit:g}")
+    reason = f"{sure}: too little data to say whether it is within the limit {limit:g}"
+    return Finding(name, limit, value, low, high, "unclear", reason)
+
+
+def _from_ideal(row: Row) -> tuple[float, float | None, float | None]:
+    """Return value and interval; for a signed measure, of its distance from the ideal value."""
+    assert row.value is not None
+    if not row.about.signed:
+        return row.value, row.low, row.high
+    value = abs(row.value - row.about.ideal)
+    if row.low is None or row.high is None:
+        return value, None, None
+    ends = row.low - row.about.ideal, row.high - row.about.ideal
+    nearest = 0.0 if ends[0] <= 0 <= ends[1] else min(abs(ends[0]), abs(ends[1]))
+    return value, nearest, max(abs(ends[0]), abs(ends[1]))
+
+
+def _groups(evaluation: Evaluation, limit: float) -> Finding:
+    """Judge the worst group by its z, which already counts the noise of a group of its size."""
+    assert evaluation.audit is not None  # the caller asked for groups
+    worst = evaluation.audit.worst
+    who = f"worst group {worst.rule!r}: z = {worst.z:.2f}"
+    if worst.z > limit:
+        return Finding("group-z", limit, worst.z, None, None, "fail", f"{who}, above the limit {limit:g}")
+    return Finding("group-z", limit, worst.z, None, None, "pass", f"{who}, within the limit {limit:g}")

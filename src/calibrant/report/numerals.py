@@ -1,0 +1,40 @@
+"""How numbers are written for people."""
+
+from __future__ import annotations
+
+import math
+
+
+def short(value: float | None) -> str:
+    """Write a value in about three significant digits, never hiding its size.
+
+    >>> [short(x) for x in (0.0123456, 1.5, -0.00000123, 0.0, None)]
+    ['0.0123', '1.50', '-1.23e-06', '0', '–']
+    """
+    if value is None or math.isnan(value):
+        return "–"
+    if value == 0:
+        return "0"
+    if abs(value) >= 1e4 or abs(value) < 1e-4:
+        return f"{value:.2e}"
+    return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
+
+
+def chance(pvalue: float | None, log_pvalue: float | None = None) -> str:
+    """Write a p-value; one too small for a float is written from its logarithm.
+
+    >>> [chance(0.0321), chance(0.6), chance(2e-13), chance(0.0, -800.0), chance(None)]
+    ['0.032', '0.60', '2e-13', '4e-348', '–']
+    """
+    if pvalue is None or math.isnan(pvalue):
+        return "–"
+    if pvalue >= 0.1:
+        return f"{pvalue:.2f}"
+    if pvalue >= 0.001:
+        return f"{pvalue:.3f}" if pvalue < 0.01 or round(pvalue, 2) != pvalue else f"{pvalue:.2f}"
+    if pvalue > 1e-300:
+        return f"{pvalue:.0e}"
+    if log_pvalue is None or not math.isfinite(log_pvalue):
+        return "below 1e-300"
+    exponent = math.floor(log_pvalue / math.log(10))
+    return f"{math.exp(log_pvalue - exponent * math.log(10)):.0f}e{exponent}"

@@ -1,0 +1,118 @@
+"""The report: one HTML file, complete in itself, that answers the questions in order."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from calibrant.errors import MissingDependencyError, sentence
+from calibrant.report.facts import facts_sentence
+from calibrant.report.palette import DARK, LIGHT, variables, with_variables
+from calibrant.report.sections import sections
+
+if TYPE_CHECKING:
+    from calibrant.report.evaluation import Evaluation
+
+_TEMPLATE = Path(__file__).parent / "template"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A chart as the page shows it: heading and caption in HTML, the drawing from its specification."""
+
+    title: str
+    caption: str
+    wide: bool
+    spec: dict[str, Any]
+
+
+def page(evaluation: Evaluation) -> str:
+    """Return the report as HTML; the same evaluation gives the same bytes."""
+    from markupsafe import Markup
+
+    from calibrant import __version__
+
+    figures = {name: _figure(chart.to_dict(validate=False)) for name, chart in evaluation.charts.items()}
+    return str(_environment().get_template("page.html").render(
+        title=evaluation.title,
+        version=__version__,
+        verdict=evaluation.verdict,
+        facts=facts_sentence(evaluation.facts),
+        sections=sections(evaluation),
+        figures=figures,
+        light=Markup(variables(LIGHT)),
+        dark=Markup(variables(DARK)),
+        css=Markup(_part("page.css")),
+        js=Markup(_part("page.js")),
+        library=Markup(library()),
+        numbers=Markup(script_json(evaluation.to_dict())),
+        charts=Markup(script_json({name: figure.spec for name, figure in figures.items()})),
+    ))  # fmt: skip
+
+
+def _environment() -> Any:
+    try:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    except ImportError:
+        hint = "pip install 'calibrant[report]'"
+        raise MissingDependencyError(sentence("the report", "needs the package jinja2", hint=hint)) from None
+    return Environment(
+        loader=FileSystemLoader(_TEMPLATE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _part(name: str) -> str:
+    return (_TEMPLATE / name).read_text(encoding="utf-8")
+
+
+@cache
+def library() -> str:
+    """Return Vega, Vega-Lite and Vega-Embed as one script, safe inside a script element."""
+    try:
+        import vl_convert
+    except ImportError:
+        hint = "pip install 'calibrant[report]'"
+        raise MissingDependencyError(
+            sentence("the report", "needs the package vl-convert-python", hint=hint)
+        ) from None
+    code: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # the stub forgets a default
+    return code.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def script_json(data: Any) -> str:
+    r"""Return JSON that cannot end the script element around it, whatever text it holds.
+
+    >>> script_json({"a": "</script>", "b": float("nan")})
+    '{"a":"\\u003c/script\\u003e","b":null}'
+    """
+    code = json.dumps(_finite(data), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        code = code.replace(character, f"\\u{ord(character):04x}")
+    return code
+
+
+def _finite(item: Any) -> Any:
+    """Replace what JSON cannot say (NaN, infinity) by null."""
+    if isinstance(item, Mapping):
+        return {str(key): _finite(value) for key, value in item.items()}
+    if isinstance(item, (list, tuple)):
+        return [_finite(value) for value in item]
+    return None if isinstance(item, float) and not math.isfinite(item) else item
+
+
+def _figure(spec: dict[str, Any]) -> Figure:
+    """Move the title into the page and let the chart fill the width it is given."""
+    title = spec.pop("title")
+    spec["width"] = "container"
+    spec["autosize"] = {"type": "fit-x", "contains": "padding"}
+    wide = bool(spec.pop("usermeta", {}).get("wide", False))
+    return Figure(title["text"], " ".join(title["subtitle"]), wide, with_variables(spec))

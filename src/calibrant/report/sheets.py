@@ -1,0 +1,121 @@
+"""Sheets: tables as text cells with sort keys, written once for terminal, notebook and page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING
+
+from calibrant.measures.distances import Distances
+from calibrant.report.numerals import chance, short
+from calibrant.report.rows import Row
+
+if TYPE_CHECKING:
+    from calibrant.groups.result import Audit, Group
+
+GROUPS_SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What is shown, and what it sorts by (a number as Python writes it, or the text itself)."""
+
+    text: str
+    key: str
+    number: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A table: column names and lines of cells."""
+
+    columns: tuple[str, ...]
+    lines: tuple[tuple[Cell, ...], ...]
+
+    def as_text(self, width: int = 110) -> str:
+        """Return aligned plain text, cut to `width` characters a line."""
+        lines = [self.columns, *(tuple(cell.text for cell in line) for line in self.lines)]
+        widths = [max(len(line[k]) for line in lines) for k in range(len(self.columns))]
+        padded = ("  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines)
+        return "\n".join(line if len(line) <= width else line[: width - 1] + "…" for line in padded)
+
+    def as_html(self) -> str:
+        """Return a plain HTML table, for notebooks."""
+        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell.text)}</td>" for cell in line) + "</tr>"
+            for line in self.lines
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def text(value: str) -> Cell:
+    """Return a cell of text."""
+    return Cell(value, value)
+
+
+def number(value: float | None, shown: str | None = None) -> Cell:
+    """Return a cell of a number, in short form unless `shown` is given."""
+    return Cell(short(value) if shown is None else shown, _key(value), number=True)
+
+
+def _key(value: float | None) -> str:
+    if value is None or math.isnan(value):
+        return ""
+    return repr(float(value)) if math.isfinite(value) else "-Infinity" if value < 0 else "Infinity"
+
+
+def measure_sheet(rows: Sequence[Row], confidence: float) -> Sheet:
+    """Return the table of the measures taken."""
+    columns = ("measure", "value", "by chance", "p-value", f"{confidence:.0%} interval", "meaning")
+    return Sheet(columns, tuple(_line(row) for row in rows))
+
+
+def _line(row: Row) -> tuple[Cell, ...]:
+    span = "–" if row.low is None or row.high is None else f"{short(row.low)} to {short(row.high)}"
+    return (
+        text(row.about.name),
+        number(row.value),
+        number(row.chance),
+        Cell(chance(row.pvalue, row.log_pvalue), _key(row.log_pvalue), number=True),
+        number(row.low, span),
+        text(row.about.meaning + (f" ({row.note})" if row.note else "")),
+    )
+
+
+def distance_sheet(found: Distances) -> Sheet:
+    """Return the measures that are tied to the distance to calibration, each with its theorem."""
+    lines = []
+    for row in found.related:
+        taken = row.measurement
+        proven = "exact" if taken.exact else f"{short(taken.lower)} to {short(taken.upper)}"
+        lines.append(
+            (text(taken.name), number(taken.value), text(proven), text(f"{row.theorem} ({row.source})"))
+        )
+    return Sheet(("measure", "value", "proven to lie in", "tied to the distance dCE by"), tuple(lines))
+
+
+def group_sheet(audit: Audit) -> Sheet:
+    """Return the table of the worst groups of an audit."""
+    columns = ("group", "records", "mean prediction", "mean outcome", "Kuiper", "z", "p-value", "finding")
+    return Sheet(columns, tuple(_group_line(group) for group in audit.groups[:GROUPS_SHOWN]))
+
+
+def _group_line(group: Group) -> tuple[Cell, ...]:
+    finding = (
+        ""
+        if group.predictions == "none"
+        else f"{group.predictions} from {group.start:.3g} to {group.stop:.3g}"
+    )
+    return (
+        text(group.rule),
+        number(group.size, f"{group.size:,}"),
+        number(group.mean_prediction, f"{group.mean_prediction:.4f}"),
+        number(group.mean_outcome, f"{group.mean_outcome:.4f}"),
+        number(group.kuiper),
+        number(group.z, f"{group.z:.2f}"),
+        number(group.pvalue, chance(group.pvalue)),
+        text(finding),
+    )

@@ -1,0 +1,63 @@
+"""The verdict: one sentence that answers how far, whether it is real, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from calibrant.report.numerals import chance, short
+from calibrant.report.rows import Row
+
+SIZE = "smooth"  # how far: within a factor 2 of the distance to calibration, in units of probability
+WHERE = "kuiper"  # where and whether: it names an interval, and its law for calibrated data is known
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What to tell somebody who reads one line.
+
+    `calibrated` is True when chance alone gives such a deviation with probability above `alpha`. `size` is
+    the smooth calibration error, `noise` its mean for calibrated forecasts with the same predictions.
+    Predictions are `direction` ("too high" or "too low") on balance between `start` and `stop`, where the
+    residuals add up most.
+    """
+
+    sentence: str
+    calibrated: bool
+    pvalue: float
+    alpha: float
+    size: float
+    noise: float
+    direction: str
+    start: float
+    stop: float
+
+
+def verdict(rows: Mapping[str, Row], records: int, alpha: float) -> Verdict:
+    """Judge by the Kuiper test; tell the size by the smooth error."""
+    size, where = rows[SIZE], rows[WHERE]
+    assert size.measurement is not None  # both exist for any data
+    assert where.measurement is not None
+    found = where.measurement.details
+    pvalue = 1.0 if where.pvalue is None else where.pvalue
+    noise = size.chance or 0.0
+    calibrated = pvalue > alpha
+    written = chance(pvalue, where.log_pvalue)
+    amount = f"smooth calibration error {short(size.value)}"
+    if calibrated:
+        text = (
+            f"The deviation ({amount}) is what chance gives {records:,} calibrated records, where it is "
+            f"{short(noise)} on average (p = {written})."
+        )
+    else:
+        span = f"between {found['start']:.3g} and {found['stop']:.3g}"
+        if found["start"] == found["stop"]:
+            span = f"at {found['start']:.3g}"
+        text = (
+            f"The predictions are off by about {short(size.value)} ({amount}; chance alone would give about "
+            f"{short(noise)}). They are {found['predictions']} on balance {span} (p = {written})."
+        )
+    return Verdict(
+        text, calibrated, pvalue, alpha, size.measurement.value, noise,
+        found["predictions"], found["start"], found["stop"],
+    )  # fmt: skip

@@ -1,0 +1,123 @@
+"""The report in a real browser: drawn, silent, offline, sortable, and safe with hostile names."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import calibrant as cb
+from browser.chromium import Chromium, find_chromium
+
+pytestmark = pytest.mark.browser
+HOSTILE = "</script><img src=x onerror=alert(1)> & \"quoted\" 'group' {{ 7*7 }}"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    program = find_chromium()
+    if program is None:
+        pytest.skip("no Chromium on this machine")
+    browser = Chromium(program, tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    rng = np.random.default_rng(5)
+    n = 3000
+    p = rng.beta(2, 3, n)
+    kind = rng.choice(["north", "south", HOSTILE], n)
+    y = rng.random(n) < np.clip(p + 0.15 * (kind == HOSTILE), 0, 1)
+    evaluation = cb.evaluate(y, p, groups={HOSTILE: kind}, seed=1, title=HOSTILE)
+    return evaluation.to_html(tmp_path_factory.mktemp("report") / "report.html")
+
+
+def test_it_draws_every_chart_without_an_error_or_a_request(browser, report):
+    browser.open(report)
+    charts = browser.js("document.querySelectorAll('.chart').length")
+    assert charts >= 6
+    assert browser.js("document.documentElement.dataset.drawn") == str(charts)
+    assert browser.js("document.querySelectorAll('.chart svg .mark-line path').length") >= 4
+    assert browser.js("[...document.querySelectorAll('.chart')].every(c => c.querySelector('svg'))")
+    assert browser.errors == []
+    assert browser.requests == [report.resolve().as_uri()]
+
+
+def test_the_group_picker_changes_the_chart(browser, report):
+    browser.open(report)
+    line = "document.querySelector('#chart-group-curves .mark-line path').getAttribute('d')"
+    before = browser.js(line)
+    choices = browser.js(
+        "[...document.querySelectorAll('#chart-group-curves select option')].map(o => o.text)"
+    )
+    assert len(choices) >= 3
+    assert any(HOSTILE in choice for choice in choices)
+    browser.js(
+        "(() => { const s = document.querySelector('#chart-group-curves select'); s.selectedIndex = 2;"
+        " s.dispatchEvent(new Event('change', {bubbles: true})); })()"
+    )
+    browser.wait(f"{line} !== {before!r}", seconds=5)
+    assert browser.errors == []
+
+
+def test_a_click_on_a_group_picks_it(browser, report):
+    browser.open(report)
+    chosen = "document.querySelector('#chart-group-curves select').value"
+    before = browser.js(chosen)
+    browser.click("#chart-groups .mark-symbol.role-mark path:last-child")
+    browser.wait(f"{chosen} !== {before!r}", seconds=5)
+
+
+def test_a_click_on_a_heading_sorts_the_table_both_ways(browser, report):
+    browser.open(report)
+    rows = "[...document.querySelector('#how-far table').tBodies[0].rows]"
+    keys = f"{rows}.map(r => Number(r.cells[1].dataset.key))"
+    button = "document.querySelector('#how-far th:nth-child(2) button').click()"
+    browser.js(button)
+    up = browser.js(keys)
+    browser.js(button)
+    down = browser.js(keys)
+    assert up == sorted(up)
+    assert down == sorted(up, reverse=True)
+    assert len(set(up)) > 3
+
+
+def test_hostile_names_are_shown_as_text(browser, report):
+    browser.open(report)
+    assert browser.js("document.title") == HOSTILE
+    assert browser.js("document.querySelector('h1').textContent") == HOSTILE
+    assert browser.js("document.querySelectorAll('img').length") == 0
+    assert HOSTILE in browser.js("document.querySelector('#whom').textContent")
+    assert (
+        browser.js("JSON.parse(document.getElementById('calibrant-evaluation').textContent).title") == HOSTILE
+    )
+
+
+@pytest.mark.parametrize("width", [360, 768, 1440])
+@pytest.mark.parametrize("dark", [False, True])
+def test_nothing_sticks_out_at_any_width(browser, report, width, dark):
+    browser.open(report, width=width, dark=dark)
+    assert browser.js("document.documentElement.scrollWidth") <= width
+    drawings = "[...document.querySelectorAll('.chart svg')]"
+    assert browser.js(f"{drawings}.every(s => s.getBoundingClientRect().right <= innerWidth)")
+    assert browser.js(f"{drawings}.every(s => s.clientWidth > 200)")
+
+
+def test_dark_mode_and_paper_have_their_own_colours(browser, report):
+    ink = "getComputedStyle(document.querySelector('#chart-reliability svg text')).fill"
+    paper = "getComputedStyle(document.body).backgroundColor"
+    browser.open(report)
+    light = browser.js(f"[{ink}, {paper}]")
+    browser.open(report, dark=True)
+    dark = browser.js(f"[{ink}, {paper}]")
+    assert light[0] != dark[0]
+    assert light[1] != dark[1]
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    assert browser.js(f"[{ink}, {paper}]") == light
+
+
+def test_the_raw_numbers_can_be_read(browser, report):
+    browser.open(report)
+    browser.js("document.querySelector('details').open = true")
+    browser.wait("document.getElementById('raw').textContent.includes('schema_version')")
