@@ -31,7 +31,12 @@ def _smooth(report: Report) -> None:
     f = cb.Forecasts(y, v)
     sort = seconds(lambda: np.argsort(v))
     report.ratio(
-        "smooth, 10^6 records", seconds(lambda: cb.smooth_calibration_error(f)), "np.argsort", sort, 12
+        "smooth, 10^6 records",
+        seconds(lambda: cb.smooth_calibration_error(f)),
+        "np.argsort",
+        sort,
+        12,
+        headline=True,
     )
 
 
@@ -45,7 +50,9 @@ def _lower(report: Report) -> None:
     value, _ = _program(small)
     report.figure("lower distance, m = 4,096: distance to HiGHS", abs(value - check.value), "", 1e-5)
     _, theirs = _program(f)
-    report.ratio("lower distance, m = 32,768", ours, "HiGHS on the same program", theirs, 1 / 100)
+    report.ratio(
+        "lower distance, m = 32,768", ours, "HiGHS on the same program", theirs, 1 / 100, headline=True
+    )
 
 
 def _program(f: cb.Forecasts) -> tuple[float, float]:
@@ -100,7 +107,7 @@ def _kernel(report: Report) -> None:
         small = cb.Forecasts(y, v)
         ours = seconds(lambda: cb.kernel_calibration_error(small))
         theirs = seconds(lambda: MMCE().measure(v, y.astype(int)), 1)
-        report.ratio("Laplace kernel, 10^4", ours, f"MMCE of {version('netcal')}", theirs)
+        report.ratio("Laplace kernel, 10^4", ours, f"MMCE of {version('netcal')}", theirs, headline=True)
     else:
         report.skipped("Laplace kernel, 10^4", "netcal is not installed")
 
@@ -118,7 +125,7 @@ def _convolved(report: Report) -> None:
         report.skipped("convolved, 10^6", "probcal is not installed")
     if relplot:
         theirs = seconds(lambda: relplot.smECE(v, y.astype(float)), 3)
-        report.ratio("convolved, 10^6", ours, version("relplot"), theirs)
+        report.ratio("convolved, 10^6", ours, version("relplot"), theirs, headline=True)
         gap = abs(relplot.smECE(v, y.astype(float)) - cb.convolved_calibration_error(f))
         report.figure("convolved, 10^6: difference from relplot", gap, "")
     else:
