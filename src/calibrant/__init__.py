@@ -7,7 +7,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.measures.binned import binned_calibration_error
 from calibrant.measures.convolved import convolved_calibration_error
 from calibrant.measures.curve import kolmogorov_smirnov_error, kuiper_error, weighted_calibration_error
-from calibrant.measures.decision import WorstTask, decision_loss, worst_task
+from calibrant.measures.decision import WorstTask, decision_loss, threshold_loss_curve, worst_task
 from calibrant.measures.distances import Distances, distances
 from calibrant.measures.ece import expected_calibration_error
 from calibrant.measures.interval import interval_calibration_error
@@ -27,7 +27,7 @@ from calibrant.measures.regression import (
 from calibrant.measures.scores import brier_score, decompose, log_loss, miscalibration
 from calibrant.measures.smooth import earth_mover_error, smooth_calibration_error
 from calibrant.measures.smoothed_curve import SmoothedReliability, smoothed_reliability
-from calibrant.measures.thresholds import ThresholdLossCurve, threshold_loss_curve
+from calibrant.measures.thresholds import ThresholdLossCurve
 from calibrant.measures.truthful import averaged_two_bin_error, binned_squared_error
 from calibrant.measures.upper_distance import certified_distance, distance_to_calibration, upper_distance
 from calibrant.results import Measurement

@@ -108,3 +108,17 @@ def test_what_makes_no_sense_is_refused():
             cb.decision_loss(y, p, **options)
     with pytest.raises(cb.CalibrantError, match="two records"):
         cb.decision_loss([1], [0.5], recalibrator="isotonic")
+
+
+def test_the_cross_fitted_curve_is_what_each_threshold_gains():
+    y, p, _ = draw(800, 8, shift=0.6)
+    f = cb.Forecasts(y, p)
+    curve = cb.threshold_loss_curve(f, recalibrator="binned", seed=2)
+    for mu in (0.123, 0.4, 0.77):
+        found = cb.fixed_decision_loss(f, payoff=mu, recalibrator="binned", seed=2)
+        assert float(curve.at(mu)) == pytest.approx(found, abs=1e-12)
+    details = cb.measure(f, "cdl", recalibrator="binned", seed=2).details
+    assert (details["recalibrator"], details["folds"], details["seed"]) == ("binned", 5, 2)
+    with pytest.warns(cb.LevelSetWarning) as told:
+        cb.threshold_loss_curve(f)
+    assert told[0].filename == __file__

@@ -11,7 +11,7 @@ import numpy as np
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.inference.null import NullOutcomes
 from calibrant.inference.seeds import checked_draws, in_blocks, recorded_seed
-from calibrant.measures.crossfit import Recalibrator
+from calibrant.measures.crossfit import Recalibrator, name_of
 from calibrant.measures.decision import decision_loss
 from calibrant.measures.fixed_decision import fixed_decision_loss
 from calibrant.measures.level_sets import LevelSetWarning
@@ -103,7 +103,7 @@ def estimate_decision_loss(
         (1 + int(np.count_nonzero(values >= value - 1e-12))) / (drawn + 1),
         confidence,
         forecasts.n,
-        getattr(recalibrator, "__name__", str(recalibrator)),
+        name_of(recalibrator),
         folds,
         drawn,
         used,

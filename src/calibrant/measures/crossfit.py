@@ -28,11 +28,20 @@ REMEDY = 'Pass recalibrator="isotonic" to estimate the outcome rates on other re
 
 
 def responses(
-    forecasts: Forecasts, what: str, recalibrator: Recalibrator | None, folds: int, seed: int
+    forecasts: Forecasts,
+    what: str,
+    recalibrator: Recalibrator | None,
+    folds: int,
+    seed: int,
+    *,
+    depth: int = 5,
 ) -> Responses:
-    """Return the levels as they are, with a warning where they mean nothing, or cross-fitted rates."""
+    """Return the levels as they are, with a warning where they mean nothing, or cross-fitted rates.
+
+    `depth` is how many calls up the user is, whose line the warning should show.
+    """
     if recalibrator is None:
-        warn_if_singletons(forecasts, what, REMEDY, depth=5)
+        warn_if_singletons(forecasts, what, REMEDY, depth)
         return hindsight(forecasts)
     return cross_fitted(forecasts, recalibrator, folds, seed)
 
@@ -50,6 +59,11 @@ def cross_fitted(forecasts: Forecasts, recalibrator: Recalibrator, folds: int, s
     held = counts > 0
     trusted = np.broadcast_to(forecasts.values[:, None], held.shape)
     return Responses(trusted[held], rates[held], weights[held], outcomes[held], counts[held])
+
+
+def name_of(recalibrator: Recalibrator | None) -> str:
+    """Return how results call it."""
+    return getattr(recalibrator, "__name__", str(recalibrator))
 
 
 def _chosen(recalibrator: Recalibrator) -> Fit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -9,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from calibrant.forecasts import Forecasts
-from calibrant.measures.crossfit import Recalibrator, responses
+from calibrant.measures.crossfit import Recalibrator, name_of, responses
 from calibrant.measures.public import as_forecasts, public
-from calibrant.measures.thresholds import curve_of, peaks_at_predictions
-from calibrant.results import Array, Certified
+from calibrant.measures.thresholds import ThresholdLossCurve, curve_of, peaks_at_predictions
+from calibrant.results import NOTHING, Array, Certified
 
 ROUNDING = 1e-14  # relative; the search for the worst pair ends when no point rises above its chord by more
 
@@ -40,7 +41,29 @@ def decision_loss(
     if recalibrator is None:
         return _worst_pair(groups.trusted, peaks_at_predictions(groups)).certified()
     curve = curve_of(groups)
-    return _worst_pair(curve.thresholds, curve.peaks).certified()
+    used = {"recalibrator": name_of(recalibrator), "folds": folds, "seed": seed}
+    return _worst_pair(curve.thresholds, curve.peaks).certified(used)
+
+
+def threshold_loss_curve(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    sample_weight: Any = None,
+    recalibrator: Recalibrator | None = None,
+    folds: int = 5,
+    seed: int = 0,
+) -> ThresholdLossCurve:
+    """Return what acting above a threshold loses by trusting the predictions, for every threshold.
+
+    The loss at mu is that of a decision maker whose cost-loss ratio is mu; a Murphy diagram of the
+    miscalibration alone. The options are those of decision_loss.
+
+    >>> threshold_loss_curve([0, 1, 1, 1], [0.5] * 4).at([0.4, 0.5, 0.6]).round(12).tolist()
+    [0.0, 0.25, 0.15]
+    """
+    forecasts = as_forecasts(y_true, y_prob, sample_weight)
+    return curve_of(responses(forecasts, "threshold_loss_curve", recalibrator, folds, seed, depth=4))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +105,7 @@ class _Pair:
     share: float  # of the first point
     bound: float
 
-    def certified(self) -> Certified:
+    def certified(self, used: Mapping[str, Any] = NOTHING) -> Certified:
         """Return twice the height over 1/2, and the task: curvature 2 split over the two thresholds."""
         masses = 2.0 * np.array([self.share, 1.0 - self.share])
         losses = masses * self.peaks
@@ -90,15 +113,13 @@ class _Pair:
         felt = losses > 0
         task = _task(value, np.array(self.thresholds)[felt], masses[felt], losses[felt])
         low, high = (t if f else None for t, f in zip(self.thresholds, felt, strict=True))
-        details = MappingProxyType({"threshold_low": low, "threshold_high": high, "task": task})
+        details = MappingProxyType({"threshold_low": low, "threshold_high": high, "task": task, **used})
         upper = max(value, 2.0 * self.bound)
         return Certified(value, value, upper, upper - value <= 1e-12, None, details)
 
 
 def _task(loss: float, thresholds: Array, masses: Array, losses: Array) -> WorstTask:
     """Build the payoffs: crossing a threshold earns (1 - mu) mass if y = 1 and gives up mu mass if y = 0."""
-    if len(thresholds) == 2 and thresholds[0] == thresholds[1]:
-        thresholds, masses, losses = thresholds[:1], masses.sum(keepdims=True), losses.sum(keepdims=True)
     steps = np.concatenate(([0.0], np.cumsum(masses * (1 - thresholds))))
     kept = np.concatenate((np.cumsum((masses * thresholds)[::-1])[::-1], [0.0]))
     return WorstTask(loss, thresholds, losses, np.clip(np.column_stack((kept, steps)), 0.0, 1.0))

@@ -8,7 +8,6 @@ its records then loses |r - mu|. The curve h(mu) adds that up; every decision lo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +15,6 @@ import numpy.typing as npt
 from calibrant.forecasts import Forecasts
 from calibrant.kernels.compiled import COMPILE_ABOVE
 from calibrant.kernels.peaks import peaks
-from calibrant.measures.level_sets import warn_if_singletons
-from calibrant.measures.public import as_forecasts
 from calibrant.results import Array
 
 Index = npt.NDArray[np.intp]
@@ -73,20 +70,6 @@ class ThresholdLossCurve:
         inside = (1 - share) * self.after[place - 1] + share * self.before[place]
         exact = np.where(asked == left, self.peaks[place - 1], self.peaks[place])
         return np.where((asked == left) | (asked == right), exact, inside)
-
-
-def threshold_loss_curve(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None) -> ThresholdLossCurve:
-    """Return what acting above a threshold loses by trusting the predictions, for every threshold.
-
-    Also called the Murphy diagram of miscalibration. The loss at mu is that of a decision maker whose
-    cost-loss ratio is mu.
-
-    >>> threshold_loss_curve([0, 1, 1, 1], [0.5] * 4).at([0.4, 0.5, 0.6]).round(12).tolist()
-    [0.0, 0.25, 0.15]
-    """
-    forecasts = as_forecasts(y_true, y_prob, sample_weight)
-    warn_if_singletons(forecasts, "threshold_loss_curve")
-    return curve_of(hindsight(forecasts))
 
 
 def hindsight(forecasts: Forecasts) -> Responses:
