@@ -33,9 +33,13 @@ def value(row, options, y, p, w=None):
         assume(False)
 
 
-def same(a, b):
-    """Equal up to what weights over ten orders of magnitude cost in rounding (Cox's slope most of all)."""
-    return a == pytest.approx(b, abs=1e-9, rel=1e-5)
+def same(row, a, b):
+    """Equal up to rounding.
+
+    A regression that needs both outcomes sees the rarer one as a difference of level sums: with weights over
+    ten orders of magnitude six of its sixteen digits can be gone before the fit begins.
+    """
+    return a == pytest.approx(b, abs=1e-9, rel=1e-3 if row.needs_both_outcomes else 1e-6)
 
 
 @every
@@ -45,6 +49,7 @@ def test_row_order_does_not_matter(row, options, sample):
     order = np.random.default_rng(0).permutation(len(sample.p))
     w = None if sample.w is None else sample.w[order]
     assert same(
+        row,
         value(row, options, sample.y[order], sample.p[order], w),
         value(row, options, sample.y, sample.p, sample.w),
     )
@@ -55,7 +60,9 @@ def test_row_order_does_not_matter(row, options, sample):
 @given(sample=samples(max_size=12))
 def test_the_scale_of_the_weights_does_not_matter(row, options, sample):
     w = np.ones(len(sample.p)) if sample.w is None else sample.w
-    assert same(value(row, options, sample.y, sample.p, w * 1e7), value(row, options, sample.y, sample.p, w))
+    assert same(
+        row, value(row, options, sample.y, sample.p, w * 1e7), value(row, options, sample.y, sample.p, w)
+    )
 
 
 @every
@@ -64,7 +71,7 @@ def test_the_scale_of_the_weights_does_not_matter(row, options, sample):
 def test_a_weight_is_a_repetition(row, options, sample):
     times = np.arange(len(sample.p)) % 3 + 1
     y, p = np.repeat(sample.y, times), np.repeat(sample.p, times)
-    assert same(value(row, options, y, p), value(row, options, sample.y, sample.p, times))
+    assert same(row, value(row, options, y, p), value(row, options, sample.y, sample.p, times))
 
 
 @every
@@ -72,7 +79,7 @@ def test_a_weight_is_a_repetition(row, options, sample):
 @given(sample=samples(max_size=8))
 def test_duplicating_the_data_changes_nothing(row, options, sample):
     twice = [None if x is None else np.concatenate([x, x]) for x in (sample.y, sample.p, sample.w)]
-    assert same(value(row, options, *twice), value(row, options, sample.y, sample.p, sample.w))
+    assert same(row, value(row, options, *twice), value(row, options, sample.y, sample.p, sample.w))
 
 
 @every
@@ -81,8 +88,8 @@ def test_duplicating_the_data_changes_nothing(row, options, sample):
 def test_the_type_of_the_numbers_does_not_matter(row, options, sample):
     p = sample.p.astype(np.float32)
     expected = value(row, options, sample.y.astype(float), p.astype(float))
-    assert same(value(row, options, sample.y.astype(bool), p), expected)
-    assert same(value(row, options, sample.y.astype(np.uint8), list(p)), expected)
+    assert same(row, value(row, options, sample.y.astype(bool), p), expected)
+    assert same(row, value(row, options, sample.y.astype(np.uint8), list(p)), expected)
 
 
 @every
@@ -91,7 +98,7 @@ def test_the_type_of_the_numbers_does_not_matter(row, options, sample):
 def test_merging_equal_predictions_beforehand_changes_nothing(row, options, sample):
     f = sample.forecasts
     merged = value(row, options, np.clip(f.outcomes / f.weights, 0, 1), f.values, f.weights)
-    assert same(merged, value(row, options, sample.y, sample.p, sample.w))
+    assert same(row, merged, value(row, options, sample.y, sample.p, sample.w))
 
 
 @every
@@ -136,6 +143,7 @@ def test_symmetry_under_naming_the_other_outcome(row, options, sample):
     # two predictions closer than rounding may merge when mirrored: keep those that mirror faithfully
     assume(np.all(1 - (1 - sample.p) == sample.p))
     assert same(
+        row,
         value(row, options, 1 - sample.y, 1 - sample.p, sample.w),
         value(row, options, sample.y, sample.p, sample.w),
     )
