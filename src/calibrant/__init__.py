@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from calibrant.measures.net_benefit import DecisionCurve, net_benefit
     from calibrant.measures.swap import SwapRegret, swap_regret
     from calibrant.report.evaluation import Evaluation, evaluate
+    from calibrant.scale.sketch import Sketch
 
 
 __version__ = "0.1.0"
@@ -63,6 +64,7 @@ _LATER = {
     "DecisionReport": "measures.fixed_decision",
     "Evaluation": "report.evaluation",
     "Search": "groups.search",
+    "Sketch": "scale.sketch",
     "SwapRegret": "measures.swap",
     "TestResult": "inference.testing",
     "audit": "groups.audit",
@@ -95,6 +97,7 @@ __all__ = [
     "Measurement",
     "RandomBinning",
     "Search",
+    "Sketch",
     "SmoothedReliability",
     "SwapRegret",
     "TestResult",

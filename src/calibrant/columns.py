@@ -92,10 +92,11 @@ def check_unit_interval(array: npt.NDArray[Any], name: str) -> None:
     if low < 0 or high > 1:
         with np.errstate(invalid="ignore"):
             bad = ~((array >= 0) & (array <= 1))
-        reject_rows(name, "must lie in [0, 1]", array, bad, _range_hint(low, high))
+        reject_rows(name, "must lie in [0, 1]", array, bad, range_hint(low, high))
 
 
-def _range_hint(low: float, high: float) -> str:
+def range_hint(low: float, high: float) -> str:
+    """Guess what values outside [0, 1] are, from their range."""
     if np.isinf(low) or np.isinf(high):
         return "infinite values cannot be used"
     if (low >= 0 and high <= 1 + 1e-6) or (low >= -1e-6 and high <= 1):

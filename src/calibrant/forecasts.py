@@ -29,13 +29,21 @@ Missing = Literal["error", "drop"]
 class Cells:
     """What a sketch knows of the records inside each level: all that certificates need.
 
-    `extents` is the largest minus the smallest prediction of the cell; `over` and `under` are the masses
-    sum w (1-y) v and sum w y (1-v) (for 0/1 outcomes) by which single records lie above and below theirs.
+    Normalised as the weights are. An outcome of 0.3 counts as 0.3 of an outcome 1 and 0.7 of an outcome 0,
+    so `over` + `under` is never less than the absolute residual mass of the cell, and equal to it for 0/1.
     """
 
-    extents: Array
-    over: Array
-    under: Array
+    low: Array  # smallest prediction
+    high: Array  # largest prediction
+    over: Array  # sum of w (1 - y) v: the mass by which records with outcome 0 were predicted too high
+    under: Array  # sum of w y (1 - v): the mass by which records with outcome 1 were predicted too low
+    spread: Array  # sum of w v (1 - v)
+    null_variance: Array  # sum of w^2 v (1 - v)
+
+    def part(self, levels: slice, share: float) -> Cells:
+        """Return the cells of a range of levels that holds `share` of the weight."""
+        masses = (self.over[levels] / share, self.under[levels] / share, self.spread[levels] / share)
+        return Cells(self.low[levels], self.high[levels], *masses, self.null_variance[levels] / share**2)
 
 
 class Forecasts:
@@ -128,7 +136,7 @@ class Forecasts:
         return other
 
     def _take(self, y_true: Any, y_prob: Any, sample_weight: Any, missing: Missing, names: Names) -> None:
-        y, p, w, dropped = _checked(y_true, y_prob, sample_weight, missing, names)
+        y, p, w, dropped = checked(y_true, y_prob, sample_weight, missing, names)
         total = float(len(p)) if w is None else float(np.max(w)) * float(np.sum(w / np.max(w)))
         uniform = w is None or bool(np.all(w == w[0]))
         binary = y.dtype.kind in "bui" or not np.any((y > 0) & (y < 1))
@@ -174,8 +182,7 @@ class Forecasts:
             binary=self.binary,
             record_weights=None if records is None else records[first:last] / share,
             record_outcomes=None if outcomes is None else outcomes[first:last],
-            cells=cells
-            and Cells(cells.extents[levels], cells.over[levels] / share, cells.under[levels] / share),
+            cells=None if cells is None else cells.part(levels, share),
         )
 
     def between(self, low: float, high: float) -> Forecasts:
@@ -206,7 +213,7 @@ class Forecasts:
     @cached_property
     def extents(self) -> Array:
         """Spread of the raw predictions behind each level: all 0 unless this came from a sketch."""
-        return _locked(np.zeros(self.levels)) if self.cells is None else self.cells.extents
+        return _locked(np.zeros(self.levels) if self.cells is None else self.cells.high - self.cells.low)
 
     @property
     def levels(self) -> int:
@@ -216,7 +223,7 @@ class Forecasts:
     @property
     def exact(self) -> bool:
         """Whether each level is one prediction; False where a sketch merged several."""
-        return self.cells is None or not bool(np.any(self.cells.extents))
+        return self.cells is None or not bool(np.any(self.extents))
 
     @property
     def base_rate(self) -> float:
@@ -231,6 +238,8 @@ class Forecasts:
     @property
     def null_variance(self) -> float:
         """Variance of the mean residual if calibrated: sum of w_i^2 v_i (1 - v_i) over the records."""
+        if self.cells is not None:
+            return float(self.cells.null_variance.sum())
         return float(self.squared_weights @ (self.values * (1.0 - self.values)))
 
 
@@ -261,7 +270,7 @@ def _check_columns(wanted: list[str], known: list[str]) -> None:
             raise reject_name("column", name, known)
 
 
-def _checked(
+def checked(
     y_true: Any, y_prob: Any, sample_weight: Any, missing: Missing, names: Names
 ) -> tuple[npt.NDArray[Any], Array, Array | None, int]:
     """Return outcome, prediction and positive weight, free of missing rows, and how many were dropped."""

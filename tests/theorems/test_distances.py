@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from samples import samples
 
 import calibrant as cb
-from calibrant.forecasts import Cells
 
 pytestmark = pytest.mark.filterwarnings("ignore::calibrant.LevelSetWarning")
 ROUNDING = 1e-9
@@ -107,46 +106,3 @@ def test_the_true_distance_lies_between(sample):
     true = cb.distance_to_calibration(sample.y, sample.p, ids, sample_weight=sample.w)
     assert lower_bounds(sample.forecasts)[0] - ROUNDING <= true
     assert true <= cb.upper_distance(sample.forecasts) + ROUNDING
-
-
-def sketched(f, count):
-    """Merge the levels into cells of width 1 / count, as a sketch does."""
-    _, cell = np.unique(np.minimum(np.floor(f.values * count), count - 1), return_inverse=True)
-    weights, outcomes = np.bincount(cell, f.weights), np.bincount(cell, f.outcomes)
-    first = np.flatnonzero(np.diff(cell, prepend=-1))
-    low, high = np.minimum.reduceat(f.values, first), np.maximum.reduceat(f.values, first)
-    return cb.Forecasts.from_levels(
-        np.clip(np.bincount(cell, f.weights * f.values) / weights, low, high),
-        weights,
-        outcomes,
-        squared_weights=np.bincount(cell, f.squared_weights),
-        counts=np.bincount(cell, f.counts).astype(np.int64),
-        total_weight=f.total_weight,
-        binary=f.binary,
-        cells=Cells(
-            high - low,
-            np.bincount(cell, (f.weights - f.outcomes) * f.values),
-            np.bincount(cell, f.outcomes * (1 - f.values)),
-        ),
-    )
-
-
-SKETCHED = [
-    ("lower-distance", {}),
-    ("upper-distance", {}),
-    ("interval", {}),
-    ("interval", {"width": "max"}),
-    ("interval", {"method": "surrogate"}),
-]
-
-
-@pytest.mark.parametrize(("name", "options"), SKETCHED)
-@given(sample=samples(max_size=12))
-@settings(max_examples=40)
-def test_the_bounds_of_a_sketch_hold_the_value_on_the_raw_rows(name, options, sample):
-    f = sample.forecasts
-    raw = cb.measure(f, name, **options)
-    for count in (2, 7):
-        coarse = cb.measure(sketched(f, count), name, **options)
-        assert coarse.lower <= raw.upper + ROUNDING
-        assert raw.lower <= coarse.upper + ROUNDING

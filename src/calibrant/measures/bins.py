@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -20,15 +21,33 @@ def bin_starts(forecasts: Forecasts, bins: Bins, strategy: str) -> npt.NDArray[n
     "uniform": [0, 1/k), [1/k, 2/k), ..., the last one closed. "quantile": k bins of about equal weight;
     a level goes where the middle of its weight falls. A sequence of edges is used as it is.
     """
+    cuts = bin_cuts(bins, strategy)
+    position = forecasts.values
+    if cuts.by_weight:
+        position = np.cumsum(forecasts.weights) - forecasts.weights / 2
+    starts = np.searchsorted(position, cuts.inner, side="left")
+    return _occupied(np.concatenate(([0], starts, [forecasts.levels])))
+
+
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """Where bins end and the next begin: at predictions, or at shares of weight up to a level's middle."""
+
+    inner: Array
+    by_weight: bool
+
+
+def bin_cuts(bins: Bins, strategy: str) -> Cuts:
+    """Return the inner edges of the bins; a position equal to an edge lies in the bin above it."""
     if not isinstance(bins, (int, np.integer)):
-        return _occupied(_by_edges(forecasts, _checked_edges(bins)))
+        return Cuts(_checked_edges(bins)[1:-1], by_weight=False)
     if bins < 1:
         raise InvalidInputError(sentence("bins", "must be at least 1", f"got {bins}"))
-    if strategy == "uniform":
-        return _occupied(_by_edges(forecasts, np.arange(bins + 1) / bins))
-    if strategy == "quantile":
-        return _occupied(_by_weight(forecasts, int(bins)))
-    raise reject_name("strategy", strategy, ["uniform", "quantile"])
+    if strategy not in ("uniform", "quantile"):
+        raise reject_name("strategy", strategy, ["uniform", "quantile"])
+    inner = np.arange(1, bins) / bins
+    # the slack keeps a middle that is k/bins in exact arithmetic on the same side whatever the rounding
+    return Cuts(inner - 1e-12, by_weight=True) if strategy == "quantile" else Cuts(inner, by_weight=False)
 
 
 def _checked_edges(bins: Sequence[float] | Array) -> Array:
@@ -40,20 +59,6 @@ def _checked_edges(bins: Sequence[float] | Array) -> Array:
             sentence("bins", "must cover [0, 1]", f"got edges from {edges[0]} to {edges[-1]}")
         )
     return edges
-
-
-def _by_edges(forecasts: Forecasts, edges: Array) -> npt.NDArray[np.intp]:
-    return np.concatenate(
-        ([0], np.searchsorted(forecasts.values, edges[1:-1], side="left"), [forecasts.levels])
-    )
-
-
-def _by_weight(forecasts: Forecasts, bins: int) -> npt.NDArray[np.intp]:
-    middle = np.cumsum(forecasts.weights) - forecasts.weights / 2
-    # the slack keeps a middle that is k/bins in exact arithmetic on the same side whatever the rounding
-    return np.concatenate(
-        ([0], np.searchsorted(middle, np.arange(1, bins) / bins - 1e-12, side="left"), [forecasts.levels])
-    )
 
 
 def _occupied(bounds: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
@@ -70,15 +68,3 @@ def _certified(
 ) -> Certified:
     details = {"bandwidth": bandwidth, "cells": smoothed.cells}
     return Certified(value, min(lower, value), max(upper, value), False, None, MappingProxyType(details))
-
-
-def convolved_resolution(forecasts: Forecasts, options: Mapping[str, Any]) -> tuple[float, float]:
-    """Gaussians with centres d apart differ by at most d sqrt(2 / pi) / s in total: bound on a sketch."""
-    if forecasts.cells is None:
-        return 0.0, 0.0
-    found = convolved_calibration_error.core(forecasts, **options)
-    assert isinstance(found, Certified)
-    width = max(found.details["bandwidth"], 1e-300)
-    apart = np.minimum(2.0, forecasts.cells.extents * (np.sqrt(2.0 / np.pi) / width))
-    reach = float(apart @ (forecasts.cells.over + forecasts.cells.under))
-    return reach, reach

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -16,8 +15,9 @@ from calibrant.kernels.intervals import (
     shifted_error,
     spread_boundaries,
 )
-from calibrant.measures.lower_distance import lower_resolution, proven_lower
+from calibrant.measures.lower_distance import proven_lower
 from calibrant.measures.public import public
+from calibrant.measures.resolution import Settings, bracketed, mean_move, residual_mass, rounding
 from calibrant.results import Certified
 
 EXACT_LEVELS = {"average": 4_096, "max": 512}  # the programs are quadratic in the levels
@@ -81,18 +81,16 @@ def _surrogate(forecasts: Forecasts) -> Certified:
     return Certified.point(best, width=at)
 
 
-def interval_resolution(forecasts: Forecasts, options: Mapping[str, Any]) -> tuple[float, float]:
+def interval_resolution(forecasts: Forecasts, found: Certified, settings: Settings) -> Certified:
     """Bound on a sketch: raw bins may follow the cells, and no bins beat the lower distance.
 
-    A bin of whole cells has its residual unchanged and a hull wider by the extents of its end cells. With
-    bins of one width w, the curve differs inside a cell only, by its absolute residual mass at most.
+    A bin of whole cells has its residual unchanged and a hull wider by the extents of its end cells. Of the
+    shifts of bins of width w a share of at most h / w cuts a cell, and then moves at most 2 A.
     """
-    reach, _ = lower_resolution(forecasts, {})
-    floor = max(0.0, proven_lower(forecasts) - reach)
-    if options.get("method") != "surrogate":
-        found = _least(forecasts, str(options.get("width", "average")))
-        return found.lower - floor, 2 * float(forecasts.extents.max())
-    cells, best = forecasts.cells, _surrogate(forecasts).value
-    spread = 0.0 if cells is None else 2 * float(cells.extents @ (cells.over + cells.under))
-    errors = [shifted_error(forecasts.values, forecasts.residuals, w) + w + spread / w for w in NARROWER[:20]]
-    return best - min(floor, best), min(errors) - best
+    floor = max(0.0, proven_lower(forecasts) - mean_move(forecasts))
+    slack = 4 * rounding(forecasts)
+    if settings.get("method") != "surrogate":
+        return bracketed(found, floor, found.upper + 2 * float(forecasts.extents.max()) + slack)
+    cut = 2 * float(forecasts.extents @ residual_mass(forecasts))
+    errors = [shifted_error(forecasts.values, forecasts.residuals, w) + w + cut / w for w in NARROWER[:20]]
+    return bracketed(found, floor, min(errors) + slack)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 
-from calibrant.errors import CalibrantError, InvalidInputError, reject_name, sentence
+from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.kernels.laplace import laplace_form
 from calibrant.measures.public import public
@@ -82,19 +82,3 @@ def _blocked_product(values: Array, residuals: Array, kernel: Callable[[Array, A
             raise InvalidInputError(sentence("kernel", rule, f"got shape {block.shape}"))
         product[start : start + rows] = block @ residuals
     return product
-
-
-def kernel_resolution(forecasts: Forecasts, options: Mapping[str, Any]) -> tuple[float, float]:
-    """Feature maps of predictions d apart are sqrt(2 - 2 k(d)) apart: bound on a sketch."""
-    kernel, bandwidth = options.get("kernel", "laplace"), options.get("bandwidth", 1.0)
-    if callable(kernel):
-        raise CalibrantError(sentence("a kernel of your own", "has no certificate on a sketch"))
-    if forecasts.cells is None:
-        return 0.0, 0.0
-    apart = forecasts.cells.extents / bandwidth
-    features = np.sqrt(-2.0 * np.expm1(-(apart**2) if kernel == "gaussian" else -apart))
-    reach = float(features @ (forecasts.cells.over + forecasts.cells.under))
-    if not options.get("squared", False):
-        return reach, reach
-    error = np.sqrt(_square_and_product(forecasts, kernel, bandwidth)[0])
-    return float(2 * error * reach), float(reach * (2 * error + reach))

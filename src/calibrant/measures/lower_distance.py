@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -114,15 +113,6 @@ def proven_lower(forecasts: Forecasts) -> float:
     """Return a number that the lower distance is proven to reach: the floor of every other distance."""
     tolerance = 1e-6 if forecasts.levels <= 8_192 else 1e-4  # there brackets are wider anyway
     return nearest_calibrated(_levels(forecasts), tolerance, MAX_NODES).lower
-
-
-def lower_resolution(forecasts: Forecasts, options: Mapping[str, Any]) -> tuple[float, float]:
-    """Bound on a sketch: records lie from the mean of their cell by half its extent on average, at most.
-
-    The distance moves by no more than the predictions do (alpha times that for a power alpha).
-    """
-    reach = float(options.get("alpha", 1.0)) * float(forecasts.weights @ forecasts.extents) / 2
-    return reach, reach
 
 
 def _levels(forecasts: Forecasts) -> Levels:

@@ -9,9 +9,9 @@ from typing import Any
 from calibrant.forecasts import Forecasts
 from calibrant.measures.null import Null
 from calibrant.measures.public import public
-from calibrant.results import NOTHING
+from calibrant.results import NOTHING, Certified
 
-Resolution = Callable[[Forecasts, Mapping[str, Any]], tuple[float, float]]
+Resolution = Callable[[Forecasts, Certified, Mapping[str, Any]], Certified]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +43,7 @@ class Measure:
     needs_both_outcomes: bool = False
     headline: bool = False  # shown by evaluate() unless other measures are asked for
     null: Null = field(default_factory=Null)  # what is known of it under calibration
-    resolution: Resolution | None = None  # how far the raw value can lie below and above a sketch's
+    resolution: Resolution | None = None  # from a sketch's value to bounds on the raw rows' value
     law_options: Mapping[str, Any] = field(default_factory=lambda: NOTHING)  # where a default depends on n
     variants: tuple[Mapping[str, Any], ...] = ()  # further options the laws are tried with
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from calibrant.errors import CalibrantError, reject_name, sentence
+from calibrant.errors import reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.measures.measure import Measure
+from calibrant.measures.resolution import no_certificate
 from calibrant.measures.table import ROWS
 from calibrant.results import Certified, Measurement
 
@@ -38,13 +39,14 @@ def measure(forecasts: Forecasts, name: str, **options: Any) -> Measurement:
     found = row.function.core(forecasts, **settings)
     if not isinstance(found, Certified):
         found = Certified.point(found)
-    below, above = (0.0, 0.0) if forecasts.exact else _resolution(row, forecasts, settings)
+    if not forecasts.exact:
+        found = _on_raw_rows(row, forecasts, found, settings)
     return Measurement(
         name=row.name,
         value=found.value,
-        lower=found.lower - below if row.signed else max(0.0, found.lower - below),
-        upper=found.upper + above,
-        exact=found.exact and below == above == 0.0,
+        lower=found.lower if row.signed else max(0.0, found.lower),
+        upper=found.upper,
+        exact=found.exact,
         n=forecasts.n,
         levels=forecasts.levels,
         witness=found.witness,
@@ -53,10 +55,10 @@ def measure(forecasts: Forecasts, name: str, **options: Any) -> Measurement:
     )
 
 
-def _resolution(row: Measure, forecasts: Forecasts, settings: Mapping[str, Any]) -> tuple[float, float]:
-    """Return how far below and above the sketch's value the value on the raw rows can lie."""
+def _on_raw_rows(
+    row: Measure, forecasts: Forecasts, found: Certified, settings: Mapping[str, Any]
+) -> Certified:
+    """Return the value of a sketch with bounds that hold for the rows it was made from."""
     if row.resolution is None:
-        subject = f"measure {row.name!r}"
-        hint = "take a measure that `calibrant measures` marks as certified on sketches"
-        raise CalibrantError(sentence(subject, "has no certificate on a sketch", hint=hint))
-    return row.resolution(forecasts, settings)
+        raise no_certificate(row.name)
+    return row.resolution(forecasts, found, settings)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
@@ -64,19 +62,3 @@ def _largest_weighted_residual(forecasts: Forecasts, lipschitz: float) -> Certif
         witness=Witness(forecasts.values, weights, meaning),
         details=MappingProxyType({"lipschitz": lipschitz}),
     )
-
-
-def smooth_resolution(forecasts: Forecasts, options: Mapping[str, Any]) -> tuple[float, float]:
-    """Inside a cell a weight function moves by at most L times its extent: bound on a sketch."""
-    return _resolution(forecasts, float(options.get("lipschitz", 1.0)))
-
-
-def earth_mover_resolution(forecasts: Forecasts, options: Mapping[str, Any]) -> tuple[float, float]:
-    """The same with L = 2."""
-    return _resolution(forecasts, 2.0)
-
-
-def _resolution(forecasts: Forecasts, lipschitz: float) -> tuple[float, float]:
-    cells = forecasts.cells
-    reach = 0.0 if cells is None else lipschitz * float(cells.extents @ (cells.over + cells.under))
-    return reach, reach

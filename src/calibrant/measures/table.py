@@ -5,24 +5,22 @@
 
 from __future__ import annotations
 
-from calibrant.measures import null
+from calibrant.measures import bin_resolution, null, resolution
 from calibrant.measures.binned import binned_calibration_error
-from calibrant.measures.convolved import convolved_calibration_error, convolved_resolution
+from calibrant.measures.convolved import convolved_calibration_error
 from calibrant.measures.curve import kolmogorov_smirnov_error, kuiper_error
 from calibrant.measures.decision import decision_loss
 from calibrant.measures.ece import expected_calibration_error
 from calibrant.measures.interval import interval_calibration_error, interval_resolution
-from calibrant.measures.kernel import kernel_calibration_error, kernel_resolution
+from calibrant.measures.kernel import kernel_calibration_error
 from calibrant.measures.laws import BROWNIAN_LARGEST, BROWNIAN_RANGE
 from calibrant.measures.low_degree import low_degree_error
-from calibrant.measures.lower_distance import lower_distance, lower_resolution
+from calibrant.measures.lower_distance import lower_distance
 from calibrant.measures.measure import Measure
 from calibrant.measures.null import Null
 from calibrant.measures.smooth import (
     earth_mover_error,
-    earth_mover_resolution,
     smooth_calibration_error,
-    smooth_resolution,
 )
 from calibrant.measures.table_of_scores import SCORES
 from calibrant.measures.truthful import averaged_two_bin_error, binned_squared_error
@@ -58,6 +56,7 @@ ROWS = (
         meaning="mean gap between prediction and outcome rate over 15 equal bins (the usual ECE)",
         complete=True,
         null=Null(null.absolute_bins),
+        resolution=bin_resolution.binned,
         cost="O(m + bins)",
         citation=_BINS,
         variants=(
@@ -75,6 +74,7 @@ ROWS = (
         complete=True,
         sound=True,
         null=Null(null.largest, residuals_only=True, law=BROWNIAN_LARGEST),
+        resolution=resolution.kolmogorov_smirnov,
         cost="O(m)",
         citation=_CURVE,
     ),
@@ -89,6 +89,7 @@ ROWS = (
         symmetric=True,
         decision="bounds what any decision by a threshold or interval of the prediction gets wrong",
         null=Null(null.ranges, residuals_only=True, law=BROWNIAN_RANGE),
+        resolution=resolution.kuiper,
         cost="O(m)",
         citation=_MULTI_PAPER + ", eq. (2)",
     ),
@@ -105,6 +106,7 @@ ROWS = (
         symmetric=True,
         lipschitz=6.0,
         null=Null(null.two_bins, residuals_only=True, mean=null.two_bin_mean),
+        resolution=resolution.two_bins,
         cost="O(m)",
         citation=_TRUTHFUL_PAPER + ", Definition 1.1",
     ),
@@ -121,6 +123,7 @@ ROWS = (
         symmetric=True,
         lipschitz=3.0,
         null=Null(null.two_bins, residuals_only=True),
+        resolution=resolution.two_bins,
         cost="O(m)",
         citation=_TRUTHFUL_PAPER + ", section 4",
     ),
@@ -135,7 +138,7 @@ ROWS = (
         consistency=(1.0, 2.0),
         symmetric=True,
         lipschitz=1.0,
-        resolution=lower_resolution,
+        resolution=resolution.transport,
         cost="O(m) a step, 20 to 40 steps",
         citation=_DISTANCE_PAPER + ", Definition 5.3",
         law_options={"tolerance": 1e-10},
@@ -175,6 +178,7 @@ ROWS = (
         complete=True,
         truthful=True,
         null=Null(null.squared_bins, mean=null.residual_variance),
+        resolution=bin_resolution.squared,
         cost="O(m + bins)",
         citation=_TRUTHFUL_PAPER + ", section 5",
         law_options={"bins": 5},
@@ -192,8 +196,8 @@ ROWS = (
         consistency=(1.0, 2.0),
         symmetric=True,
         lipschitz=2.0,
-        resolution=smooth_resolution,
         null=Null(null.smooth, residuals_only=True),
+        resolution=resolution.smooth,
         cost="O(m log m)",
         citation=_DISTANCE_PAPER + ", section 7",
         variants=({"lipschitz": 0.5},),
@@ -209,8 +213,8 @@ ROWS = (
         consistency=(1.0, 2.0),
         symmetric=True,
         lipschitz=3.0,
-        resolution=earth_mover_resolution,
         null=Null(null.earth_mover, residuals_only=True),
+        resolution=resolution.earth_mover,
         cost="O(m log m)",
         citation=_SURVEY + ", Lemma 3.4",
     ),
@@ -224,8 +228,8 @@ ROWS = (
         sound=True,
         consistency=(0.5, 2.0),
         symmetric=True,
-        resolution=kernel_resolution,
         null=Null(null.laplace, residuals_only=True),
+        resolution=resolution.kernel,
         cost="O(m)",
         citation=_DISTANCE_PAPER + ", section 8",
         variants=({"bandwidth": 0.05}, {"kernel": "gaussian"}),
@@ -241,8 +245,8 @@ ROWS = (
         sound=True,
         truthful=True,
         symmetric=True,
-        resolution=kernel_resolution,
         null=Null(null.laplace, residuals_only=True, mean=null.kernel_mean),
+        resolution=resolution.kernel,
         cost="O(m)",
         citation=_TRUTHFUL_PAPER + ", section 3 (a mixture of binned squared errors)",
     ),
@@ -269,7 +273,7 @@ ROWS = (
         sound=True,
         consistency=(0.5, 2.0),
         symmetric=True,
-        resolution=convolved_resolution,
+        resolution=resolution.convolved,
         cost="O(m)",
         citation="Błasiok & Nakkiran 2023, Smooth ECE: principled reliability diagrams via kernel smoothing",
         variants=({"bandwidth": 0.1},),
@@ -282,6 +286,7 @@ ROWS = (
         continuous=True,
         complete=True,
         symmetric=True,
+        resolution=resolution.low_degree,
         cost="O(m)",
         citation=_SURVEY + ", section 2",
         variants=({"degree": 1}, {"degree": 6}),

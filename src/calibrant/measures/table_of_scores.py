@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calibrant.measures import null
+from calibrant.measures import null, resolution
 from calibrant.measures.laws import NORMAL, SPIEGELHALTER
 from calibrant.measures.measure import Measure
 from calibrant.measures.null import Null
@@ -31,6 +31,7 @@ SCORES = (
         symmetric=True,
         lipschitz=2.0,
         null=Null(null.brier, mean=null.brier_mean, law=SPIEGELHALTER, two_sided=True),
+        resolution=resolution.brier,
         cost="O(m)",
         citation="Brier 1950, Verification of forecasts expressed in terms of probability",
     ),
@@ -54,6 +55,7 @@ SCORES = (
         truthful=True,
         symmetric=True,
         null=Null(null.log_score, mean=null.log_mean, two_sided=True),
+        resolution=resolution.log_loss,
         cost="O(m)",
         citation="Good 1952, Rational decisions",
     ),
@@ -79,6 +81,7 @@ SCORES = (
         signed=True,
         lipschitz=1.0,
         null=Null(null.ends, residuals_only=True, mean=null.zero, law=NORMAL, two_sided=True),
+        resolution=resolution.same,
         cost="O(m)",
         citation="Steyerberg 2019, Clinical prediction models, chapter 15",
     ),

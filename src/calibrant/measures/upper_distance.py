@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -15,8 +14,9 @@ from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.kernels.intervals import spread_boundaries
 from calibrant.kernels.partitions import best_grouping, contiguous_groups, running
-from calibrant.measures.lower_distance import lower_resolution, proven_lower
+from calibrant.measures.lower_distance import proven_lower
 from calibrant.measures.public import public
+from calibrant.measures.resolution import Settings, bracketed, mean_move
 from calibrant.results import Array, Certified
 
 EXACT_GROUPS = 13  # items whose 3^m (set, subset) pairs can all be tried
@@ -86,10 +86,10 @@ def certified_distance(y_true: Any, y_prob: Any, ids: Any, *, sample_weight: Any
     return replace(found, details=MappingProxyType(details))
 
 
-def upper_resolution(forecasts: Forecasts, options: Mapping[str, Any]) -> tuple[float, float]:
+def upper_resolution(forecasts: Forecasts, found: Certified, _: Settings) -> Certified:
     """Bound on a sketch: raw records may be grouped as their cells are; nothing beats the lower distance."""
-    reach, _ = lower_resolution(forecasts, options)
-    return _group_levels(forecasts).lower - max(0.0, proven_lower(forecasts) - reach), reach
+    margin = mean_move(forecasts)
+    return bracketed(found, max(0.0, proven_lower(forecasts) - margin), found.upper + margin)
 
 
 def _nearest(forecasts: Forecasts, values: Array, weights: Array, outcomes: Array) -> Certified:

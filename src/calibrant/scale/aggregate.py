@@ -1,0 +1,201 @@
+"""The one aggregation, written once against narwhals: any engine scans and groups, only cells come back.
+
+Each term is a column of its own before the group-by, and the group-by has only sums, minima and maxima:
+that is what every engine does, and does fast. A bad row goes into a reject cell, so it is counted in the
+same pass and cannot spoil a sum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.scale.cells import REJECTS, SUMS, CellTable, codes_in_a_group, merged, reject_code
+
+Label = tuple[Any, ...]
+V, Y, W, CODE = "calibrant_v", "calibrant_y", "calibrant_w", "calibrant_code"
+COUNT, LOW, HIGH = "calibrant_count", "calibrant_low", "calibrant_high"
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which columns of a frame to read."""
+
+    outcome: str
+    prediction: str
+    weight: str | None = None
+    by: tuple[str, ...] = ()
+
+    @property
+    def wanted(self) -> list[str]:
+        """All names, in order."""
+        return [self.outcome, self.prediction, *([self.weight] if self.weight else []), *self.by]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Aggregated:
+    """The cells of every group: the group's number times the codes in a group, plus the cell's code."""
+
+    labels: tuple[Label, ...]
+    table: CellTable
+
+
+def aggregate(frame: Any, columns: Columns, cells: int) -> Aggregated:
+    """Sum a frame of any engine into cells."""
+    return from_rows(collected(cell_frame(frame, columns, cells)), columns, cells)
+
+
+def cell_frame(frame: Any, columns: Columns, cells: int) -> Any:
+    """Return the narwhals frame whose rows are the cells; lazy engines have not read anything yet."""
+    import narwhals as nw
+
+    table = _opened(frame, columns)
+    number = nw.Float64()
+    names = {V: columns.prediction, Y: columns.outcome, **({W: columns.weight} if columns.weight else {})}
+    keys = [f"calibrant_by_{place}" for place in range(len(columns.by))]
+    table = table.select(
+        *(nw.col(source).cast(number).alias(name) for name, source in names.items()),
+        *(nw.col(source).alias(key) for key, source in zip(keys, columns.by, strict=True)),
+    )
+    v, y, w = nw.col(V), nw.col(Y), nw.col(W)
+    good = (v >= 0) & (v <= 1) & (y >= 0) & (y <= 1)
+    if columns.weight:
+        good = good & (w > 0) & (w < float("inf"))
+    table = table.with_columns(good.fill_null(False).alias("calibrant_good"))
+    cell = (v * cells).floor().cast(number) + (v > 0).cast(number)
+    code = nw.when(nw.col("calibrant_good")).then(cell).otherwise(_reason(columns, cells))
+    terms = {"wv": v, "wy": y, "wyv": v * y, "wv(1-v)": v * (1 - v)}
+    if columns.weight:
+        terms = {"w": w, "ww": w * w, **{name: w * term for name, term in terms.items()}}
+        terms["wwv(1-v)"] = w * w * v * (1 - v)
+    terms["mixed"] = y * (1 - y)
+    table = table.with_columns(code.cast(nw.Int64()).alias(CODE), *(t.alias(n) for n, t in terms.items()))
+    return table.group_by(*keys, CODE).agg(
+        nw.len().alias(COUNT),
+        *(nw.col(name).sum() for name in terms),
+        nw.col(V).min().alias(LOW),
+        nw.col(V).max().alias(HIGH),
+    )
+
+
+def _reason(columns: Columns, cells: int) -> Any:
+    """Return the code of the first rule that a bad row breaks."""
+    import narwhals as nw
+
+    v, y, w = nw.col(V), nw.col(Y), nw.col(W)
+    rules = [("prediction is missing", _missing(v)), ("outcome is missing", _missing(y))]
+    if columns.weight:
+        rules.append(("weight is missing", _missing(w)))
+    rules += [("prediction outside [0, 1]", (v < 0) | (v > 1)), ("outcome outside [0, 1]", (y < 0) | (y > 1))]
+    if columns.weight:
+        rules.append(("weight negative or infinite", (w < 0) | (w == float("inf"))))
+    reason: Any = nw.lit(float(reject_code(cells, REJECTS[0])))
+    for name, broken in reversed(rules):
+        reason = nw.when(broken).then(nw.lit(float(reject_code(cells, name)))).otherwise(reason)
+    return reason
+
+
+def _missing(column: Any) -> Any:
+    return column.is_null() | column.is_nan().fill_null(True)
+
+
+def _opened(frame: Any, columns: Columns) -> Any:
+    """Wrap the user's frame, and refuse columns that are absent or not numeric."""
+    import narwhals as nw
+
+    try:
+        table: Any = nw.from_native(frame)
+    except TypeError:
+        found, hint = f"got {type(frame).__name__}", "pass arrays to Sketch.from_arrays"
+        raise InvalidInputError(sentence("frame", "must be a data frame", found, hint)) from None
+    schema = table.collect_schema()
+    for name in columns.wanted:
+        if name not in schema:
+            raise reject_name("column", name, schema.names())
+    for name in columns.wanted[: len(columns.wanted) - len(columns.by)]:
+        if not (schema[name].is_numeric() or schema[name] == nw.Boolean):
+            found = f"got dtype {schema[name]}"
+            raise InvalidInputError(
+                sentence(
+                    f"column {name!r}", "must be numeric", found, "cast it, or map the labels to 0 and 1"
+                )
+            )
+    return table
+
+
+def collected(frame: Any) -> dict[str, list[Any] | npt.NDArray[Any]]:
+    """Return the rows of a narwhals frame: numpy arrays, and lists for the columns of labels."""
+    import narwhals as nw
+
+    native = frame.to_native()
+    if hasattr(native, "fetchnumpy"):  # DuckDB's own way needs no further package
+        return {name: _plain(column) for name, column in native.fetchnumpy().items()}
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect(backend="pyarrow")
+    return {
+        name: frame[name].to_list() if name.startswith("calibrant_by_") else frame[name].to_numpy()
+        for name in frame.columns
+    }
+
+
+def _plain(column: npt.NDArray[Any]) -> list[Any] | npt.NDArray[Any]:
+    if isinstance(column, np.ma.MaskedArray) or column.dtype.kind not in "iuf":
+        return list(column.tolist())  # a masked entry becomes None
+    return column
+
+
+def from_rows(rows: dict[str, Any], columns: Columns, cells: int) -> Aggregated:
+    """Put what an engine returned into one table, rejects without sums, groups in a fixed order."""
+    codes = np.asarray(rows[CODE], dtype=np.int64)
+    counts = np.asarray(rows[COUNT], dtype=np.int64)
+    found = {name: _floats(rows[name]) for name in SUMS if name in rows}
+    if not columns.weight:
+        found |= {"w": counts.astype(np.float64), "ww": counts.astype(np.float64)}
+        found["wwv(1-v)"] = found["wv(1-v)"]
+    good = codes < cells + 2
+    sums = np.where(good, np.array([found[name] for name in SUMS]), 0.0)
+    if not np.all(np.isfinite(sums)):
+        raise InvalidInputError(
+            sentence(
+                f"column {columns.weight!r}", "must have finite sums of squares", hint="scale the weights"
+            )
+        )
+    low, high = (np.where(good, _floats(rows[name]), 0.0) for name in (LOW, HIGH))
+    labels, groups = _numbered(
+        [rows[f"calibrant_by_{place}"] for place in range(len(columns.by))], len(codes)
+    )
+    keys = groups * codes_in_a_group(cells) + codes
+    return Aggregated(labels, merged([CellTable(keys, counts, sums, low + 0.0, high + 0.0)]))
+
+
+def _floats(column: Any) -> npt.NDArray[np.float64]:
+    """Return floats, NaN for what an engine left empty (the sums of a reject cell)."""
+    return np.array(column, dtype=np.float64)
+
+
+def _numbered(columns: list[Any], size: int) -> tuple[tuple[Label, ...], npt.NDArray[np.int64]]:
+    """Return the distinct labels of the rows, ordered, and which of them each row has."""
+    if not columns:
+        return ((),), np.zeros(size, dtype=np.int64)
+    rows = [tuple(map(plain_label, row)) for row in zip(*columns, strict=True)]
+    labels = ordered_labels(set(rows))
+    numbers = {label: number for number, label in enumerate(labels)}
+    return labels, np.fromiter((numbers[row] for row in rows), dtype=np.int64, count=size)
+
+
+def plain_label(item: Any) -> Any:
+    """Return a group label as text, a number, a truth value or None, so that it can be stored anywhere."""
+    if hasattr(item, "item"):
+        item = item.item()
+    if item is None or item != item:
+        return None
+    return item if isinstance(item, (str, int, float)) else str(item)
+
+
+def ordered_labels(labels: set[Label]) -> tuple[Label, ...]:
+    """Return labels in an order that does not depend on the engine: by type, then by value."""
+    return tuple(sorted(labels, key=lambda label: [(type(i).__name__, 0 if i is None else i) for i in label]))

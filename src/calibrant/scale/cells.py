@@ -1,0 +1,140 @@
+"""The grid of a sketch: which cell a prediction falls in, and the sums that are kept of each cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.results import Array
+
+Whole = npt.NDArray[np.int64]
+CELLS = 65_536
+MOST_CELLS = 2**30
+
+# v the prediction, y the outcome, w the weight; `mixed` is positive where an outcome is neither 0 nor 1
+SUMS = ("w", "ww", "wv", "wy", "wyv", "wv(1-v)", "wwv(1-v)", "mixed")
+
+# Rows that do not enter the sums are counted under codes of their own, behind those of the cells.
+WEIGHTLESS = "weight is 0"
+REJECTS = (
+    WEIGHTLESS,
+    "prediction is missing",
+    "outcome is missing",
+    "weight is missing",
+    "prediction outside [0, 1]",
+    "outcome outside [0, 1]",
+    "weight negative or infinite",
+)
+
+
+def check_cells(cells: int) -> int:
+    """Return the number of cells, refusing what is not a whole number of them."""
+    if isinstance(cells, bool) or not isinstance(cells, (int, np.integer)) or not 1 <= cells <= MOST_CELLS:
+        rule = f"must be a whole number from 1 to {MOST_CELLS:,}"
+        raise InvalidInputError(sentence("cells", rule, f"got {cells!r}"))
+    return int(cells)
+
+
+def codes_in_a_group(cells: int) -> int:
+    """Return how many codes there are: 0 and 1, `cells` between them, and the reasons to reject a row."""
+    return cells + 2 + len(REJECTS)
+
+
+def reject_code(cells: int, reason: str) -> int:
+    """Return the code under which rows rejected for this reason are counted."""
+    return cells + 2 + REJECTS.index(reason)
+
+
+def cell_codes(v: Array, cells: int) -> Whole:
+    """Return the cell of each prediction: 0 for v = 0, else floor(v cells) + 1, so cells + 1 for v = 1."""
+    return (np.floor(v * cells) + (v > 0)).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CellTable:
+    """One column an occupied cell: its key (ascending), count, sums, smallest and largest prediction."""
+
+    keys: Whole
+    counts: Whole
+    sums: Array  # one row for each of SUMS
+    low: Array
+    high: Array
+
+    def __getitem__(self, chosen: Any) -> CellTable:
+        """Return some of the cells."""
+        return CellTable(
+            self.keys[chosen],
+            self.counts[chosen],
+            self.sums[:, chosen],
+            self.low[chosen],
+            self.high[chosen],
+        )
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def renamed(self, keys: Whole) -> CellTable:
+        """Return the same cells under other keys, those with equal keys added up."""
+        return merged([CellTable(keys, self.counts, self.sums, self.low, self.high)])
+
+
+def rejected(table: CellTable, cells: int) -> dict[str, int]:
+    """Return how many rows were rejected, by reason."""
+    codes = table.keys % codes_in_a_group(cells) - (cells + 2)
+    totals = np.zeros(len(REJECTS), dtype=np.int64)
+    np.add.at(totals, codes[codes >= 0], table.counts[codes >= 0])
+    return {reason: int(total) for reason, total in zip(REJECTS, totals, strict=True) if total}
+
+
+def merged(tables: Sequence[CellTable]) -> CellTable:
+    """Add tables up, cell by cell; counts stay exact, and the order of two tables does not matter."""
+    keys = np.concatenate([table.keys for table in tables])
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    if not len(ordered):
+        return tables[0]
+    starts = np.concatenate(([0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1))
+    counts, low, high = (
+        np.concatenate([getattr(table, name) for table in tables])[order]
+        for name in ("counts", "low", "high")
+    )
+    sums = np.concatenate([table.sums for table in tables], axis=1)[:, order]
+    return CellTable(
+        ordered[starts],
+        np.add.reduceat(counts, starts),
+        np.add.reduceat(sums, starts, axis=1),
+        np.minimum.reduceat(low, starts),
+        np.maximum.reduceat(high, starts),
+    )
+
+
+def tabulated(y: Array, v: Array, w: Array | None, cells: int) -> CellTable:
+    """Sum checked records into cells."""
+    codes = cell_codes(v, cells)
+    if len(codes) > cells:  # long data touches most cells: no need to sort it
+        keys, place = np.arange(cells + 2), codes
+    else:
+        keys, place = np.unique(codes, return_inverse=True)
+    counts = np.bincount(place, minlength=len(keys))
+
+    def total(term: Array) -> Array:
+        return np.bincount(place, weights=term, minlength=len(keys)).astype(np.float64, copy=False)
+
+    if w is None:
+        spread = total(v * (1 - v))
+        weights: list[Array] = [counts.astype(np.float64)] * 2
+        sums = [*weights, total(v), total(y), total(y * v), spread, spread]
+    else:
+        wv = w * v
+        sums = [total(w), total(w * w), total(wv), total(w * y), total(wv * y)]
+        sums += [total(wv * (1 - v)), total(w * wv * (1 - v))]
+    low, high = np.full(len(keys), np.inf), np.full(len(keys), -np.inf)
+    np.minimum.at(low, place, v)
+    np.maximum.at(high, place, v)
+    table = CellTable(keys, counts, np.array([*sums, total(y * (1 - y))]), low, high)
+    return table[counts > 0]

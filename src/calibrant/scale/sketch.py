@@ -1,0 +1,355 @@
+"""Sketch: the joint distribution of prediction and outcome at a known resolution, in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from calibrant.columns import Names
+from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.forecasts import Cells, Forecasts, Missing, checked
+from calibrant.measures.measure import Measure
+from calibrant.measures.registry import measure, measures
+from calibrant.results import Measurement
+from calibrant.scale.aggregate import Aggregated, Columns, Label, aggregate, ordered_labels
+from calibrant.scale.cells import (
+    CELLS,
+    REJECTS,
+    SUMS,
+    WEIGHTLESS,
+    CellTable,
+    check_cells,
+    codes_in_a_group,
+    merged,
+    rejected,
+    tabulated,
+)
+from calibrant.scale.rejects import refuse
+
+
+class Sketch:
+    """Sums of the records in each of `cells` equal cells of [0, 1], with 0 and 1 as cells of their own.
+
+    Also called a histogram with moments, or a mergeable summary. Sketches of shards, days and groups add
+    up to the sketch of all of them. `measure` gives a value and an interval that provably holds the value
+    on the raw rows: of no width where each cell holds one distinct prediction. With `by`, `groups` has a
+    sketch of each group, and the sketch itself is their sum.
+
+    >>> sketch = Sketch.from_arrays([0, 1, 1, 1], [0.5, 0.6, 0.7, 0.8])
+    >>> (sketch + sketch).measure("kuiper").value == sketch.measure("kuiper").value
+    True
+    """
+
+    def __init__(self, cells: int = CELLS, *, by: str | list[str] | None = None) -> None:
+        """Make an empty sketch, to be filled by `update` or by adding others."""
+        self._cells = check_cells(cells)
+        self._by = as_names(by)
+        self._labels: tuple[Label, ...] = () if self._by else ((),)
+        self._table = _empty()
+
+    @classmethod
+    def from_table(cls, cells: int, by: tuple[str, ...], found: Aggregated) -> Sketch:
+        """Build from cells that are already summed (an engine's answer, a stored sketch)."""
+        self = cls(cells, by=list(by))
+        self._labels, self._table = found.labels, found.table
+        return self
+
+    @classmethod
+    def from_arrays(
+        cls,
+        y_true: Any,
+        y_prob: Any,
+        *,
+        sample_weight: Any = None,
+        missing: Missing = "error",
+        cells: int = CELLS,
+    ) -> Sketch:
+        """Sketch arrays in memory; bad rows are named as Forecasts names them."""
+        self = cls(cells)
+        self.update(y_true, y_prob, sample_weight, missing=missing)
+        return self
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        outcome: str,
+        prediction: str,
+        weight: str | None = None,
+        by: str | list[str] | None = None,
+        cells: int = CELLS,
+        missing: Missing = "error",
+        invalid: Missing = "error",
+    ) -> Sketch:
+        """Sketch a frame of any engine: pandas, Polars, PyArrow, DuckDB, PySpark, Dask, Ibis.
+
+        The engine scans and groups; only the cells come back. Rows with a missing value are refused, or
+        left out and counted with ``missing="drop"``; ``invalid="drop"`` does the same with predictions and
+        outcomes outside [0, 1] and weights that are negative or infinite.
+        """
+        columns = Columns(outcome, prediction, weight, as_names(by))
+        check_choice(missing=missing, invalid=invalid)
+        found = aggregate(frame, columns, check_cells(cells))
+        refuse(rejected(found.table, cells), columns, missing, invalid, frame)
+        return cls.from_table(cells, columns.by, found)
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | Path,
+        *,
+        outcome: str,
+        prediction: str,
+        weight: str | None = None,
+        by: str | list[str] | None = None,
+        cells: int = CELLS,
+        missing: Missing = "error",
+        invalid: Missing = "error",
+        progress: Callable[[float], object] | None = None,
+    ) -> Sketch:
+        """Sketch a file or glob (CSV, Parquet, JSON lines) through DuckDB, in memory that stays bounded.
+
+        `progress` is called now and then with the share of the work that is done.
+        """
+        from calibrant.scale.large_files import aggregate_file
+
+        columns = Columns(outcome, prediction, weight, as_names(by))
+        check_choice(missing=missing, invalid=invalid)
+        found = aggregate_file(path, columns, check_cells(cells), missing, invalid, progress)
+        return cls.from_table(cells, columns.by, found)
+
+    def update(
+        self, y_true: Any, y_prob: Any, sample_weight: Any = None, *, missing: Missing = "error"
+    ) -> None:
+        """Add records to this sketch, in place: micro-batches of a stream, in constant memory."""
+        if self._by:
+            raise InvalidInputError(
+                sentence("update", "needs a sketch without groups", f"got by={list(self._by)}")
+            )
+        y, v, w, dropped = checked(y_true, y_prob, sample_weight, missing, Names())
+        with np.errstate(over="ignore"):
+            batch = tabulated(np.asarray(y, dtype=np.float64), v + 0.0, w, self._cells)
+        if not np.all(np.isfinite(batch.sums)):
+            raise InvalidInputError(sentence("sample_weight", "must have finite sums of squares"))
+        self._add(batch)
+        if dropped:
+            self._add(_dropped(self._cells, dropped))
+
+    def _add(self, batch: CellTable) -> None:
+        """Add a small table: in place where all its cells are known, by merging where some are new."""
+        table = self._table
+        place = np.searchsorted(table.keys, batch.keys)
+        if len(table) and np.array_equal(table.keys[np.minimum(place, len(table) - 1)], batch.keys):
+            table.counts[place] += batch.counts
+            table.sums[:, place] += batch.sums
+            table.low[place] = np.minimum(table.low[place], batch.low)
+            table.high[place] = np.maximum(table.high[place], batch.high)
+        else:
+            self._table = merged([table, batch])
+
+    def __add__(self, other: object) -> Sketch:
+        if not isinstance(other, Sketch):
+            return NotImplemented
+        return merge(self, other)
+
+    def __radd__(self, other: object) -> Sketch:
+        return self if other == 0 else NotImplemented  # so that sum(sketches) works
+
+    def __repr__(self) -> str:
+        groups = f", {len(self._labels):,} groups by {', '.join(self._by)}" if self._by else ""
+        dropped = f", {self.dropped:,} rows left out" if self.dropped else ""
+        return f"Sketch(n={self.n:,}, {len(self._whole()):,} of {self._cells:,} cells{groups}{dropped})"
+
+    @property
+    def cells(self) -> int:
+        """Number of cells between 0 and 1."""
+        return self._cells
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """Columns that the groups were made by."""
+        return self._by
+
+    @property
+    def found(self) -> Aggregated:
+        """The labels of the groups and the table of cells, as stored."""
+        return Aggregated(self._labels, self._table)
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return int(self._whole().counts.sum())
+
+    @property
+    def rejects(self) -> Mapping[str, int]:
+        """How many rows were left out, by reason."""
+        return MappingProxyType(rejected(self._table, self._cells))
+
+    @property
+    def dropped(self) -> int:
+        """How many bad rows were left out; rows of weight 0 are not bad, and not counted."""
+        return sum(count for reason, count in self.rejects.items() if reason != WEIGHTLESS)
+
+    @property
+    def groups(self) -> Mapping[Any, Sketch]:
+        """A sketch of each group; the key is the value of the `by` column, or a tuple of several."""
+        return MappingProxyType(dict(self._each_group()))
+
+    def _each_group(self) -> Iterator[tuple[Any, Sketch]]:
+        if not self._by:
+            return
+        size = codes_in_a_group(self._cells)
+        ends = np.searchsorted(self._table.keys, np.arange(len(self._labels) + 1) * size)
+        for number, label in enumerate(self._labels):
+            part = self._table[ends[number] : ends[number + 1]]
+            alone = Sketch(self._cells)
+            alone._table = part.renamed(part.keys - number * size)
+            yield (label[0] if len(label) == 1 else label), alone
+
+    def _whole(self) -> CellTable:
+        """Return the cells of all groups together, without the rejects."""
+        codes = self._table.keys % codes_in_a_group(self._cells)
+        table = self._table if not self._by else self._table.renamed(codes)
+        return table[table.keys < self._cells + 2]
+
+    def forecasts(self) -> Forecasts:
+        """Return the Forecasts at this resolution: every measure, test and chart takes them."""
+        table = self._whole()
+        if not len(table):
+            raise InvalidInputError(sentence("sketch", "must hold a record", "got none"))
+        w, ww, wv, wy, wyv, spread, null, mixed = table.sums
+        total = float(w.sum())
+        # the mean may leave the cell by a rounding error; where all predictions are equal it must be exact
+        values = np.clip(wv / w, table.low, table.high)
+        cells = Cells(
+            low=table.low.copy(),
+            high=table.high.copy(),
+            over=np.maximum(wv - wyv, 0.0) / total,
+            under=np.maximum(wy - wyv, 0.0) / total,
+            spread=spread / total,
+            null_variance=null / total**2,
+        )
+        return Forecasts.from_levels(
+            values,
+            w / total,
+            np.clip(wy, 0.0, w) / total,
+            squared_weights=ww / total**2,
+            counts=table.counts.copy(),
+            total_weight=total,
+            binary=not mixed.any(),
+            dropped=self.dropped,
+            cells=cells,
+        )
+
+    def measure(self, name: str, **options: Any) -> Measurement:
+        """Take a measure; [lower, upper] provably contains its value on the raw rows.
+
+        A measure that cannot be bounded from a sketch (ECE, decision loss) raises NoCertificateError.
+        """
+        return measure(self.forecasts(), name, **options)
+
+    def save(self, path: str | Path) -> None:
+        """Write the sketch to a file: Parquet if the name ends in .parquet, else the compact format.
+
+        The file appears complete or not at all, whatever interrupts the writing.
+        """
+        from calibrant.scale.storage import save
+
+        save(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Sketch:
+        """Read a sketch that `save` wrote, in either format."""
+        from calibrant.scale.storage import load
+
+        return load(Path(path))
+
+    def to_bytes(self) -> bytes:
+        """Return the compact form."""
+        from calibrant.scale.storage import to_bytes
+
+        return to_bytes(self)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Sketch:
+        """Read the compact form."""
+        from calibrant.scale.storage import from_bytes
+
+        return from_bytes(data)
+
+    def to_arrow(self) -> Any:
+        """Return a pyarrow table, one row a cell, with what else is known in its metadata."""
+        from calibrant.scale.storage import to_arrow
+
+        return to_arrow(self)
+
+    @classmethod
+    def from_arrow(cls, table: Any) -> Sketch:
+        """Read a table that `to_arrow` made."""
+        from calibrant.scale.storage import from_arrow
+
+        return from_arrow(table)
+
+
+def merge(*sketches: Sketch) -> Sketch:
+    """Add sketches up; they must have the same cells and the same grouping."""
+    first = sketches[0]
+    for other in sketches[1:]:
+        if other.cells != first.cells:
+            raise InvalidInputError(
+                sentence("sketches", "must have the same cells", f"got {first.cells:,} and {other.cells:,}")
+            )
+        if other.by != first.by:
+            found = f"got {list(first.by)} and {list(other.by)}"
+            raise InvalidInputError(sentence("sketches", "must be grouped by the same columns", found))
+    labels = ordered_labels({label for sketch in sketches for label in sketch.found.labels})
+    numbers = {label: number for number, label in enumerate(labels)}
+    size = codes_in_a_group(first.cells)
+    tables = []
+    for sketch in sketches:
+        part = sketch.found
+        moved = np.array([numbers[label] for label in part.labels] or [0], dtype=np.int64)
+        old, code = np.divmod(part.table.keys, size)
+        tables.append(
+            CellTable(
+                moved[old] * size + code,
+                part.table.counts,
+                part.table.sums,
+                part.table.low,
+                part.table.high,
+            )
+        )
+    return Sketch.from_table(first.cells, first.by, Aggregated(labels, merged(tables)))
+
+
+def certified_measures() -> tuple[Measure, ...]:
+    """Return the rows of the registry that have a certificate on a sketch."""
+    return tuple(row for row in measures().values() if row.resolution is not None)
+
+
+def as_names(by: str | list[str] | None) -> tuple[str, ...]:
+    """Return the columns of groups as a tuple."""
+    return () if by is None else (by,) if isinstance(by, str) else tuple(by)
+
+
+def check_choice(**choices: str) -> None:
+    """Refuse what is neither "error" nor "drop"."""
+    for name, choice in choices.items():
+        if choice not in ("error", "drop"):
+            raise reject_name(name, choice, ["error", "drop"])
+
+
+def _empty() -> CellTable:
+    whole = np.zeros(0, dtype=np.int64)
+    return CellTable(whole, whole, np.zeros((len(SUMS), 0)), np.zeros(0), np.zeros(0))
+
+
+def _dropped(cells: int, count: int) -> CellTable:
+    """Count rows that an array lacked a value in; which of its columns it was is not recorded."""
+    key = np.array([cells + 2 + REJECTS.index("prediction is missing")])
+    return CellTable(key, np.array([count]), np.zeros((len(SUMS), 1)), np.zeros(1), np.zeros(1))

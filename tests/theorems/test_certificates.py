@@ -1,0 +1,133 @@
+"""What a sketch says of the raw rows is true: the interval holds the exact value, for every certified row."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from samples import samples
+
+import calibrant as cb
+from calibrant.errors import TooFewRecordsError
+from calibrant.measures.resolution import NoCertificateError
+from calibrant.scale.sketch import Sketch, certified_measures
+
+TRIALS = [
+    (row, {**row.law_options, **extra}) for row in certified_measures() for extra in ({}, *row.variants)
+]
+EXTRA = [
+    ("atb", {"norm": 1}),
+    ("binned", {"strategy": "quantile", "bins": 3, "norm": 2}),
+    ("binned", {"bins": 40, "norm": "max"}),
+    ("kernel", {"bandwidth": 1e-4}),
+    ("kernel", {"kernel": "gaussian", "bandwidth": 0.01}),
+    ("log-loss", {"clip": 0.05}),
+    ("low-degree", {"degree": 0}),
+    ("smooth", {"lipschitz": 20.0}),
+]
+TRIALS += [(cb.measures()[name], {**cb.measures()[name].law_options, **extra}) for name, extra in EXTRA]
+
+grids = st.one_of(st.integers(1, 12), st.sampled_from([15, 20, 64, 1000, 65_536]))
+
+
+def names(trial):
+    return trial.name if hasattr(trial, "name") else ",".join(f"{k}={v}" for k, v in trial.items())
+
+
+def check_interval(row, options, sample, cells):
+    sketch = Sketch.from_arrays(sample.y, sample.p, sample_weight=sample.w, cells=cells)
+    try:
+        raw = cb.measure(sample.forecasts, row.name, **options)
+    except TooFewRecordsError:
+        assume(False)
+    found = sketch.measure(row.name, **options)
+    # an iterative measure knows its raw value only up to an interval of its own
+    slack = 1e-14 if not sketch.forecasts().exact else 1e-12
+    assert found.lower - slack <= raw.upper
+    assert found.upper + slack >= raw.lower
+    assert found.lower <= found.value <= found.upper
+
+
+def every(programs: bool):
+    """Parametrise over all rows, apart from those that solve a linear program a case: they get fewer."""
+    chosen = [trial for trial in TRIALS if (trial[0].name == "low-degree") == programs]
+    return pytest.mark.parametrize(("row", "options"), chosen, ids=names)
+
+
+@every(programs=False)
+@settings(max_examples=150)
+@given(sample=samples(max_size=25), cells=grids)
+def test_the_interval_holds_the_value_on_the_raw_rows(row, options, sample, cells):
+    check_interval(row, options, sample, cells)
+
+
+@every(programs=True)
+@settings(max_examples=20)
+@given(sample=samples(max_size=12), cells=grids)
+def test_the_interval_holds_the_value_of_a_linear_program(row, options, sample, cells):
+    check_interval(row, options, sample, cells)
+
+
+@pytest.mark.parametrize(("row", "options"), TRIALS, ids=names)
+@settings(max_examples=10)
+@given(sample=samples(max_size=12))
+def test_one_prediction_a_cell_is_measured_exactly(row, options, sample):
+    distinct = np.unique(sample.p)
+    gap = np.diff(distinct).min() if len(distinct) > 1 else 1.0
+    assume(gap > 2**-29)
+    sketch = Sketch.from_arrays(sample.y, sample.p, sample_weight=sample.w, cells=2**30)
+    assert sketch.forecasts().exact
+    raw = cb.measure(sample.forecasts, row.name, **options)
+    found = sketch.measure(row.name, **options)
+    assert found.exact == raw.exact
+    assert found.upper - found.lower <= raw.upper - raw.lower + 1e-12
+    assert found.value == pytest.approx(raw.value, abs=1e-9, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", [row.name for row in cb.measures().values() if row.resolution is None])
+def test_a_measure_without_a_certificate_says_so(name):
+    rng = np.random.default_rng(0)
+    sketch = Sketch.from_arrays(rng.random(200) < 0.5, rng.random(200), cells=10)
+    with pytest.raises(NoCertificateError, match=f"'{name}' has no certificate on a sketch"):
+        sketch.measure(name)
+
+
+@pytest.mark.parametrize("options", [{"debiased": True, "norm": 2}, {"add_width": True}])
+def test_an_option_without_a_certificate_says_so(options):
+    sketch = Sketch.from_arrays([0, 1, 1], [0.11, 0.12, 0.9], cells=10)
+    with pytest.raises(NoCertificateError, match="has no certificate on a sketch; got"):
+        sketch.measure("binned", **options)
+
+
+def continuous(n=100_000):
+    rng = np.random.default_rng(5)
+    p = rng.random(n)
+    return rng.random(n) < p**1.2, p
+
+
+def test_default_certificates_on_continuous_data_are_narrow():
+    y, p = continuous()
+    sketch, raw = Sketch.from_arrays(y, p), cb.Forecasts(y, p)
+    widest = {"smooth": 2e-5, "kuiper": 5e-5, "ks": 5e-5, "atb": 1e-5, "l1-atb": 2e-5, "kernel": 5e-5}
+    for name, width in {**widest, "brier": 1e-9, "in-the-large": 1e-9, "log-loss": 1e-6}.items():
+        found = sketch.measure(name)
+        assert found.lower <= cb.measure(raw, name).value <= found.upper
+        assert found.upper - found.lower < width, name
+
+
+def test_bins_on_edges_of_cells_are_exact_but_for_rounding():
+    y, p = continuous()
+    sketch = Sketch.from_arrays(y, p, cells=60_000)
+    for bins in (10, 15, 20, 100):
+        found = sketch.measure("binned", bins=bins)
+        assert found.upper - found.lower < 1e-9
+        assert found.value == pytest.approx(cb.binned_calibration_error(y, p, bins=bins), abs=1e-12)
+
+
+def test_finer_cells_prove_more():
+    y, p = continuous()
+    widths = [
+        (m := Sketch.from_arrays(y, p, cells=k).measure("smooth")).upper - m.lower for k in (16, 256, 4096)
+    ]
+    assert widths[0] > 10 * widths[1] > 100 * widths[2] > 0
