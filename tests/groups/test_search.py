@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from groups.test_audit import planted
+from people import planted
 
 from calibrant import search_groups
 from calibrant.errors import CalibrantError

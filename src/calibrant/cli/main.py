@@ -10,6 +10,7 @@ from calibrant import __version__
 from calibrant.errors import CalibrantError
 
 VERBS = {
+    "audit": "calibrant.cli.audit:audit",
     "demo": "calibrant.cli.demo:demo",
     "evaluate": "calibrant.cli.evaluate:evaluate",
     "measures": "calibrant.cli.measures:list_measures",

@@ -49,23 +49,40 @@ def read_columns(path: str | Path, names: list[str]) -> dict[str, npt.NDArray[An
 
 
 def read_categories(path: str | Path, names: list[str]) -> dict[str, npt.NDArray[Any]]:
-    """Return columns of a file as they are (text, numbers, dates), a missing value as None."""
+    """Return columns of any type as numpy arrays, in the order of the rows of the file.
+
+    Missing is NaN in a column of numbers, NaT in one of dates, and None in any other.
+    """
     with connect() as connection:
         table = open_table(connection, path)
         for name in names:
             if name not in table.columns:
                 raise reject_name(f"column of {path}", name, table.columns)
-        wanted = ", ".join(quoted(name) for name in dict.fromkeys(names))
-        found = table.project(wanted).fetchnumpy()
-    return {name: _with_none(column) for name, column in found.items()}
+        kinds = dict(zip(table.columns, map(str, table.types), strict=True))
+        return {name: _category_column(table, name, kinds[name]) for name in dict.fromkeys(names)}
 
 
-def _with_none(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    if isinstance(column, np.ma.MaskedArray):
-        whole: npt.NDArray[Any] = column.data.astype(object)
-        whole[np.ma.getmaskarray(column)] = None
-        return whole
-    return column
+def _category_column(table: DuckDBPyRelation, name: str, kind: str) -> npt.NDArray[Any]:
+    import duckdb
+
+    shown = f"CAST({quoted(name)} AS VARCHAR)" if kind.startswith(("ENUM", "UUID")) else quoted(name)
+    shown = f"CAST({quoted(name)} AS DOUBLE)" if kind.startswith(("DECIMAL", "HUGEINT")) else shown
+    try:
+        column = table.project(f"{shown} AS x").fetchnumpy()["x"]
+    except duckdb.Error as error:
+        reason = str(error).splitlines()[0]
+        raise UnreadableFileError(sentence(f"column {name!r}", "must be readable", reason)) from None
+    absent = np.ma.getmaskarray(column)
+    values = np.asarray(np.ma.getdata(column))
+    if not absent.any():
+        return values
+    if values.dtype.kind in "iuf":
+        return np.where(absent, np.nan, values.astype(np.float64))
+    if values.dtype.kind == "M":
+        return np.where(absent, np.datetime64("NaT"), values)
+    out = values.astype(object)
+    out[absent] = None
+    return out
 
 
 def connect() -> DuckDBPyConnection:

@@ -1,0 +1,162 @@
+"""`calibrant audit`: for whom are the predictions of a file wrong?"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from calibrant.cli.options import as_json, columns, seed
+from calibrant.cli.tables import show_json, show_table
+from calibrant.forecasts import Missing
+from calibrant.groups import audit as audits
+from calibrant.groups import search as searches
+from calibrant.groups.family import Progress
+from calibrant.groups.result import Audit, Group
+from calibrant.groups.search import Search
+
+
+def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str]:
+    """Split column names at commas."""
+    names = [] if value is None else [part.strip() for part in value.split(",")]
+    if not all(names):
+        raise click.BadParameter(f"{value!r} has an empty name in it")
+    return names
+
+
+@click.command()
+@click.argument("file")
+@columns
+@click.option(
+    "--covariates",
+    metavar="A,B,C",
+    callback=_names,
+    help="Columns to make subpopulations of along random paths.",
+)
+@click.option(
+    "--groups",
+    metavar="A,B,C",
+    callback=_names,
+    help="Columns whose values, alone and combined, are the groups.",
+)
+@click.option(
+    "--nominal",
+    metavar="A,B,C",
+    callback=_names,
+    help="Covariates that are numbers without an order, such as codes.",
+)
+@click.option("--subpopulations", default=1000, show_default=True, help="How many to make of covariates.")
+@click.option("--depth", default=2, show_default=True, help="How many columns of --groups to combine.")
+@click.option("--min-size", default=10, show_default=True, help="Rows a subpopulation needs to be tested.")
+@click.option("--draws", default=199, show_default=True, help="Simulated data sets for p-values; 0 for none.")
+@click.option("--search", is_flag=True, help="Search the covariates for the worst; confirm on other rows.")
+@click.option("--top", default=10, show_default=True, help="How many of the worst to print.")
+@seed
+@as_json
+def audit(
+    file: str,
+    outcome: str,
+    prediction: str,
+    weight: str | None,
+    missing: Missing,
+    covariates: list[str],
+    groups: list[str],
+    nominal: list[str],
+    search: bool,
+    top: int,
+    json_: bool,
+    **options: Any,
+) -> None:
+    """Find the subpopulations for which the predictions in FILE are wrong, and say how sure that is."""
+    from calibrant.scale.files import read_categories, read_columns
+
+    if not covariates and not groups:
+        raise click.UsageError("give --covariates or --groups, or both")
+    if search and not covariates:
+        raise click.UsageError("--search needs --covariates")
+    main = read_columns(file, [outcome, prediction] + ([weight] if weight else []))
+    others = read_categories(file, covariates + groups)
+    shared: dict[str, Any] = {
+        "sample_weight": main[weight] if weight else None,
+        "nominal": nominal,
+        "missing": missing,
+    }
+    with _bar() as progress:
+        found = audits.audit(
+            main[outcome],
+            main[prediction],
+            groups={name: others[name] for name in groups} if groups else None,
+            covariates={name: others[name] for name in covariates} if covariates else None,
+            progress=progress,
+            **shared,
+            **options,
+        )
+    confirmed = None
+    if search:
+        confirmed = searches.search_groups(
+            main[outcome],
+            main[prediction],
+            {name: others[name] for name in covariates},
+            seed=found.seed,
+            draws=max(options["draws"], 1),
+            **shared,
+        )
+    if json_:
+        data = found.to_dict(top)
+        show_json({**data, "search": confirmed.to_dict()} if confirmed else data)
+    else:
+        _show(found, confirmed, top)
+
+
+def _show(found: Audit, confirmed: Search | None, top: int) -> None:
+    click.echo(str(found))
+    click.echo("")
+    show_table(
+        COLUMNS, [_row(group) for group in found.groups[:top]], "Worst subpopulations, largest z first"
+    )
+    if confirmed is not None:
+        click.echo("")
+        title = (
+            f"Directed search over {confirmed.examined:,} subpopulations of {confirmed.searched:,} rows, "
+            f"confirmed on {confirmed.confirming:,} others"
+        )
+        show_table(COLUMNS, [_row(one.group) for one in confirmed.findings[:top]], title)
+
+
+COLUMNS = ["rows", "Kuiper", "z", "p-value", "predictions", "from", "to", "subpopulation"]
+
+
+def _row(group: Group) -> list[str]:
+    return [
+        f"{group.size:,}",
+        f"{group.kuiper:.4f}",
+        f"{group.z:.2f}",
+        "" if group.pvalue is None else f"{group.pvalue:.3f}",
+        group.predictions,
+        f"{group.start:.3f}",
+        f"{group.stop:.3f}",
+        group.rule,
+    ]
+
+
+@contextmanager
+def _bar() -> Iterator[Progress | None]:
+    """Show progress to a person on stderr; nobody else sees it."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    shown = ("testing subpopulations", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    parts = [TextColumn(part) if isinstance(part, str) else part for part in shown]
+    with Progress(*parts, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("")
+
+        def update(done: int, expected: int) -> None:
+            bar.update(task, completed=done, total=expected)
+
+        yield update

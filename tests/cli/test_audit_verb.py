@@ -1,0 +1,93 @@
+"""`calibrant audit`, run as a user runs it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from cli.test_verbs import calibrant
+from people import people
+
+from calibrant import audit
+from calibrant.scale.files import read_categories
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    y, p, frame = people(21, 1200)
+    y = np.where((frame["sex"] == "F") & (frame["age"] > 60), 1, y)
+    frame = frame.assign(y=y, p=p, w=np.where(frame["sex"] == "F", 2.0, 1.0))
+    path = tmp_path_factory.mktemp("audit")
+    frame.to_csv(path / "people.csv", index=False)
+    frame.assign(region=frame["region"].astype("category")).to_parquet(path / "people.parquet", index=False)
+    return path
+
+
+@pytest.mark.parametrize("name", ["people.csv", "people.parquet"])
+def test_json_is_what_the_library_says(folder, name):
+    names = ["age", "income", "sex", "region"]
+    arguments = ["--covariates", ",".join(names), "--subpopulations", 40, "--seed", 5, "--weight", "w"]
+    done = calibrant("audit", folder / name, "-y", "y", "-p", "p", *arguments, "--json", "--top", 3)
+    assert done.returncode == 0, done.stderr
+    frame = pd.read_parquet(folder / "people.parquet")
+    expected = audit(
+        frame["y"], frame["p"], sample_weight=frame["w"], covariates=frame[names], subpopulations=40, seed=5
+    )
+    assert json.loads(done.stdout) == json.loads(json.dumps(expected.to_dict(3)))
+    assert done.stderr == ""
+
+
+def test_text_names_the_worst_group_the_seed_and_what_was_left_out(folder):
+    done = calibrant("audit", folder / "people.csv", "-y", "y", "-p", "p", "--groups", "sex,region")
+    assert done.returncode == 0, done.stderr
+    assert "sex = F" in done.stdout
+    assert "seed" in done.stdout
+    assert "not tested" in done.stdout
+    assert "too low" in done.stdout
+
+
+def test_search_is_confirmed_on_other_rows(folder):
+    arguments = ["--covariates", "age,sex", "--subpopulations", 20, "--search", "--json"]
+    done = calibrant("audit", folder / "people.csv", "-y", "y", "-p", "p", *arguments)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["search"]
+    assert found["searched"] + found["confirming"] == 1200
+    assert "sex = F" in found["findings"][0]["rule"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give --covariates or --groups"),
+        (["--groups", "sexx"], "did you mean 'sex'"),
+        (["--groups", "sex,,age"], "empty name"),
+        (["--groups", "sex", "--search"], "--search needs --covariates"),
+        (["--covariates", "age", "--draws", "-3"], "draws must be a whole number of at least 0"),
+    ],
+)
+def test_bad_usage_is_exit_code_two_and_one_message(folder, arguments, message):
+    done = calibrant("audit", folder / "people.csv", "-y", "y", "-p", "p", *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_columns_of_every_type_come_through(tmp_path):
+    frame = pd.DataFrame(
+        {
+            "whole": [1, 2, None],
+            "date": pd.to_datetime(["2020-01-01", None, "2021-05-06"]),
+            "flag": [True, None, False],
+            "text": ["a", None, "b"],
+        }
+    )
+    frame["flag"] = frame["flag"].astype("boolean")
+    frame.to_parquet(tmp_path / "types.parquet")
+    found = read_categories(tmp_path / "types.parquet", list(frame))
+    assert np.isnan(found["whole"][2])
+    assert np.isnat(found["date"][1])
+    assert found["flag"].tolist() == [True, None, False]
+    assert found["text"].tolist() == ["a", None, "b"]
