@@ -1,0 +1,130 @@
+"""The audit beside MCGrad's MulticalibrationError, and a thousand random-path groups beside a sort."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+
+import numpy as np
+
+import calibrant as cb
+from benchmarks.harness import Report, forecast_data, peer, seconds, version
+
+MEMORY = """
+import resource, numpy as np, calibrant as cb
+from benchmarks.audit import segments
+y, p, columns = segments(10**6, 3)
+cb.audit(y, p, groups=columns, depth=3, draws=199, seed=0)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9)
+"""
+
+
+def main() -> None:
+    """Run and save."""
+    report = Report("audit")
+    _segments(report, 10**6, 3, 64, 1 / 10)
+    report.figure("memory of a whole process, 10^6 x 64 segments, 199 draws", _memory(), "GB", 0.6)
+    _segments(report, 10**5, 10, 1331, 1 / 10)
+    _false_alarms(report)
+    _paths(report)
+    report.save()
+
+
+def segments(n: int, values: int) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    """Tie-free forecasts and three columns: (values + 1)^3 segments of up to three columns, all occupied."""
+    y, p = forecast_data(n)
+    rng = np.random.default_rng(1)
+    return y.astype(int), p, {name: rng.integers(0, values, n) for name in ("a", "b", "c")}
+
+
+def _segments(report: Report, n: int, values: int, count: int, at_most: float) -> None:
+    y, p, columns = segments(n, values)
+    found = cb.audit(y, p, groups=columns, depth=3, draws=0, min_size=1)
+    report.figure(f"segments of {n:,} rows left untested", count - found.tested, "", 0)
+    ours = seconds(lambda: cb.audit(y, p, groups=columns, depth=3, draws=0, min_size=1), 3)
+    tested = seconds(lambda: cb.audit(y, p, groups=columns, depth=3, draws=199, seed=0, min_size=1), 1)
+    report.figure(f"audit with 199 simulated data sets, {n:,} rows x {count:,} segments", tested)
+    if not peer("mcgrad"):
+        report.skipped(f"M, {n:,} rows x {count:,} segments", "mcgrad is not installed")
+        return
+    theirs = seconds(lambda: _mcgrad(y, p, columns, values)[0], 2)
+    name = f"MulticalibrationError of {version('mcgrad')}"
+    report.ratio(f"M, {n:,} rows x {count:,} segments", ours, name, theirs, at_most)
+    report.ratio(f"M and its p-value, {n:,} rows x {count:,} segments", tested, name, theirs)
+    metric, kept = _mcgrad(y, p, columns, values)
+    report.figure(
+        f"relative difference of M, {n:,} rows (float32 there)", abs(metric / found.metric - 1), "", 1e-3
+    )
+    report.figure(f"segments of {n:,} rows that MCGrad leaves out", count - kept, "")
+
+
+def _mcgrad(y: np.ndarray, p: np.ndarray, columns: dict[str, np.ndarray], values: int) -> tuple[float, int]:
+    """M by the peer with every value kept and its own limit of segments lifted; and how many it tested."""
+    import pandas as pd
+    from mcgrad.metrics import MulticalibrationError
+
+    frame = pd.DataFrame({"y": y, "p": p, **columns})
+    metric = MulticalibrationError(
+        frame,
+        "y",
+        "p",
+        categorical_segment_columns=list(columns),
+        max_values_per_segment_feature=values,
+        min_samples_per_segment=1,
+        max_n_segments=None,
+    )
+    return float(metric.mce), int(metric.total_number_segments)
+
+
+def _memory() -> float:
+    """Largest memory of a process that does nothing else."""
+    done = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+def _false_alarms(report: Report, data_sets: int = 100) -> None:
+    """Share of calibrated data sets, every other one with tied predictions, that are called miscalibrated."""
+    ours = theirs = 0
+    for seed in range(data_sets):
+        rng = np.random.default_rng(seed)
+        p = rng.choice([0.05, 0.2, 0.5, 0.9], 1500) if seed % 2 else rng.beta(0.6, 2.0, 1500)
+        y = (rng.random(1500) < p).astype(int)
+        columns = {name: rng.integers(0, 3, 1500) for name in ("a", "b", "c")}
+        ours += cb.audit(y, p, groups=columns, depth=3, seed=seed).pvalue <= 0.05
+        if peer("mcgrad"):
+            theirs += _mcgrad_pvalue(y, p, columns) <= 0.05
+    report.figure(f"false alarms in {data_sets} calibrated data sets x 64 segments", ours, "", 12)
+    if peer("mcgrad"):
+        report.figure(f"the same by {version('mcgrad')}", theirs, "")
+
+
+def _mcgrad_pvalue(y: np.ndarray, p: np.ndarray, columns: dict[str, np.ndarray]) -> float:
+    import pandas as pd
+    from mcgrad.metrics import MulticalibrationError
+
+    frame = pd.DataFrame({"y": y, "p": p, **columns})
+    return float(MulticalibrationError(frame, "y", "p", categorical_segment_columns=list(columns)).mce_pvalue)
+
+
+def _paths(report: Report) -> None:
+    y, p = forecast_data(10**6)
+    rng = np.random.default_rng(2)
+    covariates = {f"x{j}": rng.random(10**6) for j in range(25)}
+    covariates |= {f"k{j}": rng.integers(0, 40, 10**6) for j in range(25)}
+    sort = seconds(lambda: np.argsort(p))
+
+    def run(draws: int) -> cb.Audit:
+        return cb.audit(y, p, covariates=covariates, draws=draws, seed=0)
+
+    assert run(0).tested == 1001
+    what = "1,000 random-path subpopulations, 10^6 rows x 50 covariates"
+    report.ratio(what, seconds(lambda: run(0), 1), "np.argsort", sort, 300)
+    report.ratio(f"{what}, with p-values", seconds(lambda: run(199), 1), "np.argsort", sort)
+    report.figure(
+        "memory after all of this", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9, "GB"
+    )
+
+
+if __name__ == "__main__":
+    main()
