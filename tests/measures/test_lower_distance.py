@@ -30,6 +30,17 @@ def test_agrees_with_the_linear_program(sample):
     assert usual.upper - usual.lower <= 1e-6
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_agrees_with_the_linear_program_on_more_levels(seed):
+    rng = np.random.default_rng(seed)
+    v = rng.random(40)
+    f = cb.Forecasts(rng.random(40) < v**2, v)
+    truth = oracle.lower_distance(f.values, masses(f), tolerance=1e-9)
+    found = certify(f, tolerance=1e-9)
+    assert found.value == pytest.approx(truth, abs=1e-8)
+    assert found.lower - 1e-9 <= truth <= found.upper + 1e-9
+
+
 @pytest.mark.parametrize("alpha", [1.5, 2.0, 3.0])
 @given(sample=samples(max_size=6))
 @settings(max_examples=15)

@@ -139,7 +139,7 @@ ROWS = (
         symmetric=True,
         lipschitz=1.0,
         resolution=resolution.transport,
-        cost="O(m) a step, 20 to 40 steps",
+        cost="O(m) a step, 10 to 80 steps",
         citation=_DISTANCE_PAPER + ", Definition 5.3",
         law_options={"tolerance": 1e-10},
     ),
