@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from calibrant.groups.result import Audit
     from calibrant.groups.search import Search, search_groups
     from calibrant.inference.classic import hosmer_lemeshow, spiegelhalter
+    from calibrant.inference.compare import Comparison, Difference, compare
     from calibrant.inference.decision import DecisionEstimate, estimate_decision_loss
+    from calibrant.inference.interval import ConfidenceInterval, confidence_interval
     from calibrant.inference.test import calibration_test
     from calibrant.inference.testing import TestResult
     from calibrant.measures.fixed_decision import (
@@ -59,9 +61,12 @@ __version__ = "0.1.0"
 _LATER = {
     "ActionChange": "measures.fixed_decision",
     "Audit": "groups.result",
+    "Comparison": "inference.compare",
+    "ConfidenceInterval": "inference.interval",
     "DecisionCurve": "measures.net_benefit",
     "DecisionEstimate": "inference.decision",
     "DecisionReport": "measures.fixed_decision",
+    "Difference": "inference.compare",
     "Evaluation": "report.evaluation",
     "Search": "groups.search",
     "Sketch": "scale.sketch",
@@ -70,6 +75,8 @@ _LATER = {
     "audit": "groups.audit",
     "calibration_test": "inference.test",
     "class_wise": "measures.multiclass",
+    "compare": "inference.compare",
+    "confidence_interval": "inference.interval",
     "decision_report": "measures.fixed_decision",
     "estimate_decision_loss": "inference.decision",
     "evaluate": "report.evaluation",
@@ -87,9 +94,12 @@ __all__ = [
     "ActionChange",
     "Audit",
     "CalibrantError",
+    "Comparison",
+    "ConfidenceInterval",
     "DecisionCurve",
     "DecisionEstimate",
     "DecisionReport",
+    "Difference",
     "Distances",
     "Evaluation",
     "Forecasts",
@@ -115,6 +125,8 @@ __all__ = [
     "calibration_test",
     "certified_distance",
     "class_wise",
+    "compare",
+    "confidence_interval",
     "convolved_calibration_error",
     "cox_calibration",
     "decision_loss",

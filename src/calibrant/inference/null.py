@@ -32,7 +32,7 @@ class NullOutcomes:
                 sentence("y_true", "must be 0 or 1 to simulate calibration", "got fractions", hint)
             )
         self.forecasts = forecasts
-        weighted = not _alike(forecasts)
+        weighted = not alike(forecasts)
         if weighted and forecasts.record_weights is None:
             self.kind = "normal"
         elif weighted or forecasts.n < CROWDED * forecasts.levels:
@@ -76,7 +76,7 @@ class NullOutcomes:
         return drawn
 
 
-def _alike(forecasts: Forecasts) -> bool:
+def alike(forecasts: Forecasts) -> bool:
     """Tell whether every record weighs the same, from the squared weights (a sketch keeps no records)."""
     if forecasts.record_weights is not None:
         return False
@@ -119,13 +119,14 @@ def batched(forecasts: Forecasts, row: Measure, settings: dict[str, Any]) -> boo
 
 def one_by_one(forecasts: Forecasts, row: Measure, settings: dict[str, Any], outcomes: Array) -> Array:
     """Take the measure of each row of outcomes with the measure itself."""
+    return np.array([measured(forecasts.with_outcomes(drawn), row, settings) for drawn in outcomes])
+
+
+def measured(forecasts: Forecasts, row: Measure, settings: dict[str, Any]) -> float:
+    """Take the measure, and infinity where it has no value: a slope when all outcomes agree, say."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LevelSetWarning)
-        return np.array([_value(forecasts.with_outcomes(drawn), row, settings) for drawn in outcomes])
-
-
-def _value(forecasts: Forecasts, row: Measure, settings: dict[str, Any]) -> float:
-    try:
-        return float(row.function.core(forecasts, **settings))
-    except TooFewRecordsError:
-        return np.inf  # such as a slope when all outcomes agree: as far from calibrated as can be
+        try:
+            return float(row.function.core(forecasts, **settings))
+        except TooFewRecordsError:
+            return np.inf

@@ -24,6 +24,7 @@ from calibrant.results import Array
 
 Settings = Mapping[str, Any]
 Batch = Callable[[Forecasts, Array, Settings], Array | None]
+Deviation = Callable[[Forecasts, Array, Array], Array]  # forecasts, changes of weights and of outcomes
 Mean = Callable[[Forecasts, Settings], float | None]
 
 
@@ -33,10 +34,14 @@ class Null:
 
     `batch` and `mean` return None where the settings given are not theirs. `residuals_only` says that the
     batch needs predictions and residuals and nothing else, so that it also holds when weights change.
+    `power` k says more: the value is the k-th power of a seminorm of the residuals, so the k-th roots of
+    two values differ by at most the seminorm of the difference. `deviation` is such a bound of another kind.
     """
 
     batch: Batch | None = None
     residuals_only: bool = False
+    power: int = 0
+    deviation: Deviation | None = None
     mean: Mean | None = None  # exact, not a limit
     law: Law | None = None
     two_sided: bool = False  # a value below its mean (or ideal) speaks against calibration as well
@@ -164,3 +169,16 @@ def _log_costs(forecasts: Forecasts, settings: Settings) -> tuple[Array, Array]:
     clip = settings.get("clip", CLIP)
     safe = np.clip(forecasts.values, clip, 1 - clip)
     return -np.log1p(-safe), -np.log(safe)
+
+
+def transport_deviation(forecasts: Forecasts, weights: Array, outcomes: Array) -> Array:
+    """Bound on how far the lower distance moves when the masses of the levels change by these rows.
+
+    Its dual weighs outcome 0 by r_0(v) and outcome 1 by r_1(v), both 1-Lipschitz; without loss
+    |r_0(v)| <= v and |r_1(v)| <= 1 - v. So the value moves by at most the integral over t of the
+    change of P(y = 0, v > t) plus that of P(y = 1, v < t), each taken absolutely.
+    """
+    gaps = np.diff(forecasts.values, prepend=0.0, append=1.0)
+    above = np.cumsum((weights - outcomes)[:, ::-1], axis=1)[:, ::-1]
+    below = np.cumsum(outcomes, axis=1)
+    return np.asarray(np.abs(above) @ gaps[:-1] + np.abs(below) @ gaps[1:])

@@ -1,0 +1,208 @@
+"""compare: which of several models is better calibrated on the same rows, and is the difference real?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.columns import vector
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.forecasts import Forecasts
+from calibrant.inference.interval import check_confidence, reflected
+from calibrant.inference.null import batched
+from calibrant.inference.resample import Resamples, tallied, values_of
+from calibrant.inference.seeds import Progress, checked_draws, in_blocks, recorded_seed
+from calibrant.measures.measure import Measure
+from calibrant.measures.registry import find_measure
+from calibrant.results import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One pair of models: value of the first minus value of the second, with interval and p-values.
+
+    `pvalue` is for this pair alone, `adjusted` allows for all pairs looked at (Holm).
+    """
+
+    first: str
+    second: str
+    difference: float
+    lower: float
+    upper: float
+    pvalue: float
+    adjusted: float
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Models measured on the same rows, and every pair of them compared.
+
+    `fair` says whether the measure is truthful: only then does a model gain nothing from noise or from
+    predicting less sharply than it could, and the order of expected values is the order of true errors.
+    """
+
+    measure: str
+    values: Mapping[str, float]
+    differences: tuple[Difference, ...]
+    confidence: float
+    fair: bool
+    n: int
+    draws: int
+    seed: int
+
+    @property
+    def best(self) -> str:
+        """Name of the model with the smallest value."""
+        return min(self.values, key=lambda name: self.values[name])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        pairs = [{name: getattr(d, name) for name in d.__dataclass_fields__} for d in self.differences]
+        own = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {**own, "values": dict(self.values), "differences": pairs, "best": self.best}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Model:
+    forecasts: Forecasts
+    level_of: npt.NDArray[np.intp]  # of each row, in the order the rows were given
+
+
+def compare(
+    y_true: Any,
+    *predictions: Any,
+    measure: str = "atb",
+    sample_weight: Any = None,
+    names: list[str] | None = None,
+    confidence: float = 0.95,
+    draws: int = 999,
+    seed: int | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Comparison:
+    """Compare the calibration of two or more models on the same rows, by resampling the rows in pairs.
+
+    Pass the predictions one after the other, or one mapping from names to predictions. The default, ATB,
+    is truthful: E[ATB(a, y)] - E[ATB(b, y)] = ATB(a, p) - ATB(b, p), so noise cannot change the order.
+
+    >>> y, p = [0, 1, 1, 0, 1, 1] * 40, [0.2, 0.7, 0.8, 0.3, 0.6, 0.9] * 40
+    >>> compare(y, p, [0.5 * x for x in p], names=["good", "halved"], seed=1).best
+    'good'
+    """
+    named = _named(predictions, names)
+    check_confidence(confidence)
+    row, count, used = find_measure(measure), checked_draws(draws), recorded_seed(seed)
+    settings = {**row.options, **options}
+    models = {name: _model(y_true, p, sample_weight, name) for name, p in named.items()}
+    values = {name: float(row.function.core(m.forecasts, **settings)) for name, m in models.items()}
+    outcomes = np.asarray(y_true, dtype=np.float64)
+    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    drawn = _resampled(
+        list(models.values()), outcomes, weights, row, settings, count, used, threads, progress
+    )
+    pairs = [
+        _difference(first, second, values, drawn[:, i] - drawn[:, j], confidence)
+        for (i, first), (j, second) in combinations(enumerate(models), 2)
+    ]
+    return Comparison(
+        measure=row.name,
+        values=values,
+        differences=_holm(pairs),
+        confidence=confidence,
+        fair=row.truthful,
+        n=len(outcomes),
+        draws=count,
+        seed=used,
+    )
+
+
+def _named(predictions: tuple[Any, ...], names: list[str] | None) -> dict[str, Any]:
+    if len(predictions) == 1 and isinstance(predictions[0], Mapping):
+        named = dict(predictions[0])
+    else:
+        letters = [chr(ord("a") + k) if k < 26 else f"model {k + 1}" for k in range(len(predictions))]
+        chosen = letters if names is None else list(names)
+        if len(chosen) != len(predictions) or len(set(chosen)) != len(chosen):
+            found = f"got {len(chosen)} names for {len(predictions)} models"
+            raise InvalidInputError(sentence("names", "must be one different name a model", found))
+        named = dict(zip(chosen, predictions, strict=True))
+    if len(named) < 2:
+        raise InvalidInputError(sentence("compare", "needs two models or more", f"got {len(named)}"))
+    return named
+
+
+def _model(y_true: Any, y_prob: Any, sample_weight: Any, name: str) -> _Model:
+    forecasts = Forecasts(y_true, y_prob, sample_weight=sample_weight)
+    rows = vector(y_prob, name).astype(np.float64)
+    # a row of weight 0 has no level of its own; it is put beside its neighbour and carries nothing
+    level = np.minimum(np.searchsorted(forecasts.values, rows), forecasts.levels - 1)
+    return _Model(forecasts, level)
+
+
+def _resampled(
+    models: list[_Model],
+    outcomes: Array,
+    weights: Array | None,
+    row: Measure,
+    settings: dict[str, Any],
+    draws: int,
+    seed: int,
+    threads: int | None,
+    progress: Progress | None,
+) -> Array:
+    """Return the measure of every model (columns) on resampled rows, the same rows for all models."""
+    n = len(outcomes)
+    quick = row.null.residuals_only and batched(models[0].forecasts, row, settings)
+
+    def work(generator: np.random.Generator, rows: int) -> Array:
+        times = tallied(generator.integers(0, n, size=(rows, n)), n).astype(np.float64)
+        mass = times if weights is None else times * weights
+        mass /= mass.sum(axis=1, keepdims=True)
+        columns = []
+        for model in models:
+            levels = _levels(model, mass, outcomes, times)
+            columns.append(values_of(model.forecasts, row, settings, levels, quick))
+        return np.stack(columns, axis=1)
+
+    return in_blocks(
+        work, draws, width=n * len(models), seed=seed, threads=threads if quick else 1, progress=progress
+    )
+
+
+def _levels(model: _Model, mass: Array, outcomes: Array, times: Array) -> Resamples:
+    m = model.forecasts.levels
+
+    def summed(terms: Array) -> Array:
+        return np.stack([np.bincount(model.level_of, weights=term, minlength=m) for term in terms])
+
+    return Resamples(summed(mass), summed(mass * outcomes), summed(mass**2), summed(times))
+
+
+def _difference(
+    first: str, second: str, values: Mapping[str, float], drawn: Array, confidence: float
+) -> Difference:
+    difference = values[first] - values[second]
+    lower, upper = reflected(drawn, difference, confidence)
+    defined = drawn[np.isfinite(drawn)]
+    slack = 1e-9 * abs(difference) + 1e-15
+    reached = np.count_nonzero(np.abs(defined - difference) >= abs(difference) - slack)
+    pvalue = (1 + int(reached)) / (len(defined) + 1)
+    return Difference(first, second, difference, lower, upper, pvalue, pvalue)
+
+
+def _holm(pairs: list[Difference]) -> tuple[Difference, ...]:
+    """Adjust the p-values for the number of pairs: Holm's step-down, monotone and at most 1."""
+    from dataclasses import replace
+
+    order = sorted(range(len(pairs)), key=lambda k: pairs[k].pvalue)
+    adjusted, largest = dict[int, float](), 0.0
+    for rank, k in enumerate(order):
+        largest = max(largest, min(1.0, (len(pairs) - rank) * pairs[k].pvalue))
+        adjusted[k] = largest
+    return tuple(replace(pair, adjusted=adjusted[k]) for k, pair in enumerate(pairs))

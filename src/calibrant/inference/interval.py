@@ -1,0 +1,154 @@
+"""confidence_interval: the value in the population that the records were drawn from."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
+from calibrant.forecasts import Forecasts
+from calibrant.inference.null import NullOutcomes, batched, null_values
+from calibrant.inference.resample import Resampler, resampled_deviations, resampled_values
+from calibrant.inference.seeds import Progress, checked_draws, recorded_seed
+from calibrant.measures.measure import Measure
+from calibrant.measures.public import as_forecasts
+from calibrant.measures.registry import find_measure
+from calibrant.results import Array
+
+NULL_DRAWS = 99  # enough for a mean
+FEW_DRAWS = 19  # where each draw costs a whole evaluation
+
+
+@dataclass(frozen=True, slots=True)
+class ConfidenceInterval:
+    """A measure, an interval for its value in the population, and its bias.
+
+    `value` is the measure of the data; `null_mean` what calibrated forecasts of this size and shape
+    would score on average, which for an error is its bias under calibration. `corrected` is the value
+    with that bias removed, which is exact for complete truthful measures; for others it is None.
+    `method` is "bootstrap of the deviation" or "reflected bootstrap", see confidence_interval.
+    """
+
+    measure: str
+    value: float
+    lower: float
+    upper: float
+    confidence: float
+    null_mean: float
+    corrected: float | None
+    method: str
+    n: int
+    draws: int
+    seed: int
+
+    def __contains__(self, value: float) -> bool:
+        return self.lower <= value <= self.upper
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields, ready for JSON."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def confidence_interval(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    sample_weight: Any = None,
+    measure: str = "smooth",
+    confidence: float = 0.95,
+    draws: int = 999,
+    seed: int | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> ConfidenceInterval:
+    """Return an interval for a measure's population value, from resampled records.
+
+    Errors of calibration are biased upwards, most of all near 0: noise alone makes a calibrated forecast
+    look miscalibrated, and resampling adds the same noise once more, so that the usual bootstrap
+    intervals fail there. Most errors are seminorms of the residuals (Kuiper, KS, smooth, kernel, l1-ATB) or
+    squares of one (ATB); they differ from the population's by at most the seminorm of the noise,
+    whose quantile resampling does estimate. That gives an interval that holds near 0 too
+    ("bootstrap of the deviation"; a similar bound serves the lower distance). Other measures get the
+    reflected interval, [2 T - upper quantile, 2 T - lower quantile]. Both are approximate.
+
+    >>> found = confidence_interval([0, 1, 0, 1] * 50, [0.3, 0.6, 0.4, 0.9] * 50, measure="atb", seed=1)
+    >>> found.lower <= found.value <= found.upper
+    True
+    """
+    forecasts = as_forecasts(y_true, y_prob, sample_weight)
+    check_confidence(confidence)
+    row, count, used = find_measure(measure), checked_draws(draws), recorded_seed(seed)
+    settings = {**row.options, **options}
+    value = float(row.function.core(forecasts, **settings))
+    resampler = Resampler(forecasts)
+    how: dict[str, Any] = {
+        "resampler": resampler,
+        "draws": count,
+        "seed": used,
+        "threads": threads,
+        "progress": progress,
+    }
+    moved = resampled_deviations(forecasts, row, settings, **how)
+    if moved is None:
+        method = "reflected bootstrap"
+        lower, upper = reflected(resampled_values(forecasts, row, settings, **how), value, confidence)
+    else:
+        method = "bootstrap of the deviation"
+        lower, upper = around(value, float(np.quantile(moved, confidence)), row.null.power or 1)
+    null_mean = mean_if_calibrated(forecasts, row, settings, used)
+    unbiased = row.truthful and row.complete
+    return ConfidenceInterval(
+        measure=row.name,
+        value=value,
+        lower=lower if row.signed else max(0.0, lower),
+        upper=upper,
+        confidence=confidence,
+        null_mean=null_mean,
+        corrected=max(0.0, value - null_mean) if unbiased and math.isfinite(null_mean) else None,
+        method=method if resampler.exact else f"{method} of a sketch",
+        n=forecasts.n,
+        draws=count,
+        seed=used,
+    )
+
+
+def around(value: float, reach: float, power: int) -> tuple[float, float]:
+    """Return the values whose `power`-th root lies within `reach` of the root of `value`."""
+    root = value ** (1 / power)
+    return float(max(0.0, root - reach) ** power), float((root + reach) ** power)
+
+
+def reflected(values: Array, value: float, confidence: float) -> tuple[float, float]:
+    """Return the reflected bootstrap interval around `value`."""
+    defined = values[np.isfinite(values)]
+    if 2 * len(defined) < len(values):
+        raise TooFewRecordsError(
+            sentence("resampling", "needs a measure with a value in most resamples", f"got {len(defined)}")
+        )
+    low, high = np.quantile(defined, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return 2 * value - float(high), 2 * value - float(low)
+
+
+def check_confidence(confidence: float) -> None:
+    """Refuse a confidence that is not between 0 and 1."""
+    if not 0 < confidence < 1:
+        raise InvalidInputError(
+            sentence("confidence", "must lie strictly between 0 and 1", f"got {confidence}")
+        )
+
+
+def mean_if_calibrated(forecasts: Forecasts, row: Measure, settings: dict[str, Any], seed: int) -> float:
+    """Return the measure's mean under calibration: exact where known, else from a few simulated outcomes."""
+    exact = row.null.mean and row.null.mean(forecasts, settings)
+    if exact is not None:
+        return exact
+    if not forecasts.binary:
+        return math.nan
+    null = NullOutcomes(forecasts)
+    draws = NULL_DRAWS if batched(forecasts, row, settings) else FEW_DRAWS
+    values = null_values(forecasts, row, settings, null=null, draws=draws, seed=seed, threads=1)
+    return float(np.mean(values[np.isfinite(values)])) if np.isfinite(values).any() else math.nan

@@ -1,0 +1,83 @@
+"""compare: paired, rank-preserving, honest about size, the same whatever the threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import calibrant as cb
+
+
+def rows(n, rng, a=0.0, b=0.0):
+    """One truth, two models that shift it."""
+    p = 0.3 + 0.4 * rng.random(n)
+    y = rng.random(n) < p
+    return y, np.clip(p + a, 0, 1), np.clip(p + b, 0, 1)
+
+
+def test_a_better_model_is_found():
+    y, good, bad = rows(3000, np.random.default_rng(1), 0.0, 0.12)
+    found = cb.compare(y, good, bad, names=["good", "bad"], seed=1, draws=299)
+    assert found.best == "good"
+    (pair,) = found.differences
+    assert pair.pvalue < 0.02
+    assert pair.lower < pair.difference < pair.upper < 0
+    assert found.fair
+    assert found.values["good"] == cb.averaged_two_bin_error(y, good)
+    assert found.to_dict()["best"] == "good"
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.1])
+def test_equal_models_are_seldom_told_apart(shift):
+    """Both off by the same amount, one up and one down, so that the null is true and not degenerate."""
+    rng = np.random.default_rng(5)
+    ps = [
+        cb.compare(*rows(300, rng, shift, -shift), draws=99, seed=k, threads=1).differences[0].pvalue
+        for k in range(150)
+    ]
+    assert np.mean(np.array(ps) <= 0.1) <= 0.19
+
+
+def test_identical_models_have_no_difference():
+    y, a, _ = rows(100, np.random.default_rng(2))
+    (pair,) = cb.compare(y, a, a, seed=1, draws=99).differences
+    assert pair.difference == 0
+    assert pair.pvalue == 1
+
+
+def test_three_models_by_name_with_weights_and_holm():
+    rng = np.random.default_rng(3)
+    y, a, b = rows(800, rng, 0.0, 0.1)
+    models = {"a": a, "b": b, "c": np.clip(a - 0.2, 0, 1)}
+    w = rng.random(800)
+    w[:50] = 0.0
+    found = cb.compare(y, models, sample_weight=w, seed=4, draws=199)
+    assert list(found.values) == ["a", "b", "c"]
+    assert [(d.first, d.second) for d in found.differences] == [("a", "b"), ("a", "c"), ("b", "c")]
+    raw = [d.pvalue for d in found.differences]
+    adjusted = [d.adjusted for d in found.differences]
+    assert all(p <= q <= 1 for p, q in zip(raw, adjusted, strict=True))
+    assert min(adjusted) == pytest.approx(min(1, 3 * min(raw)))
+    kept = cb.compare(y[50:], {k: v[50:] for k, v in models.items()}, sample_weight=w[50:], seed=4, draws=19)
+    assert kept.values == pytest.approx(found.values)
+
+
+def test_threads_and_seed():
+    y, a, b = rows(2000, np.random.default_rng(8), 0.0, 0.05)
+    found = [cb.compare(y, a, b, draws=200, seed=9, threads=t).to_dict() for t in (1, 3)]
+    assert found[0] == found[1]
+    slow = cb.compare(y[:100], a[:100], b[:100], measure="ici", draws=19, seed=1)
+    assert not slow.fair
+
+
+def test_misuse_is_refused():
+    y, a, b = rows(20, np.random.default_rng(0))
+    for call in (
+        lambda: cb.compare(y, a),
+        lambda: cb.compare(y, a, b[:-1]),
+        lambda: cb.compare(y, a, b, names=["x", "x"]),
+        lambda: cb.compare(y, a, b, measure="nope"),
+        lambda: cb.compare(y, a, b, confidence=2),
+    ):
+        with pytest.raises(cb.CalibrantError):
+            call()

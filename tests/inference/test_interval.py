@@ -1,0 +1,146 @@
+"""confidence_interval: coverage, resampling against its slow twin, bias reported and removed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from samples import samples
+
+import calibrant as cb
+from calibrant.inference.resample import Resampler
+from calibrant.measures.level_sets import LevelSetWarning
+from calibrant.measures.null import transport_deviation
+
+pytestmark = pytest.mark.filterwarnings(f"ignore::{LevelSetWarning.__module__}.LevelSetWarning")
+
+
+@given(sample=samples(max_size=12))
+@settings(max_examples=60)
+def test_resamples_are_distributions_on_the_same_levels(sample):
+    f = sample.forecasts
+    drawn = Resampler(f).draw(np.random.default_rng(1), 5)
+    np.testing.assert_allclose(drawn.weights.sum(axis=1), 1)
+    assert np.all(drawn.counts.sum(axis=1) == f.n)
+    assert np.all(drawn.outcomes <= drawn.weights + 1e-12)
+    assert np.all((drawn.counts == 0) == (drawn.weights == 0))
+
+
+@pytest.mark.parametrize("kind", ["counts", "crowded", "weights", "fractions", "sketch"])
+def test_moments_of_resamples(kind):
+    """Mean and variance of a level's weight of y: w_i y_i resampled n times with replacement."""
+    rng = np.random.default_rng(2)
+    n = 170 if kind == "crowded" else 40
+    p = rng.integers(1, 6, n) / 8
+    y = rng.random(n) if kind == "fractions" else rng.integers(0, 2, n)
+    w = rng.random(n) + 0.5 if kind in ("weights", "sketch") else None
+    f = cb.Forecasts(y, p, sample_weight=w)
+    if kind == "sketch":
+        f = cb.Forecasts.from_levels(
+            f.values,
+            f.weights,
+            f.outcomes,
+            squared_weights=f.squared_weights,
+            counts=f.counts,
+            total_weight=1.0,
+        )
+    resampler = Resampler(f)
+    assert resampler.exact == (kind != "sketch")
+    drawn = resampler.draw(np.random.default_rng(3), 20_000).outcomes
+    np.testing.assert_allclose(drawn.mean(axis=0), f.outcomes, atol=0.005)
+    weight = np.full(n, 1 / n) if w is None else w / w.sum()
+    terms = weight * y
+    slow = np.zeros((2000, f.levels))
+    for k in range(len(slow)):
+        rows = np.random.default_rng([5, k]).integers(0, n, n)
+        for row in rows:
+            slow[k, np.searchsorted(f.values, p[row])] += terms[row]
+        slow[k] /= weight[rows].sum()
+    np.testing.assert_allclose(drawn.std(axis=0), slow.std(axis=0), rtol=0.25 if kind == "sketch" else 0.12)
+
+
+@given(
+    sample=samples(max_size=8, fractional=False, weighted=False), other=samples(max_size=8, fractional=False)
+)
+@settings(max_examples=80)
+def test_the_lower_distance_moves_by_at_most_the_bound(sample, other):
+    """Two sets of masses on the same levels: their distances differ by no more than the deviation."""
+    f = sample.forecasts
+    rng = np.random.default_rng(len(other.p))
+    weights = rng.dirichlet(np.ones(f.levels))
+    outcomes = weights * rng.random(f.levels)
+    g = cb.Forecasts(outcomes / weights, f.values, sample_weight=weights)
+    bound = transport_deviation(f, (weights - f.weights)[None], (outcomes - f.outcomes)[None])[0]
+    assert abs(cb.lower_distance(f) - cb.lower_distance(g)) <= bound + 1e-5
+
+
+@pytest.mark.parametrize(
+    "name", ["kuiper", "ks", "atb", "l1-atb", "smooth", "emd", "kernel", "kernel-squared"]
+)
+@given(sample=samples(max_size=8), scale=samples(max_size=8))
+@settings(max_examples=30)
+def test_declared_powers_are_those_of_a_seminorm(name, sample, scale):
+    row = cb.measures()[name]
+    f = sample.forecasts
+    rng = np.random.default_rng(len(scale.p))
+    a, b = rng.normal(size=(2, f.levels))
+    na, nb, nab, n3a = row.null.batch(f, np.stack([a, b, a + b, -3 * a]), row.options) ** (1 / row.null.power)
+    assert nab <= na + nb + 1e-9
+    assert n3a == pytest.approx(3 * na, rel=1e-9)
+
+
+def shifted(n, shift, rng):
+    p = 0.8 * rng.random(n)
+    return cb.Forecasts(rng.random(n) < p + shift, p)
+
+
+def truth(shift, name):
+    p = np.linspace(0.0005, 0.7995, 800)
+    return cb.measure(cb.Forecasts(p + shift, p), name).value
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.03, 0.2])
+@pytest.mark.parametrize("name", ["atb", "kuiper", "smooth", "brier"])
+def test_coverage(name, shift):
+    rng = np.random.default_rng(7)
+    runs = 100
+    if name == "brier":  # fractions would count as expectations: the mean over many records instead
+        p = np.linspace(0.0005, 0.7995, 800)
+        target = float(np.mean((p + shift) * (1 - p) ** 2 + (1 - p - shift) * p**2))
+    else:
+        target = truth(shift, name)
+    held = [
+        target in cb.confidence_interval(shifted(250, shift, rng), measure=name, draws=99, seed=k, threads=1)
+        for k in range(runs)
+    ]
+    assert np.sum(held) >= 84  # 95 per cent, within what 100 runs and 99 draws can tell
+
+
+def test_the_bias_of_a_truthful_measure_is_removed():
+    rng = np.random.default_rng(1)
+    found = [
+        cb.confidence_interval(shifted(100, 0.0, rng), measure="atb", draws=19, seed=k, threads=1)
+        for k in range(300)
+    ]
+    mean = np.mean([f.value for f in found])
+    assert mean == pytest.approx(np.mean([f.null_mean for f in found]), rel=0.2)
+    assert all(f.corrected is not None for f in found)
+    assert cb.confidence_interval(shifted(100, 0.0, rng), measure="kuiper", draws=19).corrected is None
+
+
+@pytest.mark.parametrize("row", list(cb.measures().values()), ids=lambda row: row.name)
+def test_every_measure_has_an_interval(row):
+    rng = np.random.default_rng(3)
+    p = rng.integers(1, 10, 60) / 10
+    f = cb.Forecasts(rng.random(60) < p, p)
+    found = cb.confidence_interval(f, measure=row.name, draws=9, seed=1)
+    assert found.lower <= found.upper
+    assert row.signed or found.lower >= 0
+    assert row.null.batch is None or found == cb.confidence_interval(f, measure=row.name, draws=9, seed=1)
+    assert found.to_dict()["seed"] == 1
+
+
+def test_bad_numbers_are_refused():
+    for options in ({"confidence": 1}, {"draws": 0}, {"measure": "nope"}):
+        with pytest.raises(cb.CalibrantError):
+            cb.confidence_interval([0, 1], [0.2, 0.8], **options)
