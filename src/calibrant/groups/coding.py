@@ -95,11 +95,10 @@ def _ordered_categories(series: Any) -> list[Any] | None:
     """Return the categories of an ordered categorical (pandas) or an Enum (Polars), lowest first."""
     import narwhals as nw
 
-    native = series.to_native()
-    ordered = getattr(getattr(native, "dtype", None), "ordered", False)
-    if isinstance(series.dtype, nw.Enum) or (series.dtype == nw.Categorical and ordered is True):
-        return list(series.cat.get_categories().to_list())
-    return None
+    if isinstance(series.dtype, nw.Enum):
+        return list(series.dtype.categories)
+    kind: Any = getattr(series.to_native(), "dtype", None)
+    return kind.categories.tolist() if getattr(kind, "ordered", None) is True else None
 
 
 def _code_mixed(name: str, array: npt.NDArray[Any], nominal: bool) -> Column:

@@ -88,7 +88,7 @@ def measure_batch(batch: Batch, terms: Terms) -> Curves:
         mean_outcome=(moment + end) / total,
         kuiper=kuiper,
         sigma=sigma,
-        z=quotient(kuiper, sigma, float(np.max(np.abs(terms.residual)))),
+        z=quotient(kuiper, sigma, terms.largest),
         first=np.where(some, batch.members[np.minimum(starts + low, len(batch.members) - 1)], -1),
         last=np.where(some, batch.members[starts + np.maximum(high - 1, 0)], -1),
         direction=np.sign(ends[:, 0] - ends[:, 1]),

@@ -64,7 +64,9 @@ class Path:
 def _distinct(place: Index, size: int) -> Index:
     """Return the sorted distinct places, by a table when that is cheaper than a sort."""
     if size > 8 * len(place):
-        return np.unique(place)
+        ordered = np.sort(place)
+        fresh = np.append(True, ordered[1:] != ordered[:-1])
+        return np.asarray(ordered[fresh], dtype=np.int32)
     present = np.zeros(size, dtype=bool)
     present[place] = True
     return np.flatnonzero(present).astype(np.int32)

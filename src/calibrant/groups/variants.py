@@ -22,6 +22,7 @@ class Terms:
 
     rows: Array
     successive: bool
+    largest: float  # step
 
     @property
     def prediction(self) -> Array:
@@ -89,4 +90,4 @@ class Variant:
         rows[:, 0], rows[:, 1] = prediction, weight
         np.multiply(weight, response - prediction, out=rows[:, 2])
         rows[:, 3] = 0.0 if self.real else weight * weight * prediction * (1.0 - prediction)
-        return Terms(rows, self.real)
+        return Terms(rows, self.real, float(np.max(np.abs(rows[:, 2]))))
