@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from samples import samples
 
 import calibrant as cb
-from calibrant.measures.crossfit import cross_fitted
+from calibrant.measures.crossfit import cross_fitted, isotonic
+from calibrant.measures.scores import isotonic_curve
 from calibrant.measures.thresholds import curve_of
 
 
@@ -49,7 +50,6 @@ def test_the_worst_task_is_found_without_hindsight():
 
 
 @given(sample=samples(min_size=6))
-@settings(max_examples=100)
 def test_folds_part_the_records(sample):
     f = sample.forecasts
     folds = min(3, f.levels)
@@ -64,6 +64,19 @@ def test_folds_part_the_records(sample):
     curve = curve_of(groups)
     assert curve.before[0] == pytest.approx(0, abs=1e-12)
     assert curve.after[-1] == pytest.approx(0, abs=1e-12)
+
+
+@given(sample=samples(min_size=2))
+def test_isotonic_rates_between_and_beyond_the_predictions_seen(sample):
+    f = sample.forecasts
+    asked = np.concatenate((f.values, (f.values[1:] + f.values[:-1]) / 2, [0.0, 1.0]))
+    found = isotonic(f.values, f.outcomes / f.weights, f.weights)(asked)
+    fit = isotonic_curve(f)
+    assert found[: f.levels] == pytest.approx(fit, abs=1e-12)
+    assert found[-2:] == pytest.approx([fit[0], fit[-1]], abs=1e-12)
+    middle = found[f.levels : -2]
+    assert np.all(middle >= fit[:-1] - 1e-12)
+    assert np.all(middle <= fit[1:] + 1e-12)
 
 
 def test_a_rate_never_sees_its_own_record():

@@ -83,7 +83,9 @@ def test_no_single_threshold_task_loses_more(sample):
     """A payoff in [0, 1] that changes at mu alone loses h(mu) / max(mu, 1 - mu)."""
     curve = cb.threshold_loss_curve(sample.forecasts)
     single = curve.peaks / np.maximum(curve.thresholds, 1 - curve.thresholds)
-    assert single.max() <= cb.decision_loss(sample.forecasts) + 1e-10
+    loss = cb.decision_loss(sample.forecasts)
+    assert single.max() <= loss + 1e-10
+    assert loss <= 2 * curve.peaks.max() + 1e-10  # Theorem A.1 of the survey: V-shaped tasks, slopes -1 and 1
 
 
 @pytest.mark.parametrize("epsilon", [0.001, 0.03, 0.09])

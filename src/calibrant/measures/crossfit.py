@@ -119,7 +119,17 @@ def isotonic(values: Array, rates: Array, weights: Array) -> Fitted:
     from scipy.optimize import isotonic_regression
 
     fit = isotonic_regression(rates, weights=weights).x
-    return lambda v: np.interp(v, values, fit)
+    if len(values) == 1:
+        return lambda v: np.full(len(v), fit[0])
+
+    def interpolated(v: Array) -> Array:
+        # numpy.interp forms a slope, which overflows between predictions that nearly agree
+        right = np.clip(np.searchsorted(values, v), 1, len(values) - 1)
+        low, high = values[right - 1], values[right]
+        share = (np.clip(v, low, high) - low) / (high - low)
+        return np.asarray((1 - share) * fit[right - 1] + share * fit[right])
+
+    return interpolated
 
 
 def binned(values: Array, rates: Array, weights: Array) -> Fitted:
