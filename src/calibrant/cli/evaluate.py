@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from calibrant.cli.options import as_json, columns, grouped, seed
+from calibrant.cli.options import as_json, columns_unless_sketch, grouped, seed
+from calibrant.cli.sketched import group_dicts, needed_sketch, refuse_groups, show_groups
 from calibrant.cli.tables import show_json, show_table
 from calibrant.forecasts import Forecasts, Missing
 from calibrant.report import evaluation as report
@@ -15,27 +16,43 @@ from calibrant.report.evaluation import Evaluation, headline
 from calibrant.report.facts import facts_sentence
 from calibrant.report.sheets import Sheet, group_sheet, measure_sheet
 from calibrant.scale.files import read_categories, read_columns
+from calibrant.scale.sketch import Sketch
 
 
 @click.command()
 @click.argument("file")
-@columns
+@columns_unless_sketch
 @grouped
 @click.option("--measures", metavar="NAME,NAME", help='Measures to show; "all" shows every one.')
 @click.option("--html", type=click.Path(dir_okay=False), help="Write the report, one self-contained page.")
 @seed
 @as_json
 def evaluate(
-    file: str, outcome: str, prediction: str, weight: str | None, missing: Missing, groups: str | None,
-    measures: str | None, html: str | None, seed: int | None, json_: bool,
+    file: str, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
+    groups: str | None, measures: str | None, html: str | None, seed: int | None,
+    json_: bool,
 ) -> None:  # fmt: skip
-    """Measure the calibration of the predictions in FILE (CSV or Parquet)."""
-    found = read_evaluation(
-        file, outcome=outcome, prediction=prediction, weight=weight, missing=missing, groups=groups,
-        measures=_names(measures), seed=seed,
-    )  # fmt: skip
-    show_evaluation(found, json_)
+    """Measure the calibration of the predictions in FILE (CSV or Parquet), or of a sketch of them.
+
+    A file too large for memory is measured from a sketch, with bounds that hold the exact values.
+    """
+    sketch = needed_sketch(file, outcome=outcome, prediction=prediction, weight=weight, missing=missing)
+    options: dict[str, Any] = {"measures": _names(measures), "seed": seed}
+    if sketch is not None:
+        refuse_groups(groups)
+        found = evaluate_sketch(sketch, file, **options)
+    else:
+        found = read_evaluation(
+            file, outcome=str(outcome), prediction=str(prediction), weight=weight, missing=missing,
+            groups=groups, **options,
+        )  # fmt: skip
+    show_evaluation(found, json_, sketch)
     write_report(found, html)
+
+
+def evaluate_sketch(sketch: Sketch, file: str, **options: Any) -> Evaluation:
+    """Evaluate the forecasts at the resolution of a sketch."""
+    return report.evaluate(sketch.forecasts(), title=f"sketch {Path(file).name}", **options)
 
 
 def read_evaluation(
@@ -67,16 +84,19 @@ def read_evaluation(
     )
 
 
-def show_evaluation(found: Evaluation, json_: bool) -> None:
-    """Print verdict, facts and tables, or one JSON object."""
+def show_evaluation(found: Evaluation, json_: bool, sketch: Sketch | None = None) -> None:
+    """Print verdict, facts and tables, or one JSON object; the groups of a sketch too, if it has any."""
     if json_:
-        show_json(found.to_dict())
+        groups = {"sketch_groups": group_dicts(sketch)} if sketch is not None and sketch.by else {}
+        show_json({**found.to_dict(), **groups})
         return
     click.echo(headline(found.verdict))
     click.echo(facts_sentence(found.facts))
     _show(measure_sheet(found.rows, found.confidence))
     if found.audit is not None:
         _show(group_sheet(found.audit), title="Groups, worst first")
+    if sketch is not None:
+        show_groups(sketch)
     click.echo(f"seed {found.seed}", err=True)
 
 

@@ -14,6 +14,8 @@ VERBS = {
     "demo": "calibrant.cli.demo:demo",
     "evaluate": "calibrant.cli.evaluate:evaluate",
     "measures": "calibrant.cli.measures:list_measures",
+    "merge": "calibrant.cli.merge:merge",
+    "sketch": "calibrant.cli.sketch:sketch",
 }
 
 

@@ -12,12 +12,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def columns(verb: F) -> F:
     """Add --outcome, --prediction, --weight and --missing."""
+    return _columns(verb, required=True)
+
+
+def columns_unless_sketch(verb: F) -> F:
+    """Add the same options; a sketch has columns no more, so the verb checks that a file of rows has them."""
+    return _columns(verb, required=False)
+
+
+def _columns(verb: F, required: bool) -> F:
     for option in (
         click.option("--missing", type=click.Choice(["error", "drop"]), default="error", show_default=True,
                      help="Refuse rows with a missing value, or leave them out and count them."),
         click.option("--weight", "-w", help="Column of record weights."),
-        click.option("--prediction", "-p", required=True, help="Column of predicted probabilities."),
-        click.option("--outcome", "-y", required=True, help="Column of outcomes, 0 or 1."),
+        click.option("--prediction", "-p", required=required, help="Column of predicted probabilities."),
+        click.option("--outcome", "-y", required=required, help="Column of outcomes, 0 or 1."),
     ):  # fmt: skip
         verb = option(verb)
     return verb

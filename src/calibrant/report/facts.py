@@ -53,15 +53,14 @@ def facts_sentence(found: Facts) -> str:
     >>> facts_sentence(facts(Forecasts([0, 1, 1], [0.2, 0.7, 0.7])))
     '3 records, 2 distinct predictions (2 records tied); mean prediction 0.5333, mean outcome 0.6667'
     """
-    text = (
-        f"{found.records:,} record{'s' if found.records != 1 else ''}, {found.levels:,} distinct predictions"
-    )
-    text += f" ({found.tied:,} records tied)" if found.tied else ""
+    what = "cells of a sketch" if found.resolution else "distinct predictions"
+    text = f"{found.records:,} record{'s' if found.records != 1 else ''}, {found.levels:,} {what}"
+    text += f" ({found.tied:,} records tied)" if found.tied and not found.resolution else ""
     text += f"; mean prediction {found.mean_prediction:.4f}, mean outcome {found.base_rate:.4f}"
     if found.weighted:
         text += f"; weighted, worth {found.effective_records:,.0f} equal records"
     if found.dropped:
         text += f"; {found.dropped:,} rows with missing values left out"
     if found.resolution:
-        text += f"; sketch with cells up to {found.resolution:.2g} wide"
+        text += f"; predictions up to {found.resolution:.2g} apart share a cell"
     return text

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calibrant.errors import UnreadableFileError, reject_name, sentence
+from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence
 from calibrant.forecasts import Missing
 from calibrant.scale.aggregate import Aggregated, Columns, cell_frame, collected, from_rows
 from calibrant.scale.cells import rejected
@@ -39,11 +39,14 @@ def aggregate_file(
         connection.execute("SET preserve_insertion_order = false")
         connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
         connection.execute("SET progress_bar_time = 0")
-        table = _numeric(open_table(connection, path), columns, path)
+        source = open_table(connection, path)
+        table = _numeric(source, columns, path)
         frame = cell_frame(table, columns, cells)
         try:
             rows = _watched(connection, lambda: collected(frame), progress)
             found = from_rows(rows, columns, cells)
+            if invalid == "error":
+                _refuse_text(source, columns, rejected(found.table, cells))
             refuse(rejected(found.table, cells), columns, missing, invalid, table)
         except duckdb.Error as error:
             reason = str(error).splitlines()[0]
@@ -52,7 +55,7 @@ def aggregate_file(
 
 
 def _numeric(table: DuckDBPyRelation, columns: Columns, path: str | Path) -> DuckDBPyRelation:
-    """Keep the wanted columns, numbers written as text parsed; what cannot be parsed counts as missing."""
+    """Keep the wanted columns, numbers written as text parsed; what is no number counts as missing."""
     for name in columns.wanted:
         if name not in table.columns:
             raise reject_name(f"column of {path}", name, table.columns)
@@ -61,9 +64,30 @@ def _numeric(table: DuckDBPyRelation, columns: Columns, path: str | Path) -> Duc
 
     def read(name: str) -> str:
         text = kinds[name] == "VARCHAR" and name in numbers
-        return f"TRY_CAST({quoted(name)} AS DOUBLE) AS {quoted(name)}" if text else quoted(name)
+        return f"{_parsed(name)} AS {quoted(name)}" if text else quoted(name)
 
     return table.project(", ".join(read(name) for name in dict.fromkeys(columns.wanted)))
+
+
+def _parsed(name: str) -> str:
+    # trim() keeps DuckDB from handing the cast to its CSV reader, which would fail where TRY_CAST must not
+    return f"TRY_CAST(trim({quoted(name)}) AS DOUBLE)"
+
+
+def _refuse_text(table: DuckDBPyRelation, columns: Columns, rejects: dict[str, int]) -> None:
+    """Name a cell that is no number, if rows without a value were found in a column of text."""
+    if not any("missing" in reason for reason in rejects):
+        return
+    kinds = dict(zip(table.columns, map(str, table.types), strict=True))
+    for name in columns.wanted[: len(columns.wanted) - len(columns.by)]:
+        if kinds[name] != "VARCHAR":
+            continue
+        unread = table.filter(f"{quoted(name)} IS NOT NULL AND {_parsed(name)} IS NULL")
+        [(count, example)] = unread.aggregate(f"count(*), min({quoted(name)})").fetchall()
+        if count:
+            found = f"got the text {example!r} ({count:,} row{'s' if count > 1 else ''})"
+            hint = "map the labels to 0 and 1, or correct the cells"
+            raise InvalidInputError(sentence(f"column {name!r}", "must be numeric", found, hint))
 
 
 def _watched(

@@ -1,0 +1,54 @@
+"""`calibrant sketch`: files of any size into one small file that measures, merges and travels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from calibrant.cli.options import as_json, columns
+from calibrant.cli.sketched import progress_bar
+from calibrant.cli.tables import show_json
+from calibrant.forecasts import Missing
+from calibrant.scale.cells import CELLS
+from calibrant.scale.sketch import Sketch, merge
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True)
+@columns
+@click.option("--output", "-o", required=True, type=click.Path(dir_okay=False), help="File to write.")
+@click.option("--by", metavar="COLUMN,COLUMN", help="Columns whose values are groups: a sketch of each.")
+@click.option("--cells", type=int, default=CELLS, show_default=True, help="Cells between 0 and 1.")
+@click.option("--invalid", type=click.Choice(["error", "drop"]), default="error", show_default=True,
+              help="Refuse values outside [0, 1], or leave them out and count them.")  # fmt: skip
+@as_json
+def sketch(
+    files: Sequence[str], outcome: str, prediction: str, weight: str | None, missing: Missing,
+    output: str, by: str | None, cells: int, invalid: Missing, json_: bool,
+) -> None:  # fmt: skip
+    """Summarise FILES (CSV or Parquet, names or globs) into one sketch, in memory that stays bounded.
+
+    Evaluate it with `calibrant evaluate day.sketch`, add days up with `calibrant merge`. The output appears
+    complete or not at all; a name that ends in .parquet is written as Parquet.
+    """
+    parts = []
+    for file in files:
+        with progress_bar(file) as progress:
+            parts.append(
+                Sketch.from_file(
+                    file, outcome=outcome, prediction=prediction, weight=weight, missing=missing,
+                    invalid=invalid, by=by.split(",") if by else None, cells=cells, progress=progress,
+                )
+            )  # fmt: skip
+    write(merge(*parts), output, json_)
+
+
+def write(made: Sketch, output: str, json_: bool) -> None:
+    """Save a sketch and say what it holds."""
+    made.save(output)
+    if json_:
+        facts = {"output": output, "n": made.n, "cells": made.cells, "groups": len(made.groups)}
+        show_json({**facts, "dropped": made.dropped, "rejects": dict(made.rejects)})
+    else:
+        click.echo(f"{output}: {made}")

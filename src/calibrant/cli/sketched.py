@@ -1,0 +1,98 @@
+"""Sketches behind other verbs: a .sketch file in place of rows, and files that do not fit into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from calibrant.cli.tables import number, show_table
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.forecasts import Missing
+from calibrant.scale.room import fits
+from calibrant.scale.sketch import Sketch
+
+SHOWN = ("kuiper", "smooth")
+GROUPS_SHOWN = 50
+
+
+def is_sketch(file: str) -> bool:
+    """Tell whether a file is a sketch, by its name."""
+    return Path(file).suffix == ".sketch"
+
+
+def needed_sketch(
+    file: str, *, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing
+) -> Sketch | None:
+    """Return the sketch that a file is, or that it needs because it is too large; None if neither."""
+    if is_sketch(file):
+        return Sketch.load(file)
+    if outcome is None or prediction is None:
+        name = "'--outcome' / '-y'" if outcome is None else "'--prediction' / '-p'"
+        raise click.UsageError(f"Missing option {name}.", click.get_current_context())
+    if fits(file):
+        return None
+    click.echo(
+        f"{file} is too large for memory: measured from a sketch, each value with proven bounds", err=True
+    )
+    with progress_bar(file) as progress:
+        return Sketch.from_file(
+            file, outcome=outcome, prediction=prediction, weight=weight, missing=missing, progress=progress
+        )
+
+
+def refuse_groups(groups: str | None) -> None:
+    """Say that the groups of a sketch are chosen when it is made."""
+    if groups:
+        hint = "make the sketch with calibrant sketch --by"
+        raise InvalidInputError(
+            sentence("--groups", "need the rows, which a sketch no longer has", hint=hint)
+        )
+
+
+@contextmanager
+def progress_bar(title: str) -> Iterator[Callable[[float], object] | None]:
+    """Show a bar on stderr while the block runs, if a person is there to see it."""
+    import sys
+
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(Path(title).name, total=1.0)
+        yield lambda share: bar.update(task, completed=share)
+
+
+def show_groups(sketch: Sketch) -> None:
+    """Print the groups of a sketch, the largest first, with proven bounds."""
+    groups = sorted(sketch.groups.items(), key=lambda item: -item[1].n)
+    if not groups:
+        return
+    lines = [[_label(key), f"{part.n:,}", *_bounds(part)] for key, part in groups[:GROUPS_SHOWN] if part.n]
+    click.echo()
+    title = f"Groups by {', '.join(sketch.by)}, largest first"
+    more = f" ({len(groups) - GROUPS_SHOWN:,} more)" if len(groups) > GROUPS_SHOWN else ""
+    show_table(["group", "records", *SHOWN], lines, title + more)
+
+
+def group_dicts(sketch: Sketch) -> list[dict[str, object]]:
+    """Return the groups of a sketch, ready for JSON."""
+    return [
+        {"group": key, "n": part.n, "measures": [part.measure(name).to_dict() for name in SHOWN]}
+        for key, part in sketch.groups.items()
+        if part.n
+    ]
+
+
+def _label(key: object) -> str:
+    return ", ".join(map(str, key)) if isinstance(key, tuple) else str(key)
+
+
+def _bounds(part: Sketch) -> list[str]:
+    taken = [part.measure(name) for name in SHOWN]
+    return [f"{number(m.value)} in [{number(m.lower)}, {number(m.upper)}]" for m in taken]

@@ -1,0 +1,180 @@
+"""`sketch`, `merge` and `evaluate` of a sketch, end to end, and the switch for files too large for memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import calibrant as cb
+from calibrant import Sketch
+from calibrant.cli.main import calibrant
+from calibrant.errors import CalibrantError
+from calibrant.scale import room
+
+
+def run(*arguments: object):
+    return CliRunner().invoke(calibrant, [str(a) for a in arguments])
+
+
+def rows(seed=0, n=400):
+    rng = np.random.default_rng(seed)
+    p = rng.random(n).round(3)
+    return p, (rng.random(n) < p).astype(int), rng.integers(0, 3, n)
+
+
+def csv(path, seed=0):
+    lines = [f"{p},{y},g{g}" for p, y, g in zip(*rows(seed), strict=True)]
+    path.write_text("\n".join(["p,y,g", *lines]) + "\n")
+    return path
+
+
+COLUMNS = ("-y", "y", "-p", "p")
+
+
+def test_days_are_sketched_merged_and_evaluated(tmp_path):
+    days = []
+    for day in range(3):
+        days.append(tmp_path / f"day{day}.sketch")
+        done = run("sketch", csv(tmp_path / f"day{day}.csv", day), *COLUMNS, "--by", "g", "-o", days[-1])
+        assert done.exit_code == 0, done.output
+        assert "n=400" in done.output
+    month = tmp_path / "month.sketch"
+    done = run("merge", *days, "-o", month, "--json")
+    assert json.loads(done.stdout)["n"] == 1200
+    assert json.loads(done.stdout)["groups"] == 3
+
+    p, y, _ = (np.concatenate(x) for x in zip(*(rows(day) for day in range(3)), strict=True))
+    done = run("evaluate", month, "--json", "--seed", 1, "--measures", "kuiper,smooth,ece")
+    found = {row["name"]: row for row in json.loads(done.stdout)["measures"]}
+    assert found["kuiper"]["value"] == pytest.approx(cb.kuiper_error(y, p), abs=1e-12)
+    assert found["smooth"]["value"] == pytest.approx(cb.smooth_calibration_error(y, p), abs=1e-12)
+    assert len(json.loads(done.stdout)["sketch_groups"]) == 3
+
+    done = run("evaluate", month, "--seed", 1)
+    assert done.exit_code == 0
+    assert "1,200 records" in done.output
+    assert "Groups by g, largest first" in done.output
+
+
+def test_several_files_and_globs_become_one_sketch(tmp_path):
+    for day in range(3):
+        csv(tmp_path / f"day{day}.csv", day)
+    one, two = tmp_path / "one.sketch", tmp_path / "two.parquet"
+    assert run("sketch", tmp_path / "*.csv", *COLUMNS, "-o", one).exit_code == 0
+    names = [tmp_path / f"day{day}.csv" for day in range(3)]
+    assert run("sketch", *names, *COLUMNS, "-o", two, "--cells", 65_536).exit_code == 0
+    a, b = Sketch.load(one), Sketch.load(two)
+    assert a.n == b.n == 1200
+    assert np.array_equal(a.found.table.keys, b.found.table.keys)
+    np.testing.assert_allclose(a.found.table.sums, b.found.table.sums, rtol=1e-12)
+
+
+def test_a_coarse_sketch_says_what_it_cannot_prove(tmp_path):
+    run("sketch", csv(tmp_path / "a.csv"), *COLUMNS, "-o", tmp_path / "a.sketch", "--cells", 10)
+    done = run("evaluate", tmp_path / "a.sketch", "--measures", "ece,kuiper", "--json")
+    ece, kuiper = json.loads(done.stdout)["measures"]
+    assert ece["value"] is None
+    assert "no certificate on a sketch" in ece["note"]
+    p, y, _ = rows()
+    assert kuiper["lower"] <= cb.kuiper_error(y, p) <= kuiper["upper"]
+    assert "cells of a sketch" in run("evaluate", tmp_path / "a.sketch").output
+
+
+def test_a_file_too_large_for_memory_is_sketched_and_said_so(tmp_path, monkeypatch):
+    file = csv(tmp_path / "a.csv")
+    assert "too large" not in run("evaluate", file, *COLUMNS).output
+    monkeypatch.setattr(room, "memory", lambda: 10_000)
+    done = run("evaluate", file, *COLUMNS, "--json", "--measures", "kuiper")
+    assert "a.csv is too large for memory: measured from a sketch" in done.stderr
+    p, y, _ = rows()
+    assert json.loads(done.stdout)["measures"][0]["value"] == pytest.approx(cb.kuiper_error(y, p))
+
+
+def test_how_many_rows_there_are_at_most(tmp_path):
+    import polars as pl
+
+    pl.DataFrame({"p": [0.1] * 1000}).write_parquet(tmp_path / "a.parquet")
+    pl.DataFrame({"p": [0.1] * 500}).write_parquet(tmp_path / "b.parquet")
+    assert room.rows_at_most(tmp_path / "*.parquet") == 1500
+    assert 400 <= room.rows_at_most(csv(tmp_path / "a.csv")) <= 2000
+    assert room.rows_at_most(tmp_path / "none.parquet") == 0
+    assert room.memory() > 2**28
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("evaluate", "{csv}"), "Missing option '--outcome'"),
+        (("evaluate", "{csv}", "-y", "y"), "Missing option '--prediction'"),
+        (("evaluate", "{here}/none.sketch"), "must be a sketch; No such file"),
+        (("evaluate", "{sketch}", "--groups", "g"), "a sketch no longer has"),
+        (("merge", "{sketch}", "{csv}", "-o", "{here}/m.sketch"), "must be a sketch"),
+        (("merge", "{sketch}", "-o", "{here}/nowhere/m.sketch"), "must exist"),
+        (("sketch", "{csv}", "-y", "y", "-p", "q", "-o", "{here}/m.sketch"), "got 'q'"),
+        (
+            ("sketch", "{csv}", "-y", "y", "-p", "g", "-o", "{here}/m.sketch"),
+            "column 'g' must be numeric; got the text 'g0' (400 rows)",
+        ),
+        (("sketch", "{csv}", *COLUMNS, "-o", "{here}/m.sketch", "--cells", "0"), "cells must be"),
+        (("sketch", "{here}/none.csv", *COLUMNS, "-o", "{here}/m.sketch"), "must exist"),
+    ],
+)
+def test_bad_use_is_told_in_words_and_writes_nothing(tmp_path, arguments, words):
+    names = {"here": tmp_path, "csv": csv(tmp_path / "a.csv"), "sketch": tmp_path / "a.sketch"}
+    run("sketch", names["csv"], *COLUMNS, "-o", names["sketch"])
+    done = run(*(a.format(**names) for a in arguments))
+    assert done.exit_code != 0
+    assert isinstance(done.exception, (CalibrantError, SystemExit))
+    assert words in done.output + str(done.exception)
+    assert not (tmp_path / "m.sketch").exists()
+
+
+def test_bad_rows_are_refused_or_dropped_and_counted(tmp_path):
+    file = tmp_path / "a.csv"
+    file.write_text("p,y\n0.1,0\n,1\n0.3,1\n1.5,1\n0.4,NA\n")
+    done = run("sketch", file, *COLUMNS, "-o", tmp_path / "a.sketch", "--missing", "drop")
+    assert "column 'p' must lie in [0, 1]; got values from 0.1 to 1.5 (1 row)" in str(done.exception)
+    done = run(
+        "sketch", file, *COLUMNS, "-o", tmp_path / "a.sketch",
+        "--missing", "drop", "--invalid", "drop", "--json",
+    )  # fmt: skip
+    found = json.loads(done.stdout)
+    assert (found["n"], found["dropped"]) == (2, 3)
+    assert found["rejects"]["prediction outside [0, 1]"] == 1
+
+
+def test_killing_a_run_leaves_no_half_written_sketch(tmp_path):
+    import duckdb
+
+    file, output = tmp_path / "big.parquet", tmp_path / "big.sketch"
+    duckdb.sql(
+        f"COPY (SELECT random() p, (random() < 0.5)::INT y FROM range(2000000)) TO '{file}' (FORMAT parquet)"
+    )
+    command = [
+        sys.executable,
+        "-c",
+        "from calibrant.cli.main import main; main()",
+        "sketch",
+        file,
+        *COLUMNS,
+        "-o",
+        output,
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(Path(cb.__file__).parents[1])}
+    for wait in (0.3, 0.6, 0.9):
+        running = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+        time.sleep(wait)
+        os.kill(running.pid, signal.SIGKILL)
+        running.wait()
+        assert not output.exists() or Sketch.load(output).n == 2_000_000
+    subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
+    assert Sketch.load(output).n == 2_000_000
