@@ -113,7 +113,7 @@ def test_machine_code_says_the_same_as_plain_python(variant):
     terms = Variant(variant).terms(p, y, rng.random(n))
     found = {}
     for how in ("plain", "machine_code"):
-        sums, ends, variance = np.zeros((2, 6)), np.zeros((2, 2), dtype=np.int64), np.zeros(2)
+        sums, ends, variance = np.zeros((2, 7)), np.zeros((2, 2), dtype=np.int64), np.zeros(2)
         curves = segment_curves.plain if how == "plain" else segment_curves.machine_code()
         curves(batch.members, batch.offsets, terms.rows, sums, ends)
         estimate = successive_variances.plain if how == "plain" else successive_variances.machine_code()

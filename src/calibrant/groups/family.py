@@ -16,7 +16,7 @@ from calibrant.groups.null import Null, adjusted_pvalues
 from calibrant.groups.records import Records
 from calibrant.groups.result import Group, GroupCurve, NotTested
 from calibrant.groups.variants import Terms
-from calibrant.kernels.segments import Index
+from calibrant.kernels.segments import Index, thinned_curve
 from calibrant.results import Array
 
 CURVES = 5  # worst subpopulations whose curves are kept
@@ -39,7 +39,7 @@ class Family:
     sizes: list[int] = field(default_factory=list)
     parts: list[Curves] = field(default_factory=list)
     simulated: list[Array] = field(default_factory=list)
-    seen: set[tuple[int, int]] = field(default_factory=set)
+    seen: set[tuple[int, float]] = field(default_factory=set)
     worst: list[tuple[float, str, Index]] = field(default_factory=list)
     too_small: int = 0
     duplicates: int = 0
@@ -47,12 +47,17 @@ class Family:
 
     def take(self, batch: Batch, limit: int) -> int:
         """Test up to `limit` new subpopulations of the batch; return how many were."""
-        fresh = self._fresh(batch)
-        self.over_limit += max(0, len(fresh) - limit)
-        batch = batch.select(fresh[:limit])
+        large = np.flatnonzero(batch.sizes >= self.min_size).tolist()
+        self.too_small += len(batch) - len(large)
+        batch = batch.select(large)
         if len(batch) == 0:
             return 0
         curves = measure_batch(batch, self.terms)
+        fresh = self._fresh(batch, curves)
+        self.over_limit += max(0, len(fresh) - limit)
+        batch, curves = batch.select(fresh[:limit]), curves.take(fresh[:limit])
+        if len(batch) == 0:
+            return 0
         self.parts.append(curves)
         self.rules.extend(batch.rules)
         self.sizes.extend(batch.sizes.tolist())
@@ -63,14 +68,10 @@ class Family:
             self.progress(len(self.rules), max(self.expected, len(self.rules)))
         return len(batch)
 
-    def _fresh(self, batch: Batch) -> list[int]:
-        """Return which are large enough and not the same set of members as one before."""
-        large = np.flatnonzero(batch.sizes >= self.min_size)
-        self.too_small += len(batch) - len(large)
+    def _fresh(self, batch: Batch, curves: Curves) -> list[int]:
+        """Return which are not the same set of members as one before."""
         fresh = []
-        for k in large.tolist():
-            members = batch.members_of(k)
-            mark = (len(members), int(np.sum(self.records.keys[members], dtype=np.uint64)))
+        for k, mark in enumerate(zip(batch.sizes.tolist(), curves.mark.tolist(), strict=True)):
             if mark in self.seen:
                 self.duplicates += 1
             else:
@@ -128,32 +129,14 @@ class Family:
         return tuple(self._curve(rule, members) for _, rule, members in self.worst)
 
     def _curve(self, rule: str, members: Index) -> GroupCurve:
-        value = self.records.prediction[members]
-        last = np.flatnonzero(np.append(value[1:] != value[:-1], True))
-        weight = np.cumsum(self.terms.weight[members])[last]
-        curve = np.cumsum(self.terms.residual[members])[last] / weight[-1]
-        kept = _thinned(curve)
-        share, prediction, cumulative = (weight / weight[-1])[kept], value[last][kept], curve[kept]
-        return GroupCurve(
-            rule,
-            np.concatenate(([0.0], share)),
-            np.concatenate((prediction[:1], prediction)),
-            np.concatenate(([0.0], cumulative)),
-        )
+        stretch = -(-2 * len(members) // CHART_POINTS)
+        points = np.zeros((CHART_POINTS + 4, 3))
+        count = thinned_curve(members, self.terms.rows, stretch, points)
+        weight, prediction, curve = np.vstack((points[:1], points[:count])).T
+        weight[0] = curve[0] = 0.0  # the curve starts at 0
+        return GroupCurve(rule, weight / weight[-1], prediction, curve / weight[-1])
 
 
 def contribution(z: float, kuiper: float, sigma_0: float) -> float:
     """D_k sigma_0 / sigma_k of eq. (4); D_k itself where no prediction leaves any doubt (sigma_0 = 0)."""
     return z * sigma_0 if sigma_0 > 0 else kuiper
-
-
-def _thinned(curve: Array) -> Index:
-    """Return the points to draw: all of them, or the lowest and highest of equal stretches, and the end."""
-    if len(curve) <= CHART_POINTS:
-        return np.arange(len(curve), dtype=np.int32)
-    edges = np.linspace(0, len(curve), CHART_POINTS // 2 + 1).astype(np.int64)
-    kept = {len(curve) - 1}
-    for start, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-        stretch = curve[start:stop]
-        kept |= {start + int(np.argmin(stretch)), start + int(np.argmax(stretch))}
-    return np.array(sorted(kept), dtype=np.int32)

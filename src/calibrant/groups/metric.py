@@ -66,14 +66,19 @@ class Curves:
     first: Offsets
     last: Offsets
     direction: Offsets
+    mark: Array  # equal for equal sets of members
+
+    def take(self, kept: Sequence[int]) -> Curves:
+        """Return some of the subpopulations."""
+        return Curves(*(getattr(self, name)[list(kept)] for name in self.__slots__))
 
 
 def measure_batch(batch: Batch, terms: Terms) -> Curves:
     """Measure every subpopulation of the batch in one pass over its members."""
-    sums = np.zeros((len(batch), 6))
+    sums = np.zeros((len(batch), 7))
     ends = np.zeros((len(batch), 2), dtype=np.int64)
     segment_curves(batch.members, batch.offsets, terms.rows, sums, ends)
-    total, moment, variance, end, top, bottom = sums.T
+    total, moment, variance, end, top, bottom, mark = sums.T
     if terms.successive:
         variance = np.zeros(len(batch))
         successive_variances(batch.members, batch.offsets, terms.rows, variance)
@@ -92,6 +97,7 @@ def measure_batch(batch: Batch, terms: Terms) -> Curves:
         first=np.where(some, batch.members[np.minimum(starts + low, len(batch.members) - 1)], -1),
         last=np.where(some, batch.members[starts + np.maximum(high - 1, 0)], -1),
         direction=np.sign(ends[:, 0] - ends[:, 1]),
+        mark=mark,
     )
 
 

@@ -27,15 +27,13 @@ Rows = npt.NDArray[np.int64]
 class Records:
     """Prediction, outcome and weight (largest 1) of every kept row, in global order.
 
-    `rows` says where each came from, `length` how long the user's columns are, `keys` are one fixed random
-    number a record, whose sum over a subpopulation is its fingerprint.
+    `rows` says where each came from, `length` how long the user's columns are.
     """
 
     rows: Rows
     prediction: Array
     outcome: Array
     weight: Array
-    keys: Words
     length: int
     dropped: int
 
@@ -49,7 +47,6 @@ class Records:
             self.prediction[which],
             self.outcome[which],
             self.weight[which],
-            self.keys[which],
             self.length,
             self.dropped,
         )
@@ -125,13 +122,11 @@ def put_in_order(checked: Checked, columns: Sequence[npt.NDArray[Any]]) -> Recor
         for column in columns:
             digest = _hash(digest, column[checked.rows[rows]].astype(np.uint64))
         order[where] = rows[np.lexsort((digest, ordered[where]))]
-    keys = np.random.default_rng(0).integers(0, 2**64, len(order), dtype=np.uint64)
     return Records(
         checked.rows[order],
         ordered,
         checked.outcome[order],
         checked.weight[order],
-        keys,
         checked.length,
         checked.dropped,
     )

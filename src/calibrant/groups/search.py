@@ -97,6 +97,7 @@ class Node:
     intervals: Mapping[int, tuple[int, int]]
     members: Index
     z: float
+    mark: float
 
     def rule(self, columns: Sequence[Column]) -> str:
         """Say in words who is meant."""
@@ -177,14 +178,14 @@ class _BeamSearch:
     columns: Sequence[Column]
     min_size: int
     examined: int = 0
-    seen: set[tuple[int, int]] = field(default_factory=set)
+    seen: set[tuple[int, float]] = field(default_factory=set)
 
     def run(self, depth: int, beam: int, rules: int) -> list[Node]:
         """Return the best rules of all depths."""
         r = self.records
         terms = Variant().terms(r.prediction, r.outcome, r.weight)
         found: list[Node] = []
-        level = [Node({}, np.arange(len(r), dtype=np.int32), 0.0)]
+        level = [Node({}, np.arange(len(r), dtype=np.int32), 0.0, 0.0)]
         for _ in range(depth):
             children = [child for node in level for child in self._children(node, terms, beam)]
             children.sort(key=lambda node: -node.z)
@@ -198,10 +199,11 @@ class _BeamSearch:
             intervals, lists = self._conditions(node, j, column)
             if not lists:
                 continue
-            z = measure_batch(Batch.of([""] * len(lists), lists), terms).z
+            curves = measure_batch(Batch.of([""] * len(lists), lists), terms)
             self.examined += len(lists)
-            for k in np.argsort(-z, kind="stable")[:beam].tolist():
-                yield Node({**node.intervals, j: intervals[k]}, lists[k], float(z[k]))
+            for k in np.argsort(-curves.z, kind="stable")[:beam].tolist():
+                interval, mark = {j: intervals[k]}, float(curves.mark[k])
+                yield Node({**node.intervals, **interval}, lists[k], float(curves.z[k]), mark)
 
     def _conditions(self, node: Node, j: int, column: Column) -> tuple[list[tuple[int, int]], list[Index]]:
         """Return conditions on one column as intervals of codes, with the members that meet each."""
@@ -223,7 +225,7 @@ class _BeamSearch:
         """Return those whose members were not those of an earlier rule."""
         out = []
         for node in nodes:
-            mark = (len(node.members), int(np.sum(self.records.keys[node.members], dtype=np.uint64)))
+            mark = (len(node.members), node.mark)
             if mark not in self.seen:
                 self.seen.add(mark)
                 out.append(node)

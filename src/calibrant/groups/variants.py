@@ -15,9 +15,9 @@ VariantName = Literal["plain", "proportional", "proportional-shifted", "low-prev
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Terms:
-    """A row a record: prediction S, weight W, step W (R - S) of the curve, null variance W^2 S (1 - S).
+    """A row a record: prediction S, weight W, step W (R - S) of the curve, and its key.
 
-    Where `successive`, variances are estimated for each subpopulation by eq. (6), and the last is 0.
+    Where `successive`, variances are estimated for each subpopulation by eq. (6).
     """
 
     rows: Array
@@ -78,7 +78,7 @@ class Variant:
         return self.name in ("plain", "proportional", "proportional-shifted")
 
     def terms(self, prediction: Array, response: Array, weight: Array) -> Terms:
-        """Return what each record adds, in the order given."""
+        """Return what each record adds, in the order given; keys are a fixed random number a place."""
         if self.name == "proportional":
             weight = weight / np.maximum(prediction, self.rho)
         elif self.name == "proportional-shifted":
@@ -89,5 +89,5 @@ class Variant:
         rows = np.empty((len(prediction), 4))
         rows[:, 0], rows[:, 1] = prediction, weight
         np.multiply(weight, response - prediction, out=rows[:, 2])
-        rows[:, 3] = 0.0 if self.real else weight * weight * prediction * (1.0 - prediction)
+        rows[:, 3] = np.random.default_rng(0).random(len(prediction))
         return Terms(rows, self.real, float(np.max(np.abs(rows[:, 2]))))

@@ -25,23 +25,25 @@ ROUNDING = 1e-14  # of the steps so far: a new extreme must exceed the last by m
 
 @compiled
 def segment_curves(members: Index, offsets: Offsets, terms: Array, sums: Array, ends: Offsets) -> None:
-    """Fill for each list: weight, weight * value, variance, and the curve's end, highest and lowest point.
+    """Fill for each list: weight, weight * value, variance, the curve's end, highest, lowest point, mark.
 
-    A row of `terms` holds value, weight, residual and variance of a record: one record is one cache line.
-    `ends` gets how many members stand before the highest and before the lowest point.
+    A row of `terms` holds value, weight, residual and key of a record, so that a record is one cache line.
+    The sum of the keys marks a set of members. `ends` gets how many members stand before the highest and
+    before the lowest point.
     """
     for k in range(len(offsets) - 1):
         start, stop = offsets[k], offsets[k + 1]
-        total = moment = spread = steps = curve = high = low = 0.0
+        total = moment = spread = steps = curve = high = low = mark = 0.0
         high_end = low_end = 0
         for j in range(start, stop):
             i = members[j]
-            value = terms[i, 0]
-            total += terms[i, 1]
-            moment += terms[i, 1] * value
-            curve += terms[i, 2]
-            steps += abs(terms[i, 2])
-            spread += terms[i, 3]
+            value, weight, residual = terms[i, 0], terms[i, 1], terms[i, 2]
+            total += weight
+            moment += weight * value
+            spread += weight * weight * value * (1.0 - value)
+            curve += residual
+            steps += abs(residual)
+            mark += terms[i, 3]
             if j + 1 == stop or terms[members[j + 1], 0] != value:
                 if curve > high + ROUNDING * steps:
                     high = curve
@@ -55,6 +57,7 @@ def segment_curves(members: Index, offsets: Offsets, terms: Array, sums: Array, 
         sums[k, 3] = curve
         sums[k, 4] = high
         sums[k, 5] = low
+        sums[k, 6] = mark
         ends[k, 0] = high_end
         ends[k, 1] = low_end
 
@@ -124,6 +127,40 @@ def _advance(
         else:
             for t in range(LANES):
                 curve[t] += high if (bits >> np.uint64(t)) & one else low
+
+
+@compiled
+def thinned_curve(members: Index, terms: Array, stretch: int, points: Array) -> int:
+    """Fill `points` with the lowest and highest points of stretches of the curve, and its end.
+
+    A point is the weight so far, the value and the curve there; the number of points is returned.
+    """
+    count = 0
+    weight = curve = 0.0
+    low, high = np.zeros(4), np.zeros(4)
+    some = False
+    for j in range(len(members)):
+        i = members[j]
+        weight += terms[i, 1]
+        curve += terms[i, 2]
+        if j + 1 == len(members) or terms[members[j + 1], 0] != terms[i, 0]:
+            if not some or curve < low[2]:
+                low[0], low[1], low[2], low[3] = weight, terms[i, 0], curve, j
+            if not some or curve > high[2]:
+                high[0], high[1], high[2], high[3] = weight, terms[i, 0], curve, j
+            some = True
+        if some and ((j + 1) % stretch == 0 or j + 1 == len(members)):
+            first, second = (low, high) if low[3] < high[3] else (high, low)
+            points[count] = first[:3]
+            count += 1
+            if second[3] > first[3]:
+                points[count] = second[:3]
+                count += 1
+            some = False
+    if points[count - 1, 0] != weight:
+        points[count, 0], points[count, 1], points[count, 2] = weight, terms[members[-1], 0], curve
+        count += 1
+    return count
 
 
 @compiled
