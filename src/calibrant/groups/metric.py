@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +13,8 @@ from calibrant.groups.variants import Terms
 from calibrant.kernels.segments import Index, Offsets, segment_curves, successive_variances
 from calibrant.results import Array
 
+MOST_WORKERS = 8
+WORTH_SHARING = 1 << 17  # members, below which one core is as quick
 NEARLY_ZERO = 1e-13  # of the largest step: below it a range is rounding
 
 
@@ -40,6 +44,17 @@ class Batch:
     def members_of(self, k: int) -> Index:
         """Return the index list of subpopulation k."""
         return self.members[self.offsets[k] : self.offsets[k + 1]]
+
+    def share_out(self, run: Callable[[int, int], None]) -> None:
+        """Call run(start, stop) for ranges of subpopulations with about as many members, on all cores."""
+        workers = min(os.cpu_count() or 1, MOST_WORKERS, len(self))
+        if workers < 2 or len(self.members) < WORTH_SHARING:
+            run(0, len(self))
+            return
+        aims = np.linspace(0, len(self.members), workers + 1)[1:-1]
+        cuts = [0, *np.searchsorted(self.offsets, aims).tolist(), len(self)]
+        with ThreadPoolExecutor(workers) as pool:
+            list(pool.map(run, cuts[:-1], cuts[1:]))
 
     def select(self, kept: Sequence[int]) -> Batch:
         """Return some of the subpopulations."""
@@ -77,7 +92,12 @@ def measure_batch(batch: Batch, terms: Terms) -> Curves:
     """Measure every subpopulation of the batch in one pass over its members."""
     sums = np.zeros((len(batch), 7))
     ends = np.zeros((len(batch), 2), dtype=np.int64)
-    segment_curves(batch.members, batch.offsets, terms.rows, sums, ends)
+
+    def run(start: int, stop: int) -> None:
+        offsets = batch.offsets[start : stop + 1]
+        segment_curves(batch.members, offsets, terms.rows, sums[start:stop], ends[start:stop])
+
+    batch.share_out(run)
     total, moment, variance, end, top, bottom, mark = sums.T
     if terms.successive:
         variance = np.zeros(len(batch))

@@ -6,6 +6,7 @@ p-values are exact for any number of subpopulations, ties, weights and small siz
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,10 +65,19 @@ class Null:
         if self.work >= SMALL_WORK:
             kernel = null_ranges.machine_code()
             if kernel is not null_ranges.plain:
-                ranges = np.empty((len(batch), LANES * self.bits.shape[1]))
-                kernel(batch.members, batch.offsets, self.steps, self.bits, ranges)
-                return ranges[:, : self.draws]
+                return self._ranges_by_threads(kernel, batch)
         return self._ranges_by_numpy(batch)
+
+    def _ranges_by_threads(self, kernel: Callable[..., None], batch: Batch) -> Array:
+        """Advance many curves at once, the subpopulations shared out among the cores."""
+        ranges = np.empty((len(batch), LANES * self.bits.shape[1]))
+
+        def run(start: int, stop: int) -> None:
+            offsets = batch.offsets[start : stop + 1]
+            kernel(batch.members, offsets, self.steps, self.bits, ranges[start:stop])
+
+        batch.share_out(run)
+        return ranges[:, : self.draws]
 
     def _ranges_by_numpy(self, batch: Batch) -> Array:
         """Compute the same ranges with whole arrays: quick for small work, and where numba is absent."""
@@ -122,8 +132,10 @@ def bernoulli_words(chance: Array, words: int, rng: np.random.Generator) -> Word
             digit = rest >= 1.0
             rest -= digit
             coins = rng.integers(0, 2**64, undecided.shape, dtype=np.uint64)
-            ones |= undecided & coins & np.where(digit, ALL, np.uint64(0))[:, None]
-            undecided &= ~coins
+            coins &= undecided
+            undecided ^= coins
+            coins &= np.where(digit, ALL, np.uint64(0))[:, None]
+            ones |= coins
         out[rows] |= ones
         alive = (rest > 0.0) & undecided.any(axis=1)  # a chance with no digits left loses every lane
         rows, rest, undecided = rows[alive], rest[alive], undecided[alive]

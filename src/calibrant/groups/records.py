@@ -79,17 +79,21 @@ def check(
         hint = 'pass missing="drop" to leave such rows out and have them counted'
         for array, name in ((y, "y_true"), (p, "y_prob"), (w, "sample_weight")):
             reject_rows(name, "must not be missing", array, array != array, hint)
-    kept = np.arange(len(p)) if absent is None else np.flatnonzero(~absent)
-    if len(kept) == 0:
-        found = f"got {len(p):,} rows, all with one"
-        raise InvalidInputError(sentence("y_prob", "must have a row without missing values", found))
-    dropped = len(p) - len(kept)
-    _check_ranges(y[kept], p[kept], real)
-    weight = check_weights(w[kept], "sample_weight")
-    positive = weight > 0
-    kept, weight = kept[positive], weight[positive]
-    outcome, prediction = y[kept].astype(np.float64), p[kept].astype(np.float64) + 0.0
-    return Checked(kept, prediction, outcome, weight / weight.max(), len(p), dropped)
+    length, rows = len(p), np.arange(len(p))
+    if absent is not None:
+        rows = np.flatnonzero(~absent)
+        y, p, w = y[rows], p[rows], w[rows]
+        if len(rows) == 0:
+            found = f"got {length:,} rows, all with one"
+            raise InvalidInputError(sentence("y_prob", "must have a row without missing values", found))
+    dropped = length - len(rows)
+    _check_ranges(y, p, real)
+    weight = check_weights(w, "sample_weight")
+    if not weight.all():
+        positive = weight > 0
+        rows, y, p, weight = rows[positive], y[positive], p[positive], weight[positive]
+    outcome, prediction = y.astype(np.float64), p.astype(np.float64) + 0.0  # + 0.0 turns -0.0 into 0.0
+    return Checked(rows, prediction, outcome, weight / weight.max(), length, dropped)
 
 
 def _check_ranges(y: npt.NDArray[Any], p: npt.NDArray[Any], real: bool) -> None:
@@ -99,6 +103,8 @@ def _check_ranges(y: npt.NDArray[Any], p: npt.NDArray[Any], real: bool) -> None:
         return
     check_unit_interval(y, "y_true")
     check_unit_interval(p, "y_prob")
+    if y.dtype.kind in "biu":
+        return  # whole numbers in [0, 1]
     hint = 'pass variant="real" for responses that are not 0 or 1'
     reject_rows("y_true", "must be 0 or 1", y, (y != 0) & (y != 1), hint)
 
