@@ -11,11 +11,14 @@ from calibrant.errors import CalibrantError
 
 VERBS = {
     "audit": "calibrant.cli.audit:audit",
+    "compare": "calibrant.cli.compare:compare",
     "demo": "calibrant.cli.demo:demo",
     "evaluate": "calibrant.cli.evaluate:evaluate",
     "measures": "calibrant.cli.measures:list_measures",
     "merge": "calibrant.cli.merge:merge",
+    "plan": "calibrant.cli.plan:plan",
     "sketch": "calibrant.cli.sketch:sketch",
+    "test": "calibrant.cli.test:test",
 }
 
 

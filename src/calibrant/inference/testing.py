@@ -78,8 +78,8 @@ def run_test(
         forecasts, row, settings, null=null, draws=drawn, seed=used, threads=threads, progress=progress
     )
     exact_mean = row.null.mean and row.null.mean(forecasts, settings)
-    centre = row.ideal if exact_mean is None else exact_mean
-    bad, drawn_bad = _badness(row, value, centre), _badness(row, values, centre)
+    centre = centre_of(forecasts, row, settings)
+    bad, drawn_bad = badness(row, value, centre), badness(row, values, centre)
     # draws that equal the statistic in exact arithmetic must count whatever the rounding
     reached = int(np.count_nonzero(drawn_bad >= bad - 1e-9 * abs(bad) - 1e-15))
     pvalue = (1 + reached) / (drawn + 1)
@@ -89,7 +89,13 @@ def run_test(
     return TestResult(row.name, value, pvalue, math.log(pvalue), mean, kind, reason, forecasts.n, drawn, used)
 
 
-def _badness(row: Measure, values: Any, centre: float) -> Any:
+def centre_of(forecasts: Forecasts, row: Measure, settings: Mapping[str, Any]) -> float:
+    """Return where a two-sided statistic is centred: its exact mean under calibration, else its ideal."""
+    mean = row.null.mean and row.null.mean(forecasts, settings)
+    return row.ideal if mean is None else mean
+
+
+def badness(row: Measure, values: Any, centre: float) -> Any:
     """Turn values of the measure into a statistic that grows with miscalibration."""
     return np.abs(values - centre) if row.signed or row.null.two_sided else values
 
@@ -124,8 +130,7 @@ def _by_law(
     law = row.null.law
     assert law is not None
     mean = row.null.mean and row.null.mean(forecasts, settings)
-    centre = row.ideal if mean is None else mean
-    bad = float(_badness(row, value, centre))
+    bad = float(badness(row, value, centre_of(forecasts, row, settings)))
     scale = law.scale(forecasts) if forecasts.binary else deviation_of_continuous(forecasts)
     log_pvalue = law.log_tail(bad / scale) if scale > 0 else (0.0 if bad <= 1e-12 else -math.inf)
     return TestResult(

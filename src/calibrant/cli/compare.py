@@ -1,0 +1,75 @@
+"""`calibrant compare`: which column of predictions is better calibrated?"""
+
+from __future__ import annotations
+
+import click
+
+from calibrant.cli.options import as_json, seed
+from calibrant.cli.tables import number, show_json, show_table
+from calibrant.cli.test import draws_bar
+from calibrant.inference.compare import Comparison
+from calibrant.inference.compare import compare as compare_models
+from calibrant.scale.files import read_columns
+
+
+@click.command()
+@click.argument("file")
+@click.option("--outcome", "-y", required=True, help="Column of outcomes, 0 or 1.")
+@click.option(
+    "--prediction",
+    "-p",
+    "predictions",
+    required=True,
+    multiple=True,
+    help="Column of predicted probabilities; give it once for each model.",
+)
+@click.option("--weight", "-w", help="Column of record weights.")
+@click.option("--measure", "-m", default="atb", show_default=True, help="Measure; truthful ones rank fairly.")
+@click.option("--draws", default=999, show_default=True, help="Resamples of the rows.")
+@click.option("--confidence", default=0.95, show_default=True, help="Of the intervals.")
+@seed
+@as_json
+def compare(
+    file: str,
+    outcome: str,
+    predictions: tuple[str, ...],
+    weight: str | None,
+    measure: str,
+    draws: int,
+    confidence: float,
+    seed: int | None,
+    json_: bool,
+) -> None:
+    """Compare the calibration of two or more columns of predictions in FILE, row by row."""  # fmt: skip
+    read = read_columns(file, [outcome, *predictions, *([weight] if weight else [])])
+    with draws_bar() as progress:
+        found = compare_models(
+            read[outcome],
+            {name: read[name] for name in predictions},
+            sample_weight=read[weight] if weight else None,
+            measure=measure,
+            draws=draws,
+            confidence=confidence,
+            seed=seed,
+            progress=progress,
+        )
+    if json_:
+        show_json(found.to_dict())
+    else:
+        _show(found)
+
+
+def _show(found: Comparison) -> None:
+    show_table(["model", found.measure], [[name, number(value)] for name, value in found.values.items()])
+    click.echo()
+    show_table(
+        ["first", "second", "difference", "from", "to", "p-value", "adjusted"],
+        [
+            [d.first, d.second, *map(number, (d.difference, d.lower, d.upper, d.pvalue, d.adjusted))]
+            for d in found.differences
+        ],
+    )
+    click.echo(f"\n{found.n:,} rows, {found.draws:,} resamples, seed {found.seed}")
+    if not found.fair:
+        text = "this measure is not truthful: noise and sharpness move it, so the order may mislead; see atb"
+        click.echo(text, err=True)

@@ -1,0 +1,67 @@
+"""`calibrant plan`: how many labelled records are needed, or what a number of them can show."""
+
+from __future__ import annotations
+
+import click
+
+from calibrant.cli.options import as_json, seed
+from calibrant.cli.tables import show_json
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.inference.planning import ALTERNATIVES, detectable_distance, required_samples
+from calibrant.scale.files import read_columns
+
+
+@click.command()
+@click.argument("file", required=False)
+@click.option("--prediction", "-p", help="Column of predictions in FILE, for their shape; uniform if absent.")
+@click.option("--distance", "-d", type=float, help="Distance from calibration to be detected.")
+@click.option("--records", "-n", type=int, help="Labelled records at hand.")
+@click.option("--power", default=0.9, show_default=True, help="Probability of detection.")
+@click.option("--alpha", default=0.05, show_default=True, help="Level of the test.")
+@click.option("--measure", "-m", default="kuiper", show_default=True, help="Measure to test with.")
+@click.option(
+    "--alternative",
+    type=click.Choice(list(ALTERNATIVES)),
+    default="shift",
+    show_default=True,
+    help="In which way the predictions may be wrong.",
+)
+@click.option("--draws", default=999, show_default=True, help="Simulated data sets.")
+@seed
+@as_json
+def plan(
+    file: str | None,
+    prediction: str | None,
+    distance: float | None,
+    records: int | None,
+    power: float,
+    alpha: float,
+    measure: str,
+    alternative: str,
+    draws: int,
+    seed: int | None,
+    json_: bool,
+) -> None:
+    """Plan before labelling: records needed for a --distance, or the distance that --records can show.
+
+    FILE may hold predictions without outcomes; their shape matters.
+    """  # fmt: skip
+    if (distance is None) == (records is None):
+        raise InvalidInputError(sentence("calibrant plan", "needs either --distance or --records"))
+    if (file is None) != (prediction is None):
+        raise InvalidInputError(sentence("FILE and --prediction", "must be given together"))
+    shape = None if file is None or prediction is None else read_columns(file, [prediction])[prediction]
+    options = {"power": power, "alpha": alpha, "measure": measure, "alternative": alternative}
+    options |= {"predictions": shape, "draws": draws, "seed": seed}
+    if distance is not None:
+        found = required_samples(distance, **options)  # type: ignore[arg-type]
+    else:
+        found = detectable_distance(int(records or 0), **options)  # type: ignore[arg-type]
+    if json_:
+        show_json(found.to_dict())
+        return
+    click.echo(
+        f"{found.n:,} records detect a distance of {found.distance:.4f} from calibration "
+        f"({found.alternative}) with power {found.power:.2f} at level {found.alpha:g}, "
+        f"by {found.measure} (seed {found.seed})"
+    )

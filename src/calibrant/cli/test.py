@@ -1,0 +1,111 @@
+"""`calibrant test`: is the miscalibration of a file real, and is it larger than what matters?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from calibrant.cli.options import as_json, columns_unless_sketch, seed
+from calibrant.cli.sketched import needed_sketch, progress_bar
+from calibrant.cli.tables import number, show_json, show_table
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.forecasts import Forecasts, Missing
+from calibrant.inference.interval import confidence_interval
+from calibrant.inference.seeds import Progress, recorded_seed
+from calibrant.inference.test import calibration_test
+from calibrant.inference.testing import Method
+from calibrant.inference.tolerance import tolerance_test
+from calibrant.measures.registry import measures
+from calibrant.scale.files import read_forecasts
+
+
+@click.command("test")
+@click.argument("file")
+@columns_unless_sketch
+@click.option("--measure", "-m", default="kuiper", show_default=True, help="Measure to test with.")
+@click.option(
+    "--method",
+    type=click.Choice(["auto", "exact", "asymptotic"]),
+    default="auto",
+    show_default=True,
+    help="Simulate the null, use a limit law, or choose.",
+)
+@click.option("--draws", default=999, show_default=True, help="Simulated data sets.")
+@click.option("--interval", is_flag=True, help="Add a 95 % interval for the population's value.")
+@click.option("--accept", type=float, help="Distance from calibration that does not matter.")
+@click.option("--reject", type=float, help="Distance from calibration that must not be missed.")
+@click.option("--confidence", default=0.95, show_default=True, help="Of the verdict and of the interval.")
+@seed
+@as_json
+def test(
+    file: str,
+    outcome: str | None,
+    prediction: str | None,
+    weight: str | None,
+    missing: Missing,
+    measure: str,
+    method: Method,
+    draws: int,
+    interval: bool,
+    accept: float | None,
+    reject: float | None,
+    confidence: float,
+    seed: int | None,
+    json_: bool,
+) -> None:
+    """Test whether the predictions in FILE are calibrated.
+
+    With --accept and --reject, also whether their distance from calibration is small enough.
+    """  # fmt: skip
+    if (accept is None) != (reject is None):
+        raise InvalidInputError(sentence("--accept and --reject", "must be given together"))
+    forecasts = _forecasts(file, outcome, prediction, weight, missing)
+    used = recorded_seed(seed)
+    with draws_bar() as progress:
+        tested = calibration_test(
+            forecasts,
+            measure=measure,
+            method=method,
+            draws=draws,
+            seed=used,
+            progress=progress,
+        )
+    found = {"test": tested.to_dict()}
+    if interval and measure in measures():
+        taken = confidence_interval(forecasts, measure=measure, draws=draws, seed=used, confidence=confidence)
+        found["interval"] = taken.to_dict()
+    if accept is not None and reject is not None:
+        decided = tolerance_test(forecasts, accept=accept, reject=reject, confidence=confidence)
+        found["tolerance"] = decided.to_dict()
+    if json_:
+        show_json(found)
+        return
+    for name, facts in found.items():
+        lines = [[key, _shown(value)] for key, value in facts.items() if value is not None]
+        show_table([name, ""], lines)
+        click.echo()
+
+
+def _forecasts(
+    file: str, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing
+) -> Forecasts:
+    """Return the forecasts of a file of rows, or of a sketch."""
+    sketch = needed_sketch(file, outcome=outcome, prediction=prediction, weight=weight, missing=missing)
+    if sketch is not None:
+        return sketch.forecasts()
+    return read_forecasts(
+        file, outcome=str(outcome), prediction=str(prediction), weight=weight, missing=missing
+    )
+
+
+def _shown(value: object) -> str:
+    return number(value) if isinstance(value, float) else str(value)
+
+
+@contextmanager
+def draws_bar() -> Iterator[Progress | None]:
+    """Show how many draws are done, if a person is there to see it."""
+    with progress_bar("drawing outcomes") as share:
+        yield None if share is None else lambda done, expected: share(done / expected)  # type: ignore[misc]

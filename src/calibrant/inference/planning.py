@@ -1,0 +1,249 @@
+"""Planning before labelling: how many records are needed, and what a given number can show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.columns import check_unit_interval, vector
+from calibrant.errors import CalibrantError, InvalidInputError, reject_name, sentence
+from calibrant.forecasts import Forecasts
+from calibrant.inference.null import one_by_one
+from calibrant.inference.seeds import checked_draws, recorded_seed
+from calibrant.inference.testing import badness, centre_of
+from calibrant.measures.lower_distance import lower_distance
+from calibrant.measures.measure import Measure
+from calibrant.measures.registry import find_measure
+from calibrant.results import Array
+
+LEVELS = 200  # quantiles that stand for the predictions: one level holds many records, at any n
+MOST = 10**9  # records
+PRECISION = 0.02  # relative, of what is searched for
+
+Alternative = Callable[[Array], Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`n` records detect `distance` from calibration with probability `power` at level `alpha`.
+
+    `distance` is the lower distance of the alternative that was tried; `power` is what simulation found.
+    """
+
+    n: int
+    distance: float
+    power: float
+    alpha: float
+    measure: str
+    alternative: str
+    draws: int
+    seed: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields, ready for JSON."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def shift(values: Array) -> Array:
+    """Every true probability lies to the same side of its prediction: the side with more room."""
+    return np.full(len(values), 1.0 if values.mean() < 0.5 else -1.0)
+
+
+def overconfident(values: Array) -> Array:
+    """True probabilities lie nearer to the middle than predicted."""
+    return np.asarray(1 - 2 * values)
+
+
+def underconfident(values: Array) -> Array:
+    """True probabilities lie further from the middle than predicted."""
+    return np.asarray(2 * values - 1)
+
+
+def local(values: Array) -> Array:
+    """Only predictions within 0.1 of the median are wrong: a bump."""
+    away = np.abs(values - np.median(values))
+    return np.asarray(np.maximum(0.0, 1 - away / 0.1))
+
+
+ALTERNATIVES: dict[str, Alternative] = {
+    "shift": shift,
+    "overconfident": overconfident,
+    "underconfident": underconfident,
+    "local": local,
+}
+
+
+def required_samples(
+    distance: float,
+    *,
+    power: float = 0.9,
+    alpha: float = 0.05,
+    measure: str = "kuiper",
+    predictions: Any = None,
+    alternative: str | Alternative = "shift",
+    draws: int = 999,
+    seed: int | None = None,
+) -> Plan:
+    """Return how many labelled records detect a given distance from calibration.
+
+    `predictions` are unlabelled predictions of the model, for their shape (uniform if absent). The way of
+    being wrong matters: "shift", "overconfident", "underconfident", "local", or a function from the
+    predictions to the direction in which the truth lies off. Its size is set so that the lower distance to
+    calibration is `distance`. n grows as 1 / distance^2 (Lemma 1 of the testing paper); the constant
+    comes from simulating the test.
+
+    >>> required_samples(0.1, seed=1, draws=199).n < required_samples(0.05, seed=1, draws=199).n
+    True
+    """
+    study = _Study(predictions, measure, alternative, alpha, power, draws, seed)
+    truth = study.at_distance(distance)
+    high = 16
+    while study.power(high, truth) < power:
+        high *= 2
+        if high > MOST:
+            raise CalibrantError(sentence("the test", f"must reach the power by {MOST:,} records"))
+    low = high // 2
+    while high - low > max(1, PRECISION * high):
+        middle = (low + high) // 2
+        low, high = (low, middle) if study.power(middle, truth) >= power else (middle, high)
+    return study.plan(high, truth)
+
+
+def detectable_distance(
+    n: int,
+    *,
+    power: float = 0.9,
+    alpha: float = 0.05,
+    measure: str = "kuiper",
+    predictions: Any = None,
+    alternative: str | Alternative = "shift",
+    draws: int = 999,
+    seed: int | None = None,
+) -> Plan:
+    """Return the smallest distance from calibration that `n` records detect; options as required_samples.
+
+    >>> 0.02 < detectable_distance(1000, seed=1, draws=199).distance < 0.08
+    True
+    """
+    if n < 2:
+        raise InvalidInputError(sentence("n", "must be at least 2", f"got {n}"))
+    study = _Study(predictions, measure, alternative, alpha, power, draws, seed)
+    low, high = 0.0, 1.0
+    if study.power(n, study.truth(high)) < power:
+        found = f"got power {study.power(n, study.truth(high)):.2f} at best"
+        raise CalibrantError(sentence(f"{n:,} records", "must be able to reach the power", found))
+    while high - low > PRECISION * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if study.power(n, study.truth(middle)) >= power else (middle, high)
+    return study.plan(n, study.truth(high))
+
+
+class _Study:
+    """One test against one kind of alternative, at any n and any size of the error."""
+
+    def __init__(
+        self,
+        predictions: Any,
+        measure: str,
+        alternative: str | Alternative,
+        alpha: float,
+        power: float,
+        draws: int,
+        seed: int | None,
+    ) -> None:
+        for name, value in (("alpha", alpha), ("power", power)):
+            if not 0 < value < 1:
+                raise InvalidInputError(sentence(name, "must lie strictly between 0 and 1", f"got {value}"))
+        self.alpha = alpha
+        self.row: Measure = find_measure(measure)
+        self.draws, self.seed = checked_draws(draws), recorded_seed(seed)
+        if alpha * (self.draws + 1) < 1:
+            raise InvalidInputError(
+                sentence("draws", f"must be at least 1 / alpha = {1 / alpha:.0f}", f"got {draws}")
+            )
+        self.values = _quantiles(predictions)
+        if isinstance(alternative, str):
+            if alternative not in ALTERNATIVES:
+                raise reject_name("alternative", alternative, list(ALTERNATIVES))
+            self.name, direction = alternative, ALTERNATIVES[alternative]
+        else:
+            self.name, direction = getattr(alternative, "__name__", "custom"), alternative
+        self.direction = np.asarray(direction(self.values), dtype=np.float64)
+
+    def truth(self, size: float) -> Array:
+        """Return the true probabilities when the error has this size."""
+        return np.clip(self.values + size * self.direction, 0.0, 1.0)
+
+    def at_distance(self, distance: float) -> Array:
+        """Return the true probabilities that put the predictions at this lower distance."""
+        largest = self.distance(self.truth(1.0))
+        if not 0 < distance <= largest:
+            found = f"got {distance}"
+            raise InvalidInputError(
+                sentence("distance", f"must lie in (0, {largest:.4g}] for these predictions", found)
+            )
+        from scipy.optimize import brentq
+
+        size = brentq(lambda a: self.distance(self.truth(a)) - distance, 0.0, 1.0, xtol=1e-5)
+        return self.truth(float(size))
+
+    def distance(self, truth: Array) -> float:
+        """Return the lower distance of predictions whose outcome rates are `truth`."""
+        if np.array_equal(truth, self.values):
+            return 0.0
+        return lower_distance(Forecasts(truth, self.values), tolerance=1e-5)
+
+    def power(self, n: int, truth: Array) -> float:
+        """Return the probability of rejection, from as many simulated sets under each hypothesis."""
+        generator = np.random.default_rng(self.seed)
+        at = np.unique(np.linspace(0, len(self.values) - 1, min(n, len(self.values))).round().astype(int))
+        values, counts = self.values[at], np.full(len(at), n // len(at))
+        counts[: n - int(counts.sum())] += 1
+        forecasts = Forecasts.from_levels(
+            values,
+            counts / n,
+            counts / n * values,
+            squared_weights=counts / n**2,
+            counts=counts,
+            total_weight=float(n),
+        )
+        null, other = (
+            self._statistics(forecasts, generator.binomial(counts, chances, size=(self.draws, len(at))) / n)
+            for chances in (values, truth[at])
+        )
+        reached = len(null) - np.searchsorted(np.sort(null), other - 1e-9 * np.abs(other) - 1e-15)
+        return float(np.mean((1 + reached) / (len(null) + 1) <= self.alpha))
+
+    def _statistics(self, forecasts: Forecasts, outcomes: Array) -> Array:
+        row, settings = self.row, dict(self.row.options)
+        residuals = outcomes - forecasts.weights * forecasts.values
+        values = row.null.batch(forecasts, residuals, settings) if row.null.batch else None
+        if values is None:
+            values = one_by_one(forecasts, row, settings, outcomes)
+        return np.asarray(badness(row, values, centre_of(forecasts, row, settings)))
+
+    def plan(self, n: int, truth: Array) -> Plan:
+        """Return the finding."""
+        return Plan(
+            n=n,
+            distance=self.distance(truth),
+            power=self.power(n, truth),
+            alpha=self.alpha,
+            measure=self.row.name,
+            alternative=self.name,
+            draws=self.draws,
+            seed=self.seed,
+        )
+
+
+def _quantiles(predictions: Any) -> Array:
+    """Return distinct quantiles of the predictions, or of the uniform distribution."""
+    share = (np.arange(LEVELS) + 0.5) / LEVELS
+    if predictions is None:
+        return share
+    given = vector(predictions, "predictions").astype(np.float64)
+    check_unit_interval(given, "predictions")
+    return np.unique(np.quantile(given, share))

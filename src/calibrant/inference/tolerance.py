@@ -1,0 +1,170 @@
+"""tolerance_test: is the distance from calibration below what matters, above it, or is it too early to say?
+
+Every test of exact calibration rejects in the end, because no forecast is exact. This one asks whether the
+lower distance to calibration is small enough, and its errors are bounded at any n.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.forecasts import Forecasts
+from calibrant.inference.interval import check_confidence
+from calibrant.inference.resample import Resampler, resampled_deviations
+from calibrant.inference.seeds import Progress, checked_draws, recorded_seed
+from calibrant.measures.public import as_forecasts
+from calibrant.measures.registry import find_measure
+from calibrant.measures.registry import measure as take
+
+# Expected deviation over sqrt(sum of squared weights); see _guaranteed for how they come about.
+EXPECTED = {"smooth": 1 + math.sqrt(0.5), "lower-distance": math.sqrt(2)}
+# distance <= factor * measure, and distance >= measure / factor (Lemma 12 of the testing paper)
+FACTOR = {"smooth": 2.0, "lower-distance": 1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class ToleranceResult:
+    """A verdict on the distance from calibration, and the bounds it rests on.
+
+    `lower` and `upper` bound the population's lower distance to calibration, each with the confidence
+    given. "accept": the distance is below `reject`. "reject": it is above `accept`. "undecided": neither is
+    sure. A wrong verdict has probability at most 1 - confidence, whichever side the truth is on; with
+    method "bootstrap" that holds approximately.
+    """
+
+    verdict: Literal["accept", "reject", "undecided"]
+    measure: str
+    value: float
+    lower: float
+    upper: float
+    accept: float
+    reject: float
+    confidence: float
+    method: str
+    n: int
+    draws: int
+    seed: int | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields, ready for JSON."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def tolerance_test(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    accept: float,
+    reject: float,
+    sample_weight: Any = None,
+    confidence: float = 0.95,
+    measure: str = "lower-distance",
+    method: Literal["guaranteed", "bootstrap"] = "guaranteed",
+    draws: int = 999,
+    seed: int | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> ToleranceResult:
+    """Accept forecasts whose distance from calibration is below `accept`, reject those above `reject`.
+
+    Between the two either answer is right. With measure "lower-distance" any accept < reject will do;
+    "smooth" is quicker and needs reject > 4 accept, because it only knows the distance up to a factor 2
+    either way (Theorems 3 and 4 of the testing paper, here with constants). "guaranteed" uses bounds that
+    hold at any n; "bootstrap" estimates them from the data: shorter, and approximate.
+
+    >>> tolerance_test([0, 1] * 2000, [0.5] * 4000, accept=0.02, reject=0.1).verdict
+    'accept'
+    """
+    forecasts = as_forecasts(y_true, y_prob, sample_weight)
+    _check(accept, reject, confidence, measure, method)
+    found = take(forecasts, measure)
+    count, used = 0, None
+    if method == "guaranteed":
+        below, above = _guaranteed(forecasts, measure, 1 - confidence)
+    else:
+        count, used = checked_draws(draws), recorded_seed(seed)
+        below = above = _bootstrapped(forecasts, measure, confidence, count, used, threads, progress)
+    factor = FACTOR[measure]
+    lower, upper = max(0.0, found.lower - below) / factor, min(1.0, (found.upper + above) * factor)
+    return ToleranceResult(
+        verdict=_verdict(lower, upper, found.value, accept, reject),
+        measure=measure,
+        value=found.value,
+        lower=lower,
+        upper=upper,
+        accept=accept,
+        reject=reject,
+        confidence=confidence,
+        method=method if method == "guaranteed" else "bootstrap (approximate)",
+        n=forecasts.n,
+        draws=count,
+        seed=used,
+    )
+
+
+def _verdict(
+    lower: float, upper: float, value: float, accept: float, reject: float
+) -> Literal["accept", "reject", "undecided"]:
+    below, above = upper < reject, lower > accept
+    if below and above:  # surely between the two: either is right, the nearer limit decides
+        return "accept" if value <= (accept + reject) / 2 else "reject"
+    return "accept" if below else "reject" if above else "undecided"
+
+
+def _guaranteed(forecasts: Forecasts, measure: str, error: float) -> tuple[float, float]:
+    """Return how far the population's value may lie below and above the sample's, but for `error`.
+
+    Both measures are suprema of sums of w_i f(v_i, y_i) with |f| <= |y - v| <= 1, so replacing one record
+    moves them by at most 2 w_i and McDiarmid's inequality gives sqrt(2 ln(1/error) sum w_i^2) around the
+    mean. A mean of suprema is at least the supremum of means: above, nothing is to be added. Below, the mean
+    exceeds the population's value by at most the expected supremum of the noise. Writing f as an integral of
+    its slope turns that into an integral of |noise of a cumulative sum|, each of standard deviation at
+    most s = sqrt(sum w_i^2): for smooth s (the constant part, f at 1/2) plus s/2 (sqrt(P(v > 1/2)) +
+    sqrt(P(v < 1/2))) <= s / sqrt 2; for the lower distance the integral of
+    s (sqrt(P(y = 0, v > t)) + sqrt(P(y = 1, v < t))) <= s sqrt 2.
+    """
+    spread = math.sqrt(float(forecasts.squared_weights.sum()))
+    deviation = spread * math.sqrt(2 * math.log(1 / error))
+    return deviation + EXPECTED[measure] * spread, deviation
+
+
+def _bootstrapped(
+    forecasts: Forecasts,
+    measure: str,
+    confidence: float,
+    draws: int,
+    seed: int,
+    threads: int | None,
+    progress: Progress | None,
+) -> float:
+    row = find_measure(measure)
+    moved = resampled_deviations(
+        forecasts,
+        row,
+        {**row.options},
+        resampler=Resampler(forecasts),
+        draws=draws,
+        seed=seed,
+        threads=threads,
+        progress=progress,
+    )
+    return float(np.quantile(np.asarray(moved), confidence))
+
+
+def _check(accept: float, reject: float, confidence: float, measure: str, method: str) -> None:
+    check_confidence(confidence)
+    if measure not in EXPECTED:
+        raise reject_name("measure", measure, list(EXPECTED))
+    if method not in ("guaranteed", "bootstrap"):
+        raise reject_name("method", method, ["guaranteed", "bootstrap"])
+    if not 0 <= accept < reject <= 1:
+        found = f"got accept {accept} and reject {reject}"
+        raise InvalidInputError(sentence("accept and reject", "must be 0 <= accept < reject <= 1", found))
+    if measure == "smooth" and reject <= 4 * accept:
+        found, hint = f"got {reject} and {accept}", 'measure="lower-distance" has no such limit'
+        raise InvalidInputError(sentence("reject", "must exceed 4 accept for smooth", found, hint))

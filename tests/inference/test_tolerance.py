@@ -1,0 +1,94 @@
+"""tolerance_test: errors below 1 - confidence on both sides, constants that hold, and sense at any n."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import calibrant as cb
+
+MEASURES = ["smooth", "lower-distance"]
+
+
+def shifted(n, by, rng):
+    p = 0.8 * rng.random(n)
+    return rng.random(n) < p + by, p
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_enough_data_decides_rightly(measure):
+    rng = np.random.default_rng(1)
+    near, far = shifted(40_000, 0.005, rng), shifted(40_000, 0.15, rng)
+    limits = {"accept": 0.01, "reject": 0.1, "measure": measure}
+    assert cb.tolerance_test(*near, **limits).verdict == "accept"
+    assert cb.tolerance_test(*far, **limits).verdict == "reject"
+    assert cb.tolerance_test(*shifted(100, 0.05, rng), **limits).verdict == "undecided"
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize("method", ["guaranteed", "bootstrap"])
+def test_errors_on_both_sides(measure, method):
+    """The distance is exactly at a limit (a shift's distance is its size): the hardest case of each side."""
+    rng = np.random.default_rng(2)
+    runs, confidence = 60, 0.8
+    wrong_accept = wrong_reject = 0
+    for run in range(runs):
+        options = {"measure": measure, "method": method, "confidence": confidence, "draws": 99, "seed": run}
+        at_reject = cb.tolerance_test(*shifted(400, 0.1, rng), accept=0.02, reject=0.1, **options)
+        at_accept = cb.tolerance_test(*shifted(400, 0.02, rng), accept=0.02, reject=0.1, **options)
+        wrong_accept += at_reject.verdict == "accept"
+        wrong_reject += at_accept.verdict == "reject"
+    assert wrong_accept <= 20  # 12 expected at most
+    assert wrong_reject <= 20
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_the_expected_deviation_is_bounded_as_claimed(measure):
+    """On data where everything is noise (calibrated, v = 1/2) the mean value stays below its constant."""
+    rng = np.random.default_rng(3)
+    row = cb.measures()[measure]
+    for p in (np.full(100, 0.5), rng.random(100), np.repeat([0.0, 1.0], 50)):
+        values = [cb.measure(cb.Forecasts(rng.random(100) < p, p), row.name).value for _ in range(60)]
+        assert np.mean(values) <= {"smooth": 1.7072, "lower-distance": 1.4143}[measure] / 10
+
+
+def test_bounds_hold_the_distance():
+    rng = np.random.default_rng(4)
+    for measure in MEASURES:
+        for by in (0.0, 0.05, 0.15):
+            found = cb.tolerance_test(*shifted(2000, by, rng), accept=0.01, reject=0.9, measure=measure)
+            assert found.lower <= by <= found.upper
+            assert found.method == "guaranteed"
+            assert found.seed is None
+
+
+def test_bootstrap_is_labelled_seeded_and_shorter():
+    rng = np.random.default_rng(5)
+    data = shifted(2000, 0.03, rng)
+    sure = cb.tolerance_test(*data, accept=0.01, reject=0.2)
+    short = cb.tolerance_test(*data, accept=0.01, reject=0.2, method="bootstrap", draws=199, seed=7)
+    assert short.method == "bootstrap (approximate)"
+    assert short.upper - short.lower < sure.upper - sure.lower
+    assert short == cb.tolerance_test(*data, accept=0.01, reject=0.2, method="bootstrap", draws=199, seed=7)
+    assert short.to_dict()["seed"] == 7
+
+
+def test_weights_widen_the_bounds():
+    rng = np.random.default_rng(6)
+    y, p = shifted(1000, 0.0, rng)
+    plain = cb.tolerance_test(y, p, accept=0.01, reject=0.2)
+    weighted = cb.tolerance_test(y, p, accept=0.01, reject=0.2, sample_weight=rng.pareto(1.5, 1000) + 0.1)
+    assert weighted.upper - weighted.value > plain.upper - plain.value
+
+
+def test_misuse_is_refused():
+    y, p = [0, 1], [0.4, 0.6]
+    for options in (
+        {"accept": 0.2, "reject": 0.1},
+        {"accept": 0.05, "reject": 0.1, "measure": "smooth"},
+        {"accept": 0.05, "reject": 0.1, "measure": "kuiper"},
+        {"accept": 0.05, "reject": 0.1, "method": "magic"},
+        {"accept": 0.05, "reject": 0.1, "confidence": 0},
+    ):
+        with pytest.raises(cb.CalibrantError):
+            cb.tolerance_test(y, p, **options)
