@@ -88,6 +88,17 @@ def test_what_was_not_tested_is_counted():
     assert "2 too small, 1 with the same members as another, 1 over the limit" in str(found)
 
 
+def test_groups_that_leave_no_doubt_can_be_left_out():
+    rng = np.random.default_rng(0)
+    p = np.concatenate([np.full(500, 1e-3), rng.random(500)])
+    masks = {"certain": p == 1e-3, "some": p > 0.5}
+    found = audit(rng.random(1000) < p, p, groups=masks, min_variance=5, draws=9, seed=0)
+    assert [group.name for group in found.groups if group.name != "everyone"] == ["some"]
+    assert found.not_tested.too_small == 1
+    with pytest.raises(CalibrantError, match="min_variance must not be negative; got nan"):
+        audit(rng.random(1000) < p, p, groups=masks, min_variance=np.nan)
+
+
 def test_groups_and_covariates_together_share_one_null():
     y, p, frame = people(5, 1000)
     both = audit(y, p, groups={"men": frame["sex"] == "M"}, covariates=frame, subpopulations=50, seed=1)

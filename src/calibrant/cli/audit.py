@@ -51,6 +51,7 @@ def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> lis
 @click.option("--subpopulations", default=1000, show_default=True, help="How many to make of covariates.")
 @click.option("--depth", default=2, show_default=True, help="How many columns of --groups to combine.")
 @click.option("--min-size", default=10, show_default=True, help="Rows a subpopulation needs to be tested.")
+@click.option("--min-variance", default=0.0, help="Least sum of p (1 - p) in a subpopulation; try 5.")
 @click.option("--draws", default=199, show_default=True, help="Simulated data sets for p-values; 0 for none.")
 @click.option("--search", is_flag=True, help="Search the covariates for the worst; confirm on other rows.")
 @click.option("--top", default=10, show_default=True, help="How many of the worst to print.")

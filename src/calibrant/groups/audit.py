@@ -29,6 +29,7 @@ def audit(
     sample_weight: Any = None,
     subpopulations: int = 1000,
     min_size: int = 10,
+    min_variance: float = 0.0,
     draws: int = 199,
     seed: int | None = None,
     depth: int = 2,
@@ -54,8 +55,10 @@ def audit(
         random one. Missing values are a category of their own, lowest in the order.
     subpopulations
         How many groups to make of the covariates.
-    min_size
-        Smaller subpopulations are counted, not tested.
+    min_size, min_variance
+        Smaller subpopulations are counted, not tested; so are those whose total outcome would vary by less
+        if calibrated, sum W^2 S (1 - S) with the largest weight 1. Where predictions are near 0 or 1 one
+        event in a small group is many deviations; a `min_variance` of 5 keeps such groups from hiding others.
     draws, seed
         Simulated data sets for the p-values, all subpopulations seeing the same ones; 0 for none.
     depth, limit
@@ -81,6 +84,8 @@ def audit(
     """
     at_least(1, subpopulations=subpopulations, depth=depth, limit=limit, min_size=min_size)
     at_least(0, draws=draws)
+    if not min_variance >= 0:
+        raise InvalidInputError(sentence("min_variance", "must not be negative", f"got {min_variance!r}"))
     if groups is None and covariates is None:
         hint = "groups= takes masks or categorical columns, covariates= makes groups of any columns"
         raise InvalidInputError(sentence("groups or covariates", "must be given", "got neither", hint))
@@ -95,7 +100,7 @@ def audit(
     null_seed, path_seed = np.random.SeedSequence(seed).spawn(2)
     terms = kind.terms(records.prediction, records.outcome, records.weight)
     null = Null.simulate(records, kind, draws, np.random.default_rng(null_seed)) if draws else None
-    family = Family(records, terms, null, min_size, progress)
+    family = Family(records, terms, null, min_size, min_variance, progress)
     family.expected = _expected(masks, given, depth, limit) + (subpopulations if split else 0)
     _fill(family, masks, given, depth, limit)
     if split:
@@ -118,9 +123,10 @@ def _expected(masks: Masks | None, given: Sequence[Column], depth: int, limit: i
 def _fill(family: Family, masks: Masks | None, given: Sequence[Column], depth: int, limit: int) -> None:
     """Test everyone, whatever their number, and the groups that were given."""
     records = family.records
-    min_size, family.min_size = family.min_size, 1
+    limits = family.min_size, family.min_variance
+    family.min_size, family.min_variance = 1, 0.0
     family.take(everyone(len(records)), 1)
-    family.min_size = min_size
+    family.min_size, family.min_variance = limits
     batches: Iterator[Batch] = masked(masks or {}, records.rows)
     if given:
         batches = combinations([column.take(records.rows) for column in given], depth)

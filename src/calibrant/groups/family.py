@@ -33,6 +33,7 @@ class Family:
     terms: Terms
     null: Null | None
     min_size: int
+    min_variance: float = 0.0
     progress: Progress | None = None
     expected: int = 0
     rules: list[str] = field(default_factory=list)
@@ -54,6 +55,9 @@ class Family:
             return 0
         curves = measure_batch(batch, self.terms)
         fresh = self._fresh(batch, curves)
+        doubtful = (curves.sigma * curves.weight) ** 2 >= self.min_variance
+        self.too_small += sum(not doubtful[k] for k in fresh)
+        fresh = [k for k in fresh if doubtful[k]]
         self.over_limit += max(0, len(fresh) - limit)
         batch, curves = batch.select(fresh[:limit]), curves.take(fresh[:limit])
         if len(batch) == 0:
