@@ -11,12 +11,16 @@ from typing import Any
 import click
 
 from calibrant.cli.options import as_json, columns, grouped, seed
+from calibrant.cli.rows import read_rows
 from calibrant.cli.tables import show_json, show_table
 from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence
 from calibrant.forecasts import Missing
+from calibrant.inference.interval import check_confidence
+from calibrant.inference.seeds import recorded_seed
 from calibrant.measures.registry import measures
-from calibrant.report.gate import EXIT_CODES, Finding, judge, overall
+from calibrant.report.gate import EXIT_CODES, Finding, judge, judge_groups, overall
 
+DRAWS = 999
 WORDS = {"pass": "pass", "fail": "FAIL", "unclear": "too little data"}
 
 
@@ -81,20 +85,23 @@ def check(
     Exit code 0: every limit is kept. 1: a limit is broken. 2: bad input or usage. 3: too little data to
     say. A limit is kept or broken when the whole confidence interval lies on one side of it.
     """
-    from calibrant.cli.evaluate import read_evaluation
-
     wanted = _parsed(limits)
     if not wanted and max_group_z is None:
         hint = "--max smooth=0.02, or a table [tool.calibrant.check] in pyproject.toml"
         raise InvalidInputError(sentence("check", "needs a limit", "got none", hint))
     if max_group_z is not None and not groups:
         raise InvalidInputError(sentence("--max-group-z", "needs --groups", "got none"))
-    evaluation = read_evaluation(
-        file, outcome=outcome, prediction=prediction, weight=weight, missing=missing, groups=groups,
-        measures=list(wanted), confidence=confidence, seed=seed,
-    )  # fmt: skip
-    findings = judge(evaluation, wanted, max_group_z)
-    _show(findings, evaluation.seed, json_)
+    if confidence:
+        check_confidence(confidence)
+    used = recorded_seed(seed)
+    data = read_rows(
+        file, outcome=outcome, prediction=prediction, weight=weight, missing=missing, groups=groups
+    )
+    findings = judge(data.forecasts, wanted, confidence=confidence, draws=DRAWS, seed=used)
+    if max_group_z is not None:
+        audit = data.audit(draws=0, seed=used)  # z needs no simulation
+        findings.append(judge_groups(audit, max_group_z))
+    _show(findings, used, json_)
     if junit:
         Path(junit).write_text(_junit(findings), encoding="utf-8")
     if github or os.environ.get("GITHUB_ACTIONS") == "true":

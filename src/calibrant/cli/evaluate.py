@@ -8,14 +8,14 @@ from typing import Any
 import click
 
 from calibrant.cli.options import as_json, columns_unless_sketch, grouped, seed
+from calibrant.cli.rows import read_rows
 from calibrant.cli.sketched import group_dicts, needed_sketch, refuse_groups, show_groups
 from calibrant.cli.tables import show_json, show_table
-from calibrant.forecasts import Forecasts, Missing
+from calibrant.forecasts import Missing
 from calibrant.report import evaluation as report
 from calibrant.report.evaluation import Evaluation, headline
 from calibrant.report.facts import facts_sentence
 from calibrant.report.sheets import Sheet, group_sheet, measure_sheet
-from calibrant.scale.files import read_categories, read_columns
 from calibrant.scale.sketch import Sketch
 
 
@@ -66,18 +66,17 @@ def read_evaluation(
     **options: Any,
 ) -> Evaluation:
     """Read the columns of a file and evaluate them; errors name the columns."""
-    numbers = read_columns(file, [outcome, prediction] + ([weight] if weight else []))
-    forecasts = Forecasts.from_frame(
-        numbers, outcome=outcome, prediction=prediction, weight=weight, missing=missing
+    data = read_rows(
+        file, outcome=outcome, prediction=prediction, weight=weight, missing=missing, groups=groups
     )
     title = f"{prediction} in {Path(file).name}"
-    if not groups:
-        return report.evaluate(forecasts, title=title, **options)
+    if data.groups is None:
+        return report.evaluate(data.forecasts, title=title, **options)
     return report.evaluate(
-        numbers[outcome],
-        numbers[prediction],
-        sample_weight=numbers[weight] if weight else None,
-        groups=read_categories(file, groups.split(",")),
+        data.outcome,
+        data.prediction,
+        sample_weight=data.weight,
+        groups=data.groups,
         missing=missing,
         title=title,
         **options,

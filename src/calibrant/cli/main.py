@@ -11,6 +11,7 @@ from calibrant.errors import CalibrantError
 
 VERBS = {
     "audit": "calibrant.cli.audit:audit",
+    "check": "calibrant.cli.check:check",
     "compare": "calibrant.cli.compare:compare",
     "demo": "calibrant.cli.demo:demo",
     "evaluate": "calibrant.cli.evaluate:evaluate",

@@ -48,17 +48,36 @@ def responses(
 
 def cross_fitted(forecasts: Forecasts, recalibrator: Recalibrator, folds: int, seed: int) -> Responses:
     """Return each level, split over the folds, with the rate that the other folds give it."""
+    parts = held_out(forecasts, recalibrator, folds, seed)
+    trusted = np.concatenate([part.trusted for part in parts])
+    order = np.argsort(trusted, kind="stable")
+    return Responses(
+        trusted=trusted[order],
+        rates=np.concatenate([part.rates for part in parts])[order],
+        weights=np.concatenate([part.weights for part in parts])[order],
+        outcomes=np.concatenate([part.outcomes for part in parts])[order],
+        counts=np.concatenate([part.counts for part in parts])[order],
+    )
+
+
+def held_out(forecasts: Forecasts, recalibrator: Recalibrator, folds: int, seed: int) -> list[Responses]:
+    """Return each fold by itself, with the rates that the other folds give it.
+
+    Errors of calibration must be judged fold by fold: over all folds together the residuals nearly cancel,
+    because a fold that is high on average pushes the rates of the others up.
+    """
     fit = _chosen(recalibrator)
     weights, outcomes, counts = _folded(forecasts, folds, seed)
-    rates = np.empty_like(weights)
+    parts = []
     for k in range(folds):
         known = counts.sum(axis=1) > counts[:, k]
         mass = (weights.sum(axis=1) - weights[:, k])[known]
         rate = np.clip((outcomes.sum(axis=1) - outcomes[:, k])[known] / mass, 0.0, 1.0)
-        rates[:, k] = _applied(fit(forecasts.values[known], rate, mass), forecasts.values)
-    held = counts > 0
-    trusted = np.broadcast_to(forecasts.values[:, None], held.shape)
-    return Responses(trusted[held], rates[held], weights[held], outcomes[held], counts[held])
+        held = counts[:, k] > 0
+        trusted = forecasts.values[held]
+        rates = _applied(fit(forecasts.values[known], rate, mass), trusted)
+        parts.append(Responses(trusted, rates, weights[held, k], outcomes[held, k], counts[held, k]))
+    return parts
 
 
 def name_of(recalibrator: Recalibrator | None) -> str:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from calibrant.errors import CalibrantError
 from calibrant.forecasts import Forecasts
+from calibrant.inference.interval import confidence_interval
 from calibrant.inference.null import NullOutcomes, null_values
-from calibrant.inference.testing import run_test
+from calibrant.inference.testing import run_test, well_spread
+from calibrant.measures.measure import Measure
+from calibrant.report.coarse import coarse
 from calibrant.report.rows import Row
 from calibrant.results import Array
 
-AFFORDABLE = 3_000_000  # levels times draws up to which a measure without a batch is simulated one by one
+CELLS = 4096  # more levels than that are merged before anything is simulated
+SLOW_CELLS = 1024  # for measures that take one simulated data set at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,24 +29,77 @@ class NullSample:
     pvalue: float
 
 
-def tested(forecasts: Forecasts, row: Row, *, draws: int, seed: int) -> Row:
-    """Add the null mean and the p-value, where the measure can be tested in reasonable time."""
-    about = row.about
-    quick = about.null.batch is not None or about.null.law is not None
-    if row.measurement is None or not (quick or forecasts.levels * draws <= AFFORDABLE):
-        return row
-    try:
-        found = run_test(forecasts, about, {}, method="auto", draws=draws, seed=seed)
-    except CalibrantError as error:  # such as fractional outcomes, which cannot be simulated
-        return replace(row, note=row.note or str(error))
-    return replace(row, chance=found.null_mean, pvalue=found.pvalue, log_pvalue=found.log_pvalue)
+class Chance:
+    """Simulates for the rows of one evaluation, on cells where there are very many levels.
 
+    A test on cells is a test of the statistic of the cells, so it remains valid; measured values are never
+    taken from cells.
+    """
 
-def null_sample(forecasts: Forecasts, row: Row, *, draws: int, seed: int) -> NullSample | None:
-    """Simulate one measure on calibrated outcomes, for the histogram; None where that cannot be done."""
-    if row.value is None or row.pvalue is None or not forecasts.binary:
-        return None
-    settings = dict(row.about.options)
-    outcomes = NullOutcomes(forecasts)
-    values = null_values(forecasts, row.about, settings, null=outcomes, draws=draws, seed=seed)
-    return NullSample(row.about.name, values, row.value, row.pvalue)
+    def __init__(self, forecasts: Forecasts, *, draws: int, confidence: float, seed: int) -> None:
+        self._forecasts = forecasts
+        self._draws, self._confidence, self._seed = draws, confidence, seed
+        self._cells = {cells: coarse(forecasts, cells) for cells in (CELLS, SLOW_CELLS)}
+
+    @property
+    def cells(self) -> int | None:
+        """How many cells were simulated, None when that was done on the levels themselves."""
+        return None if self._cells[CELLS] is self._forecasts else self._cells[CELLS].levels
+
+    def judged(self, row: Row) -> Row:
+        """Add null mean, p-value and interval, as far as the measure and the data allow."""
+        return self._tried(self._with_interval, self._tried(self._with_test, row))
+
+    def bounded(self, row: Row) -> Row:
+        """Add the interval alone."""
+        return self._tried(self._with_interval, row)
+
+    def _tried(self, step: Callable[[Row], Row], row: Row) -> Row:
+        if row.measurement is None:
+            return row
+        try:
+            return step(row)
+        except CalibrantError as error:  # such as fractional outcomes, which cannot be simulated
+            return replace(row, note=row.note or str(error))
+
+    def _with_test(self, row: Row) -> Row:
+        exactly = row.about.null.law is not None and well_spread(self._forecasts)
+        source = self._forecasts if exactly else self._simulated(row.about)
+        found = run_test(source, row.about, {}, method="auto", draws=self._draws, seed=self._seed)
+        return replace(
+            row,
+            chance=found.null_mean,
+            pvalue=found.pvalue,
+            log_pvalue=found.log_pvalue,
+            draws=found.draws,
+        )
+
+    def _with_interval(self, row: Row) -> Row:
+        if self._confidence == 0:
+            return row
+        found = confidence_interval(
+            self._simulated(row.about),
+            measure=row.about.name,
+            confidence=self._confidence,
+            draws=self._draws,
+            seed=self._seed,
+        )
+        return replace(row, low=found.lower, high=found.upper)
+
+    def _simulated(self, about: Measure) -> Forecasts:
+        return self._cells[SLOW_CELLS if about.null.batch is None else CELLS]
+
+    def sample(self, row: Row) -> NullSample | None:
+        """Simulate one measure on calibrated outcomes, for the histogram; None where that cannot be done."""
+        if row.value is None or row.pvalue is None or not self._forecasts.binary:
+            return None
+        source = self._simulated(row.about)
+        values = null_values(
+            source,
+            row.about,
+            dict(row.about.options),
+            null=NullOutcomes(source),
+            draws=self._draws,
+            seed=self._seed,
+        )
+        return NullSample(row.about.name, values, row.value, row.pvalue)

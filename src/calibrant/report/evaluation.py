@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts, Missing
+from calibrant.inference.interval import check_confidence
 from calibrant.inference.seeds import recorded_seed
 from calibrant.measures.distances import Distances, distances
-from calibrant.report.chance import NullSample, null_sample, tested
+from calibrant.report.chance import Chance, NullSample
 from calibrant.report.facts import Facts, facts, facts_sentence
+from calibrant.report.recalibration import Preview, preview
 from calibrant.report.rows import Row, chosen, take
 from calibrant.report.sheets import measure_sheet
 from calibrant.report.verdict import SIZE, WHERE, Verdict, verdict
@@ -41,8 +43,10 @@ class Evaluation:
     distances: Distances
     null: NullSample | None
     audit: Audit | None
+    recalibration: Preview | None
     confidence: float
     draws: int
+    cells: int | None
     seed: int
 
     @property
@@ -82,7 +86,13 @@ class Evaluation:
             "measures": [_row_dict(row) for row in self.rows],
             "distances": self.distances.to_dict(),
             "groups": None if self.audit is None else self.audit.to_dict(),
-            "options": {"confidence": self.confidence, "draws": self.draws, "seed": self.seed},
+            "recalibration": None if self.recalibration is None else self.recalibration.to_dict(),
+            "options": {
+                "confidence": self.confidence,
+                "draws": self.draws,
+                "cells": self.cells,
+                "seed": self.seed,
+            },
         }
 
     def to_frame(self, backend: str = "pandas") -> Any:
@@ -119,16 +129,18 @@ def evaluate(
     """Evaluate predictions: pass outcomes and predictions, or Forecasts alone.
 
     `groups` (a mapping of names to boolean masks, or columns whose values are groups) adds an audit of them.
-    `measures` names the rows to show; by default the headline rows of the registry. Everything random comes
+    `measures` names the rows to show; by default the headline rows of the registry. `confidence` is that of
+    the intervals, 0 for none. Everything random comes
     from `seed`, which is drawn and recorded when it is not given.
     """
     forecasts = _forecasts(y_true, y_prob, sample_weight, missing)
+    if confidence:
+        check_confidence(confidence)
     seed = recorded_seed(seed)
     wanted = chosen(measures)
-    rows = {
-        about.name: tested(forecasts, take(forecasts, about), draws=draws, seed=seed)
-        for about in {row.name: row for row in (*wanted, *chosen([SIZE, WHERE]))}.values()
-    }
+    luck = Chance(forecasts, draws=draws, confidence=confidence, seed=seed)
+    every = {row.name: row for row in (*wanted, *chosen([SIZE, WHERE]))}
+    rows = {name: luck.judged(take(forecasts, about)) for name, about in every.items()}
     return Evaluation(
         title=title,
         forecasts=forecasts,
@@ -136,10 +148,12 @@ def evaluate(
         facts=facts(forecasts),
         rows=tuple(rows[about.name] for about in wanted),
         distances=distances(forecasts),
-        null=null_sample(forecasts, rows[SIZE], draws=draws, seed=seed),
+        null=luck.sample(rows[SIZE]),
         audit=None if groups is None else _audit(y_true, y_prob, sample_weight, groups, missing, draws, seed),
+        recalibration=preview(forecasts, wanted, seed=seed),
         confidence=confidence,
         draws=draws,
+        cells=luck.cells,
         seed=seed,
     )
 

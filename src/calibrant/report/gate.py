@@ -1,14 +1,18 @@
-"""The gate: limits on an evaluation, each kept, broken, or not decidable with so little data."""
+"""The gate: limits on measures and groups, each kept, broken, or not decidable with so little data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from calibrant.report.evaluation import Evaluation
+from calibrant.forecasts import Forecasts
+from calibrant.report.chance import Chance
 from calibrant.report.numerals import short
-from calibrant.report.rows import Row
+from calibrant.report.rows import Row, chosen, take
+
+if TYPE_CHECKING:
+    from calibrant.groups.result import Audit
 
 Outcome = Literal["pass", "fail", "unclear"]
 EXIT_CODES: Mapping[Outcome, int] = {"pass": 0, "fail": 1, "unclear": 3}
@@ -28,13 +32,21 @@ class Finding:
 
 
 def judge(
-    evaluation: Evaluation, limits: Mapping[str, float], max_group_z: float | None = None
+    forecasts: Forecasts, limits: Mapping[str, float], *, confidence: float, draws: int, seed: int
 ) -> list[Finding]:
-    """Hold every limit against the evaluation, which must have a row for each measure named."""
-    found = [_measure(evaluation[name], limit, evaluation.confidence) for name, limit in limits.items()]
-    if max_group_z is not None:
-        found.append(_groups(evaluation, max_group_z))
-    return found
+    """Hold limits on measures against the data."""
+    luck = Chance(forecasts, draws=draws, confidence=confidence, seed=seed)
+    rows = (luck.bounded(take(forecasts, about)) for about in chosen(list(limits)))
+    return [_measure(row, limits[row.about.name], confidence) for row in rows]
+
+
+def judge_groups(audit: Audit, limit: float) -> Finding:
+    """Judge the worst group by its z, which already counts the noise of a group of its size."""
+    worst = audit.worst
+    who = f"worst group {worst.rule!r}: z = {worst.z:.2f}"
+    if worst.z > limit:
+        return Finding("group-z", limit, worst.z, None, None, "fail", f"{who}, above the limit {limit:g}")
+    return Finding("group-z", limit, worst.z, None, None, "pass", f"{who}, within the limit {limit:g}")
 
 
 def overall(findings: Sequence[Finding]) -> Outcome:
@@ -72,13 +84,3 @@ def _from_ideal(row: Row) -> tuple[float, float | None, float | None]:
     ends = row.low - row.about.ideal, row.high - row.about.ideal
     nearest = 0.0 if ends[0] <= 0 <= ends[1] else min(abs(ends[0]), abs(ends[1]))
     return value, nearest, max(abs(ends[0]), abs(ends[1]))
-
-
-def _groups(evaluation: Evaluation, limit: float) -> Finding:
-    """Judge the worst group by its z, which already counts the noise of a group of its size."""
-    assert evaluation.audit is not None  # the caller asked for groups
-    worst = evaluation.audit.worst
-    who = f"worst group {worst.rule!r}: z = {worst.z:.2f}"
-    if worst.z > limit:
-        return Finding("group-z", limit, worst.z, None, None, "fail", f"{who}, above the limit {limit:g}")
-    return Finding("group-z", limit, worst.z, None, None, "pass", f"{who}, within the limit {limit:g}")

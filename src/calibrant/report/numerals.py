@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 
-def short(value: float | None) -> str:
-    """Write a value in about three significant digits, never hiding its size.
+def short(value: float | None, digits: int = 3) -> str:
+    """Write a value in a few significant digits, never hiding its size.
 
     >>> [short(x) for x in (0.0123456, 1.5, -0.00000123, 0.0, None)]
     ['0.0123', '1.50', '-1.23e-06', '0', '–']
@@ -16,16 +16,22 @@ def short(value: float | None) -> str:
     if value == 0:
         return "0"
     if abs(value) >= 1e4 or abs(value) < 1e-4:
-        return f"{value:.2e}"
-    return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
+        return f"{value:.{digits - 1}e}"
+    return f"{value:.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
 
 
-def chance(pvalue: float | None, log_pvalue: float | None = None) -> str:
+def chance(pvalue: float | None, log_pvalue: float | None = None, floor: bool = False) -> str:
     """Write a p-value; one too small for a float is written from its logarithm.
+
+    `floor` says that no simulated value reached the observed one: the p-value is this or less.
 
     >>> [chance(0.0321), chance(0.6), chance(2e-13), chance(0.0, -800.0), chance(None)]
     ['0.032', '0.60', '2e-13', '4e-348', '–']
+    >>> chance(0.005, floor=True)
+    '≤ 0.005'
     """
+    if floor:
+        return f"≤ {chance(pvalue, log_pvalue)}"
     if pvalue is None or math.isnan(pvalue):
         return "–"
     if pvalue >= 0.1:

@@ -11,6 +11,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.measures.level_sets import LevelSetWarning, singletons
 from calibrant.measures.measure import Measure
 from calibrant.measures.registry import measure, measures
+from calibrant.report.numerals import chance
 from calibrant.results import Measurement
 
 
@@ -29,6 +30,7 @@ class Row:
     chance: float | None = None
     pvalue: float | None = None
     log_pvalue: float | None = None
+    draws: int = 0  # simulated for the p-value; 0 where a limit law gave it
     low: float | None = None
     high: float | None = None
 
@@ -36,6 +38,16 @@ class Row:
     def value(self) -> float | None:
         """The value on the data, None where it has none."""
         return None if self.measurement is None else self.measurement.value
+
+    @property
+    def pvalue_is_bound(self) -> bool:
+        """Whether no draw reached the value: the p-value is then this or less."""
+        return self.pvalue is not None and self.draws > 0 and self.pvalue * (self.draws + 1) < 1.5
+
+    @property
+    def written_pvalue(self) -> str:
+        """The p-value for people."""
+        return chance(self.pvalue, self.log_pvalue, self.pvalue_is_bound)
 
 
 def chosen(names: Sequence[str] | None) -> list[Measure]:

@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from calibrant.report.numerals import chance, short
-from calibrant.report.sheets import GROUPS_SHOWN, Sheet, distance_sheet, group_sheet, measure_sheet
+from calibrant.report.sheets import (
+    GROUPS_SHOWN,
+    Sheet,
+    change_sheet,
+    distance_sheet,
+    group_sheet,
+    measure_sheet,
+)
 
 if TYPE_CHECKING:
     from calibrant.report.evaluation import Evaluation
@@ -26,7 +33,15 @@ class Section:
 
 def sections(evaluation: Evaluation) -> list[Section]:
     """Return the sections in the order in which a reader asks."""
-    return [_how_far(evaluation), _real(evaluation), _where(), _whom(evaluation), _done(evaluation)]
+    return [
+        _how_far(evaluation),
+        _real(evaluation),
+        _where(),
+        _whom(evaluation),
+        _cost(evaluation),
+        _recalibration(evaluation),
+        _done(evaluation),
+    ]
 
 
 def _how_far(evaluation: Evaluation) -> Section:
@@ -49,7 +64,7 @@ def _real(evaluation: Evaluation) -> Section:
     found = evaluation.verdict
     text = (
         "If the predictions were calibrated, residuals would add up this far over some interval of "
-        f"predictions with probability {chance(found.pvalue)} (Kuiper test). "
+        f"predictions with probability {chance(found.pvalue, None, found.pvalue_is_bound)} (Kuiper test). "
     )
     text += (
         "So the data give no reason to doubt them." if found.calibrated else "So chance does not explain it."
@@ -81,6 +96,33 @@ def _whom(evaluation: Evaluation) -> Section:
     return Section("whom", "For whom?", (text,), charts, sheets, tuple(notes))
 
 
+def _cost(evaluation: Evaluation) -> Section:
+    found = evaluation.recalibration
+    if found is None:
+        return Section("cost", "What does it cost?", ("Too few records to say.",))
+    worst = " and ".join(short(float(mu)) for mu in found.task.thresholds if 0 < mu < 1)
+    text = (
+        "Decisions suffer where the prediction falls on the wrong side of a threshold. In the worst decision "
+        f"with payoffs between 0 and 1, trusting the predictions loses {short(found.task.loss)} per record "
+        "compared with acting on recalibrated ones."
+    )
+    if worst:
+        text += f" That decision changes at {worst}."
+    return Section("cost", "What does it cost?", (text,), ("threshold",))
+
+
+def _recalibration(evaluation: Evaluation) -> Section:
+    found, title = evaluation.recalibration, "Would recalibration help?"
+    if found is None:
+        return Section("recalibration", title, ("Too few records to say.",))
+    text = (
+        f"Isotonic recalibration, fitted on {found.folds - 1} of {found.folds} parts of the records and "
+        "judged on the part left out, in turn; both columns are means over those parts, which are smaller "
+        "than the whole and so show more noise. If the error does not fall clearly, do not recalibrate."
+    )
+    return Section("recalibration", title, (text,), sheets=(change_sheet(found),))
+
+
 def _done(evaluation: Evaluation) -> Section:
     from calibrant import __version__
 
@@ -88,5 +130,11 @@ def _done(evaluation: Evaluation) -> Section:
         f"calibrant {__version__}, seed {evaluation.seed}, {evaluation.draws} simulated draws, intervals at "
         f"confidence {evaluation.confidence:g}. The same data and seed give the same file, byte for byte."
     )
+    if evaluation.cells is not None:
+        text += (
+            f" Values are of all {evaluation.facts.levels:,} distinct predictions; what was simulated (by "
+            "chance, p-values without a limit law, intervals, bands) merged them into about "
+            f"{evaluation.cells:,} cells."
+        )
     citations = tuple(dict.fromkeys(f"{row.about.name}: {row.about.citation}" for row in evaluation.rows))
     return Section("done", "What was done", (text,), notes=citations)

@@ -14,6 +14,7 @@ from calibrant.report.rows import Row
 
 if TYPE_CHECKING:
     from calibrant.groups.result import Audit, Group
+    from calibrant.report.recalibration import Preview
 
 GROUPS_SHOWN = 50
 
@@ -58,7 +59,7 @@ def text(value: str) -> Cell:
 
 def number(value: float | None, shown: str | None = None) -> Cell:
     """Return a cell of a number, in short form unless `shown` is given."""
-    return Cell(short(value) if shown is None else shown, _key(value), number=True)
+    return Cell(short(value, 4) if shown is None else shown, _key(value), number=True)
 
 
 def _key(value: float | None) -> str:
@@ -79,7 +80,7 @@ def _line(row: Row) -> tuple[Cell, ...]:
         text(row.about.name),
         number(row.value),
         number(row.chance),
-        Cell(chance(row.pvalue, row.log_pvalue), _key(row.log_pvalue), number=True),
+        Cell(row.written_pvalue, _key(row.log_pvalue), number=True),
         number(row.low, span),
         text(row.about.meaning + (f" ({row.note})" if row.note else "")),
     )
@@ -95,6 +96,12 @@ def distance_sheet(found: Distances) -> Sheet:
             (text(taken.name), number(taken.value), text(proven), text(f"{row.theorem} ({row.source})"))
         )
     return Sheet(("measure", "value", "proven to lie in", "tied to the distance dCE by"), tuple(lines))
+
+
+def change_sheet(found: Preview) -> Sheet:
+    """Return the measures before and after recalibration."""
+    lines = ((text(c.name), number(c.before), number(c.after), text(c.meaning)) for c in found.changes)
+    return Sheet(("measure", "as they are", "recalibrated", "meaning"), tuple(lines))
 
 
 def group_sheet(audit: Audit) -> Sheet:

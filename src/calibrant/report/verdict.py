@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from calibrant.report.numerals import chance, short
+from calibrant.report.numerals import short
 from calibrant.report.rows import Row
 
 SIZE = "smooth"  # how far: within a factor 2 of the distance to calibration, in units of probability
@@ -25,6 +25,7 @@ class Verdict:
     sentence: str
     calibrated: bool
     pvalue: float
+    pvalue_is_bound: bool  # no simulated value reached the observed one
     alpha: float
     size: float
     noise: float
@@ -42,12 +43,12 @@ def verdict(rows: Mapping[str, Row], records: int, alpha: float) -> Verdict:
     pvalue = 1.0 if where.pvalue is None else where.pvalue
     noise = size.chance or 0.0
     calibrated = pvalue > alpha
-    written = chance(pvalue, where.log_pvalue)
+    written = f"{'' if where.pvalue_is_bound else '= '}{where.written_pvalue}"
     amount = f"smooth calibration error {short(size.value)}"
     if calibrated:
         text = (
             f"The deviation ({amount}) is what chance gives {records:,} calibrated records, where it is "
-            f"{short(noise)} on average (p = {written})."
+            f"{short(noise)} on average (p {written})."
         )
     else:
         span = f"between {found['start']:.3g} and {found['stop']:.3g}"
@@ -55,9 +56,9 @@ def verdict(rows: Mapping[str, Row], records: int, alpha: float) -> Verdict:
             span = f"at {found['start']:.3g}"
         text = (
             f"The predictions are off by about {short(size.value)} ({amount}; chance alone would give about "
-            f"{short(noise)}). They are {found['predictions']} on balance {span} (p = {written})."
+            f"{short(noise)}). They are {found['predictions']} on balance {span} (p {written})."
         )
     return Verdict(
-        text, calibrated, pvalue, alpha, size.measurement.value, noise,
+        text, calibrated, pvalue, where.pvalue_is_bound, alpha, size.measurement.value, noise,
         found["predictions"], found["start"], found["stop"],
     )  # fmt: skip

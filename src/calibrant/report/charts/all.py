@@ -11,6 +11,7 @@ from calibrant.report.charts.groups import forest, group_curves
 from calibrant.report.charts.null import null_histogram
 from calibrant.report.charts.reliability import reliability_diagram
 from calibrant.report.charts.style import Chart
+from calibrant.report.charts.threshold import threshold_loss
 from calibrant.report.charts.witness import smooth_witness
 
 if TYPE_CHECKING:
@@ -31,4 +32,6 @@ def charts(evaluation: Evaluation) -> Mapping[str, Chart]:
     if evaluation.audit is not None:
         found["groups"] = forest(evaluation.audit)
         found["group-curves"] = group_curves(evaluation.audit)
+    if evaluation.recalibration is not None:
+        found["threshold"] = threshold_loss(evaluation.recalibration.curve)
     return MappingProxyType(found)

@@ -1,0 +1,42 @@
+"""Threshold-loss curve: what acting on the predictions costs, for every threshold of action."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibrant.measures.thresholds import ThresholdLossCurve
+from calibrant.report.charts.style import Canvas, Chart, altair, hover
+from calibrant.report.coarse import thinned
+from calibrant.report.palette import LIGHT
+
+TITLE = "What trusting the predictions costs"
+CAPTION = (
+    "Somebody acts when the probability exceeds a threshold: the cost of acting as a share of the loss that "
+    "it prevents. The curve is what they lose per record by acting on the predictions instead of "
+    "recalibrated ones (isotonic, fitted on other records), in units of one outcome that was not acted on. "
+    "The line marks the threshold that loses most. Below 0 the recalibration would have done harm."
+)
+
+
+def threshold_loss(curve: ThresholdLossCurve) -> Chart:
+    """Draw a threshold-loss curve with its worst threshold marked."""
+    alt, canvas = altair(), Canvas()
+    at = thinned(curve.loss, 300)
+    top = int(np.argmax(curve.peaks))
+    data = canvas.on({"threshold": curve.mu[at], "loss": curve.loss[at]})
+    peak = canvas.on({"worst": [curve.thresholds[top]], "label": [f"worst: {curve.thresholds[top]:.3g}"]})
+    side = {"align": "right", "dx": -6} if curve.thresholds[top] > 0.5 else {"align": "left", "dx": 6}
+    base = data.encode(
+        x=alt.X("threshold:Q", title="threshold of action", scale=alt.Scale(domain=[0, 1])),
+        y=alt.Y("loss:Q", title="loss per record"),
+    )
+    layers = [
+        canvas.on({"zero": [0.0]}).mark_rule(color=LIGHT["quiet"]).encode(y="zero:Q"),
+        peak.mark_rule(color=LIGHT["second"], strokeDash=[3, 3]).encode(x="worst:Q"),
+        base.mark_line(color=LIGHT["model"], strokeWidth=2),
+        peak.mark_text(color=LIGHT["ink"], baseline="top", fontSize=12, **side).encode(
+            x="worst:Q", y=alt.value(4), text="label:N"
+        ),
+        hover(data, len(at), "threshold", {"threshold": ".4f", "loss": ".6f"}),
+    ]
+    return canvas.finished(layers, TITLE, CAPTION, height=280, wide=True)
