@@ -45,7 +45,8 @@ table feeds `calibrant measures`, evaluations, tests and benchmarks.
 for perfectly calibrated forecasts. *sound*: only for those. *truthful*: in expectation nobody can improve
 the value by reporting anything but the true probabilities. *consistent (c, s)*: the value lies between the
 powers s and c of the distance to calibration, up to constants. *Lipschitz*: the value changes by at most this
-constant times the mean change of the predictions. *cost*: after the sort, m distinct predictions.
+constant times the mean change of the predictions. *certified*: a [sketch](scale.md) proves bounds on the
+value of the rows it was made from. *cost*: after the sort, m distinct predictions.
 """
 
 
@@ -69,6 +70,7 @@ def _properties(rows: list[Measure]) -> str:
         "truthful",
         "consistent (c, s)",
         "Lipschitz",
+        "certified",
         "cost",
     ]
     lines = [head, ["---"] * len(head)] + [
@@ -77,6 +79,7 @@ def _properties(rows: list[Measure]) -> str:
             *("yes" if fact else "" for fact in (row.continuous, row.complete, row.sound, row.truthful)),
             "" if row.consistency is None else "({:g}, {:g})".format(*row.consistency),
             "" if row.lipschitz is None else f"{row.lipschitz:g}",
+            "yes" if row.certified else "",
             row.cost,
         ]
         for row in rows

@@ -9,13 +9,13 @@ from calibrant.cli.tables import show_json, show_table
 from calibrant.measures.measure import Measure
 from calibrant.measures.registry import measures
 
-PROPERTIES = ("continuous", "complete", "sound", "truthful")
+PROPERTIES = ("continuous", "complete", "sound", "truthful", "certified")
 
 
 @click.command("measures")
 @as_json
 def list_measures(json_: bool) -> None:
-    """List the measures: name, properties, meaning."""
+    """List the measures: name, properties, meaning; `certified` ones have proven bounds on a sketch."""
     rows = measures().values()
     if json_:
         show_json({"measures": [_facts(row) for row in rows]})

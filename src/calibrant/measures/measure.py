@@ -48,6 +48,11 @@ class Measure:
     variants: tuple[Mapping[str, Any], ...] = ()  # further options the laws are tried with
 
     @property
+    def certified(self) -> bool:
+        """Whether a sketch can prove bounds on it."""
+        return self.resolution is not None
+
+    @property
     def title(self) -> str:
         """First line of the docstring."""
         return (self.function.__doc__ or "").strip().splitlines()[0]

@@ -329,7 +329,7 @@ def merge(*sketches: Sketch) -> Sketch:
 
 def certified_measures() -> tuple[Measure, ...]:
     """Return the rows of the registry that have a certificate on a sketch."""
-    return tuple(row for row in measures().values() if row.resolution is not None)
+    return tuple(row for row in measures().values() if row.certified)
 
 
 def as_names(by: str | list[str] | None) -> tuple[str, ...]:
