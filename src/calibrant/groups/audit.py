@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -44,32 +45,24 @@ def audit(
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight
-        Outcomes (0 or 1), predicted probabilities, and weights if records do not all count the same.
-    groups
-        The subpopulations to look at: a mapping of names to boolean masks, or columns (any data frame, or a
-        mapping of names to arrays) whose values are the groups, alone and in combination.
-    covariates
-        Columns from which groups are made along random paths of splits at the median (Algorithm 1 of the
-        paper). Numbers, dates and ordered categories are split in their order, other categories in a
-        random one. Missing values are a category of their own, lowest in the order.
-    subpopulations
-        How many groups to make of the covariates.
+    y_true, y_prob, sample_weight, missing
+        Outcomes (0 or 1), predictions and weights; rows with a gap are an "error", or "drop" and count them.
+    groups, depth, limit
+        A mapping of names to boolean masks, or columns (any data frame, or a mapping of names to arrays)
+        whose values are the groups, alone and in combinations of up to `depth` columns. At most `limit` are
+        tested, few columns first.
+    covariates, nominal, subpopulations
+        Columns of which `subpopulations` groups are made along random paths of splits (Algorithm 1 of the
+        paper). Numbers, dates and ordered categories are split in their order, other categories, and the
+        numbers named in `nominal`, in a random one. Missing values are a category of their own, the lowest.
     min_size, min_variance
         Smaller subpopulations are counted, not tested; so are those whose total outcome would vary by less
-        if calibrated, sum W^2 S (1 - S) with the largest weight 1. Where predictions are near 0 or 1 one
-        event in a small group is many deviations; a `min_variance` of 5 keeps such groups from hiding others.
+        if calibrated: sum W^2 S (1 - S), the largest weight being 1. Where predictions are near 0 or 1, one
+        event in a small group is many deviations; a `min_variance` of 5 keeps it from hiding others.
     draws, seed
         Simulated data sets for the p-values, all subpopulations seeing the same ones; 0 for none.
-    depth, limit
-        Groups given as columns are combined up to `depth` at a time, and at most `limit` of them are tested,
-        those of few columns first.
-    nominal
-        Names of covariates that are numbers but have no order, such as codes.
     variant, rho
         "plain", "proportional", "proportional-shifted", "low-prevalence" or "real"; see `Variant`.
-    missing
-        What to do about gaps in outcome, prediction or weight: "error", or "drop" and count.
     progress
         Called with (tested, expected) as the work goes on.
 
@@ -84,53 +77,67 @@ def audit(
     """
     at_least(1, subpopulations=subpopulations, depth=depth, limit=limit, min_size=min_size)
     at_least(0, draws=draws)
-    if not min_variance >= 0:
-        raise InvalidInputError(sentence("min_variance", "must not be negative", f"got {min_variance!r}"))
-    if groups is None and covariates is None:
-        hint = "groups= takes masks or categorical columns, covariates= makes groups of any columns"
-        raise InvalidInputError(sentence("groups or covariates", "must be given", "got neither", hint))
-    kind = Variant(variant, rho)
+    _check_choice(groups, covariates, min_variance)
+    kind, seed = Variant(variant, rho), seed_or_new(seed)
+    null_rng, path_rng = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
     checked = check(y_true, y_prob, sample_weight, missing, kind.real)
-    masks = None if groups is None else as_masks(groups, checked.length)
-    given = [] if groups is None or masks else code_columns(groups, checked.length, "groups")
+    given = _Given.of(groups, checked.length)
     split = [] if covariates is None else code_columns(covariates, checked.length, "covariates", nominal)
-    known = [*(masks or {}).values(), *(column.codes for column in given + split)]
-    records = put_in_order(checked, known)
-    seed = seed_or_new(seed)
-    null_seed, path_seed = np.random.SeedSequence(seed).spawn(2)
+    records = put_in_order(checked, [*given.masks.values(), *(c.codes for c in given.columns + split)])
+    null = Null.simulate(records, kind, draws, null_rng) if draws else None
     terms = kind.terms(records.prediction, records.outcome, records.weight)
-    null = Null.simulate(records, kind, draws, np.random.default_rng(null_seed)) if draws else None
     family = Family(records, terms, null, min_size, min_variance, progress)
-    family.expected = _expected(masks, given, depth, limit) + (subpopulations if split else 0)
-    _fill(family, masks, given, depth, limit)
+    family.expected = given.expected(depth, limit) + (subpopulations if split else 0)
+    _fill(family, given, depth, limit)
     if split:
-        ordered = [column.take(records.rows) for column in split]
-        _fill_from_paths(family, ordered, subpopulations, np.random.default_rng(path_seed))
+        _fill_from_paths(family, [c.take(records.rows) for c in split], subpopulations, path_rng)
     return _result(family, kind, draws, seed, _backend(groups, covariates))
 
 
-def _expected(masks: Masks | None, given: Sequence[Column], depth: int, limit: int) -> int:
-    """Return a bound on how many given groups there are, for the progress bar."""
-    if masks:
-        return 1 + min(limit, len(masks))
-    sums = [1.0] + [0.0] * depth  # elementary symmetric sums of the numbers of values
-    for column in given:
-        for size in range(depth, 0, -1):
-            sums[size] += sums[size - 1] * len(column.labels)
-    return 1 + int(min(limit, sum(sums[1:])))
+def _check_choice(groups: Any, covariates: Any, min_variance: float) -> None:
+    if groups is None and covariates is None:
+        hint = "groups= takes masks or categorical columns, covariates= makes groups of any columns"
+        raise InvalidInputError(sentence("groups or covariates", "must be given", "got neither", hint))
+    if not min_variance >= 0:
+        raise InvalidInputError(sentence("min_variance", "must not be negative", f"got {min_variance!r}"))
 
 
-def _fill(family: Family, masks: Masks | None, given: Sequence[Column], depth: int, limit: int) -> None:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Given:
+    """The groups that the user names: masks, or columns."""
+
+    masks: Masks
+    columns: list[Column]
+
+    @classmethod
+    def of(cls, groups: Any, length: int) -> _Given:
+        if groups is None:
+            return cls({}, [])
+        masks = as_masks(groups, length)
+        return cls({}, code_columns(groups, length, "groups")) if masks is None else cls(masks, [])
+
+    def expected(self, depth: int, limit: int) -> int:
+        """Return a bound on how many there are, everyone with them, for the progress bar."""
+        sums = [1.0] + [0.0] * depth  # elementary symmetric sums of the numbers of values
+        for column in self.columns:
+            for size in range(depth, 0, -1):
+                sums[size] += sums[size - 1] * len(column.labels)
+        return 1 + int(min(limit, len(self.masks) + sum(sums[1:])))
+
+    def batches(self, records: Records, depth: int) -> Iterator[Batch]:
+        """Yield them, their members in global order."""
+        if self.columns:
+            return combinations([column.take(records.rows) for column in self.columns], depth)
+        return masked(self.masks, records.rows)
+
+
+def _fill(family: Family, given: _Given, depth: int, limit: int) -> None:
     """Test everyone, whatever their number, and the groups that were given."""
-    records = family.records
     limits = family.min_size, family.min_variance
     family.min_size, family.min_variance = 1, 0.0
-    family.take(everyone(len(records)), 1)
+    family.take(everyone(len(family.records)), 1)
     family.min_size, family.min_variance = limits
-    batches: Iterator[Batch] = masked(masks or {}, records.rows)
-    if given:
-        batches = combinations([column.take(records.rows) for column in given], depth)
-    for batch in batches:
+    for batch in given.batches(family.records, depth):
         limit -= family.take(batch, limit)
 
 
