@@ -66,8 +66,7 @@ def audit(
     progress
         Called with (tested, expected) as the work goes on.
 
-    The metric is M = max D_k sigma_0 / sigma_k, eq. (4) of measuring-multicalibration, where D_k is the
-    Kuiper metric of subpopulation k and sigma_k its deviation if calibrated. Row order never matters.
+    The metric: M = max D_k sigma_0 / sigma_k, eq. (4) of measuring-multicalibration; row order never counts.
 
     >>> y = [0, 1, 1, 0, 1, 1, 1, 1, 0, 1, 0, 0]
     >>> p = [0.3, 0.3, 0.6, 0.4, 0.2, 0.3, 0.2, 0.4, 0.5, 0.6, 0.1, 0.2]
