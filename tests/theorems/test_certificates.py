@@ -91,6 +91,8 @@ def test_a_measure_without_a_certificate_says_so(name):
     sketch = Sketch.from_arrays(rng.random(200) < 0.5, rng.random(200), cells=10)
     with pytest.raises(NoCertificateError, match=f"'{name}' has no certificate on a sketch"):
         sketch.measure(name)
+    with pytest.raises(NoCertificateError, match="has no certificate on a sketch"):
+        cb.measures()[name].function(sketch.forecasts())
 
 
 @pytest.mark.parametrize("options", [{"debiased": True, "norm": 2}, {"add_width": True}])

@@ -31,7 +31,12 @@ class public:  # noqa: N801 - reads as a decorator
     def __call__(
         self, y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Any
     ) -> float:
-        return float(self.core(as_forecasts(y_true, y_prob, sample_weight), **options))
+        forecasts = as_forecasts(y_true, y_prob, sample_weight)
+        if not forecasts.exact:
+            from calibrant.measures.registry import refuse_uncertified
+
+            refuse_uncertified(self)
+        return float(self.core(forecasts, **options))
 
     def __repr__(self) -> str:
         return f"<measure {self.__name__}{self.__signature__}>"

@@ -9,6 +9,7 @@ from typing import Any
 from calibrant.errors import reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.measures.measure import Measure
+from calibrant.measures.public import public
 from calibrant.measures.resolution import no_certificate
 from calibrant.measures.table import ROWS
 from calibrant.results import Certified, Measurement
@@ -53,6 +54,13 @@ def measure(forecasts: Forecasts, name: str, **options: Any) -> Measurement:
         details=found.details,
         options=MappingProxyType(settings),
     )
+
+
+def refuse_uncertified(function: public) -> None:
+    """Refuse to take a measure of a sketch that could be far from its value on the raw rows."""
+    rows = [row for row in _TABLE.values() if row.function is function]
+    if not any(row.certified for row in rows):
+        raise no_certificate(rows[0].name if rows else function.__name__)
 
 
 def _on_raw_rows(
