@@ -103,11 +103,11 @@ def _ordered_categories(series: Any) -> list[Any] | None:
 
 def _code_mixed(name: str, array: npt.NDArray[Any], nominal: bool) -> Column:
     """Code an object column: as numbers when it holds numbers and gaps only, as categories otherwise."""
-    plain = [None if _is_missing(item) else item for item in array.tolist()]
-    if all(item is None or (isinstance(item, int | float) and type(item) is not bool) for item in plain):
-        numbers = np.array([np.nan if item is None else item for item in plain], dtype=np.float64)
-        return _code_numbers(name, numbers, nominal)
-    return _code_objects(name, plain, True)
+    first, labels = _first_codes(array.tolist())
+    if all(item is None or (isinstance(item, int | float) and type(item) is not bool) for item in labels):
+        numbers = np.array([np.nan if item is None else item for item in labels], dtype=np.float64)
+        return _code_numbers(name, numbers[first], nominal)
+    return _code_labels(name, first, labels, True)
 
 
 def _is_missing(item: Any) -> bool:
@@ -120,7 +120,17 @@ def _is_missing(item: Any) -> bool:
 
 def _code_objects(name: str, values: Any, nominal: bool, order: Sequence[Any] | None = None) -> Column:
     """Code categories; their order is the one given, or that of their names."""
-    first, labels = _first_codes(values)
+    return _code_labels(name, *_first_codes(values), nominal, order)
+
+
+def _code_labels(
+    name: str,
+    first: npt.NDArray[Any],
+    labels: list[Any],
+    nominal: bool,
+    order: Sequence[Any] | None = None,
+) -> Column:
+    """Renumber codes by the order of their labels, missing first."""
     gap = labels.index(None) if None in labels else -1
     known = [label for label in labels if label is not None]
     rank = {label: place for place, label in enumerate(order)} if order is not None else None
@@ -153,8 +163,13 @@ def _first_codes(values: Any) -> tuple[npt.NDArray[Any], list[Any]]:
             used = np.asarray(indices)
             return used, labels
     table: dict[Any, int] = {}
-    codes = [table.setdefault(None if _is_missing(item) else item, len(table)) for item in values]
-    return np.array(codes, dtype=np.int32), list(table)
+    codes = np.array([table.setdefault(item, len(table)) for item in values], dtype=np.int32)
+    labels = [None if _is_missing(item) else item for item in table]
+    if labels.count(None) < 2:
+        return codes, labels
+    merged: dict[Any, int] = {}  # several kinds of missing are one
+    renumbered = np.array([merged.setdefault(label, len(merged)) for label in labels], dtype=np.int32)
+    return renumbered[codes], list(merged)
 
 
 def _code_numbers(name: str, array: npt.NDArray[Any], nominal: bool) -> Column:

@@ -85,10 +85,53 @@ def confidence_interval(
     settings = {**row.options, **options}
     value = float(row.function.core(forecasts, **settings))
     resampler = Resampler(forecasts)
+    lower, upper, method = bounds(
+        forecasts,
+        row,
+        settings,
+        value=value,
+        confidence=confidence,
+        resampler=resampler,
+        draws=count,
+        seed=used,
+        threads=threads,
+        progress=progress,
+    )
+    null_mean = mean_if_calibrated(forecasts, row, settings, used)
+    unbiased = row.truthful and row.complete
+    return ConfidenceInterval(
+        measure=row.name,
+        value=value,
+        lower=lower,
+        upper=upper,
+        confidence=confidence,
+        null_mean=null_mean,
+        corrected=max(0.0, value - null_mean) if unbiased and math.isfinite(null_mean) else None,
+        method=method if resampler.exact else f"{method} of a sketch",
+        n=forecasts.n,
+        draws=count,
+        seed=used,
+    )
+
+
+def bounds(
+    forecasts: Forecasts,
+    row: Measure,
+    settings: dict[str, Any],
+    *,
+    value: float,
+    confidence: float,
+    resampler: Resampler,
+    draws: int,
+    seed: int,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[float, float, str]:
+    """Return the interval alone, and by which method it was found."""
     how: dict[str, Any] = {
         "resampler": resampler,
-        "draws": count,
-        "seed": used,
+        "draws": draws,
+        "seed": seed,
         "threads": threads,
         "progress": progress,
     }
@@ -99,21 +142,7 @@ def confidence_interval(
     else:
         method = "bootstrap of the deviation"
         lower, upper = around(value, float(np.quantile(moved, confidence)), row.null.power or 1)
-    null_mean = mean_if_calibrated(forecasts, row, settings, used)
-    unbiased = row.truthful and row.complete
-    return ConfidenceInterval(
-        measure=row.name,
-        value=value,
-        lower=lower if row.signed else max(0.0, lower),
-        upper=upper,
-        confidence=confidence,
-        null_mean=null_mean,
-        corrected=max(0.0, value - null_mean) if unbiased and math.isfinite(null_mean) else None,
-        method=method if resampler.exact else f"{method} of a sketch",
-        n=forecasts.n,
-        draws=count,
-        seed=used,
-    )
+    return (lower if row.signed else max(0.0, lower)), upper, method
 
 
 def around(value: float, reach: float, power: int) -> tuple[float, float]:

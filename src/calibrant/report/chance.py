@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 from calibrant.errors import CalibrantError
 from calibrant.forecasts import Forecasts
-from calibrant.inference.interval import confidence_interval
+from calibrant.inference.interval import bounds
 from calibrant.inference.null import NullOutcomes, null_values
+from calibrant.inference.resample import Resampler
 from calibrant.inference.testing import run_test, well_spread
 from calibrant.measures.measure import Measure
 from calibrant.report.coarse import coarse
@@ -77,14 +78,19 @@ class Chance:
     def _with_interval(self, row: Row) -> Row:
         if self._confidence == 0:
             return row
-        found = confidence_interval(
-            self._simulated(row.about),
-            measure=row.about.name,
+        source = self._simulated(row.about)
+        settings = dict(row.about.options)
+        low, high, _ = bounds(
+            source,
+            row.about,
+            settings,
+            value=float(row.about.function.core(source, **settings)),  # resamples are of these cells too
             confidence=self._confidence,
+            resampler=Resampler(source),
             draws=self._draws,
             seed=self._seed,
         )
-        return replace(row, low=found.lower, high=found.upper)
+        return replace(row, low=low, high=high)
 
     def _simulated(self, about: Measure) -> Forecasts:
         return self._cells[SLOW_CELLS if about.null.batch is None else CELLS]

@@ -1,1 +1,23 @@
-"""Charts in Altair: each is a function of Forecasts or of a result, usable alone in a notebook."""
+"""Charts in Altair: each is a function of Forecasts or of a result, usable alone in a notebook.
+
+They can be saved as SVG, PNG or PDF with ``chart.save("name.svg")``.
+"""
+
+from calibrant.report.charts.comparison import comparison
+from calibrant.report.charts.cumulative import cumulative_differences
+from calibrant.report.charts.groups import forest, group_curves
+from calibrant.report.charts.null import null_histogram
+from calibrant.report.charts.reliability import reliability_diagram
+from calibrant.report.charts.threshold import threshold_loss
+from calibrant.report.charts.witness import smooth_witness
+
+__all__ = [
+    "comparison",
+    "cumulative_differences",
+    "forest",
+    "group_curves",
+    "null_histogram",
+    "reliability_diagram",
+    "smooth_witness",
+    "threshold_loss",
+]

@@ -1,0 +1,120 @@
+"""Charts show the numbers they claim to show."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import calibrant as cb
+from calibrant.measures.scores import isotonic_curve
+from calibrant.report import charts
+from calibrant.report.charts.cumulative import HALF_WIDTH
+
+
+@pytest.fixture(scope="module")
+def forecasts():
+    rng = np.random.default_rng(2)
+    p = rng.beta(2, 4, 3000)
+    return cb.Forecasts(rng.random(3000) < p**1.3, p)
+
+
+def rows(chart, *columns):
+    """Return the first data set that has all these columns."""
+    return next(data for data in chart.to_dict()["datasets"].values() if set(columns) <= set(data[0]))
+
+
+def test_the_cumulative_chart_keeps_the_extremes_and_marks_the_kuiper_interval(forecasts):
+    chart = charts.cumulative_differences(forecasts)
+    drawn = [row["sum"] for row in rows(chart, "sum", "share")]
+    assert max(drawn) - min(drawn) == pytest.approx(cb.kuiper_error(forecasts), rel=1e-4)
+    assert len(drawn) <= 402
+    edges = [row["edge"] for row in rows(chart, "edge")]
+    found = cb.measure(forecasts, "kuiper").details
+    inside = (forecasts.values >= found["start"]) & (forecasts.values <= found["stop"])
+    assert edges[1] - edges[0] == pytest.approx(forecasts.weights[inside].sum(), rel=1e-4)
+
+
+def test_the_band_of_the_cumulative_chart_holds_calibrated_curves_as_often_as_it_says():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0, 1, 400)
+    f = cb.Forecasts(rng.random(400) < p, p)
+    limit = HALF_WIDTH * np.sqrt(f.null_variance)
+    kept = np.mean([np.abs(cb.Forecasts(rng.random(400) < p, p).curve).max() <= limit for _ in range(600)])
+    assert 0.93 < kept < 0.985  # discrete steps make it a little conservative
+
+
+def test_the_reliability_curve_is_the_isotonic_fit(forecasts):
+    drawn = [r for r in rows(charts.reliability_diagram(forecasts), "curve") if "isotonic" in r["curve"]]
+    fit = isotonic_curve(forecasts)
+    at = np.searchsorted(forecasts.values, [r["prediction"] * (1 - 1e-5) for r in drawn])
+    assert [r["rate"] for r in drawn] == pytest.approx(fit[at], abs=1e-4)
+
+
+def test_the_witness_chart_attains_the_smooth_error(forecasts):
+    drawn = rows(charts.smooth_witness(forecasts), "weight")
+    weights = np.interp(forecasts.values, [r["prediction"] for r in drawn], [r["weight"] for r in drawn])
+    assert forecasts.residuals @ weights == pytest.approx(cb.smooth_calibration_error(forecasts), rel=0.02)
+
+
+def test_the_threshold_chart_marks_the_worst_threshold(forecasts):
+    curve = cb.threshold_loss_curve(forecasts, recalibrator="isotonic", seed=1)
+    chart = charts.threshold_loss(curve)
+    worst = rows(chart, "worst")[0]["worst"]
+    assert curve.at(worst) == pytest.approx(curve.peaks.max(), rel=1e-3)
+    assert max(r["loss"] for r in rows(chart, "threshold", "loss")) == pytest.approx(
+        curve.peaks.max(), rel=1e-4
+    )
+
+
+def test_the_null_histogram_counts_every_draw():
+    draws = np.random.default_rng(1).gamma(3, 0.01, 500)
+    chart = charts.null_histogram(draws, 0.2, 0.002, "smooth")
+    assert sum(r["draws"] for r in rows(chart, "draws")) == 500
+    assert rows(chart, "observed")[0]["observed"] == 0.2
+
+
+def test_the_forest_and_the_picker_hold_the_worst_groups(forecasts):
+    rng = np.random.default_rng(3)
+    p = rng.uniform(0, 1, 2000)
+    kind = rng.choice(list("abcdefgh"), 2000)
+    found = cb.audit(rng.random(2000) < p, p, groups={"kind": kind}, draws=19, seed=1)
+    drawn = rows(charts.forest(found), "gap", "group")
+    assert [r["group"] for r in drawn] == [g.rule for g in found.groups[:20]]
+    assert [r["gap"] for r in drawn] == pytest.approx(
+        [g.mean_outcome - g.mean_prediction for g in found.groups[:20]], abs=1e-5
+    )
+    spec = charts.group_curves(found).to_dict()
+    picker = next(p for p in spec["params"] if p["name"] == "group")
+    assert picker["bind"]["options"] == [c.rule for c in found.curves]
+
+
+def test_two_or_three_models_can_be_compared(forecasts):
+    rng = np.random.default_rng(4)
+    p = rng.uniform(0, 1, 500)
+    other = cb.Forecasts(rng.random(500) < p, p)
+    drawn = rows(charts.comparison({"first": forecasts, "second": other}), "curve")
+    assert {r["curve"] for r in drawn} == {"first", "second"}
+    for models in ({"one": forecasts}, {str(k): other for k in range(4)}):
+        with pytest.raises(cb.CalibrantError, match="two or three"):
+            charts.comparison(models)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e-9])
+def test_tiny_probabilities_fill_the_picture(scale):
+    rng = np.random.default_rng(5)
+    p = rng.uniform(0, scale, 2000)
+    chart = charts.reliability_diagram(cb.Forecasts(rng.random(2000) < p, p)).to_dict()
+    domain = next(
+        layer["encoding"]["x"]["scale"]["domain"]
+        for layer in chart["layer"]
+        if "scale" in layer["encoding"].get("x", {})
+    )
+    assert domain[1] <= max(2 * scale, 0.06)
+
+
+def test_a_missing_altair_is_said_with_the_remedy(forecasts, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "altair", None)
+    with pytest.raises(cb.CalibrantError, match=r"calibrant\[report\]"):
+        charts.cumulative_differences(forecasts)
