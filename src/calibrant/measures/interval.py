@@ -87,7 +87,8 @@ def interval_resolution(forecasts: Forecasts, found: Certified, settings: Settin
     A bin of whole cells has its residual unchanged and a hull wider by the extents of its end cells. Of the
     shifts of bins of width w a share of at most h / w cuts a cell, and then moves at most 2 A.
     """
-    floor = max(0.0, proven_lower(forecasts) - mean_move(forecasts))
+    floor = proven_lower(forecasts) if found.exact else found.lower  # inexact: that is the floor already
+    floor = max(0.0, floor - mean_move(forecasts))
     slack = 4 * rounding(forecasts)
     if settings.get("method") != "surrogate":
         return bracketed(found, floor, found.upper + 2 * float(forecasts.extents.max()) + slack)

@@ -89,7 +89,8 @@ def certified_distance(y_true: Any, y_prob: Any, ids: Any, *, sample_weight: Any
 def upper_resolution(forecasts: Forecasts, found: Certified, _: Settings) -> Certified:
     """Bound on a sketch: raw records may be grouped as their cells are; nothing beats the lower distance."""
     margin = mean_move(forecasts)
-    return bracketed(found, max(0.0, proven_lower(forecasts) - margin), found.upper + margin)
+    floor = proven_lower(forecasts) if found.exact else found.lower  # inexact: that is the floor already
+    return bracketed(found, max(0.0, floor - margin), found.upper + margin)
 
 
 def _nearest(forecasts: Forecasts, values: Array, weights: Array, outcomes: Array) -> Certified:
