@@ -1,0 +1,29 @@
+"""Table 1 of the testing paper: rows smCE and cECE exactly, the dCE row completed."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+TABLE = runpy.run_path(str(Path(__file__).parents[2] / "reproduce" / "testing_table1.py"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["smCE", "cECE"])
+def test_rows_are_the_papers(name):
+    assert TABLE["row"](*TABLE["ROWS"][name]) == TABLE["PAPER"][name]
+
+
+@pytest.mark.slow
+def test_the_distance_row_is_complete_and_the_papers_is_half_of_it():
+    whole, half = (TABLE["row"](*TABLE["ROWS"][name]) for name in ("dCE", "dCE halved"))
+    assert half[:3] == TABLE["PAPER"]["dCE halved"]
+    assert len(whole) == 6
+    assert list(whole) == sorted(whole, reverse=True)
+    assert whole[-1] == 0.01  # the true distance
+
+
+def test_one_entry():
+    assert TABLE["threshold"](TABLE["values"]("smooth", 65)) == 0.07
