@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,8 @@ print(int(line.split()[1]) * 1024 / 1e9)  # not ru_maxrss, which a child inherit
 def main() -> None:
     """Run and save."""
     report = Report("audit")
-    _segments(report, 10**6, 3, 64, 1 / 10)
+    _raw_columns(report)
+    _segments(report, 10**6, 3, 64)
     report.figure("memory of a whole process, 10^6 x 64 segments, 199 draws", _memory(), "GB", 0.6)
     _segments(report, 10**5, 10, 1331, 1 / 10)
     _false_alarms(report)
@@ -39,7 +41,45 @@ def segments(n: int, values: int) -> tuple[np.ndarray, np.ndarray, dict[str, np.
     return y.astype(int), p, {name: rng.integers(0, values, n) for name in ("a", "b", "c")}
 
 
-def _segments(report: Report, n: int, values: int, count: int, at_most: float) -> None:
+def _raw_columns(report: Report) -> None:
+    """The peer as it is meant to be used: raw columns, collapsed by itself to three values each."""
+    if not peer("mcgrad"):
+        report.skipped("M of raw columns, 10^6 rows x 64 segments", "mcgrad is not installed")
+        return
+    import pandas as pd
+    from mcgrad.metrics import MulticalibrationError
+
+    y, p = forecast_data(10**6)
+    rng = np.random.default_rng(3)
+    raw = {"a": rng.choice(list("abcdefgh"), 10**6), "b": rng.choice(list("uvwxyz"), 10**6)}
+    frame = pd.DataFrame({"y": y.astype(int), "p": p, **raw, "x": rng.normal(size=10**6)})
+
+    def theirs() -> float:
+        columns = {"categorical_segment_columns": ["a", "b"], "numerical_segment_columns": ["x"]}
+        return float(MulticalibrationError(frame, "y", "p", **columns).mce)
+
+    def ours() -> float:
+        groups = {name: _most_frequent(frame[name]) for name in ("a", "b")}
+        groups["x"] = np.searchsorted(np.quantile(frame["x"], [1 / 3, 2 / 3]), frame["x"])
+        return cb.audit(frame["y"], frame["p"], groups=groups, depth=3, draws=0).metric
+
+    name = f"MulticalibrationError of {version('mcgrad')}"
+    what = "M of raw columns, 10^6 rows x 64 segments"
+    report.ratio(what, seconds(ours, 3), name, seconds(theirs, 2), 1 / 10)
+    report.figure(f"{what}: relative difference", abs(theirs() / ours() - 1), "", 1e-3)
+
+
+def _most_frequent(column: Any) -> np.ndarray:
+    """Code the two most frequent values 0 and 1, all others 2."""
+    import pandas as pd
+
+    codes, values = pd.factorize(column)
+    place = np.full(len(values), 2)
+    place[np.argsort(-np.bincount(codes))[:2]] = [0, 1]
+    return place[codes]
+
+
+def _segments(report: Report, n: int, values: int, count: int, at_most: float | None = None) -> None:
     y, p, columns = segments(n, values)
     found = cb.audit(y, p, groups=columns, depth=3, draws=0, min_size=1)
     report.figure(f"segments of {n:,} rows left untested", count - found.tested, "", 0)
