@@ -207,6 +207,9 @@ def test_round_trips(tmp_path, by, ending):
         assert [p.name for p in tmp_path.iterdir()] == [path.name]
     same(back, sketch, rel=0)
     same(back + sketch, sketch + sketch, rel=0)
+    if not by:
+        back.update([1, 0], [0.9, 0.5])  # a sketch that was read goes on where it stopped
+        assert back.n == sketch.n + 2
 
 
 @settings(max_examples=30)

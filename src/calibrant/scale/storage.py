@@ -155,10 +155,8 @@ def _rebuilt(header: str, columns: Mapping[str, npt.NDArray[Any]]) -> Sketch:
         if about["version"] != VERSION:
             raise _foreign(f"got version {about['version']}, this calibrant reads {VERSION}")
         cells, labels = check_cells(about["cells"]), tuple(map(tuple, about["labels"]))
-        group, cell, count = (
-            np.asarray(columns[name], dtype=np.int64) for name in ("group", "cell", "count")
-        )
-        low, high = (np.asarray(columns[name], dtype=np.float64) for name in ("low", "high"))
+        group, cell, count = (np.array(columns[name], dtype=np.int64) for name in ("group", "cell", "count"))
+        low, high = (np.array(columns[name], dtype=np.float64) for name in ("low", "high"))
         sums = np.array([_restored(name, columns, cell < cells + 2) for name in SUMS])
     except (KeyError, TypeError, json.JSONDecodeError):
         raise _foreign("got a damaged header or columns") from None
