@@ -1,46 +1,50 @@
-"""Make docs/report.png, the picture of the report in the README, from `calibrant demo`'s data.
+"""Make docs/report.png, the picture of the report in the README: `calibrant demo` opened in Chromium.
 
-Needs the extra `report`. The three charts are drawn by the same functions as the page, with no browser.
+Needs the extra `report` and a Chromium. It shows the head of the page and the charts that answer where and
+for whom; the page has more.
 """
 
 from __future__ import annotations
 
+import base64
+import sys
+import tempfile
 from pathlib import Path
 
 from calibrant.demonstration import demonstration
 from calibrant.report.evaluation import evaluate
 
-TARGET = Path(__file__).parent / "report.png"
-SHOWN = ("reliability", "cumulative")
+HERE = Path(__file__).parent
+TARGET = HERE / "report.png"
+HIDDEN = "nav, #how-far, #real, #cost, #recalibration, #done, #numbers, footer, #whom .scroll, #whom .notes"
+HIDDEN += ", figcaption, #where p, figure:has(#chart-witness)"
+WIDTH = 1120
+
+sys.path.insert(0, str(HERE.parent / "tests"))
+from browser.chromium import Chromium, find_chromium  # noqa: E402
 
 
 def picture() -> bytes:
-    """Return the reliability diagram and the cumulative differences side by side, as PNG."""
-    import altair as alt
-    import vl_convert
-
+    """Return the picture as PNG."""
+    program = find_chromium()
+    if program is None:
+        raise SystemExit("make_picture.py needs a Chromium")
     data = demonstration(20_000, seed=1)
-    charts = evaluate(data.outcome, data.prediction, seed=1).charts
-    specs = [charts[name].to_dict() for name in SHOWN]
-    config = specs[0]["config"]
-    datasets = {}
-    for number, spec in enumerate(specs):
-        _rename(spec, f"chart{number}-")
-        datasets.update(spec.pop("datasets"))
-        for key in ("config", "$schema", "usermeta"):
-            spec.pop(key, None)
-    whole = {"$schema": alt.SCHEMA_URL, "hconcat": specs, "datasets": datasets, "config": config}
-    png: bytes = vl_convert.vegalite_to_png(whole, scale=1.5)
-    return png
-
-
-def _rename(spec: dict[str, object], prefix: str) -> None:
-    """Give the data sets of one chart names of their own."""
-    datasets = spec["datasets"]
-    assert isinstance(datasets, dict)
-    spec["datasets"] = {prefix + name: rows for name, rows in datasets.items()}
-    for layer in spec["layer"]:  # type: ignore[attr-defined]
-        layer["data"]["name"] = prefix + layer["data"]["name"]
+    groups = {"employment": data.employment, "region": data.region}
+    title = "Generated loans: 20,000 predicted default probabilities"
+    evaluation = evaluate(data.outcome, data.prediction, groups=groups, seed=1, title=title)
+    with tempfile.TemporaryDirectory() as folder:
+        page = evaluation.to_html(Path(folder) / "report.html")
+        browser = Chromium(program, Path(folder) / "profile")
+        try:
+            browser.open(page, width=WIDTH)
+            browser.js(f"document.querySelectorAll('{HIDDEN}').forEach(e => e.remove())")
+            height = browser.js("document.body.getBoundingClientRect().height")
+            clip = {"x": 0, "y": 0, "width": WIDTH, "height": height, "scale": 1}
+            shot = browser.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
+        finally:
+            browser.close()
+    return base64.b64decode(shot["data"])
 
 
 if __name__ == "__main__":

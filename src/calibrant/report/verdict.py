@@ -44,19 +44,19 @@ def verdict(rows: Mapping[str, Row], records: int, alpha: float) -> Verdict:
     noise = size.chance or 0.0
     calibrated = pvalue > alpha
     written = f"{'' if where.pvalue_is_bound else '= '}{where.written_pvalue}"
-    amount = f"smooth calibration error {short(size.value)}"
     if calibrated:
         text = (
-            f"The deviation ({amount}) is what chance gives {records:,} calibrated records, where it is "
-            f"{short(noise)} on average (p {written})."
+            f"The deviation (smooth calibration error {short(size.value)}) is what chance gives {records:,} "
+            f"calibrated records, where it is {short(noise)} on average (p {written})."
         )
     else:
         span = f"between {found['start']:.3g} and {found['stop']:.3g}"
         if found["start"] == found["stop"]:
             span = f"at {found['start']:.3g}"
         text = (
-            f"The predictions are off by about {short(size.value)} ({amount}; chance alone would give about "
-            f"{short(noise)}). They are {found['predictions']} on balance {span} (p {written})."
+            f"The predictions are off by about {short(size.value)} (smooth calibration error; chance alone "
+            f"would give about {short(noise)}). They are {found['predictions']} on balance {span} "
+            f"(p {written})."
         )
     return Verdict(
         text, calibrated, pvalue, where.pvalue_is_bound, alpha, size.measurement.value, noise,

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calibrant.groups.result import EVERYONE, Audit
 from calibrant.report.charts.cumulative import HALF_WIDTH, UP
 from calibrant.report.charts.style import Canvas, Chart, altair
 from calibrant.report.coarse import thinned
 from calibrant.report.palette import LIGHT
 
 if TYPE_CHECKING:
-    from calibrant.groups.result import Audit, Group
+    from calibrant.groups.result import Group
 
 FOREST = "Worst groups"
 FOREST_CAPTION = (
@@ -81,7 +82,8 @@ def group_curves(audit: Audit) -> Chart:
     alt, canvas = altair(), Canvas()
     sigma = {group.rule: group.sigma for group in audit.groups}
     names = [curve.rule for curve in audit.curves]
-    picker = alt.param(name="group", value=names[0], bind=alt.binding_select(options=names, name="Group "))
+    first = next((name for name in names if name != EVERYONE), names[0])
+    picker = alt.param(name="group", value=first, bind=alt.binding_select(options=names, name="Group "))
     chosen = "datum.group === group"
     kept = [(curve, thinned(curve.cumulative, 160)) for curve in audit.curves]
     lines = canvas.on(

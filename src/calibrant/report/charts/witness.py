@@ -33,4 +33,4 @@ def smooth_witness(forecasts: Forecasts) -> Chart:
         base.mark_line(color=LIGHT["third"], strokeWidth=2.5, point=len(at) < 25),
         hover(data, len(at), "prediction", {"prediction": ".4f", "weight": "+.4f"}),
     ]
-    return canvas.finished(layers, TITLE, CAPTION, height=240)
+    return canvas.finished(layers, TITLE, CAPTION, height=240, wide=True)
