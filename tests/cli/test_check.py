@@ -118,3 +118,20 @@ def test_junit_and_github_say_the_same(folder, tmp_path):
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "1", "0")
     assert len(suite.findall("testcase/failure")) == 1
     assert done.stderr.count("::error title=calibrant check::smooth") == 1
+
+
+def test_a_sketch_can_be_checked_and_its_resolution_counts(folder, tmp_path):
+    import calibrant as cb
+
+    frame = pd.read_csv(folder / "many.csv")
+    path = tmp_path / "many.sketch"
+    cb.Sketch.from_frame(frame, outcome="y", prediction="p", cells=64).save(path)
+    done = check(path, "--max", "smooth=0.5", "--max", "kuiper=0.02", "--seed", 1, "--json")
+    assert done.returncode == 1, done.stderr
+    kept, broken = json.loads(done.stdout)["findings"]
+    assert kept["outcome"] == "pass"
+    assert broken["outcome"] == "fail"
+    exact = cb.smooth_calibration_error(frame.y, frame.p)
+    assert kept["low"] <= exact <= kept["high"]
+    done = check(path, "--max", "smooth=0.5", "--groups", "kind", "--max-group-z", 4)
+    assert done.returncode == 2

@@ -117,6 +117,20 @@ def test_missing_values_are_refused_or_dropped_and_counted():
     assert "1 rows with missing values left out" in repr(found)
 
 
+def test_fractional_outcomes_are_measured_but_not_simulated(tmp_path):
+    y, p = data(wrong=0.1)
+    y = y.astype(float)
+    y[::7] = 0.5
+    found = cb.evaluate(y, p, groups={"half": np.arange(len(y)) % 2 == 0}, seed=1)
+    assert found.verdict.noise is None
+    assert "chance alone" not in found.verdict.sentence
+    assert found["kuiper"].pvalue is not None
+    assert found["smooth"].pvalue is None
+    assert "fractions" in found["smooth"].note
+    assert found["smooth"].low <= found["smooth"].value <= found["smooth"].high
+    assert found.to_html(tmp_path / "r.html").stat().st_size > 1000
+
+
 @settings(max_examples=25)
 @given(samples(max_size=12))
 def test_ugly_data_give_an_evaluation_and_finite_json(sample):

@@ -10,8 +10,9 @@ from typing import Any
 
 import click
 
-from calibrant.cli.options import as_json, columns, grouped, seed
+from calibrant.cli.options import as_json, columns_unless_sketch, grouped, seed
 from calibrant.cli.rows import read_rows
+from calibrant.cli.sketched import needed_sketch, refuse_groups
 from calibrant.cli.tables import show_json, show_table
 from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence
 from calibrant.forecasts import Missing
@@ -51,7 +52,7 @@ def _defaults(context: click.Context, option: click.Parameter, path: str | None)
 
 @click.command()
 @click.argument("file")
-@columns
+@columns_unless_sketch
 @grouped
 @click.option(
     "--max", "limits", multiple=True, metavar="MEASURE=LIMIT", help="Largest value allowed; repeat."
@@ -76,11 +77,12 @@ def _defaults(context: click.Context, option: click.Parameter, path: str | None)
 @seed
 @as_json
 def check(
-    file: str, outcome: str, prediction: str, weight: str | None, missing: Missing, groups: str | None,
-    limits: Sequence[str], max_group_z: float | None, confidence: float, junit: str | None, github: bool,
+    file: str, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
+    groups: str | None, limits: Sequence[str], max_group_z: float | None, confidence: float,
+    junit: str | None, github: bool,
     seed: int | None, json_: bool,
 ) -> None:  # fmt: skip
-    """Hold limits against the predictions in FILE; for continuous integration.
+    """Hold limits against the predictions in FILE, or in a sketch of them; for continuous integration.
 
     Exit code 0: every limit is kept. 1: a limit is broken. 2: bad input or usage. 3: too little data to
     say. A limit is kept or broken when the whole confidence interval lies on one side of it.
@@ -94,13 +96,23 @@ def check(
     if confidence:
         check_confidence(confidence)
     used = recorded_seed(seed)
-    data = read_rows(
-        file, outcome=outcome, prediction=prediction, weight=weight, missing=missing, groups=groups
-    )
-    findings = judge(data.forecasts, wanted, confidence=confidence, draws=DRAWS, seed=used)
-    if max_group_z is not None:
-        audit = data.audit(draws=0, seed=used)  # z needs no simulation
-        findings.append(judge_groups(audit, max_group_z))
+    sketch = needed_sketch(file, outcome=outcome, prediction=prediction, weight=weight, missing=missing)
+    if sketch is not None:
+        refuse_groups(groups)
+        findings = judge(sketch.forecasts(), wanted, confidence=confidence, draws=DRAWS, seed=used)
+    else:
+        data = read_rows(
+            file,
+            outcome=str(outcome),
+            prediction=str(prediction),
+            weight=weight,
+            missing=missing,
+            groups=groups,
+        )
+        findings = judge(data.forecasts, wanted, confidence=confidence, draws=DRAWS, seed=used)
+        if max_group_z is not None:
+            audit = data.audit(draws=0, seed=used)  # z needs no simulation
+            findings.append(judge_groups(audit, max_group_z))
     _show(findings, used, json_)
     if junit:
         Path(junit).write_text(_junit(findings), encoding="utf-8")

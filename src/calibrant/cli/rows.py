@@ -25,7 +25,7 @@ class FileRows:
     missing: Missing
 
     def audit(self, *, draws: int, seed: int) -> Audit:
-        """Audit the groups."""
+        """Audit the groups; fractional outcomes by the variance they show."""
         from calibrant.groups.audit import audit
 
         return audit(
@@ -36,6 +36,7 @@ class FileRows:
             missing=self.missing,
             draws=draws,
             seed=seed,
+            variant="plain" if self.forecasts.binary else "real",
         )
 
 

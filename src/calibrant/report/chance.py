@@ -60,10 +60,14 @@ class Chance:
             return row
         try:
             return step(row)
-        except CalibrantError as error:  # such as fractional outcomes, which cannot be simulated
+        except CalibrantError as error:  # too few records, or a measure without a value in most resamples
             return replace(row, note=row.note or str(error))
 
     def _with_test(self, row: Row) -> Row:
+        if not self._forecasts.binary and row.about.null.law is None:
+            return replace(
+                row, note="no p-value: the outcomes are fractions, so calibration cannot be simulated"
+            )
         exactly = row.about.null.law is not None and well_spread(self._forecasts)
         source = self._forecasts if exactly else self._simulated(row.about)
         found = run_test(source, row.about, {}, method="auto", draws=self._draws, seed=self._seed)

@@ -149,7 +149,18 @@ def evaluate(
         rows=tuple(rows[about.name] for about in wanted),
         distances=distances(forecasts),
         null=luck.sample(rows[SIZE]),
-        audit=None if groups is None else _audit(y_true, y_prob, sample_weight, groups, missing, draws, seed),
+        audit=None
+        if groups is None
+        else _audit(
+            y_true,
+            y_prob,
+            sample_weight=sample_weight,
+            groups=groups,
+            missing=missing,
+            draws=draws,
+            seed=seed,
+            variant="plain" if forecasts.binary else "real",
+        ),
         recalibration=preview(forecasts, wanted, seed=seed),
         confidence=confidence,
         draws=draws,
@@ -166,9 +177,7 @@ def _forecasts(y_true: Any, y_prob: Any, sample_weight: Any, missing: Missing) -
     return Forecasts(y_true, y_prob, sample_weight=sample_weight, missing=missing)
 
 
-def _audit(
-    y_true: Any, y_prob: Any, sample_weight: Any, groups: Any, missing: Missing, draws: int, seed: int
-) -> Audit:
+def _audit(y_true: Any, y_prob: Any, **options: Any) -> Audit:
     from calibrant.groups.audit import audit
 
     if isinstance(y_true, Forecasts):
@@ -176,9 +185,7 @@ def _audit(
         raise InvalidInputError(
             sentence("groups", "need the rows, which Forecasts no longer have", hint=hint)
         )
-    return audit(
-        y_true, y_prob, sample_weight=sample_weight, groups=groups, missing=missing, draws=draws, seed=seed
-    )
+    return audit(y_true, y_prob, **options)
 
 
 def headline(found: Verdict) -> str:

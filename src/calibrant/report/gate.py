@@ -60,8 +60,10 @@ def _measure(row: Row, limit: float, confidence: float) -> Finding:
     if row.value is None:
         return Finding(name, limit, None, None, None, "unclear", row.note)
     value, low, high = _from_ideal(row)
+    below, above = _resolution(row)
     if low is None or high is None:
         low = high = value
+    low, high = low - below, high + above
     sure = f"{short(value)}, between {short(low)} and {short(high)} at confidence {confidence:g}"
     if low == high:
         sure = short(value)
@@ -71,6 +73,14 @@ def _measure(row: Row, limit: float, confidence: float) -> Finding:
         return Finding(name, limit, value, low, high, "pass", f"{sure}: within the limit {limit:g}")
     reason = f"{sure}: too little data to say whether it is within the limit {limit:g}"
     return Finding(name, limit, value, low, high, "unclear", reason)
+
+
+def _resolution(row: Row) -> tuple[float, float]:
+    """Return how far the exact value can lie below and above the one that was taken (0 unless a sketch)."""
+    taken = row.measurement
+    return (
+        (0.0, 0.0) if taken is None or taken.exact else (taken.value - taken.lower, taken.upper - taken.value)
+    )
 
 
 def _from_ideal(row: Row) -> tuple[float, float | None, float | None]:

@@ -17,9 +17,9 @@ class Verdict:
     """What to tell somebody who reads one line.
 
     `calibrated` is True when chance alone gives such a deviation with probability above `alpha`. `size` is
-    the smooth calibration error, `noise` its mean for calibrated forecasts with the same predictions.
-    Predictions are `direction` ("too high" or "too low") on balance between `start` and `stop`, where the
-    residuals add up most.
+    the smooth calibration error, `noise` its mean for calibrated forecasts with the same predictions
+    (None for fractional outcomes, which cannot be simulated). Predictions are `direction` ("too high" or
+    "too low") on balance between `start` and `stop`, where the residuals add up most.
     """
 
     sentence: str
@@ -28,7 +28,7 @@ class Verdict:
     pvalue_is_bound: bool  # no simulated value reached the observed one
     alpha: float
     size: float
-    noise: float
+    noise: float | None
     direction: str
     start: float
     stop: float
@@ -41,24 +41,23 @@ def verdict(rows: Mapping[str, Row], records: int, alpha: float) -> Verdict:
     assert where.measurement is not None
     found = where.measurement.details
     pvalue = 1.0 if where.pvalue is None else where.pvalue
-    noise = size.chance or 0.0
+    by_chance = "" if size.chance is None else f"; chance alone would give about {short(size.chance)}"
     calibrated = pvalue > alpha
     written = f"{'' if where.pvalue_is_bound else '= '}{where.written_pvalue}"
     if calibrated:
         text = (
             f"The deviation (smooth calibration error {short(size.value)}) is what chance gives {records:,} "
-            f"calibrated records, where it is {short(noise)} on average (p {written})."
+            f"calibrated records{by_chance} (p {written})."
         )
     else:
         span = f"between {found['start']:.3g} and {found['stop']:.3g}"
         if found["start"] == found["stop"]:
             span = f"at {found['start']:.3g}"
         text = (
-            f"The predictions are off by about {short(size.value)} (smooth calibration error; chance alone "
-            f"would give about {short(noise)}). They are {found['predictions']} on balance {span} "
-            f"(p {written})."
+            f"The predictions are off by about {short(size.value)} (smooth calibration error{by_chance}). "
+            f"They are {found['predictions']} on balance {span} (p {written})."
         )
     return Verdict(
-        text, calibrated, pvalue, where.pvalue_is_bound, alpha, size.measurement.value, noise,
+        text, calibrated, pvalue, where.pvalue_is_bound, alpha, size.measurement.value, size.chance,
         found["predictions"], found["start"], found["stop"],
     )  # fmt: skip
