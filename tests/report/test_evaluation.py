@@ -14,7 +14,8 @@ from samples import samples
 import calibrant as cb
 from calibrant.demonstration import demonstration
 from calibrant.measures.registry import measures
-from calibrant.report.page import library, script_json
+from calibrant.report.library import library
+from calibrant.report.page import script_json
 
 
 def data(n=800, wrong=0.0, seed=3):
@@ -168,6 +169,23 @@ def test_to_frame_is_a_table_of_the_rows():
     for backend in ("pandas", "polars", "pyarrow"):
         frame = found.to_frame(backend)
         assert len(frame) == len(found.rows)
+
+
+def test_the_library_is_kept_and_a_folder_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
+    library.cache_clear()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    code = library()
+    assert "vegaEmbed" in code
+    assert "</script" not in code
+    (kept,) = (tmp_path / "calibrant").iterdir()
+    assert kept.read_text(encoding="utf-8") == code
+    library.cache_clear()
+    assert library() == code
+    library.cache_clear()
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert library() == code
+    library.cache_clear()
 
 
 def test_script_json_survives_hostile_text():

@@ -16,7 +16,7 @@ from calibrant.report.coarse import coarse
 from calibrant.report.rows import Row
 from calibrant.results import Array
 
-CELLS = 4096  # more levels than that are merged before anything is simulated
+CELLS = 2048  # more levels than that are merged before anything is simulated
 SLOW_CELLS = 1024  # for measures that take one simulated data set at a time
 
 

@@ -6,12 +6,12 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calibrant.errors import MissingDependencyError, sentence
 from calibrant.report.facts import facts_sentence
+from calibrant.report.library import library
 from calibrant.report.palette import DARK, LIGHT, variables, with_variables
 from calibrant.report.sections import sections
 
@@ -72,20 +72,6 @@ def _environment() -> Any:
 
 def _part(name: str) -> str:
     return (_TEMPLATE / name).read_text(encoding="utf-8")
-
-
-@cache
-def library() -> str:
-    """Return Vega, Vega-Lite and Vega-Embed as one script, safe inside a script element."""
-    try:
-        import vl_convert
-    except ImportError:
-        hint = "pip install 'calibrant[report]'"
-        raise MissingDependencyError(
-            sentence("the report", "needs the package vl-convert-python", hint=hint)
-        ) from None
-    code: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # the stub forgets a default
-    return code.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
 def script_json(data: Any) -> str:
