@@ -32,7 +32,8 @@ def main() -> None:
         report.skipped("report of 10^5 rows", "probcal is not installed")
     else:
         theirs = _probcal(metrics)
-        report.ratio("report of 10^5 rows", second, f"{version('probcal')} evaluate, 10^3 rows", theirs, 1)
+        peer_name = f"{version('probcal')} evaluate, 10^3 rows"
+        report.ratio("report of 10^5 rows", second, peer_name, theirs, 1, headline=True)
     report.save()
 
 
