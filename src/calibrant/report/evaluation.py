@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts, Missing
 from calibrant.inference.interval import check_confidence
 from calibrant.inference.seeds import recorded_seed
@@ -58,7 +58,10 @@ class Evaluation:
 
     def __getitem__(self, name: str) -> Row:
         """Return the row of a measure by its name."""
-        return {row.about.name: row for row in self.rows}[name]
+        rows = {row.about.name: row for row in self.rows}
+        if name not in rows:
+            raise reject_name("measure of this evaluation", name, list(rows))
+        return rows[name]
 
     def __repr__(self) -> str:
         sheet = measure_sheet(self.rows, self.confidence)
@@ -130,8 +133,8 @@ def evaluate(
 
     `groups` (a mapping of names to boolean masks, or columns whose values are groups) adds an audit of them.
     `measures` names the rows to show; by default the headline rows of the registry. `confidence` is that of
-    the intervals, 0 for none. Everything random comes
-    from `seed`, which is drawn and recorded when it is not given.
+    the intervals, 0 for none. Everything random comes from `seed`, which is drawn and recorded when it is
+    not given.
     """
     forecasts = _forecasts(y_true, y_prob, sample_weight, missing)
     if confidence:
