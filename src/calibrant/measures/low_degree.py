@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.polynomial import chebyshev
 
@@ -9,6 +11,8 @@ from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.measures.public import public
 from calibrant.results import Array, Certified, Witness
+
+_TIGHT: Any = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
 @public
@@ -63,21 +67,42 @@ def _program(moments: Array, points: Array) -> tuple[Array, float]:
     """
     from scipy.optimize import linprog
 
-    rows = chebyshev.chebvander(points, len(moments) - 1)
-    found = linprog(
-        -moments,
-        A_ub=np.vstack([rows, -rows]),
-        b_ub=np.ones(2 * len(points)),
-        bounds=(None, None),
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-    )
+    rows: Array = np.asarray(chebyshev.chebvander(points, len(moments) - 1), dtype=np.float64)
+    both, limits = np.vstack([rows, -rows]), np.ones(2 * len(points))
+    found = linprog(-moments, A_ub=both, b_ub=limits, bounds=(None, None), options=_TIGHT)
     above, below = np.split(np.asarray(found.ineqlin.marginals), 2)
-    used = rows[np.abs(above - below) > 1e-9]
+    touched = np.abs(above - below) > 1e-9
+    used = rows[touched]
     mass = np.linalg.lstsq(used.T, moments, rcond=None)[0]
     missed = np.abs(moments - used.T @ mass).sum()
-    x = np.asarray(found.x)
+    x = _central(rows, points, points[touched], used, np.sign(mass))
+    if x is None:
+        x = np.asarray(found.x)
     polished = x + np.linalg.lstsq(used, np.sign(mass) - used @ x, rcond=None)[0]
     return polished, float(np.abs(mass).sum() + 4 / np.pi * missed)
+
+
+def _central(rows: Array, points: Array, ends: Array, used: Array, signs: Array) -> Array | None:
+    """Among the polynomials that take `signs` at `ends`, all of them optimal, return one far from the rest.
+
+    A vertex of the program may exceed 1 between its points; this one stays below 1 by as large a multiple
+    of the squared distance to the nearest end as there is (at an end inside [-1, 1] it touches 1 so).
+    """
+    from scipy.optimize import linprog
+
+    distance = np.abs(points[:, None] - ends[None, :]).min(axis=1) ** 2
+    size = rows.shape[1]
+    margin = np.concatenate([distance, distance])[:, None]
+    found = linprog(
+        np.append(np.zeros(size), -1.0),
+        A_ub=np.hstack([np.vstack([rows, -rows]), margin]),
+        b_ub=np.ones(2 * len(points)),
+        A_eq=np.hstack([used, np.zeros((len(used), 1))]),
+        b_eq=signs,
+        bounds=[(None, None)] * size + [(0.0, 1.0)],
+        options=_TIGHT,
+    )
+    return np.asarray(found.x)[:size] if found.status == 0 else None
 
 
 def _extrema(coefficients: Array) -> Array:
