@@ -117,7 +117,7 @@ def _convolved(report: Report) -> None:
     f = cb.Forecasts(y, v)
     ours = seconds(lambda: cb.convolved_calibration_error(f))
     sort = seconds(lambda: np.argsort(v))
-    probcal, relplot = peer("probcal"), peer("relplot")
+    probcal, relplot = peer("probcal.metrics"), peer("relplot")
     if probcal:
         theirs = seconds(lambda: probcal.smooth_ece(y.astype(int), v), 3)
         report.ratio("convolved, 10^6", ours, f"{version('probcal')} and the sort", theirs + sort, 1)

@@ -68,7 +68,8 @@ def generated(folder: Path) -> Path:
     if not path.exists():
         rows = f"SELECT random() AS p FROM range({ROWS})"
         query = f"SELECT p, (random() < p)::TINYINT AS y FROM ({rows})"
-        duckdb.connect().execute(f"COPY ({query}) TO '{path}' (FORMAT parquet)")
+        path.parent.mkdir(parents=True, exist_ok=True)
+    duckdb.connect().execute(f"COPY ({query}) TO '{path}' (FORMAT parquet)")
     return path
 
 
