@@ -7,7 +7,7 @@ BENCH := .venv-bench
 TORCH ?= torch==2.13.0
 PEERS = $(shell $(PYTHON) -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['bench'])")
 
-.PHONY: demo test test-slow bench lint clean
+.PHONY: demo test test-slow test-torch bench lint clean
 
 demo: $(READY)
 	$(BIN)/calibrant demo
@@ -17,6 +17,11 @@ test: $(READY)
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m slow
+
+# The training loss needs PyTorch, which is large: only these tests install it.
+test-torch: $(READY)
+	$(BIN)/python -c 'import torch' 2>/dev/null || $(BIN)/python -m pip install --quiet $(TORCH)
+	$(BIN)/python -m pytest -q tests/test_losses.py tests/test_forecasts.py -k 'torch or loss'
 
 lint: $(READY)
 	$(BIN)/ruff check .
