@@ -68,6 +68,16 @@ def test_cox_fit_zeroes_the_score_equations(sample):
     assert np.sum((sample.y - rate) * logit) == pytest.approx(0, abs=1e-4)
 
 
+def test_cox_fit_of_many_levels_zeroes_the_score_equations():
+    rng = np.random.default_rng(2)
+    logit = rng.normal(size=30_000)
+    y = rng.random(30_000) < 1 / (1 + np.exp(-0.3 - 0.7 * logit))
+    fit = cb.cox_calibration(y, 1 / (1 + np.exp(-logit)))
+    surplus = y - 1 / (1 + np.exp(-fit.intercept - fit.slope * logit))
+    assert np.mean(surplus) == pytest.approx(0, abs=1e-10)
+    assert np.mean(surplus * logit) == pytest.approx(0, abs=1e-10)
+
+
 @given(sample=samples())
 def test_witnesses_attain_the_value(sample):
     f = sample.forecasts

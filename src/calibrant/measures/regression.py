@@ -13,6 +13,7 @@ from calibrant.measures.public import as_forecasts, public
 from calibrant.measures.scores import isotonic_curve
 from calibrant.results import Array, Certified
 
+COARSE = 4096  # groups of neighbouring levels on which the fit of many levels begins
 LARGEST_LOGIT = 27.6  # predictions of 0 and 1 have no logit: they count as 1e-12 from the end
 
 
@@ -129,23 +130,37 @@ def _separated(forecasts: Forecasts, logit: Array) -> bool:
 
 
 def _fit(forecasts: Forecasts, logit: Array) -> tuple[float, float]:
-    """Maximise the weighted logistic likelihood by Newton steps, halved until they help."""
+    """Maximise the weighted logistic likelihood: roughly on groups of neighbours first, if there are many."""
+    ones, weights = forecasts.outcomes, forecasts.weights
+    centre, scale = float(weights @ logit), float(np.ptp(logit))
+    x = (logit - centre) / scale
+    beta = np.array(
+        [np.log(ones.sum() / (weights - ones).sum()), 0.0]
+    )  # constant fit: curvature is sound there
+    if len(x) > 4 * COARSE:
+        starts = np.linspace(0, len(x), COARSE, endpoint=False).astype(np.intp)
+        grouped_ones, grouped = np.add.reduceat(ones, starts), np.add.reduceat(weights, starts)
+        beta = _newton(np.add.reduceat(weights * x, starts) / grouped, grouped_ones, grouped, beta)
+    beta = _newton(x, ones, weights, beta)
+    slope = float(beta[1]) / scale
+    return float(beta[0]) - slope * centre, slope
+
+
+def _newton(x: Array, ones: Array, weights: Array, beta: Array) -> Array:
+    """Take Newton steps, halved until they help, from `beta` to the best intercept and slope on x."""
     from scipy.special import expit
 
-    ones, zeros = forecasts.outcomes, forecasts.weights - forecasts.outcomes
-    centre, scale = float(forecasts.weights @ logit), float(np.ptp(logit))
-    design = np.column_stack([np.ones(forecasts.levels), (logit - centre) / scale])
-
     def loss(beta: Array) -> float:
-        eta = design @ beta
-        return float(ones @ np.logaddexp(0, -eta) + zeros @ np.logaddexp(0, eta))
+        eta = beta[0] + beta[1] * x
+        return float(np.sum(weights * np.logaddexp(0, eta) - ones * eta))
 
-    beta = np.array([np.log(ones.sum() / zeros.sum()), 0.0])  # the constant fit: curvature is sound there
     best = loss(beta)
     for _ in range(200):
-        rate = expit(design @ beta)
-        gradient = design.T @ (ones - forecasts.weights * rate)
-        curvature = (design * (forecasts.weights * rate * (1 - rate))[:, None]).T @ design
+        rate = expit(beta[0] + beta[1] * x)
+        surplus, spread = ones - weights * rate, weights * rate * (1 - rate)
+        gradient = np.array([surplus.sum(), surplus @ x])
+        mixed = float(spread @ x)
+        curvature = np.array([[spread.sum(), mixed], [mixed, (spread * x) @ x]])
         step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]
         # a quarter of the decrease that the slope promises: a smaller one may end on a plateau
         while (found := loss(beta + step)) > best - gradient @ step / 4 and np.abs(step).max() > 1e-14:
@@ -153,5 +168,4 @@ def _fit(forecasts: Forecasts, logit: Array) -> tuple[float, float]:
         if found > best or np.abs(step).max() <= 1e-12 * (1 + np.abs(beta).max()):
             break
         beta, best = beta + step, found
-    slope = float(beta[1]) / scale
-    return float(beta[0]) - slope * centre, slope
+    return beta
