@@ -213,3 +213,11 @@ def test_docs_are_current():
     docs = Path(__file__).parents[2] / "docs"
     page = runpy.run_path(str(docs / "make_measures.py"))["page"]
     assert (docs / "measures.md").read_text(encoding="utf-8") == page(), "run docs/make_measures.py"
+
+
+def test_progress_is_told_step_by_step():
+    told = []
+    cb.evaluate([0, 1, 1, 0, 1, 0], [0.2, 0.7, 0.7, 0.4, 0.9, 0.4], seed=1, draws=19, progress=told.append)
+    assert told == sorted(told)
+    assert len(told) > 5
+    assert told[-1] == pytest.approx(1.0)

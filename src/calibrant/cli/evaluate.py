@@ -9,7 +9,7 @@ import click
 
 from calibrant.cli.options import as_json, columns_unless_sketch, grouped, seed
 from calibrant.cli.rows import read_rows
-from calibrant.cli.sketched import group_dicts, needed_sketch, refuse_groups, show_groups
+from calibrant.cli.sketched import group_dicts, needed_sketch, progress_bar, refuse_groups, show_groups
 from calibrant.cli.tables import show_json, show_table
 from calibrant.forecasts import Missing
 from calibrant.report import evaluation as report
@@ -37,15 +37,16 @@ def evaluate(
     A file too large for memory is measured from a sketch, with bounds that hold the exact values.
     """
     sketch = needed_sketch(file, outcome=outcome, prediction=prediction, weight=weight, missing=missing)
-    options: dict[str, Any] = {"measures": _names(measures), "seed": seed}
-    if sketch is not None:
-        refuse_groups(groups)
-        found = evaluate_sketch(sketch, file, **options)
-    else:
-        found = read_evaluation(
-            file, outcome=str(outcome), prediction=str(prediction), weight=weight, missing=missing,
-            groups=groups, **options,
-        )  # fmt: skip
+    with progress_bar("measuring") as progress:
+        options: dict[str, Any] = {"measures": _names(measures), "seed": seed, "progress": progress}
+        if sketch is not None:
+            refuse_groups(groups)
+            found = evaluate_sketch(sketch, file, **options)
+        else:
+            found = read_evaluation(
+                file, outcome=str(outcome), prediction=str(prediction), weight=weight, missing=missing,
+                groups=groups, **options,
+            )  # fmt: skip
     show_evaluation(found, json_, sketch)
     write_report(found, html)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts, Missing
@@ -22,6 +23,8 @@ from calibrant.report.verdict import SIZE, WHERE, Verdict, verdict
 
 if TYPE_CHECKING:
     from calibrant.groups.result import Audit
+
+T = TypeVar("T")
 
 SCHEMA = "calibrant-evaluation"
 SCHEMA_VERSION = 1  # see docs/report-schema.md; raised when a key changes its meaning or goes away
@@ -128,13 +131,14 @@ def evaluate(
     seed: int | None = None,
     missing: Missing = "error",
     title: str = "Calibration report",
+    progress: Callable[[float], object] | None = None,
 ) -> Evaluation:
     """Evaluate predictions: pass outcomes and predictions, or Forecasts alone.
 
     `groups` (a mapping of names to boolean masks, or columns whose values are groups) adds an audit of them.
     `measures` names the rows to show; by default the headline rows of the registry. `confidence` is that of
     the intervals, 0 for none. Everything random comes from `seed`, which is drawn and recorded when it is
-    not given.
+    not given. `progress` is called with the share of the work that is done.
     """
     forecasts = _forecasts(y_true, y_prob, sample_weight, missing)
     if confidence:
@@ -143,33 +147,37 @@ def evaluate(
     wanted = chosen(measures)
     luck = Chance(forecasts, draws=draws, confidence=confidence, seed=seed)
     every = {row.name: row for row in (*wanted, *chosen([SIZE, WHERE]))}
-    rows = {name: luck.judged(take(forecasts, about)) for name, about in every.items()}
+    done = _steps(progress, len(every) + 4)
+    rows = {name: done(luck.judged(take(forecasts, about))) for name, about in every.items()}
+    variant = "plain" if forecasts.binary else "real"
+    options = {"missing": missing, "draws": draws, "seed": seed, "variant": variant}
     return Evaluation(
         title=title,
         forecasts=forecasts,
         verdict=verdict(rows, forecasts.n, ALPHA),
         facts=facts(forecasts),
         rows=tuple(rows[about.name] for about in wanted),
-        distances=distances(forecasts),
-        null=luck.sample(rows[SIZE]),
-        audit=None
-        if groups is None
-        else _audit(
-            y_true,
-            y_prob,
-            sample_weight=sample_weight,
-            groups=groups,
-            missing=missing,
-            draws=draws,
-            seed=seed,
-            variant="plain" if forecasts.binary else "real",
-        ),
-        recalibration=preview(forecasts, wanted, seed=seed),
+        distances=done(distances(forecasts)),
+        null=done(luck.sample(rows[SIZE])),
+        audit=done(_audit(y_true, y_prob, groups, sample_weight=sample_weight, **options)),
+        recalibration=done(preview(forecasts, wanted, seed=seed)),
         confidence=confidence,
         draws=draws,
         cells=luck.cells,
         seed=seed,
     )
+
+
+def _steps(progress: Callable[[float], object] | None, total: int) -> Callable[[T], T]:
+    """Return a function that hands its argument on and reports one more step of `total` as done."""
+    taken = itertools.count(1)
+
+    def done(result: T) -> T:
+        if progress is not None:
+            progress(next(taken) / total)
+        return result
+
+    return done
 
 
 def _forecasts(y_true: Any, y_prob: Any, sample_weight: Any, missing: Missing) -> Forecasts:
@@ -180,7 +188,9 @@ def _forecasts(y_true: Any, y_prob: Any, sample_weight: Any, missing: Missing) -
     return Forecasts(y_true, y_prob, sample_weight=sample_weight, missing=missing)
 
 
-def _audit(y_true: Any, y_prob: Any, **options: Any) -> Audit:
+def _audit(y_true: Any, y_prob: Any, groups: Any, **options: Any) -> Audit | None:
+    if groups is None:
+        return None
     from calibrant.groups.audit import audit
 
     if isinstance(y_true, Forecasts):
@@ -188,7 +198,7 @@ def _audit(y_true: Any, y_prob: Any, **options: Any) -> Audit:
         raise InvalidInputError(
             sentence("groups", "need the rows, which Forecasts no longer have", hint=hint)
         )
-    return audit(y_true, y_prob, **options)
+    return audit(y_true, y_prob, groups=groups, **options)
 
 
 def headline(found: Verdict) -> str:
