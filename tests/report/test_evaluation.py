@@ -206,15 +206,6 @@ def test_the_documented_keys_are_the_keys():
             assert f"`{key}`" in text, key
 
 
-def test_docs_are_current():
-    """docs/measures.md is what its script writes."""
-    import runpy
-
-    docs = Path(__file__).parents[2] / "docs"
-    page = runpy.run_path(str(docs / "make_measures.py"))["page"]
-    assert (docs / "measures.md").read_text(encoding="utf-8") == page(), "run docs/make_measures.py"
-
-
 def test_progress_is_told_step_by_step():
     told = []
     cb.evaluate([0, 1, 1, 0, 1, 0], [0.2, 0.7, 0.7, 0.4, 0.9, 0.4], seed=1, draws=19, progress=told.append)
