@@ -203,7 +203,8 @@ class Forecasts:
     @cached_property
     def residuals(self) -> Array:
         """b_j = weight of the outcome minus weight times prediction."""
-        return _locked(self.outcomes - self.weights * self.values)
+        expected = self.weights * self.values
+        return _locked(np.subtract(self.outcomes, expected, out=expected))
 
     @cached_property
     def curve(self) -> Array:
@@ -320,9 +321,9 @@ def _merge_labels(y: npt.NDArray[Any], p: Array) -> dict[str, Any]:
     n = len(p)
     key = (p + 0.0).view(np.uint64)  # + 0.0 copies, and turns -0.0 into 0.0
     np.left_shift(key, np.uint64(1), out=key)
-    np.bitwise_or(key, y.astype(np.uint64), out=key)
+    np.bitwise_or(key, y.astype(np.uint8), out=key)
     key.sort()
-    ones = (key & np.uint64(1)).astype(np.uint8)
+    ones = key.astype(np.uint8) & np.uint8(1)
     np.right_shift(key, np.uint64(1), out=key)
     starts = _starts(key)
     if len(starts) == n:
