@@ -33,6 +33,7 @@ def test_test(file):
     found = run("test", file, "-y", "y", "-p", "q", "--seed", 1, "--json", "--interval", "--draws", 99)
     assert found.exit_code == 0, found.output
     data = json.loads(found.stdout)
+    assert not any(key.startswith("_") for key in data["test"])
     assert data["test"]["pvalue"] == 0.01
     assert data["test"]["seed"] == 1
     assert data["test"]["method"] == "exact"
