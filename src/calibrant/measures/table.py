@@ -290,7 +290,7 @@ ROWS = (
         resolution=resolution.low_degree,
         cost="O(m)",
         citation=_SURVEY + ", section 2",
-        variants=({"degree": 6},),
+        variants=({"degree": 1},),
     ),
     *SCORES,
 )
