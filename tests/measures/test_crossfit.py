@@ -8,7 +8,7 @@ from hypothesis import given
 from samples import samples
 
 import calibrant as cb
-from calibrant.measures.crossfit import cross_fitted, isotonic
+from calibrant.measures.crossfit import cross_fitted, held_out, isotonic
 from calibrant.measures.scores import isotonic_curve
 from calibrant.measures.thresholds import curve_of
 
@@ -135,3 +135,17 @@ def test_the_cross_fitted_curve_is_what_each_threshold_gains():
     with pytest.warns(cb.LevelSetWarning) as told:
         cb.threshold_loss_curve(f)
     assert told[0].filename == __file__
+
+
+def test_rates_of_tied_records_are_exact_counts_of_the_other_folds():
+    """What remains of a level without a fold is a count of records, not a difference of rounded shares."""
+    rng = np.random.default_rng(9)
+    p = rng.integers(1, 4, 3000) / 10
+    f = cb.Forecasts(rng.random(3000) < p, p)
+
+    def as_seen(values, rates, weights):
+        return lambda v: rates[np.searchsorted(values, v)]
+
+    for part in held_out(f, as_seen, 3, 0):
+        ones = np.rint(f.outcomes * f.n) - np.rint(part.outcomes * f.n)
+        assert part.rates.tolist() == (ones / (f.counts - part.counts)).tolist()

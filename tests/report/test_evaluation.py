@@ -60,6 +60,14 @@ def test_every_value_is_what_the_measure_gives():
             assert row.value == cb.measure(cb.Forecasts(y, p), row.about.name).value
 
 
+def test_distances_are_those_of_the_view_and_share_what_the_rows_have_taken():
+    y, p = data()
+    found = cb.evaluate(y, p, seed=1, measures=["smooth", "interval"])
+    assert found.distances.to_dict() == cb.distances(y, p).to_dict()
+    for name in ("smooth", "interval"):
+        assert found.distances[name] is found[name].measurement
+
+
 def test_arrays_and_forecasts_give_the_same_evaluation():
     y, p = data()
     one, other = cb.evaluate(y, p, seed=4), cb.evaluate(cb.Forecasts(y, p), seed=4)

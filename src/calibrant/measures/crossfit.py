@@ -8,7 +8,8 @@ the maximum over tasks, for which a reference by simulation is at hand (estimate
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -48,7 +49,11 @@ def responses(
 
 def cross_fitted(forecasts: Forecasts, recalibrator: Recalibrator, folds: int, seed: int) -> Responses:
     """Return each level, split over the folds, with the rate that the other folds give it."""
-    parts = held_out(forecasts, recalibrator, folds, seed)
+    return joined(held_out(forecasts, recalibrator, folds, seed))
+
+
+def joined(parts: Sequence[Responses]) -> Responses:
+    """Return the groups of all folds as one, in the order of the predictions."""
     trusted = np.concatenate([part.trusted for part in parts])
     order = np.argsort(trusted, kind="stable")
     return Responses(
@@ -67,17 +72,23 @@ def held_out(forecasts: Forecasts, recalibrator: Recalibrator, folds: int, seed:
     because a fold that is high on average pushes the rates of the others up.
     """
     fit = _chosen(recalibrator)
-    weights, outcomes, counts = _folded(forecasts, folds, seed)
-    parts = []
-    for k in range(folds):
-        known = counts.sum(axis=1) > counts[:, k]
-        mass = (weights.sum(axis=1) - weights[:, k])[known]
-        rate = np.clip((outcomes.sum(axis=1) - outcomes[:, k])[known] / mass, 0.0, 1.0)
-        held = counts[:, k] > 0
-        trusted = forecasts.values[held]
-        rates = _applied(fit(forecasts.values[known], rate, mass), trusted)
-        parts.append(Responses(trusted, rates, weights[held, k], outcomes[held, k], counts[held, k]))
-    return parts
+    units = _units(forecasts)
+    fold = _dealt(len(units.level), folds, seed)
+    whole = units.summed()
+    return [_held(forecasts.values, whole, units.summed(fold == k), fit) for k in range(folds)]
+
+
+def _held(values: Array, whole: _Units, part: _Units, fit: Fit) -> Responses:
+    """Fit what the whole holds beside the part, and apply it to the part."""
+    mass, ones, left = whole.weights.copy(), whole.outcomes.copy(), whole.counts.copy()
+    mass[part.level] -= part.weights
+    ones[part.level] -= part.outcomes
+    left[part.level] -= part.counts
+    known = left > 0
+    rate = np.clip(ones[known] / mass[known], 0.0, 1.0)
+    trusted = values[part.level]
+    rates = _applied(fit(values[known], rate, mass[known] / whole.scale), trusted)
+    return Responses(trusted, rates, part.weights / whole.scale, part.outcomes / whole.scale, part.counts)
 
 
 def name_of(recalibrator: Recalibrator | None) -> str:
@@ -94,35 +105,55 @@ def _chosen(recalibrator: Recalibrator) -> Fit:
     return known[recalibrator]
 
 
-def _folded(forecasts: Forecasts, folds: int, seed: int) -> tuple[Array, Array, npt.NDArray[np.int64]]:
-    """Deal the records into folds at random: weight, weight of y and count of each level (row) and fold."""
-    level, weights, outcomes, counts = _units(forecasts)
-    if len(level) < 2:
-        raise TooFewRecordsError(sentence("recalibrator", "needs two records at least", f"got {len(level)}"))
-    if not 2 <= folds <= len(level):
-        raise InvalidInputError(sentence("folds", f"must lie between 2 and {len(level):,}", f"got {folds}"))
-    place = level * folds + np.random.default_rng(seed).permutation(len(level)) % folds
+@dataclass(frozen=True, slots=True, eq=False)
+class _Units:
+    """What can be dealt, in the order of the levels: level, weight, weight of y and count of each unit.
 
-    def summed(part: Array) -> Array:
-        total = np.bincount(place, part, forecasts.levels * folds)
-        return np.asarray(total, dtype=np.float64).reshape(-1, folds)
+    Divided by `scale`, the weights of all units sum to 1.
+    """
 
-    return summed(weights), summed(outcomes), summed(counts.astype(np.float64)).astype(np.int64)
+    level: npt.NDArray[np.intp]
+    weights: Array
+    outcomes: Array
+    counts: npt.NDArray[np.int64]
+    scale: float
+
+    def summed(self, which: npt.NDArray[np.bool_] | slice = slice(None)) -> _Units:
+        """Return one unit for each level that `which` holds something of."""
+        level = self.level[which]
+        starts = np.flatnonzero(np.diff(level, prepend=-1))
+        return _Units(
+            level[starts],
+            np.add.reduceat(self.weights[which], starts),
+            np.add.reduceat(self.outcomes[which], starts),
+            np.add.reduceat(self.counts[which], starts),
+            self.scale,
+        )
 
 
-def _units(forecasts: Forecasts) -> tuple[npt.NDArray[np.intp], Array, Array, npt.NDArray[np.int64]]:
-    """Return what can be dealt: level, weight, weight of y, count.
+def _units(forecasts: Forecasts) -> _Units:
+    """Return the records of unweighted 0/1 data, which are known one by one, and levels otherwise.
 
-    Records of unweighted 0/1 data are known one by one. Otherwise those that share a prediction cannot be
-    told apart any more, and a whole level goes to one fold.
+    Other records that share a prediction cannot be told apart any more: the level goes to one fold. Records
+    weigh 1 each, so that sums and differences of them are exact.
     """
     level, counts, n = np.arange(forecasts.levels), forecasts.counts, forecasts.n
-    if not forecasts.binary or forecasts.record_weights is not None or forecasts.cells is not None:
-        return level, forecasts.weights, forecasts.outcomes, counts
+    split = forecasts.binary and forecasts.record_weights is None and forecasts.cells is None
+    if forecasts.levels == n or not split:
+        return _Units(level, forecasts.weights, forecasts.outcomes, counts, 1.0)
     level = np.repeat(level, counts)
     rank = np.arange(n) - (np.cumsum(counts) - counts)[level]
-    ones = np.rint(forecasts.outcomes * n)[level]
-    return level, np.full(n, 1 / n), (rank < ones) / n, np.ones(n, dtype=np.int64)
+    ones = (rank < np.rint(forecasts.outcomes * n)[level]).astype(np.float64)
+    return _Units(level, np.ones(n), ones, np.ones(n, dtype=np.int64), float(n))
+
+
+def _dealt(units: int, folds: int, seed: int) -> npt.NDArray[np.int64]:
+    """Deal the units into folds at random: the fold of each."""
+    if units < 2:
+        raise TooFewRecordsError(sentence("recalibrator", "needs two records at least", f"got {units}"))
+    if not 2 <= folds <= units:
+        raise InvalidInputError(sentence("folds", f"must lie between 2 and {units:,}", f"got {folds}"))
+    return np.random.default_rng(seed).permutation(units) % folds
 
 
 def _applied(fitted: Fitted, values: Array) -> Array:

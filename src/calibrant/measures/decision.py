@@ -96,6 +96,12 @@ def worst_task(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **
     return task
 
 
+def worst_task_of(curve: ThresholdLossCurve) -> WorstTask:
+    """Return the decision task that loses most by a curve, such as a cross-fitted one."""
+    task: WorstTask = _worst_pair(curve.thresholds, curve.peaks).certified().details["task"]
+    return task
+
+
 @dataclass(frozen=True, slots=True)
 class _Pair:
     """The two points of the curve whose chord is highest over 1/2, and a bound no chord can pass."""

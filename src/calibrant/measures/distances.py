@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from calibrant.errors import reject_name
+from calibrant.forecasts import Forecasts
 from calibrant.measures.public import as_forecasts
 from calibrant.measures.registry import measure
-from calibrant.results import Measurement
+from calibrant.results import NOTHING, Measurement
 
 _THEOREMS = {
     "lower-distance": ("lower <= dCE", "Błasiok et al. 2023, eq. (3)"),
@@ -75,7 +77,13 @@ def distances(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None) -> 
     >>> round(found.lower, 3), round(found.upper, 3), round(found["smooth"].value, 3)
     (0.017, 0.1, 0.01)
     """
-    forecasts = as_forecasts(y_true, y_prob, sample_weight)
-    related = tuple(Related(measure(forecasts, name), *why) for name, why in _THEOREMS.items())
+    return distances_beside(as_forecasts(y_true, y_prob, sample_weight), NOTHING)
+
+
+def distances_beside(forecasts: Forecasts, taken: Mapping[str, Measurement]) -> Distances:
+    """Return the same view, where some measures of these forecasts, by name, have been `taken` already."""
+    related = tuple(
+        Related(taken.get(name) or measure(forecasts, name), *why) for name, why in _THEOREMS.items()
+    )
     by_name = {row.measurement.name: row.measurement for row in related}
     return Distances(by_name["lower-distance"].lower, by_name["upper-distance"].upper, related)

@@ -17,8 +17,6 @@ from calibrant.kernels.compiled import COMPILE_ABOVE
 from calibrant.kernels.peaks import peaks
 from calibrant.results import Array
 
-Index = npt.NDArray[np.intp]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Responses:
@@ -82,9 +80,16 @@ def curve_of(groups: Responses) -> ThresholdLossCurve:
     """Return the curve with all its breakpoints: 0, 1, every prediction and every rate."""
     grid = np.unique(np.concatenate((groups.trusted, groups.rates, (0.0, 1.0))))
     one, other = np.searchsorted(grid, groups.trusted), np.searchsorted(grid, groups.rates)
-    start, stop = np.minimum(one, other), np.maximum(one, other)
-    after = _summed(grid, start, stop, groups)
-    before = _summed(grid, start + 1, stop + 1, groups)
+
+    def running(amount: Array) -> Array:
+        """Sum over the groups with v <= mu < r, less those with r <= mu < v, at each grid point mu."""
+        entering = np.bincount(one, amount, len(grid)) - np.bincount(other, amount, len(grid))
+        total: Array = np.cumsum(entering)
+        return total
+
+    height, slope = running(groups.outcomes), running(groups.weights)  # h is a line to the next grid point
+    after, before = height - grid * slope, np.zeros(len(grid))
+    before[1:] = height[:-1] - grid[1:] * slope[:-1]
     return ThresholdLossCurve(grid, before, after)
 
 
@@ -104,16 +109,3 @@ def peaks_at_predictions(groups: Responses) -> Array:
     right -= trusted * np.cumsum(weights - np.bincount(reached, weights, m + 1)[:m])
     jump = np.maximum(weights * trusted - outcomes, 0.0)  # where v is too high the peak is to its left
     return np.maximum(right + jump, 0.0)
-
-
-def _summed(grid: Array, start: Index, stop: Index, groups: Responses) -> Array:
-    """Sum sign (a_k - w_k mu) at each grid point mu over the groups k with start_k <= its place < stop_k."""
-    sign = np.sign(groups.rates - groups.trusted)
-    size = len(grid) + 1
-
-    def running(signed: Array) -> Array:
-        entering = np.bincount(start, signed, size) - np.bincount(stop, signed, size)
-        total: Array = np.cumsum(entering)[: len(grid)]
-        return total
-
-    return running(sign * groups.outcomes) - grid * running(sign * groups.weights)

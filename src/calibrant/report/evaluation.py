@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
@@ -13,13 +13,14 @@ from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts, Missing
 from calibrant.inference.interval import check_confidence
 from calibrant.inference.seeds import recorded_seed
-from calibrant.measures.distances import Distances, distances
+from calibrant.measures.distances import Distances, distances_beside
 from calibrant.report.chance import Chance, NullSample
 from calibrant.report.facts import Facts, facts, facts_sentence
 from calibrant.report.recalibration import Preview, preview
 from calibrant.report.rows import Row, chosen, take
 from calibrant.report.sheets import measure_sheet
 from calibrant.report.verdict import SIZE, WHERE, Verdict, verdict
+from calibrant.results import Measurement
 
 if TYPE_CHECKING:
     from calibrant.groups.result import Audit
@@ -157,7 +158,7 @@ def evaluate(
         verdict=verdict(rows, forecasts.n, ALPHA),
         facts=facts(forecasts),
         rows=tuple(rows[about.name] for about in wanted),
-        distances=done(distances(forecasts)),
+        distances=done(distances_beside(forecasts, _taken(rows.values()))),
         null=done(luck.sample(rows[SIZE])),
         audit=done(_audit(y_true, y_prob, groups, sample_weight=sample_weight, **options)),
         recalibration=done(preview(forecasts, wanted, seed=seed)),
@@ -166,6 +167,10 @@ def evaluate(
         cells=luck.cells,
         seed=seed,
     )
+
+
+def _taken(rows: Iterable[Row]) -> dict[str, Measurement]:
+    return {row.about.name: row.measurement for row in rows if row.measurement is not None}
 
 
 def _steps(progress: Callable[[float], object] | None, total: int) -> Callable[[T], T]:

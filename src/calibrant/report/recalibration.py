@@ -10,10 +10,10 @@ import numpy as np
 
 from calibrant.errors import CalibrantError
 from calibrant.forecasts import Forecasts
-from calibrant.measures.crossfit import held_out
-from calibrant.measures.decision import WorstTask, threshold_loss_curve, worst_task
+from calibrant.measures.crossfit import held_out, joined
+from calibrant.measures.decision import WorstTask, worst_task_of
 from calibrant.measures.measure import Measure
-from calibrant.measures.thresholds import Responses, ThresholdLossCurve
+from calibrant.measures.thresholds import Responses, ThresholdLossCurve, curve_of
 from calibrant.report.rows import take
 from calibrant.results import Array
 
@@ -66,14 +66,8 @@ def preview(forecasts: Forecasts, wanted: Sequence[Measure], *, seed: int) -> Pr
         parts = held_out(forecasts, "isotonic", FOLDS, seed)
     except CalibrantError:
         return None
-    options: dict[str, Any] = {"recalibrator": "isotonic", "folds": FOLDS, "seed": seed}
-    return Preview(
-        tuple(_changes(parts, wanted)),
-        threshold_loss_curve(forecasts, **options),
-        worst_task(forecasts, **options),
-        FOLDS,
-        seed,
-    )
+    curve = curve_of(joined(parts))
+    return Preview(tuple(_changes(parts, wanted)), curve, worst_task_of(curve), FOLDS, seed)
 
 
 def _changes(parts: Sequence[Responses], wanted: Sequence[Measure]) -> list[Change]:
