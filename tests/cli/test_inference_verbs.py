@@ -39,7 +39,8 @@ def test_test(file):
     assert data["test"]["method"] == "exact"
     assert data["interval"]["lower"] <= data["interval"]["value"]
     frame = pd.read_csv(file)
-    assert data["test"]["statistic"] == pytest.approx(cb.kuiper_error(frame.y, frame.q))
+    assert data["test"]["measure"] == "omnibus"
+    assert data["interval"]["value"] == pytest.approx(cb.kuiper_error(frame.y, frame.q))
 
 
 def test_test_in_words_and_with_limits(file):

@@ -14,7 +14,8 @@ from samples import Sample, samples
 import calibrant as cb
 from calibrant.inference.continuous import deviation_of_continuous
 from calibrant.inference.null import NullOutcomes, null_values
-from calibrant.inference.testing import well_spread
+from calibrant.inference.testing import law_serves
+from calibrant.measures.laws import BROWNIAN_RANGE
 from calibrant.measures.level_sets import LevelSetWarning
 
 ROWS = list(cb.measures().values())
@@ -23,6 +24,7 @@ pytestmark = pytest.mark.filterwarnings(f"ignore::{LevelSetWarning.__module__}.L
 
 DRAWS = 2999
 ENUMERATED = [
+    ("omnibus", simple.omnibus),
     ("kuiper", simple.kuiper),
     ("ks", simple.ks),
     ("atb", simple.atb),
@@ -137,7 +139,7 @@ def size_bound(level, runs):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("measure", ["kuiper", "atb"])
+@pytest.mark.parametrize("measure", ["omnibus", "kuiper", "atb"])
 def test_size_on_few_records(measure, shape):
     rng = np.random.default_rng(17)
     runs = 300
@@ -150,6 +152,9 @@ def test_size_on_few_records(measure, shape):
 
 
 SIZES = [
+    (20, "omnibus"),
+    (3000, "omnibus"),
+    (30_000, "omnibus"),
     (20, "kuiper"),
     (20, "smooth"),
     (300, "ks"),
@@ -181,8 +186,9 @@ def test_size_at_5_and_1_percent(n, measure, shape):
 def test_auto_takes_the_law_only_where_it_serves():
     rng = np.random.default_rng(2)
     big = calibrated("uniform", 30_000, rng)
-    assert cb.calibration_test(big).method == "asymptotic"
-    assert cb.calibration_test(big).draws == 0
+    for measure in ("omnibus", "kuiper"):
+        assert cb.calibration_test(big, measure=measure).method == "asymptotic"
+        assert cb.calibration_test(big, measure=measure).draws == 0
     assert cb.calibration_test(calibrated("uniform", 500, rng), seed=1).method == "exact"
     assert cb.calibration_test(calibrated("ties", 20_000, rng), seed=1).method == "exact"
     assert cb.calibration_test(calibrated("rare", 20_000, rng), seed=1).method == "exact"
@@ -190,11 +196,11 @@ def test_auto_takes_the_law_only_where_it_serves():
     heavy = np.ones(20_000)
     heavy[7] = 5000
     p = rng.random(20_000)
-    assert not well_spread(cb.Forecasts(rng.random(20_000) < p, p, sample_weight=heavy))
+    assert not law_serves(cb.Forecasts(rng.random(20_000) < p, p, sample_weight=heavy), BROWNIAN_RANGE)
 
 
 @pytest.mark.parametrize(
-    "measure", ["kuiper", "ks", "brier", "in-the-large", "spiegelhalter", "hosmer-lemeshow"]
+    "measure", ["omnibus", "kuiper", "ks", "brier", "in-the-large", "spiegelhalter", "hosmer-lemeshow"]
 )
 def test_law_and_simulation_agree_at_large_n(measure):
     rng = np.random.default_rng(8)
@@ -205,11 +211,12 @@ def test_law_and_simulation_agree_at_large_n(measure):
     assert law.statistic == drawn.statistic
 
 
-def test_far_tails():
+@pytest.mark.parametrize("measure", ["omnibus", "kuiper", "ks"])
+def test_far_tails(measure):
     p = np.linspace(0.05, 0.95, 40_000)
     rng = np.random.default_rng(0)
     found = [
-        cb.calibration_test(rng.random(len(p)) < np.clip(p + shift, 0, 1), p)
+        cb.calibration_test(rng.random(len(p)) < np.clip(p + shift, 0, 1), p, measure=measure)
         for shift in (0.05, 0.1, 0.2, 0.4)
     ]
     logs = [result.log_pvalue for result in found]
@@ -276,13 +283,25 @@ def test_fractions_are_tested_by_the_law_only():
     assert found.method == "asymptotic"
     with pytest.raises(cb.CalibrantError, match="0 or 1 to simulate"):
         cb.calibration_test(y, p, method="exact")
+
+
+@pytest.mark.parametrize("measure", ["omnibus", "kuiper", "ks", "in-the-large"])
+@pytest.mark.parametrize("noise", [0.05, 1.0])
+def test_fractions_have_the_right_size_whatever_their_variance(measure, noise):
+    rng = np.random.default_rng(7)
     ps = []
     for _ in range(300):
         p = rng.random(400)
-        y = p + rng.uniform(-1, 1, 400) * np.minimum(p, 1 - p)
-        ps.append(cb.calibration_test(y, p).pvalue)
+        y = p + noise * rng.uniform(-1, 1, 400) * np.minimum(p, 1 - p)
+        ps.append(cb.calibration_test(y, p, measure=measure).pvalue)
     assert np.sum(np.array(ps) <= 0.05) <= size_bound(0.05, 300)
     assert np.sum(np.array(ps) <= 0.5) >= 100
+
+
+@pytest.mark.parametrize("measure", ["brier", "spiegelhalter", "hosmer-lemeshow"])
+def test_tests_that_need_the_variance_of_an_outcome_refuse_fractions(measure):
+    with pytest.raises(cb.CalibrantError, match="must be 0 or 1"):
+        cb.calibration_test([0.2, 0.5, 0.7], [0.3, 0.5, 0.6], measure=measure)
 
 
 @given(sample=samples(min_size=2))

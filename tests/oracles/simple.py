@@ -131,3 +131,22 @@ def ici(sample: Sample, quantile: float | None = None) -> float:
         if reached >= quantile - 1e-12:
             return float(gap)
     return float(gaps[-1][0])
+
+
+def omnibus(sample: Sample) -> float:
+    """-log of the smaller p-value of Kuiper's range (Feller's series) and Cox's score, for 0/1 outcomes."""
+    from scipy.stats import chi2, norm
+
+    r, spread = sample.weights * (sample.y - sample.p), sample.weights**2 * sample.p * (1 - sample.p)
+    inside = (sample.p > 0) & (sample.p < 1)
+    p, spread = sample.p[inside], spread[inside]
+    logit = np.log(p) - np.log1p(-p)
+    score, rank = np.sum(r) ** 2 / np.sum(spread), 1
+    if len(set(p.tolist())) > 1:
+        away = logit - np.average(logit, weights=spread)
+        score, rank = score + np.sum(r[inside] * away) ** 2 / np.sum(spread * away**2), 2
+    ratio = kuiper(sample) / math.sqrt(spread.sum())
+    h = (np.arange(1, 200) - 0.5) * math.pi
+    below = np.sum((8 / ratio**2 + 2 / h**2) * np.exp(-2 * h**2 / ratio**2))
+    log_kuiper = math.log1p(-below) if ratio < 4 else math.log(8) + norm.logsf(ratio)
+    return -min(log_kuiper, float(chi2.logsf(score, rank)))

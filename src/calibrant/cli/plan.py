@@ -7,6 +7,7 @@ import click
 from calibrant.cli.options import as_json, seed
 from calibrant.cli.tables import show_json
 from calibrant.errors import InvalidInputError, sentence
+from calibrant.inference.classic import DEFAULT_TEST
 from calibrant.inference.planning import ALTERNATIVES, detectable_distance, required_samples
 from calibrant.scale.files import read_columns
 
@@ -18,7 +19,7 @@ from calibrant.scale.files import read_columns
 @click.option("--records", "-n", type=int, help="Labelled records at hand.")
 @click.option("--power", default=0.9, show_default=True, help="Probability of detection.")
 @click.option("--alpha", default=0.05, show_default=True, help="Level of the test.")
-@click.option("--measure", "-m", default="kuiper", show_default=True, help="Measure to test with.")
+@click.option("--measure", "-m", default=DEFAULT_TEST, show_default=True, help="Measure to test with.")
 @click.option(
     "--alternative",
     type=click.Choice(list(ALTERNATIVES)),

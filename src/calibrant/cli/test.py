@@ -12,6 +12,7 @@ from calibrant.cli.sketched import needed_sketch, progress_bar
 from calibrant.cli.tables import number, show_json, show_table
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts, Missing
+from calibrant.inference.classic import DEFAULT_TEST
 from calibrant.inference.interval import confidence_interval
 from calibrant.inference.seeds import Progress, recorded_seed
 from calibrant.inference.test import calibration_test
@@ -24,7 +25,7 @@ from calibrant.scale.files import read_forecasts
 @click.command("test")
 @click.argument("file")
 @columns_unless_sketch
-@click.option("--measure", "-m", default="kuiper", show_default=True, help="Measure to test with.")
+@click.option("--measure", "-m", default=DEFAULT_TEST, show_default=True, help="Measure to test with.")
 @click.option(
     "--method",
     type=click.Choice(["auto", "exact", "asymptotic"]),
@@ -33,7 +34,11 @@ from calibrant.scale.files import read_forecasts
     help="Simulate the null, use a limit law, or choose.",
 )
 @click.option("--draws", default=999, show_default=True, help="Simulated data sets.")
-@click.option("--interval", is_flag=True, help="Add a 95 % interval for the population's value.")
+@click.option(
+    "--interval",
+    is_flag=True,
+    help="Add an interval for the population's value (of Kuiper, unless --measure is a measure).",
+)
 @click.option("--accept", type=float, help="Distance from calibration that does not matter.")
 @click.option("--reject", type=float, help="Distance from calibration that must not be missed.")
 @click.option("--confidence", default=0.95, show_default=True, help="Of the verdict and of the interval.")
@@ -73,8 +78,11 @@ def test(
             progress=progress,
         )
     found = {"test": tested.to_dict()}
-    if interval and measure in measures():
-        taken = confidence_interval(forecasts, measure=measure, draws=draws, seed=used, confidence=confidence)
+    if interval:
+        about = (
+            measure if measure in measures() else "kuiper"
+        )  # statistics that grow with n have no such value
+        taken = confidence_interval(forecasts, measure=about, draws=draws, seed=used, confidence=confidence)
         found["interval"] = taken.to_dict()
     if accept is not None and reject is not None:
         decided = tolerance_test(forecasts, accept=accept, reject=reject, confidence=confidence)
@@ -83,6 +91,7 @@ def test(
         show_json(found)
         return
     for name, facts in found.items():
+        facts |= facts.pop("details", {})
         lines = [[key, _shown(value)] for key, value in facts.items() if value is not None]
         show_table([name, ""], lines)
         click.echo()

@@ -1,7 +1,7 @@
-"""Two tests that people must report: Spiegelhalter's z and Hosmer-Lemeshow.
+"""Tests whose statistics grow with n: the default, and Spiegelhalter's z and Hosmer-Lemeshow, for reports.
 
-Their statistics grow with n on the same forecasts, so they are no measures and have no place in the
-registry; as rows they go through the same engine as every measure.
+What grows with n on the same forecasts is no measure and has no place in the registry; as rows these go
+through the same engine as every measure.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
+from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_name, sentence
 from calibrant.forecasts import Forecasts
+from calibrant.inference.omnibus import omnibus_row
 from calibrant.measures import null
 from calibrant.measures.bins import bin_starts
 from calibrant.measures.laws import SPIEGELHALTER, Law, log_chi_square_tail, log_normal_tail
 from calibrant.measures.measure import Measure
 from calibrant.measures.public import public
-from calibrant.results import Array, Certified
+from calibrant.measures.registry import find_measure, measures
+from calibrant.results import NOTHING, Array, Certified
 
 
 @public
@@ -31,7 +33,7 @@ def spiegelhalter(forecasts: Forecasts) -> Certified:
     errors that leave the Brier score where it was expected: at v = 1/2 it sees nothing.
 
     >>> round(spiegelhalter([0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9]), 6)
-    -0.892143
+    -0.833333
     """
     scale = SPIEGELHALTER.scale(forecasts)
     if scale == 0.0:
@@ -117,6 +119,17 @@ def _hosmer_lemeshow_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Me
 
 
 CLASSIC: Mapping[str, Callable[[Forecasts, Mapping[str, Any]], Measure]] = {
+    "omnibus": omnibus_row,
     "spiegelhalter": _spiegelhalter_row,
     "hosmer-lemeshow": _hosmer_lemeshow_row,
 }
+DEFAULT_TEST = "omnibus"
+
+
+def find_test(name: str, forecasts: Forecasts, options: Mapping[str, Any] = NOTHING) -> Measure:
+    """Return the row of a test for these forecasts: of the registry, or one of those above."""
+    if name in CLASSIC:
+        return CLASSIC[name](forecasts, options)
+    if name not in measures():
+        raise reject_name("measure", name, [*CLASSIC, *measures()])
+    return find_measure(name)

@@ -18,20 +18,33 @@ def deviation_of_continuous(forecasts: Forecasts) -> float:
     neighbouring residuals, so that a trend of the residuals cancels. Records that share a prediction are
     compared with each other instead, which needs no neighbours and does not depend on the order of rows.
     """
-    outcomes, counts = forecasts.record_outcomes, forecasts.counts
+    residuals, weights = _records(forecasts)
+    counts = forecasts.counts
+    alone = np.repeat(counts == 1, counts)
+    if np.count_nonzero(alone) == 1:  # no neighbour of its own kind: its square is all there is
+        single = float(weights[alone][0] ** 2 * residuals[alone][0] ** 2)
+    else:
+        single = _between_neighbours(residuals[alone], weights[alone])
+    return math.sqrt(single + _within_levels(residuals, weights, counts))
+
+
+def squared_residuals(forecasts: Forecasts) -> Array:
+    """Sum the squared weighted residuals of the records of each level: an estimate of its null variance."""
+    residuals, weights = _records(forecasts)
+    starts = np.concatenate(([0], np.cumsum(forecasts.counts)[:-1]))
+    return np.asarray(np.add.reduceat((weights * residuals) ** 2, starts))
+
+
+def _records(forecasts: Forecasts) -> tuple[Array, Array]:
+    """Return the residual and the weight of every record."""
+    outcomes = forecasts.record_outcomes
     if outcomes is None or forecasts.n < 2:
         raise TooFewRecordsError(
             sentence("a variance estimate", "needs two records or more", f"got {forecasts.n}")
         )
     equal = np.full(forecasts.n, 1.0 / forecasts.n)
     weights = equal if forecasts.record_weights is None else forecasts.record_weights
-    alone = np.repeat(counts == 1, counts)
-    residuals = outcomes - np.repeat(forecasts.values, counts)
-    if np.count_nonzero(alone) == 1:  # no neighbour of its own kind: its square is all there is
-        single = float(weights[alone][0] ** 2 * residuals[alone][0] ** 2)
-    else:
-        single = _between_neighbours(residuals[alone], weights[alone])
-    return math.sqrt(single + _within_levels(residuals, weights, counts))
+    return outcomes - np.repeat(forecasts.values, forecasts.counts), weights
 
 
 def _between_neighbours(residuals: Array, weights: Array) -> float:

@@ -11,12 +11,11 @@ import numpy as np
 from calibrant.columns import check_unit_interval, vector
 from calibrant.errors import CalibrantError, InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
+from calibrant.inference.classic import DEFAULT_TEST, find_test
 from calibrant.inference.null import one_by_one
 from calibrant.inference.seeds import checked_draws, recorded_seed
 from calibrant.inference.testing import badness, centre_of
 from calibrant.measures.lower_distance import lower_distance
-from calibrant.measures.measure import Measure
-from calibrant.measures.registry import find_measure
 from calibrant.results import Array
 
 LEVELS = 200  # quantiles that stand for the predictions: one level holds many records, at any n
@@ -81,7 +80,7 @@ def required_samples(
     *,
     power: float = 0.9,
     alpha: float = 0.05,
-    measure: str = "kuiper",
+    measure: str = DEFAULT_TEST,
     predictions: Any = None,
     alternative: str | Alternative = "shift",
     draws: int = 999,
@@ -117,7 +116,7 @@ def detectable_distance(
     *,
     power: float = 0.9,
     alpha: float = 0.05,
-    measure: str = "kuiper",
+    measure: str = DEFAULT_TEST,
     predictions: Any = None,
     alternative: str | Alternative = "shift",
     draws: int = 999,
@@ -158,7 +157,7 @@ class _Study:
             if not 0 < value < 1:
                 raise InvalidInputError(sentence(name, "must lie strictly between 0 and 1", f"got {value}"))
         self.alpha = alpha
-        self.row: Measure = find_measure(measure)
+        self.measure = measure
         self.draws, self.seed = checked_draws(draws), recorded_seed(seed)
         if alpha * (self.draws + 1) < 1:
             raise InvalidInputError(
@@ -218,7 +217,8 @@ class _Study:
         return float(np.mean((1 + reached) / (len(null) + 1) <= self.alpha))
 
     def _statistics(self, forecasts: Forecasts, outcomes: Array) -> Array:
-        row, settings = self.row, dict(self.row.options)
+        row = find_test(self.measure, forecasts)
+        settings = dict(row.options)
         residuals = outcomes - forecasts.weights * forecasts.values
         values = row.null.batch(forecasts, residuals, settings) if row.null.batch else None
         if values is None:
@@ -232,7 +232,7 @@ class _Study:
             distance=self.distance(truth),
             power=self.power(n, truth),
             alpha=self.alpha,
-            measure=self.row.name,
+            measure=self.measure,
             alternative=self.name,
             draws=self.draws,
             seed=self.seed,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from calibrant.inference.classic import CLASSIC
+from calibrant.inference.classic import DEFAULT_TEST, find_test
 from calibrant.inference.seeds import Progress
 from calibrant.inference.testing import Method, TestResult, run_test
 from calibrant.measures.public import as_forecasts
-from calibrant.measures.registry import find_measure
 
 
 def calibration_test(
@@ -16,7 +15,7 @@ def calibration_test(
     y_prob: Any = None,
     *,
     sample_weight: Any = None,
-    measure: str = "kuiper",
+    measure: str = DEFAULT_TEST,
     draws: int = 999,
     seed: int | None = None,
     method: Method = "auto",
@@ -28,22 +27,22 @@ def calibration_test(
 
     Under calibration the outcomes are independent Bernoulli(v), so "exact" draws them `draws` times and
     counts: p = (1 + number at least as bad) / (draws + 1). That is valid for any measure at any n, but
-    never below 1 / (draws + 1). "asymptotic" uses a limit law where there is one (Kuiper, KS, Brier,
+    never below 1 / (draws + 1). "asymptotic" uses a limit law where there is one (omnibus, Kuiper, KS, Brier,
     which is Spiegelhalter's test, and calibration in the large) and is right far into the tail. "auto"
     takes the limit law once no level and no single outcome carries much of the variance.
 
-    Besides the names of the registry, `measure` may be "spiegelhalter" or "hosmer-lemeshow", with the
-    options of those functions.
+    `measure` is any name of the registry, or "omnibus" (Kuiper's range and Cox's score together, the most
+    powerful on average over many kinds of error: docs/power.md), "spiegelhalter" or "hosmer-lemeshow", with
+    the options of those functions.
 
     >>> result = calibration_test([0, 0, 0, 0, 0, 0], [0.6, 0.6, 0.7, 0.7, 0.8, 0.9], seed=1)
     >>> result.method, result.rejects(0.05)
     ('exact', True)
     """
     forecasts = as_forecasts(y_true, y_prob, sample_weight)
-    row = CLASSIC[measure](forecasts, options) if measure in CLASSIC else find_measure(measure)
     return run_test(
         forecasts,
-        row,
+        find_test(measure, forecasts, options),
         options,
         method=method,
         draws=draws,

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from calibrant.errors import CalibrantError, reject_name, sentence
+from calibrant.errors import CalibrantError, InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.inference.continuous import deviation_of_continuous
 from calibrant.inference.null import NullOutcomes, null_values
 from calibrant.inference.seeds import Progress, checked_draws, recorded_seed
+from calibrant.measures.laws import Law, null_deviation
 from calibrant.measures.measure import Measure
 
 Method = Literal["auto", "exact", "asymptotic"]
 
 SPREAD = 1 / 4000  # largest share of the null variance in one level, or one outcome, for a limit law to serve
+UNEVEN = (
+    10  # times as much is allowed of a sum in which residuals count unevenly: it is one of two statistics
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +32,8 @@ class TestResult:
     `statistic` is the measure's value; `null_mean` what calibrated forecasts would score on average (exact
     where known, else of the limit law or of the draws). `method` is "exact" (simulated outcomes; valid at
     any n), "asymptotic" (a limit law) or "approximate" (simulated from a sketch); `reason` says why.
-    `draws` and `seed` are 0 and None when nothing was drawn.
+    `draws` and `seed` are 0 and None when nothing was drawn. `details` says what the statistic found on the
+    way: where Kuiper's interval lies, the two p-values behind the omnibus test.
     """
 
     __test__: ClassVar[bool] = False  # not a test case, whatever pytest thinks of its name
@@ -43,6 +48,7 @@ class TestResult:
     n: int
     draws: int
     seed: int | None
+    details: Mapping[str, Any] = field(default_factory=dict)
 
     def rejects(self, alpha: float = 0.05) -> bool:
         """Tell whether calibration is rejected at level `alpha`."""
@@ -68,10 +74,11 @@ def run_test(
     if method not in ("auto", "exact", "asymptotic"):
         raise reject_name("method", method, ["auto", "exact", "asymptotic"])
     settings = {**row.options, **options}
-    value = float(row.function.core(forecasts, **settings))
+    found = row.function.core(forecasts, **settings)
+    value, details = float(found), _plain(getattr(found, "details", {}))
     asymptotic, reason = _chosen(forecasts, row, method)
     if asymptotic:
-        return _by_law(forecasts, row, value, settings, reason)
+        return _by_law(forecasts, row, value, settings, reason, details)
     drawn, used = checked_draws(draws), recorded_seed(seed)
     null = NullOutcomes(forecasts)
     values = null_values(
@@ -86,7 +93,14 @@ def run_test(
     finite = values[np.isfinite(values)]
     mean = exact_mean if exact_mean is not None else float(finite.mean()) if len(finite) else math.nan
     kind = "exact" if null.exact else "approximate"
-    return TestResult(row.name, value, pvalue, math.log(pvalue), mean, kind, reason, forecasts.n, drawn, used)
+    return TestResult(
+        row.name, value, pvalue, math.log(pvalue), mean, kind, reason, forecasts.n, drawn, used, details
+    )
+
+
+def _plain(details: Mapping[str, Any]) -> dict[str, Any]:
+    """Keep what fits on a line."""
+    return {name: item for name, item in details.items() if isinstance(item, str | int | float)}
 
 
 def centre_of(forecasts: Forecasts, row: Measure, settings: Mapping[str, Any]) -> float:
@@ -111,27 +125,38 @@ def _chosen(forecasts: Forecasts, row: Measure, method: Method) -> tuple[bool, s
         return False, "the measure has no limit law in closed form"
     if not forecasts.binary:
         return True, "outcomes are fractions, whose variance is estimated from the data"
-    if not well_spread(forecasts):
+    if not law_serves(forecasts, row.null.law):
         return False, "few records, events or levels: simulation is exact there"
-    return True, "no level and no outcome carries more than 1/4000 of the variance"
+    return True, "no level and no outcome carries much of the variance"
 
 
-def well_spread(forecasts: Forecasts) -> bool:
-    """Tell whether limit laws serve: no level and no single outcome carries much of the null variance."""
+def law_serves(forecasts: Forecasts, law: Law) -> bool:
+    """Tell whether a limit law serves: no level and no single outcome carries much of the null variance."""
     v, records = forecasts.values, forecasts.record_weights
     jump = 1 / forecasts.n if records is None else float(records.max())
-    level = float((forecasts.squared_weights * v * (1 - v)).max())
-    return max(jump**2, level) <= SPREAD * forecasts.null_variance
+    variance = forecasts.squared_weights * v * (1 - v)
+    spread = max(jump**2, float(variance.max())) <= SPREAD * forecasts.null_variance
+    if not spread or law.leverage is None:
+        return spread
+    squares = law.leverage(forecasts) ** 2
+    part = variance * squares  # with all leverages 1 what follows is the same rule once more
+    fourth, total = jump**2 * float(part @ squares), float(part.sum())
+    return max(fourth, float(part.max()) * total) <= UNEVEN * SPREAD * total**2
 
 
 def _by_law(
-    forecasts: Forecasts, row: Measure, value: float, settings: Mapping[str, Any], reason: str
+    forecasts: Forecasts,
+    row: Measure,
+    value: float,
+    settings: Mapping[str, Any],
+    reason: str,
+    details: Mapping[str, Any],
 ) -> TestResult:
     law = row.null.law
     assert law is not None
     mean = row.null.mean and row.null.mean(forecasts, settings)
     bad = float(badness(row, value, centre_of(forecasts, row, settings)))
-    scale = law.scale(forecasts) if forecasts.binary else deviation_of_continuous(forecasts)
+    scale = law.scale(forecasts) if forecasts.binary else _scale_of_fractions(forecasts, row.name, law)
     log_pvalue = law.log_tail(bad / scale) if scale > 0 else (0.0 if bad <= 1e-12 else -math.inf)
     return TestResult(
         row.name,
@@ -144,4 +169,17 @@ def _by_law(
         forecasts.n,
         0,
         None,
+        details,
     )
+
+
+def _scale_of_fractions(forecasts: Forecasts, name: str, law: Law) -> float:
+    """Return the scale where outcomes are fractions: it is estimated, for a functional of the curve."""
+    if law.fractions:
+        return law.scale(forecasts)
+    if law.scale is not null_deviation:
+        hint = 'measure="kuiper" can test fractions'
+        raise InvalidInputError(
+            sentence("y_true", f"must be 0 or 1 to test with {name!r}", "got fractions", hint)
+        )
+    return deviation_of_continuous(forecasts)

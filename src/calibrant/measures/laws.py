@@ -14,29 +14,41 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.forecasts import Forecasts
+from calibrant.results import Array
 
 _SWITCH = 1.5  # both series converge fast here
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Law:
-    """The limit law of statistic / scale: its name, the log of its upper tail, its mean."""
+    """The limit law of statistic / scale: its name, the log of its upper tail, its mean.
+
+    `leverage` says how much each level's residual counts, where not all count alike: the law is a limit of
+    that sum as well. `fractions` says that the statistic estimates variances where outcomes are fractions.
+    """
 
     name: str
     log_tail: Callable[[float], float]
     mean: float
     scale: Callable[[Forecasts], float]
+    leverage: Callable[[Forecasts], Array] | None = None
+    fractions: bool = False
 
 
 def log_range_tail(x: float) -> float:
     """Return log P(max B - min B > x) for Brownian motion B on [0, 1] (Kuiper's statistic; Feller 1951)."""
-    if x <= 0:
-        return 0.0
-    if x < _SWITCH:
-        h2 = (np.arange(1, 9) - 0.5) ** 2 * math.pi**2
-        return math.log1p(-float(np.sum((8 / x**2 + 2 / h2) * np.exp(-2 * h2 / x**2))))
+    return float(log_range_tails(np.array([x]))[0])
+
+
+def log_range_tails(x: Array) -> Array:
+    """Return the same for many x at once."""
+    logs = np.zeros(len(x))
     k = np.arange(1.0, 9.0)
-    return _alternating(math.log(8) + np.log(k), k * x)
+    near, far = (x > 0) & (x < _SWITCH), x >= _SWITCH
+    small, h2 = x[near, None], (k - 0.5) ** 2 * math.pi**2
+    logs[near] = np.log1p(-np.sum((8 / small**2 + 2 / h2) * np.exp(-2 * h2 / small**2), axis=1))
+    logs[far] = _alternating(math.log(8) + np.log(k), x[far, None] * k)
+    return logs
 
 
 def log_largest_tail(x: float) -> float:
@@ -47,14 +59,19 @@ def log_largest_tail(x: float) -> float:
     if x < _SWITCH:
         signs = np.where(np.arange(8) % 2 == 0, 1.0, -1.0)
         return math.log1p(-4 / math.pi * float(np.sum(signs / k * np.exp(-(k**2) * math.pi**2 / (8 * x**2)))))
-    return _alternating(np.full(8, math.log(4)), k * x)
+    return float(_alternating(np.full(8, math.log(4)), np.asarray(k[None] * x))[0])
 
 
 def log_normal_tail(x: float) -> float:
     """Return log P(|Z| > x) for a standard normal Z."""
+    return float(log_normal_tails(np.array([x]))[0])
+
+
+def log_normal_tails(x: Array) -> Array:
+    """Return the same for many x at once."""
     from scipy.special import log_ndtr
 
-    return min(0.0, math.log(2) + float(log_ndtr(-abs(x))))
+    return np.minimum(0.0, math.log(2) + log_ndtr(-np.abs(x)))
 
 
 def log_chi_square_tail(x: float, degrees: float) -> float:
@@ -76,13 +93,14 @@ def _log_continued_fraction(a: float, t: float) -> float:
     return math.log(t) - math.log(t + 1 - a - rest)
 
 
-def _alternating(log_factors: np.ndarray, points: np.ndarray) -> float:
-    """Return log sum_k (-1)^k exp(log_factors_k) Q(points_k), Q the normal tail, led by its first term."""
+def _alternating(log_factors: Array, points: Array) -> Array:
+    """Return log sum_k (-1)^k exp(log_factors_k) Q(points_k) a row, Q the normal tail, led by k = 0."""
     from scipy.special import log_ndtr
 
     logs = log_factors + log_ndtr(-points)
-    signs = np.where(np.arange(len(logs)) % 2 == 0, 1.0, -1.0)
-    return min(0.0, float(logs[0] + np.log1p(np.sum(signs[1:] * np.exp(logs[1:] - logs[0])))))
+    signs = np.where(np.arange(logs.shape[1]) % 2 == 0, 1.0, -1.0)[1:]
+    rest = np.sum(signs * np.exp(logs[:, 1:] - logs[:, :1]), axis=1)
+    return np.asarray(np.minimum(0.0, logs[:, 0] + np.log1p(rest)))
 
 
 def null_deviation(forecasts: Forecasts) -> float:

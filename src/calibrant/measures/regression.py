@@ -91,7 +91,7 @@ def cox_calibration(y_true: Any, y_prob: Any = None, *, sample_weight: Any = Non
     at_one = _offset(forecasts)
     if forecasts.levels < 2:
         raise TooFewRecordsError(sentence("calibration slope", "needs two distinct predictions", "got 1"))
-    logit = _logit(forecasts)
+    logit = logits(forecasts)
     if _separated(forecasts, logit):
         hint = "a perfect split has no finite slope; use another measure"
         raise TooFewRecordsError(
@@ -108,7 +108,7 @@ def _offset(forecasts: Forecasts) -> float:
     from scipy.optimize import brentq
     from scipy.special import expit
 
-    logit = _logit(forecasts)
+    logit = logits(forecasts)
 
     def surplus(intercept: float) -> float:
         return forecasts.base_rate - float(forecasts.weights @ expit(logit + intercept))
@@ -116,7 +116,8 @@ def _offset(forecasts: Forecasts) -> float:
     return float(brentq(surplus, -100.0, 100.0, xtol=1e-14))  # it decreases; |logit| stays below 28
 
 
-def _logit(forecasts: Forecasts) -> Array:
+def logits(forecasts: Forecasts) -> Array:
+    """Return log(v / (1 - v)) of each level, held within +-LARGEST_LOGIT."""
     with np.errstate(divide="ignore"):
         logit: Array = np.log(forecasts.values) - np.log1p(-forecasts.values)
     return np.clip(logit, -LARGEST_LOGIT, LARGEST_LOGIT)

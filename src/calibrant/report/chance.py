@@ -10,7 +10,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.inference.interval import bounds
 from calibrant.inference.null import NullOutcomes, null_values
 from calibrant.inference.resample import Resampler
-from calibrant.inference.testing import run_test, well_spread
+from calibrant.inference.testing import law_serves, run_test
 from calibrant.measures.measure import Measure
 from calibrant.report.coarse import coarse
 from calibrant.report.rows import Row
@@ -68,7 +68,8 @@ class Chance:
             return replace(
                 row, note="no p-value: the outcomes are fractions, so calibration cannot be simulated"
             )
-        exactly = row.about.null.law is not None and well_spread(self._forecasts)
+        law = row.about.null.law
+        exactly = law is not None and law_serves(self._forecasts, law)
         source = self._forecasts if exactly else self._simulated(row.about)
         found = run_test(source, row.about, {}, method="auto", draws=self._draws, seed=self._seed)
         return replace(

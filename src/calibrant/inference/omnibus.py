@@ -1,0 +1,131 @@
+"""The test that calibration_test takes unless told otherwise: one that has no blind spot.
+
+Kuiper's range sees whatever adds up over an interval of predictions: shifts, bumps. Cox's score, the
+derivative of the likelihood of logit E[y] = a + b logit(v) at a = 0, b = 1, sees a wrong scale, for which
+Kuiper is weak. The statistic is the smaller of their two limit p-values, on a log scale; its own
+distribution is simulated like that of any other statistic, so that looking twice costs nothing in truth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.forecasts import Forecasts
+from calibrant.inference.continuous import deviation_of_continuous, squared_residuals
+from calibrant.kernels.curves import curve_extremes
+from calibrant.measures.laws import Law, log_normal_tails, log_range_tails
+from calibrant.measures.measure import Measure
+from calibrant.measures.null import Null
+from calibrant.measures.public import public
+from calibrant.measures.regression import logits
+from calibrant.results import Array, Certified
+
+SAME = 1e-12  # relative spread of the logits below which predictions count as one
+
+
+@public
+def omnibus(forecasts: Forecasts) -> Certified:
+    """How surprising the forecasts are to whoever looks at both Kuiper's range and Cox's score.
+
+    -log of the smaller of their limit p-values; both are in the details. It grows with n, so it is a test
+    statistic and no measure.
+
+    >>> round(omnibus([0, 0, 0, 1], [0.6, 0.7, 0.8, 0.9]), 6)
+    3.030509
+    """
+    parts = _Parts.of(forecasts)
+    kuiper, cox = (float(part[0]) for part in parts.log_pvalues(forecasts.residuals[None]))
+    return Certified.point(-min(kuiper, cox), kuiper_pvalue=math.exp(kuiper), cox_pvalue=math.exp(cox))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Parts:
+    """All that the two statistics need besides residuals."""
+
+    deviation: float  # of the end of the curve
+    whole: float  # the same as the score has it
+    slope: (
+        Array | None
+    )  # what a residual adds to the standardised score of the slope; None for one prediction
+
+    @classmethod
+    def of(cls, forecasts: Forecasts) -> _Parts:
+        variance = _variances(forecasts)
+        whole = math.sqrt(float(variance.sum()))
+        deviation = (
+            math.sqrt(forecasts.null_variance) if forecasts.binary else deviation_of_continuous(forecasts)
+        )
+        away = leverage(forecasts, variance)
+        spread = float(variance @ away**2)
+        slope = away / math.sqrt(spread) if spread > SAME * whole**2 else None
+        return cls(deviation, whole, slope)
+
+    def log_pvalues(self, residuals: Array) -> tuple[Array, Array]:
+        """Return those of Kuiper and of the score, one each for every row of residuals."""
+        low, high = curve_extremes(residuals).T
+        if self.deviation == 0 or self.whole == 0:
+            certain = np.where(high - low > 1e-12, -np.inf, 0.0)
+            return certain, certain
+        kuiper = log_range_tails((high - low) / self.deviation)
+        end = residuals.sum(axis=1) / self.whole
+        if self.slope is None:
+            return kuiper, log_normal_tails(end)
+        return kuiper, -(end**2 + (residuals @ self.slope) ** 2) / 2  # chi-square, two degrees of freedom
+
+
+def leverage(forecasts: Forecasts, variance: Array | None = None) -> Array:
+    """Return what a residual adds to the score of the slope, the intercept's taken out.
+
+    Predictions of 0 and 1 have no logit; their residuals count in the curve and in the intercept alone.
+    """
+    variance = _variances(forecasts) if variance is None else variance
+    logit, total = logits(forecasts), float(variance.sum())
+    return np.where(variance > 0, logit - variance @ logit / total, 0.0) if total > 0 else 0.0 * logit
+
+
+def _variances(forecasts: Forecasts) -> Array:
+    """Return the variance of each level's residual under calibration; that of fractions is estimated."""
+    if not forecasts.binary:
+        return squared_residuals(forecasts)
+    return np.asarray(forecasts.squared_weights * forecasts.values * (1 - forecasts.values))
+
+
+def _batch(forecasts: Forecasts, residuals: Array, settings: Mapping[str, Any]) -> Array:
+    kuiper, cox = _Parts.of(forecasts).log_pvalues(residuals)
+    return np.asarray(-np.minimum(kuiper, cox))
+
+
+def _log_tail(x: float) -> float:
+    """Return log(2 q - q^2), q = exp(-x): a bound on the limit of P(statistic >= x), close in the tail.
+
+    Each part stays below x with probability 1 - q. In the limit both say that a Gaussian path lies in a
+    convex set that is symmetric about 0, so together they hold with probability (1 - q)^2 at least
+    (the Gaussian correlation inequality; Royen 2014).
+    """
+    return math.log(2 - math.exp(-x)) - x
+
+
+def omnibus_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Measure:
+    """Return the test as a row of the registry, for the engine of all tests."""
+    law = Law(
+        "smaller of two p-values, Brownian range and chi-square",
+        _log_tail,
+        1.5,
+        lambda forecasts: 1.0,
+        leverage=leverage,
+        fractions=True,
+    )
+    return Measure(
+        "omnibus",
+        omnibus,
+        family="classic",
+        meaning="the smaller p-value of Kuiper's range and Cox's score, as -log",
+        cost="O(m)",
+        citation="Cox 1958, Two further applications of a model for binary regression; Kuiper: its own row",
+        null=Null(batch=_batch, law=law),
+    )

@@ -1,0 +1,61 @@
+"""The default test: the definition record by record, and what it is for: no blind spot."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from oracles import simple
+from samples import samples
+
+import calibrant as cb
+from calibrant.inference.omnibus import omnibus
+
+
+@given(sample=samples(min_size=2, max_size=12))
+@settings(max_examples=150)
+def test_is_its_definition(sample):
+    f = sample.forecasts
+    assume(f.binary and f.null_variance > 0)
+    inside = np.unique(sample.p[(sample.p > 0) & (sample.p < 1)])
+    assume(len(inside) == 1 or np.diff(inside).min() > 1e-3)
+    assume(inside.min() > 1e-9 and inside.max() < 1 - 1e-9)
+    expected = min(simple.omnibus(sample), 500.0)  # further out the oracle underflows
+    assert min(omnibus(f), 500.0) == pytest.approx(expected, rel=1e-6, abs=1e-9)
+
+
+def test_draws_in_a_batch_are_the_statistic_itself():
+    rng = np.random.default_rng(1)
+    p = rng.random(300).round(2)
+    f = cb.Forecasts(rng.random(300) < p, p)
+    from calibrant.inference.classic import find_test
+
+    row = find_test("omnibus", f)
+    assert row.null.batch(f, f.residuals[None], {})[0] == pytest.approx(omnibus(f))
+
+
+def test_one_prediction_and_certain_predictions():
+    same = cb.Forecasts(np.repeat([0, 1], [40, 60]), np.full(100, 0.5))
+    assert math.exp(-omnibus(same)) == pytest.approx(2 * 0.0227501319, rel=1e-6)  # two deviations: normal
+    beside_zero = cb.Forecasts([0, 1, *[0, 1] * 50], [0.0, 1.0, *[0.5, 0.5] * 50])
+    assert omnibus(beside_zero) == 0
+    an_event_at_zero = cb.Forecasts([1, 1, *[0, 1] * 50], [0.0, 1.0, *[0.5, 0.5] * 50])
+    assert 0 < omnibus(an_event_at_zero) < math.inf
+
+
+@pytest.mark.parametrize("error", ["shift", "scale", "bump"])
+def test_sees_what_either_part_sees(error):
+    """At a size where a part alone often misses it: nine rejections in ten or more."""
+    rng = np.random.default_rng(3)
+    p = rng.beta(1.2, 1.2, 1500)
+    truth = {
+        "shift": p + 0.06 * (p < 0.94),
+        "scale": 1 / (1 + ((1 - p) / p) ** 0.72),
+        "bump": p + 0.25 * np.maximum(0, 1 - np.abs(p - 0.5) / 0.15),
+    }[error]
+    found = [
+        cb.calibration_test(rng.random(1500) < truth, p, draws=99, seed=run).rejects() for run in range(60)
+    ]
+    assert np.mean(found) >= 0.9
