@@ -78,6 +78,17 @@ def test_cox_fit_of_many_levels_zeroes_the_score_equations():
     assert np.mean(surplus * logit) == pytest.approx(0, abs=1e-10)
 
 
+def test_slope_and_intercept_are_those_of_the_cox_fit():
+    y, p = [0, 1, 0, 1, 1], [0.2, 0.2, 0.8, 0.8, 0.9]
+    fit = cb.cox_calibration(y, p)
+    slope = cb.measure(cb.Forecasts(y, p), "slope")
+    assert (slope.value, slope.details["intercept"]) == (fit.slope, fit.intercept)
+    assert cb.calibration_intercept(y, p) == fit.intercept_at_slope_one
+    for function in (cb.cox_calibration, cb.calibration_slope, cb.calibration_intercept):
+        with pytest.raises(cb.CalibrantError, match="both outcomes"):
+            function([1, 1], [0.2, 0.3])
+
+
 @given(sample=samples())
 def test_witnesses_attain_the_value(sample):
     f = sample.forecasts

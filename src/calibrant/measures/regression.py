@@ -34,8 +34,8 @@ def calibration_slope(forecasts: Forecasts) -> Certified:
     >>> round(calibration_slope([0, 1, 0, 1], [0.2, 0.2, 0.8, 0.8]), 6)
     0.0
     """
-    fit = cox_calibration(forecasts)
-    return Certified.point(fit.slope, intercept=fit.intercept)
+    intercept, slope = _joint_fit(forecasts)
+    return Certified.point(slope, intercept=intercept)
 
 
 @public
@@ -88,7 +88,12 @@ def cox_calibration(y_true: Any, y_prob: Any = None, *, sample_weight: Any = Non
     calibrant.errors.TooFewRecordsError: calibration slope needs two distinct predictions; got 1.
     """
     forecasts = as_forecasts(y_true, y_prob, sample_weight)
-    at_one = _offset(forecasts)
+    return CoxCalibration(*_joint_fit(forecasts), _offset(forecasts))
+
+
+def _joint_fit(forecasts: Forecasts) -> tuple[float, float]:
+    """Return intercept and slope, or say why there are none."""
+    _check_both_outcomes(forecasts)
     if forecasts.levels < 2:
         raise TooFewRecordsError(sentence("calibration slope", "needs two distinct predictions", "got 1"))
     logit = logits(forecasts)
@@ -97,14 +102,17 @@ def cox_calibration(y_true: Any, y_prob: Any = None, *, sample_weight: Any = Non
         raise TooFewRecordsError(
             sentence("calibration slope", "needs overlapping outcomes", "the outcomes are split", hint)
         )
-    intercept, slope = _fit(forecasts, logit)
-    return CoxCalibration(intercept, slope, at_one)
+    return _fit(forecasts, logit)
 
 
-def _offset(forecasts: Forecasts) -> float:
+def _check_both_outcomes(forecasts: Forecasts) -> None:
     if not (forecasts.outcomes > 0).any() or not (forecasts.outcomes < forecasts.weights).any():
         found = f"got base rate {forecasts.base_rate:g}"
         raise TooFewRecordsError(sentence("calibration slope and intercept", "need both outcomes", found))
+
+
+def _offset(forecasts: Forecasts) -> float:
+    _check_both_outcomes(forecasts)
     from scipy.optimize import brentq
     from scipy.special import expit
 
