@@ -13,7 +13,7 @@ from samples import Sample, samples
 
 from calibrant import kuiper_error
 from calibrant.groups.audit import audit
-from calibrant.groups.metric import Batch
+from calibrant.groups.metric import SUMS, Lists
 from calibrant.groups.variants import Variant
 from calibrant.kernels.segments import segment_curves, successive_variances
 
@@ -109,11 +109,11 @@ def test_machine_code_says_the_same_as_plain_python(variant):
     n = 3000
     p = np.sort(np.round(rng.random(n), 2))
     y = rng.integers(0, 2, n).astype(float)
-    batch = Batch.of(["a", "b"], [np.flatnonzero(rng.random(n) < c).astype(np.int32) for c in (0.3, 0.9)])
+    batch = Lists.of(["a", "b"], [np.flatnonzero(rng.random(n) < c).astype(np.int32) for c in (0.3, 0.9)])
     terms = Variant(variant).terms(p, y, rng.random(n))
     found = {}
     for how in ("plain", "machine_code"):
-        sums, ends, variance = np.zeros((2, 7)), np.zeros((2, 2), dtype=np.int64), np.zeros(2)
+        sums, ends, variance = np.zeros((2, SUMS)), np.zeros((2, 4), dtype=np.int64), np.zeros(2)
         curves = segment_curves.plain if how == "plain" else segment_curves.machine_code()
         curves(batch.members, batch.offsets, terms.rows, sums, ends)
         estimate = successive_variances.plain if how == "plain" else successive_variances.machine_code()

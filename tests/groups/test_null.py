@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from oracles import multicalibration as oracle
 
 from calibrant.groups.audit import audit
-from calibrant.groups.metric import Batch, measure_batch
+from calibrant.groups.metric import Lists
 from calibrant.groups.null import Null, adjusted_pvalues, bernoulli_words
-from calibrant.groups.records import check, put_in_order
+from calibrant.groups.records import ascending, check, put_in_order
 from calibrant.groups.variants import Terms, Variant
 from calibrant.kernels.segments import LANES, null_ranges
 
@@ -36,12 +36,13 @@ def test_lanes_are_independent_of_each_other():
     assert np.max(np.abs(correlation)) < 5 / np.sqrt(20_000)
 
 
-def _null(n: int, draws: int, variant: str = "plain", digits: int = 2) -> tuple[Null, Batch]:
+def _null(n: int, draws: int, variant: str = "plain", digits: int = 2) -> tuple[Null, Lists]:
     rng = np.random.default_rng(7)
     p = np.round(rng.random(n), digits)
     y = (rng.random(n) < p).astype(int)
-    records = put_in_order(check(y, p, rng.random(n) + 0.1, "error", variant == "real"), [])
-    batch = Batch.of(
+    checked = check(y, p, rng.random(n) + 0.1, "error", variant == "real")
+    records = put_in_order(checked, ascending(checked.prediction), [])
+    batch = Lists.of(
         ["a", "b", "c"], [np.flatnonzero(rng.random(n) < c).astype(np.int32) for c in (1, 0.4, 0.1)]
     )
     return Null.simulate(records, Variant(variant), draws, rng), batch
@@ -60,7 +61,7 @@ def test_machine_code_and_numpy_simulate_the_same_ranges(digits):
 @pytest.mark.parametrize("variant", ["plain", "proportional", "proportional-shifted"])
 def test_simulated_z_is_the_z_of_the_simulated_outcomes(variant):
     null, batch = _null(150, 70, variant)
-    curves = measure_batch(batch, _terms(null, null.records.outcome))
+    curves = batch.measure(_terms(null, null.records.outcome))
     found = null.z(batch, curves.sigma * curves.weight)
     np.testing.assert_allclose(found, null._z_draw_by_draw(batch), rtol=1e-10, atol=1e-12)
 
@@ -71,7 +72,7 @@ def _terms(null: Null, y: np.ndarray) -> Terms:
 
 def test_first_draw_by_hand():
     null, batch = _null(150, 3)
-    first = measure_batch(batch, _terms(null, (null.bits[:, 0] & np.uint64(1)).astype(float)))
+    first = batch.measure(_terms(null, (null.bits[:, 0] & np.uint64(1)).astype(float)))
     np.testing.assert_allclose(null.z(batch, first.sigma * first.weight)[:, 0], first.z, rtol=1e-12)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +17,7 @@ from calibrant.groups.metric import Batch
 from calibrant.groups.null import Null
 from calibrant.groups.options import at_least, seed_or_new
 from calibrant.groups.paths import FRUITLESS, random_paths
-from calibrant.groups.records import Records, check, put_in_order
+from calibrant.groups.records import Records, ascending, check, put_in_order
 from calibrant.groups.result import Audit
 from calibrant.groups.subpopulations import Masks, as_masks, combinations, everyone, masked
 from calibrant.groups.variants import Variant, VariantName
@@ -80,14 +82,17 @@ def audit(
     kind, seed = Variant(variant, rho), seed_or_new(seed)
     null_rng, path_rng = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
     checked = check(y_true, y_prob, sample_weight, missing, kind.real)
-    given = _Given.of(groups, checked.length)
-    split = [] if covariates is None else code_columns(covariates, checked.length, "covariates", nominal)
-    records = put_in_order(checked, [*given.masks.values(), *(c.codes for c in given.columns + split)])
+    with ThreadPoolExecutor(1) as pool:  # sorting predictions and coding columns take about as long
+        sorting = pool.submit(ascending, checked.prediction)
+        given = _Given.of(groups, checked.length)
+        split = [] if covariates is None else code_columns(covariates, checked.length, "covariates", nominal)
+    known = [*given.masks.values(), *(column.codes for column in given.columns + split)]
+    records = put_in_order(checked, sorting.result(), known)
     null = Null.simulate(records, kind, draws, null_rng) if draws else None
     terms = kind.terms(records.prediction, records.outcome, records.weight)
     family = Family(records, terms, null, min_size, min_variance, progress)
     family.expected = given.expected(depth, limit) + (subpopulations if split else 0)
-    _fill(family, given, depth, limit)
+    family.take_all(chain([everyone(len(records))], given.batches(records, depth)), 1 + limit)
     if split:
         _fill_from_paths(family, [c.take(records.rows) for c in split], subpopulations, path_rng)
     return _result(family, kind, draws, seed, _backend(groups, covariates))
@@ -128,16 +133,6 @@ class _Given:
         if self.columns:
             return combinations([column.take(records.rows) for column in self.columns], depth)
         return masked(self.masks, records.rows)
-
-
-def _fill(family: Family, given: _Given, depth: int, limit: int) -> None:
-    """Test everyone, whatever their number, and the groups that were given."""
-    limits = family.min_size, family.min_variance
-    family.min_size, family.min_variance = 1, 0.0
-    family.take(everyone(len(family.records)), 1)
-    family.min_size, family.min_variance = limits
-    for batch in given.batches(family.records, depth):
-        limit -= family.take(batch, limit)
 
 
 def _fill_from_paths(family: Family, columns: list[Column], wanted: int, rng: np.random.Generator) -> None:

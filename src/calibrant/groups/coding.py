@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.kernels.segments import Index
+
+Codes = npt.NDArray[Any]
+
+FEW = 64  # values that are looked for one by one, which is quicker than counting all
+
+
+def narrowest(count: int) -> np.dtype[Any]:
+    """Return the smallest type that numbers so many things: codes are gathered again and again."""
+    return np.min_scalar_type(max(0, count - 1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,19 +29,19 @@ class Column:
     """
 
     name: str
-    codes: Index
+    codes: Codes
     labels: Sequence[Any] | npt.NDArray[Any]
     nominal: bool
     missing: bool = field(default=False)
 
     def take(self, rows: npt.NDArray[Any]) -> Column:
         """Return the column for some rows."""
-        return Column(self.name, self.codes[rows], self.labels, self.nominal, self.missing)
+        return replace(self, codes=self.codes[rows])
 
 
 def code_columns(data: Any, length: int, argument: str, nominal: Sequence[str] = ()) -> list[Column]:
     """Code every column of a frame, a mapping of columns or a two-dimensional array."""
-    columns = [_code(name, values, name in nominal) for name, values in _named(data, argument)]
+    columns = [_narrowed(_code(name, values, name in nominal)) for name, values in _named(data, argument)]
     if not columns:
         raise InvalidInputError(sentence(argument, "must have a column", "got none"))
     for column in columns:
@@ -43,6 +51,10 @@ def code_columns(data: Any, length: int, argument: str, nominal: Sequence[str] =
                 sentence(f"{argument} {column.name!r} and y_prob", "must have the same length", found)
             )
     return columns
+
+
+def _narrowed(column: Column) -> Column:
+    return replace(column, codes=column.codes.astype(narrowest(len(column.labels)), copy=False))
 
 
 def _named(data: Any, argument: str) -> list[tuple[str, Any]]:
@@ -188,11 +200,7 @@ def _code_numbers(name: str, array: npt.NDArray[Any], nominal: bool) -> Column:
     if len(array) == 0:
         return Column(name, np.empty(0, dtype=np.int32), [], nominal)
     if kind in "biu" and int(array.max()) - int(array.min()) <= 4 * len(array) + 1024:
-        shifted = array.astype(np.int64) - int(array.min())
-        present = np.bincount(shifted) > 0
-        ranks = np.cumsum(present, dtype=np.int32) - np.int32(1)
-        labels = np.flatnonzero(present) + int(array.min())
-        return Column(name, ranks[shifted], (labels > 0 if kind == "b" else labels).tolist(), nominal)
+        return _code_range(name, array, nominal)
     order = np.argsort(array)
     ordered = array[order]
     fresh = np.concatenate(([False], ordered[1:] != ordered[:-1]))
@@ -200,3 +208,17 @@ def _code_numbers(name: str, array: npt.NDArray[Any], nominal: bool) -> Column:
     codes[order] = np.cumsum(fresh, dtype=np.int32)
     fresh[0] = True
     return Column(name, codes, ordered[fresh], nominal)
+
+
+def _code_range(name: str, array: npt.NDArray[Any], nominal: bool) -> Column:
+    """Code whole numbers that lie close together, by a table."""
+    low, high = int(array.min()), int(array.max())
+    shifted = np.empty(len(array), dtype=narrowest(high - low + 1))
+    np.subtract(array, low, out=shifted, casting="unsafe", dtype=np.int64)
+    if high - low < FEW:
+        present = np.array([bool((shifted == place).any()) for place in range(high - low + 1)])
+    else:
+        present = np.bincount(shifted) > 0
+    labels = np.flatnonzero(present) + low
+    codes = shifted if present.all() else (np.cumsum(present) - 1).astype(shifted.dtype)[shifted]
+    return Column(name, codes, (labels > 0 if array.dtype.kind == "b" else labels).tolist(), nominal)

@@ -6,17 +6,21 @@ small multiple of the data however many subpopulations there are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from calibrant.groups.metric import Batch, Curves, measure_batch
+from calibrant.groups.cores import WORKERS, on_all_cores
+from calibrant.groups.metric import Batch, Curves
 from calibrant.groups.null import Null, adjusted_pvalues
+from calibrant.groups.partition import Partition
 from calibrant.groups.records import Records
 from calibrant.groups.result import Group, GroupCurve, NotTested
 from calibrant.groups.variants import Terms
-from calibrant.kernels.segments import Index, thinned_curve
+from calibrant.kernels.segments import thinned_curve
 from calibrant.results import Array
 
 CURVES = 5  # worst subpopulations whose curves are kept
@@ -37,34 +41,52 @@ class Family:
     progress: Progress | None = None
     expected: int = 0
     rules: list[str] = field(default_factory=list)
-    sizes: list[int] = field(default_factory=list)
     parts: list[Curves] = field(default_factory=list)
     simulated: list[Array] = field(default_factory=list)
     seen: set[tuple[int, float]] = field(default_factory=set)
-    worst: list[tuple[float, str, Index]] = field(default_factory=list)
+    worst: list[tuple[float, Batch]] = field(default_factory=list)
     too_small: int = 0
     duplicates: int = 0
     over_limit: int = 0
 
-    def take(self, batch: Batch, limit: int) -> int:
-        """Test up to `limit` new subpopulations of the batch; return how many were."""
-        large = np.flatnonzero(batch.sizes >= self.min_size).tolist()
-        self.too_small += len(batch) - len(large)
-        batch = batch.select(large)
-        if len(batch) == 0:
-            return 0
-        curves = measure_batch(batch, self.terms)
-        fresh = self._fresh(batch, curves)
-        doubtful = (curves.sigma * curves.weight) ** 2 >= self.min_variance
-        self.too_small += sum(not doubtful[k] for k in fresh)
-        fresh = [k for k in fresh if doubtful[k]]
+    def take_all(self, batches: Iterable[Batch], limit: int) -> None:
+        """Test up to `limit` new subpopulations of some batches, measured on all cores, a few ahead."""
+        ahead: deque[tuple[Batch, Future[Curves]]] = deque()
+        with ThreadPoolExecutor(WORKERS) as pool:
+            for batch in batches:
+                ahead.append((batch, pool.submit(batch.measure, self.terms)))
+                if len(ahead) > 2 * WORKERS:
+                    limit -= self._take_measured(*ahead.popleft(), limit)
+            while ahead:
+                limit -= self._take_measured(*ahead.popleft(), limit)
+
+    def _take_measured(self, batch: Batch, curves: Future[Curves], limit: int) -> int:
+        return self.take(batch, limit, curves.result())
+
+    def take(self, batch: Batch, limit: int, curves: Curves | None = None) -> int:
+        """Test up to `limit` new subpopulations of the batch; return how many were.
+
+        The first to come is everyone, tested whatever their number.
+        """
+        curves = batch.measure(self.terms) if curves is None else curves
+        least = self.min_size if self.rules else 1
+        small = curves.size < least
+        if isinstance(batch, Partition):
+            small &= curves.size > 0  # a combination that nobody has is no subpopulation
+        self.too_small += int(np.count_nonzero(small))
+        large = np.flatnonzero(curves.size >= least).tolist()
+        batch, curves = batch.select(large), curves.take(large)
+        fresh = self._fresh(curves)
+        if self.rules:
+            doubtful = (curves.sigma * curves.weight) ** 2 >= self.min_variance
+            self.too_small += sum(not doubtful[k] for k in fresh)
+            fresh = [k for k in fresh if doubtful[k]]
         self.over_limit += max(0, len(fresh) - limit)
         batch, curves = batch.select(fresh[:limit]), curves.take(fresh[:limit])
         if len(batch) == 0:
             return 0
         self.parts.append(curves)
         self.rules.extend(batch.rules)
-        self.sizes.extend(batch.sizes.tolist())
         if self.null is not None:
             self.simulated.append(self.null.z(batch, curves.sigma * curves.weight))
         self._remember_worst(batch, curves.z)
@@ -72,10 +94,10 @@ class Family:
             self.progress(len(self.rules), max(self.expected, len(self.rules)))
         return len(batch)
 
-    def _fresh(self, batch: Batch, curves: Curves) -> list[int]:
+    def _fresh(self, curves: Curves) -> list[int]:
         """Return which are not the same set of members as one before."""
         fresh = []
-        for k, mark in enumerate(zip(batch.sizes.tolist(), curves.mark.tolist(), strict=True)):
+        for k, mark in enumerate(zip(curves.size.tolist(), curves.mark.tolist(), strict=True)):
             if mark in self.seen:
                 self.duplicates += 1
             else:
@@ -86,7 +108,7 @@ class Family:
     def _remember_worst(self, batch: Batch, z: Array) -> None:
         for k in np.argsort(-z, kind="stable")[:CURVES].tolist():
             if len(self.worst) < CURVES or z[k] > self.worst[-1][0]:
-                self.worst.append((float(z[k]), batch.rules[k], batch.members_of(k).copy()))
+                self.worst.append((float(z[k]), batch.select([k])))
                 self.worst.sort(key=lambda one: -one[0])
                 del self.worst[CURVES:]
 
@@ -100,19 +122,19 @@ class Family:
 
     def ranked(self) -> tuple[Group, ...]:
         """Return all subpopulations, largest z first; larger gaps and sizes first among equals."""
-        z, sigma = self.column("z"), self.column("sigma")
+        z, sigma, size = self.column("z"), self.column("sigma"), self.column("size")
         pvalue = adjusted_pvalues(z, np.concatenate(self.simulated)) if self.simulated else None
         first, last, direction = self.column("first"), self.column("last"), self.column("direction")
         share = self.column("weight") / self.column("weight")[0]
         kuiper = self.column("kuiper")
         predicted, observed = self.column("mean_prediction"), self.column("mean_outcome")
         value = self.records.prediction
-        order = sorted(range(len(z)), key=lambda k: (-z[k], -kuiper[k], -self.sizes[k], self.rules[k]))
+        order = sorted(range(len(z)), key=lambda k: (-z[k], -kuiper[k], -size[k], self.rules[k]))
         return tuple(
             Group(
                 name=self.rules[k],
                 rule=self.rules[k],
-                size=int(self.sizes[k]),
+                size=int(size[k]),
                 share=float(share[k]),
                 kuiper=float(kuiper[k]),
                 sigma=float(sigma[k]),
@@ -130,15 +152,16 @@ class Family:
 
     def curves(self) -> tuple[GroupCurve, ...]:
         """Return the curves of the worst subpopulations."""
-        return tuple(self._curve(rule, members) for _, rule, members in self.worst)
+        return tuple(on_all_cores(self._curve, (batch for _, batch in self.worst)))
 
-    def _curve(self, rule: str, members: Index) -> GroupCurve:
+    def _curve(self, alone: Batch) -> GroupCurve:
+        members = alone.members_of(0)
         stretch = -(-2 * len(members) // CHART_POINTS)
         points = np.zeros((CHART_POINTS + 4, 3))
         count = thinned_curve(members, self.terms.rows, stretch, points)
         weight, prediction, curve = np.vstack((points[:1], points[:count])).T
         weight[0] = curve[0] = 0.0  # the curve starts at 0
-        return GroupCurve(rule, weight / weight[-1], prediction, curve / weight[-1])
+        return GroupCurve(alone.rules[0], weight / weight[-1], prediction, curve / weight[-1])
 
 
 def contribution(z: float, kuiper: float, sigma_0: float) -> float:

@@ -2,65 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
+from calibrant.groups.cores import WORKERS, on_all_cores
 from calibrant.groups.variants import Terms
 from calibrant.kernels.segments import Index, Offsets, segment_curves, successive_variances
 from calibrant.results import Array
 
-MOST_WORKERS = 8
+SUMS = 8  # that the kernels fill for each subpopulation
 WORTH_SHARING = 1 << 17  # members, below which one core is as quick
 NEARLY_ZERO = 1e-13  # of the largest step: below it a range is rounding
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Batch:
-    """Some subpopulations: their rules, and their members as positions in the global order, ascending."""
-
-    rules: Sequence[str]
-    members: Index
-    offsets: Offsets
-
-    @classmethod
-    def of(cls, rules: Sequence[str], lists: Sequence[Index]) -> Batch:
-        """Put index lists one after another."""
-        offsets = np.concatenate(([0], np.cumsum([len(one) for one in lists]))).astype(np.int64)
-        members = np.concatenate([*lists, np.empty(0, dtype=np.int32)]).astype(np.int32, copy=False)
-        return cls(rules, members, offsets)
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    @property
-    def sizes(self) -> Offsets:
-        """How many members each subpopulation has."""
-        return np.diff(self.offsets)
-
-    def members_of(self, k: int) -> Index:
-        """Return the index list of subpopulation k."""
-        return self.members[self.offsets[k] : self.offsets[k + 1]]
-
-    def share_out(self, run: Callable[[int, int], None]) -> None:
-        """Call run(start, stop) for ranges of subpopulations with about as many members, on all cores."""
-        workers = min(os.cpu_count() or 1, MOST_WORKERS, len(self))
-        if workers < 2 or len(self.members) < WORTH_SHARING:
-            run(0, len(self))
-            return
-        aims = np.linspace(0, len(self.members), workers + 1)[1:-1]
-        cuts = [0, *np.searchsorted(self.offsets, aims).tolist(), len(self)]
-        with ThreadPoolExecutor(workers) as pool:
-            list(pool.map(run, cuts[:-1], cuts[1:]))
-
-    def select(self, kept: Sequence[int]) -> Batch:
-        """Return some of the subpopulations."""
-        if len(kept) == len(self):
-            return self
-        return Batch.of([self.rules[k] for k in kept], [self.members_of(k) for k in kept])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,6 +27,7 @@ class Curves:
     `direction` is +1 where outcomes exceed predictions there, -1 where they fall short, 0 for neither.
     """
 
+    size: Offsets
     weight: Array
     mean_prediction: Array
     mean_outcome: Array
@@ -88,35 +44,102 @@ class Curves:
         return Curves(*(getattr(self, name)[list(kept)] for name in self.__slots__))
 
 
-def measure_batch(batch: Batch, terms: Terms) -> Curves:
-    """Measure every subpopulation of the batch in one pass over its members."""
-    sums = np.zeros((len(batch), 7))
-    ends = np.zeros((len(batch), 2), dtype=np.int64)
+class Batch(Protocol):
+    """Subpopulations that are measured together; members are positions in the global order, ascending."""
 
-    def run(start: int, stop: int) -> None:
-        offsets = batch.offsets[start : stop + 1]
-        segment_curves(batch.members, offsets, terms.rows, sums[start:stop], ends[start:stop])
+    def __len__(self) -> int: ...
 
-    batch.share_out(run)
-    total, moment, variance, end, top, bottom, mark = sums.T
-    if terms.successive:
-        variance = np.zeros(len(batch))
-        successive_variances(batch.members, batch.offsets, terms.rows, variance)
-    kuiper = (top - bottom) / total
-    sigma = np.sqrt(variance) / total
-    low, high = ends.min(axis=1), ends.max(axis=1)
-    some = high > low
-    starts = batch.offsets[:-1]
+    @property
+    def rules(self) -> Sequence[str]:
+        """Who is in each, in words."""
+
+    @property
+    def lists(self) -> Lists:
+        """The same with the members of each as a list."""
+
+    def members_of(self, k: int) -> Index:
+        """Return the members of subpopulation k."""
+
+    def select(self, kept: Sequence[int]) -> Batch:
+        """Return some of the subpopulations."""
+
+    def measure(self, terms: Terms) -> Curves:
+        """Return what the curve of each says."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lists:
+    """Subpopulations as index lists, one after another in `members`."""
+
+    rules: Sequence[str]
+    members: Index
+    offsets: Offsets
+
+    @classmethod
+    def of(cls, rules: Sequence[str], lists: Sequence[Index]) -> Lists:
+        """Put index lists one after another."""
+        offsets = np.concatenate(([0], np.cumsum([len(one) for one in lists]))).astype(np.int64)
+        members = np.concatenate([*lists, np.empty(0, dtype=np.int32)]).astype(np.int32, copy=False)
+        return cls(rules, members, offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def members_of(self, k: int) -> Index:
+        """Return the index list of subpopulation k."""
+        return self.members[self.offsets[k] : self.offsets[k + 1]]
+
+    def select(self, kept: Sequence[int]) -> Lists:
+        """Return some of the subpopulations."""
+        if len(kept) == len(self):
+            return self
+        return Lists.of([self.rules[k] for k in kept], [self.members_of(k) for k in kept])
+
+    @property
+    def lists(self) -> Lists:
+        """These."""
+        return self
+
+    def share_out(self, run: Callable[[slice], None]) -> None:
+        """Call run(range) for ranges of subpopulations with about as many members, on all cores."""
+        workers = 1 if len(self.members) < WORTH_SHARING else min(WORKERS, len(self))
+        aims = np.linspace(0, len(self.members), workers + 1)[1:-1]
+        cuts = [0, *np.searchsorted(self.offsets, aims).tolist(), len(self)]
+        on_all_cores(run, map(slice, cuts[:-1], cuts[1:]))
+
+    def measure(self, terms: Terms) -> Curves:
+        """Measure every list in one pass over its members."""
+        sums, ends = np.zeros((len(self), SUMS)), np.zeros((len(self), 4), dtype=np.int64)
+
+        def run(part: slice) -> None:
+            offsets = self.offsets[part.start : part.stop + 1]
+            segment_curves(self.members, offsets, terms.rows, sums[part], ends[part])
+
+        self.share_out(run)
+        if terms.successive:
+            sums[:, 3] = 0.0
+            successive_variances(self.members, self.offsets, terms.rows, sums[:, 3])
+        return curves_of(sums, ends, terms)
+
+
+def curves_of(sums: Array, ends: Offsets, terms: Terms) -> Curves:
+    """Turn what the kernels filled into what the curves say."""
+    size, total, moment, variance, end, top, bottom, mark = sums.T
+    total = np.where(size > 0, total, 1.0)
+    kuiper, sigma = (top - bottom) / total, np.sqrt(variance) / total
+    after_high, after_low = ends[:, 1], ends[:, 3]
+    rising = np.sign(ends[:, 0] - ends[:, 2])  # 1 where the highest point comes last
     return Curves(
+        size=size.astype(np.int64),
         weight=total,
         mean_prediction=moment / total,
         mean_outcome=(moment + end) / total,
         kuiper=kuiper,
         sigma=sigma,
         z=quotient(kuiper, sigma, terms.largest),
-        first=np.where(some, batch.members[np.minimum(starts + low, len(batch.members) - 1)], -1),
-        last=np.where(some, batch.members[starts + np.maximum(high - 1, 0)], -1),
-        direction=np.sign(ends[:, 0] - ends[:, 1]),
+        first=np.where(rising > 0, after_low, np.where(rising < 0, after_high, -1)),
+        last=np.where(rising != 0, np.maximum(ends[:, 0], ends[:, 2]), -1),
+        direction=rising,
         mark=mark,
     )
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.groups.metric import Batch, measure_batch
+from calibrant.groups.metric import Batch, Lists
 from calibrant.groups.records import Records
 from calibrant.groups.variants import Variant
 from calibrant.kernels.segments import LANES, Index, Words, null_ranges
@@ -47,7 +47,7 @@ class Null:
         bits = np.empty((n, -(-draws // LANES)), dtype=np.uint64)
         for start in range(0, n, BLOCK):
             bits[start : start + BLOCK] = bernoulli_words(chance[start : start + BLOCK], bits.shape[1], rng)
-        weight = variant.terms(p, records.outcome, records.weight).weight
+        weight = variant.weights(p, records.outcome, records.weight)
         return cls(records, variant, draws, bits, np.column_stack((p, weight * (1.0 - p), -weight * p)))
 
     def z(self, batch: Batch, deviation: Array) -> Array:
@@ -58,9 +58,9 @@ class Null:
         if not self.variant.weights_fixed:
             return self._z_draw_by_draw(batch)
         certain = deviation == 0  # every simulated curve is flat
-        return self._ranges(batch) / np.where(certain, 1.0, deviation)[:, None]
+        return self._ranges(batch.lists) / np.where(certain, 1.0, deviation)[:, None]
 
-    def _ranges(self, batch: Batch) -> Array:
+    def _ranges(self, batch: Lists) -> Array:
         self.work += len(batch.members) * self.draws
         if self.work >= SMALL_WORK:
             kernel = null_ranges.machine_code()
@@ -68,18 +68,18 @@ class Null:
                 return self._ranges_by_threads(kernel, batch)
         return self._ranges_by_numpy(batch)
 
-    def _ranges_by_threads(self, kernel: Callable[..., None], batch: Batch) -> Array:
+    def _ranges_by_threads(self, kernel: Callable[..., None], batch: Lists) -> Array:
         """Advance many curves at once, the subpopulations shared out among the cores."""
         ranges = np.empty((len(batch), LANES * self.bits.shape[1]))
 
-        def run(start: int, stop: int) -> None:
-            offsets = batch.offsets[start : stop + 1]
-            kernel(batch.members, offsets, self.steps, self.bits, ranges[start:stop])
+        def run(part: slice) -> None:
+            offsets = batch.offsets[part.start : part.stop + 1]
+            kernel(batch.members, offsets, self.steps, self.bits, ranges[part])
 
         batch.share_out(run)
         return ranges[:, : self.draws]
 
-    def _ranges_by_numpy(self, batch: Batch) -> Array:
+    def _ranges_by_numpy(self, batch: Lists) -> Array:
         """Compute the same ranges with whole arrays: quick for small work, and where numba is absent."""
         ranges = np.empty((len(batch), self.draws))
         for k in range(len(batch)):
@@ -106,9 +106,8 @@ class Null:
             word, lane = divmod(draw, LANES)
             one = ((self.bits[:, word] >> np.uint64(lane)) & np.uint64(1)).astype(np.float64)
             response = records.prediction + (2.0 * one - 1.0) * gap if self.variant.real else one
-            out[:, draw] = measure_batch(
-                batch, self.variant.terms(records.prediction, response, records.weight)
-            ).z
+            terms = self.variant.terms(records.prediction, response, records.weight)
+            out[:, draw] = batch.measure(terms).z
         return out
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from calibrant.groups.coding import Column
-from calibrant.groups.metric import Batch
+from calibrant.groups.metric import Lists
 from calibrant.groups.rules import among, between, conjunction
 from calibrant.kernels.segments import Index
 
@@ -72,7 +72,7 @@ def _distinct(place: Index, size: int) -> Index:
     return np.flatnonzero(present).astype(np.int32)
 
 
-def random_paths(columns: Sequence[Column], min_size: int, rng: np.random.Generator) -> Iterator[Batch]:
+def random_paths(columns: Sequence[Column], min_size: int, rng: np.random.Generator) -> Iterator[Lists]:
     """Yield path after path without end; the last entry of each is the one that is too small, if any."""
     n = len(columns[0].codes)
     everyone = np.arange(n, dtype=np.int32)
@@ -80,7 +80,7 @@ def random_paths(columns: Sequence[Column], min_size: int, rng: np.random.Genera
         yield _walk(Path(columns, everyone), min_size, rng)
 
 
-def _walk(path: Path, min_size: int, rng: np.random.Generator) -> Batch:
+def _walk(path: Path, min_size: int, rng: np.random.Generator) -> Lists:
     rules, lists = [], []
     divisible = list(range(len(path.columns)))
     while divisible and len(path.members) >= min_size:
@@ -90,4 +90,4 @@ def _walk(path: Path, min_size: int, rng: np.random.Generator) -> Batch:
             continue
         rules.append(path.rule())
         lists.append(path.members)
-    return Batch.of(rules, lists)
+    return Lists.of(rules, lists)

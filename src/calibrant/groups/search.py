@@ -15,10 +15,10 @@ import numpy as np
 from calibrant.errors import TooFewRecordsError, sentence
 from calibrant.groups.coding import Column, code_columns
 from calibrant.groups.family import Family
-from calibrant.groups.metric import Batch, measure_batch
+from calibrant.groups.metric import Lists
 from calibrant.groups.null import Null
 from calibrant.groups.options import at_least, seed_or_new
-from calibrant.groups.records import Records, check, put_in_order
+from calibrant.groups.records import Records, ascending, check, put_in_order
 from calibrant.groups.result import Group, plain
 from calibrant.groups.rules import between, conjunction
 from calibrant.groups.subpopulations import everyone
@@ -144,7 +144,7 @@ def search_groups(
     at_least(1, depth=depth, beam=beam, rules=rules, min_size=min_size, draws=draws)
     checked = check(y_true, y_prob, sample_weight, missing, real=False)
     columns = code_columns(covariates, checked.length, "covariates", nominal)
-    records = put_in_order(checked, [column.codes for column in columns])
+    records = put_in_order(checked, ascending(checked.prediction), [column.codes for column in columns])
     if len(records) < 2 * min_size:
         found = f"got {len(records):,} rows"
         raise TooFewRecordsError(sentence("a search", f"needs at least {2 * min_size:,} rows", found))
@@ -199,7 +199,7 @@ class _BeamSearch:
             intervals, lists = self._conditions(node, j, column)
             if not lists:
                 continue
-            curves = measure_batch(Batch.of([""] * len(lists), lists), terms)
+            curves = Lists.of([""] * len(lists), lists).measure(terms)
             self.examined += len(lists)
             for k in np.argsort(-curves.z, kind="stable")[:beam].tolist():
                 interval, mark = {j: intervals[k]}, float(curves.mark[k])
@@ -247,7 +247,7 @@ def _confirm(
     family.take(everyone(len(others)), 1)
     named = {node.rule(columns): node for node in nodes}
     lists = [node.members_among(columns, len(others)) for node in named.values()]
-    family.take(Batch.of(list(named), lists), len(named))
+    family.take(Lists.of(list(named), lists), len(named))
     return tuple(
         Finding(group.rule, group, named[group.rule].z) for group in family.ranked() if group.rule in named
     )

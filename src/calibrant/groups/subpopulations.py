@@ -12,15 +12,13 @@ import numpy.typing as npt
 from calibrant.columns import check_same_length
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.groups.coding import Column
-from calibrant.groups.metric import Batch
-from calibrant.groups.result import EVERYONE
-from calibrant.groups.rules import conjunction, equality
-from calibrant.kernels.segments import Index, counting_sort
+from calibrant.groups.metric import Batch, Lists
+from calibrant.groups.partition import Partition
+from calibrant.kernels.segments import Index
 
 Masks = dict[str, npt.NDArray[np.bool_]]
 
 MOST_MEMBERS = 1 << 20
-MOST_CELLS = 1 << 18  # beyond this only occupied cells are numbered
 
 
 def as_masks(groups: Any, length: int) -> Masks | None:
@@ -39,9 +37,9 @@ def as_masks(groups: Any, length: int) -> Masks | None:
     return arrays
 
 
-def everyone(n: int) -> Batch:
+def everyone(n: int) -> Partition:
     """Return the full population, subpopulation 0 of the paper."""
-    return Batch.of([EVERYONE], [np.arange(n, dtype=np.int32)])
+    return Partition([], np.zeros(n, dtype=np.uint8), np.empty((1, 0), dtype=np.int64), np.zeros(1, np.int64))
 
 
 def masked(masks: Masks, rows: npt.NDArray[np.int64]) -> Iterator[Batch]:
@@ -52,45 +50,13 @@ def masked(masks: Masks, rows: npt.NDArray[np.int64]) -> Iterator[Batch]:
         names.append(name)
         lists.append(np.flatnonzero(mask[rows]).astype(np.int32))
         if sum(map(len, lists)) >= MOST_MEMBERS:
-            yield Batch.of(names, lists)
+            yield Lists.of(names, lists)
             names, lists = [], []
-    yield Batch.of(names, lists)
+    yield Lists.of(names, lists)
 
 
 def combinations(columns: Sequence[Column], depth: int) -> Iterator[Batch]:
-    """Yield every occupied combination of values of 1, 2, ... `depth` columns, few columns first."""
+    """Yield every combination of values of 1, 2, ... `depth` columns, few columns first."""
     for size in range(1, min(depth, len(columns)) + 1):
         for chosen in itertools.combinations(columns, size):
-            yield _cells(chosen)
-
-
-def _cells(columns: Sequence[Column]) -> Batch:
-    """Divide everyone by the values of the columns; members keep the global order."""
-    cell, codes = _combined(columns)
-    counts = np.bincount(cell, minlength=len(codes))
-    starts = np.concatenate(([0], np.cumsum(counts)[:-1])).astype(np.int64)
-    members = np.empty(len(cell), dtype=np.int32)
-    counting_sort(cell, starts, members)
-    occupied = np.flatnonzero(counts)
-    rules = [
-        conjunction(equality(column, int(code)) for column, code in zip(columns, row, strict=True))
-        for row in codes[occupied]
-    ]
-    return Batch(rules, members, np.concatenate(([0], np.cumsum(counts[occupied]))).astype(np.int64))
-
-
-def _combined(columns: Sequence[Column]) -> tuple[Index, npt.NDArray[np.int64]]:
-    """Return the number of each record's cell, and for each cell the codes of the columns."""
-    cell = columns[0].codes
-    codes = np.arange(len(columns[0].labels))[:, None]
-    for column in columns[1:]:
-        width = len(column.labels)
-        if len(codes) * width > MOST_CELLS:
-            joint = cell.astype(np.int64) * width + column.codes
-            occupied, numbered = np.unique(joint, return_inverse=True)
-            cell = numbered.astype(np.int32)
-        else:
-            cell = cell * np.int32(width) + column.codes
-            occupied = np.arange(len(codes) * width)
-        codes = np.column_stack((codes[occupied // width], occupied % width))
-    return cell, codes
+            yield Partition.by(chosen)

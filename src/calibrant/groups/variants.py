@@ -8,7 +8,10 @@ from typing import Literal, get_args
 import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.groups.cores import on_all_cores
 from calibrant.results import Array
+
+BLOCK = 1 << 17  # records filled in at a time
 
 VariantName = Literal["plain", "proportional", "proportional-shifted", "low-prevalence", "real"]
 
@@ -77,17 +80,27 @@ class Variant:
         """Whether weights and variances do not depend on the responses."""
         return self.name in ("plain", "proportional", "proportional-shifted")
 
+    def weights(self, prediction: Array, response: Array, weight: Array) -> Array:
+        """Return W of each record from the record's own weight."""
+        if self.name == "proportional":
+            return np.asarray(weight / np.maximum(prediction, self.rho))
+        if self.name == "proportional-shifted":
+            return np.asarray(weight / (prediction + self.rho))
+        if self.name == "low-prevalence":
+            share = float(weight @ response / weight.sum())
+            return np.where(response > 0, weight / share, weight) if share > 0 else weight
+        return weight
+
     def terms(self, prediction: Array, response: Array, weight: Array) -> Terms:
         """Return what each record adds, in the order given; keys are a fixed random number a place."""
-        if self.name == "proportional":
-            weight = weight / np.maximum(prediction, self.rho)
-        elif self.name == "proportional-shifted":
-            weight = weight / (prediction + self.rho)
-        elif self.name == "low-prevalence":
-            share = float(weight @ response / weight.sum())
-            weight = np.where(response > 0, weight / share, weight) if share > 0 else weight
+        weight = self.weights(prediction, response, weight)
         rows = np.empty((len(prediction), 4))
-        rows[:, 0], rows[:, 1] = prediction, weight
-        np.multiply(weight, response - prediction, out=rows[:, 2])
-        rows[:, 3] = np.random.default_rng(0).random(len(prediction))
-        return Terms(rows, self.real, float(np.max(np.abs(rows[:, 2]))))
+
+        def fill(start: int) -> float:
+            part = slice(start, start + BLOCK)
+            residual = weight[part] * (response[part] - prediction[part])
+            rows[part, 0], rows[part, 1], rows[part, 2] = prediction[part], weight[part], residual
+            rows[part, 3] = np.random.default_rng(start).random(len(residual))
+            return float(max(residual.max(), -residual.min()))
+
+        return Terms(rows, self.real, max(on_all_cores(fill, range(0, len(prediction), BLOCK))))

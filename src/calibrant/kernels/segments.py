@@ -1,9 +1,9 @@
-"""Cumulative curves of many index lists at once.
+"""Cumulative curves of many subpopulations at once.
 
-A list holds the members of one subpopulation, as positions in the one global order of predictions, so that
-nothing is sorted here. The lists stand one after another in `members`; list k is
-``members[offsets[k]:offsets[k + 1]]``. The curve exists only between distinct predictions: equal ones are
-taken together, whatever their order.
+Records stand in the one global order of predictions, so that nothing is sorted here. Subpopulations are index
+lists, one after another in `members`: list k is ``members[offsets[k]:offsets[k + 1]]``, ascending. Or they
+are the parts of a partition: record i belongs to part ``cell[i]``. The curve exists only between distinct
+predictions: equal ones are taken together, whatever their order.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ ROUNDING = 1e-14  # of the steps so far: a new extreme must exceed the last by m
 
 @compiled
 def segment_curves(members: Index, offsets: Offsets, terms: Array, sums: Array, ends: Offsets) -> None:
-    """Fill for each list: weight, weight * value, variance, the curve's end, highest, lowest point, mark.
+    """Fill for each list: size, weight, weight * value, variance, the curve's end, highest, lowest, mark.
 
     A row of `terms` holds value, weight, residual and key of a record, so that a record is one cache line.
-    The sum of the keys marks a set of members. `ends` gets how many members stand before the highest and
-    before the lowest point.
+    The sum of the keys marks a set of members. `ends` gets the records before and after the highest
+    point, then those before and after the lowest; -1 before a curve's start and after its end.
     """
     for k in range(len(offsets) - 1):
         start, stop = offsets[k], offsets[k + 1]
         total = moment = spread = steps = curve = high = low = mark = 0.0
-        high_end = low_end = 0
+        ends[k, 0] = ends[k, 2] = -1
+        ends[k, 1] = ends[k, 3] = members[start] if stop > start else -1
         for j in range(start, stop):
             i = members[j]
             value, weight, residual = terms[i, 0], terms[i, 1], terms[i, 2]
@@ -44,22 +45,59 @@ def segment_curves(members: Index, offsets: Offsets, terms: Array, sums: Array, 
             curve += residual
             steps += abs(residual)
             mark += terms[i, 3]
-            if j + 1 == stop or terms[members[j + 1], 0] != value:
+            following = members[j + 1] if j + 1 < stop else -1
+            if following < 0 or terms[following, 0] != value:
                 if curve > high + ROUNDING * steps:
                     high = curve
-                    high_end = j + 1 - start
+                    ends[k, 0], ends[k, 1] = i, following
                 if curve < low - ROUNDING * steps:
                     low = curve
-                    low_end = j + 1 - start
-        sums[k, 0] = total
-        sums[k, 1] = moment
-        sums[k, 2] = spread
-        sums[k, 3] = curve
-        sums[k, 4] = high
-        sums[k, 5] = low
-        sums[k, 6] = mark
-        ends[k, 0] = high_end
-        ends[k, 1] = low_end
+                    ends[k, 2], ends[k, 3] = i, following
+        sums[k, 0], sums[k, 1], sums[k, 2], sums[k, 3] = stop - start, total, moment, spread
+        sums[k, 4], sums[k, 5], sums[k, 6], sums[k, 7] = curve, high, low, mark
+
+
+@compiled
+def partition_curves(cell: Index, terms: Array, sums: Array, ends: Offsets) -> None:
+    """Fill the same for each part of a partition, in one pass over the records in their order.
+
+    A part's curve is compared with its extremes when the next prediction of that part begins.
+    """
+    parts = len(sums)
+    value_of, steps = np.full(parts, np.nan), np.zeros(parts)
+    last = np.full(parts, -1)
+    sums[:] = 0.0
+    ends[:] = -1
+    for i in range(len(cell)):
+        k = cell[i]
+        value, weight, residual = terms[i, 0], terms[i, 1], terms[i, 2]
+        curve = sums[k, 4]
+        if value != value_of[k]:
+            value_of[k] = value
+            slack = ROUNDING * steps[k]
+            if last[k] < 0:
+                ends[k, 1] = ends[k, 3] = i
+            elif curve > sums[k, 5] + slack:
+                sums[k, 5] = curve
+                ends[k, 0], ends[k, 1] = last[k], i
+            elif curve < sums[k, 6] - slack:
+                sums[k, 6] = curve
+                ends[k, 2], ends[k, 3] = last[k], i
+        last[k] = i
+        sums[k, 0] += 1.0
+        sums[k, 1] += weight
+        sums[k, 2] += weight * value
+        sums[k, 3] += weight * weight * value * (1.0 - value)
+        sums[k, 4] = curve + residual
+        sums[k, 7] += terms[i, 3]
+        steps[k] += abs(residual)
+    for k in range(parts):
+        if sums[k, 4] > sums[k, 5] + ROUNDING * steps[k]:
+            sums[k, 5] = sums[k, 4]
+            ends[k, 0], ends[k, 1] = last[k], -1
+        elif sums[k, 4] < sums[k, 6] - ROUNDING * steps[k]:
+            sums[k, 6] = sums[k, 4]
+            ends[k, 2], ends[k, 3] = last[k], -1
 
 
 @compiled
@@ -137,26 +175,33 @@ def thinned_curve(members: Index, terms: Array, stretch: int, points: Array) -> 
     """
     count = 0
     weight = curve = 0.0
-    low, high = np.zeros(4), np.zeros(4)
-    some = False
-    for j in range(len(members)):
-        i = members[j]
-        weight += terms[i, 1]
-        curve += terms[i, 2]
-        if j + 1 == len(members) or terms[members[j + 1], 0] != terms[i, 0]:
-            if not some or curve < low[2]:
-                low[0], low[1], low[2], low[3] = weight, terms[i, 0], curve, j
-            if not some or curve > high[2]:
-                high[0], high[1], high[2], high[3] = weight, terms[i, 0], curve, j
-            some = True
-        if some and ((j + 1) % stretch == 0 or j + 1 == len(members)):
-            first, second = (low, high) if low[3] < high[3] else (high, low)
-            points[count] = first[:3]
+    for start in range(0, len(members), stretch):
+        stop = min(start + stretch, len(members))
+        low, low_weight, low_value, low_at = np.inf, 0.0, 0.0, -1
+        high, high_weight, high_value, high_at = -np.inf, 0.0, 0.0, -1
+        for j in range(start, stop):
+            i = members[j]
+            weight += terms[i, 1]
+            curve += terms[i, 2]
+            if low <= curve <= high:
+                continue
+            value = terms[i, 0]
+            if j + 1 == len(members) or terms[members[j + 1], 0] != value:
+                if curve < low:
+                    low, low_weight, low_value, low_at = curve, weight, value, j
+                if curve > high:
+                    high, high_weight, high_value, high_at = curve, weight, value, j
+        if high_at < 0:
+            continue  # the stretch lies within equal predictions
+        if low_at <= high_at:
+            points[count, 0], points[count, 1], points[count, 2] = low_weight, low_value, low
             count += 1
-            if second[3] > first[3]:
-                points[count] = second[:3]
-                count += 1
-            some = False
+        if low_at != high_at:
+            points[count, 0], points[count, 1], points[count, 2] = high_weight, high_value, high
+            count += 1
+        if low_at > high_at:
+            points[count, 0], points[count, 1], points[count, 2] = low_weight, low_value, low
+            count += 1
     if points[count - 1, 0] != weight:
         points[count, 0], points[count, 1], points[count, 2] = weight, terms[members[-1], 0], curve
         count += 1
