@@ -150,7 +150,7 @@ def _alone(script: str) -> list[float]:
     return [float(line) for line in done.stdout.split()]
 
 
-def _false_alarms(report: Report, data_sets: int = 100) -> None:
+def _false_alarms(report: Report, data_sets: int = 400) -> None:
     """Share of calibrated data sets, every other one with tied predictions, that are called miscalibrated."""
     ours = theirs = 0
     for seed in range(data_sets):
@@ -161,7 +161,9 @@ def _false_alarms(report: Report, data_sets: int = 100) -> None:
         ours += cb.audit(y, p, groups=columns, depth=3, seed=seed).pvalue <= 0.05
         if peer("mcgrad"):
             theirs += _mcgrad_pvalue(y, p, columns) <= 0.05
-    report.figure(f"false alarms in {data_sets} calibrated data sets x 64 segments", ours, "", 12)
+    report.figure(
+        f"false alarms in {data_sets} calibrated data sets x 64 segments", ours, "", data_sets // 20
+    )
     if peer("mcgrad"):
         report.figure(f"the same by {version('mcgrad')}", theirs, "")
 
