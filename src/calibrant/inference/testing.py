@@ -50,6 +50,11 @@ class TestResult:
     seed: int | None
     details: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def pvalue_is_bound(self) -> bool:
+        """Whether no draw reached the statistic: the p-value is then this or less."""
+        return self.draws > 0 and self.pvalue * (self.draws + 1) < 1.5
+
     def rejects(self, alpha: float = 0.05) -> bool:
         """Tell whether calibration is rejected at level `alpha`."""
         return self.pvalue <= alpha

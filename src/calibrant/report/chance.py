@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from calibrant.errors import CalibrantError
+from calibrant.errors import CalibrantError, TooFewRecordsError
 from calibrant.forecasts import Forecasts
+from calibrant.inference.classic import DEFAULT_TEST, find_test
 from calibrant.inference.interval import bounds
 from calibrant.inference.null import NullOutcomes, null_values
 from calibrant.inference.resample import Resampler
-from calibrant.inference.testing import law_serves, run_test
+from calibrant.inference.testing import TestResult, law_serves, run_test
 from calibrant.measures.measure import Measure
 from calibrant.report.coarse import coarse
 from calibrant.report.rows import Row
@@ -47,6 +48,19 @@ class Chance:
         """How many cells were simulated, None when that was done on the levels themselves."""
         return None if self._cells[CELLS] is self._forecasts else self._cells[CELLS].levels
 
+    def verdict(self) -> TestResult | None:
+        """Test calibration by the default test; None for a single record with a fraction as its outcome."""
+        try:
+            return self._test(find_test(DEFAULT_TEST, self._forecasts))
+        except TooFewRecordsError:
+            return None
+
+    def _test(self, about: Measure) -> TestResult:
+        law = about.null.law
+        exactly = law is not None and law_serves(self._forecasts, law)
+        source = self._forecasts if exactly else self._simulated(about)
+        return run_test(source, about, {}, method="auto", draws=self._draws, seed=self._seed)
+
     def judged(self, row: Row) -> Row:
         """Add null mean, p-value and interval, as far as the measure and the data allow."""
         return self._tried(self._with_interval, self._tried(self._with_test, row))
@@ -68,16 +82,13 @@ class Chance:
             return replace(
                 row, note="no p-value: the outcomes are fractions, so calibration cannot be simulated"
             )
-        law = row.about.null.law
-        exactly = law is not None and law_serves(self._forecasts, law)
-        source = self._forecasts if exactly else self._simulated(row.about)
-        found = run_test(source, row.about, {}, method="auto", draws=self._draws, seed=self._seed)
+        found = self._test(row.about)
         return replace(
             row,
             chance=found.null_mean,
             pvalue=found.pvalue,
             log_pvalue=found.log_pvalue,
-            draws=found.draws,
+            pvalue_is_bound=found.pvalue_is_bound,
         )
 
     def _with_interval(self, row: Row) -> Row:

@@ -155,7 +155,7 @@ def evaluate(
     return Evaluation(
         title=title,
         forecasts=forecasts,
-        verdict=verdict(rows, forecasts.n, ALPHA),
+        verdict=verdict(rows, luck.verdict(), forecasts.n, ALPHA),
         facts=facts(forecasts),
         rows=tuple(rows[about.name] for about in wanted),
         distances=done(distances_beside(forecasts, _taken(rows.values()))),

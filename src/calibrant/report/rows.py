@@ -30,7 +30,7 @@ class Row:
     chance: float | None = None
     pvalue: float | None = None
     log_pvalue: float | None = None
-    draws: int = 0  # simulated for the p-value; 0 where a limit law gave it
+    pvalue_is_bound: bool = False  # no draw reached the value: the p-value is this or less
     low: float | None = None
     high: float | None = None
 
@@ -38,11 +38,6 @@ class Row:
     def value(self) -> float | None:
         """The value on the data, None where it has none."""
         return None if self.measurement is None else self.measurement.value
-
-    @property
-    def pvalue_is_bound(self) -> bool:
-        """Whether no draw reached the value: the p-value is then this or less."""
-        return self.pvalue is not None and self.draws > 0 and self.pvalue * (self.draws + 1) < 1.5
 
     @property
     def written_pvalue(self) -> str:

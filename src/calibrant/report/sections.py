@@ -63,8 +63,9 @@ def _how_far(evaluation: Evaluation) -> Section:
 def _real(evaluation: Evaluation) -> Section:
     found = evaluation.verdict
     text = (
-        "If the predictions were calibrated, residuals would add up this far over some interval of "
-        f"predictions with probability {chance(found.pvalue, None, found.pvalue_is_bound)} (Kuiper test). "
+        "If the predictions were calibrated, outcomes would differ from them as much as they do with "
+        f"probability {chance(found.pvalue, None, found.pvalue_is_bound)} (the omnibus test: Kuiper's range "
+        "and Cox's score together). "
     )
     text += (
         "So the data give no reason to doubt them." if found.calibrated else "So chance does not explain it."

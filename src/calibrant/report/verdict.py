@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from calibrant.report.numerals import short
+from calibrant.inference.testing import TestResult
+from calibrant.report.numerals import chance, short
 from calibrant.report.rows import Row
 
 SIZE = "smooth"  # how far: within a factor 2 of the distance to calibration, in units of probability
-WHERE = "kuiper"  # where and whether: it names an interval, and its law for calibrated data is known
+WHERE = "kuiper"  # where: it names an interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +35,17 @@ class Verdict:
     stop: float
 
 
-def verdict(rows: Mapping[str, Row], records: int, alpha: float) -> Verdict:
-    """Judge by the Kuiper test; tell the size by the smooth error."""
+def verdict(rows: Mapping[str, Row], tested: TestResult | None, records: int, alpha: float) -> Verdict:
+    """Judge by the default test; tell the size by the smooth error, and where by Kuiper's interval."""
     size, where = rows[SIZE], rows[WHERE]
     assert size.measurement is not None  # both exist for any data
     assert where.measurement is not None
     found = where.measurement.details
-    pvalue = 1.0 if where.pvalue is None else where.pvalue
+    pvalue, log_pvalue = (1.0, 0.0) if tested is None else (tested.pvalue, tested.log_pvalue)
+    is_bound = tested is not None and tested.pvalue_is_bound
     by_chance = "" if size.chance is None else f"; chance alone would give about {short(size.chance)}"
     calibrated = pvalue > alpha
-    written = f"{'' if where.pvalue_is_bound else '= '}{where.written_pvalue}"
+    written = f"{'' if is_bound else '= '}{chance(pvalue, log_pvalue, is_bound)}"
     if calibrated:
         text = (
             f"The deviation (smooth calibration error {short(size.value)}) is what chance gives {records:,} "
@@ -58,6 +60,6 @@ def verdict(rows: Mapping[str, Row], records: int, alpha: float) -> Verdict:
             f"They are {found['predictions']} on balance {span} (p {written})."
         )
     return Verdict(
-        text, calibrated, pvalue, where.pvalue_is_bound, alpha, size.measurement.value, size.chance,
+        text, calibrated, pvalue, is_bound, alpha, size.measurement.value, size.chance,
         found["predictions"], found["start"], found["stop"],
     )  # fmt: skip
