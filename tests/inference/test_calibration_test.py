@@ -170,6 +170,8 @@ SIZES = [
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(("n", "measure"), SIZES)
 def test_size_at_5_and_1_percent(n, measure, shape):
+    if n > 20_000 and shape in ("rare", "weights"):
+        pytest.skip("so many records are there to try the limit law, which is not used for this shape")
     rng = np.random.default_rng(n)
     runs = 2000
     ps = np.array(
