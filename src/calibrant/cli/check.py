@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -142,9 +142,7 @@ def _parsed(limits: Sequence[str]) -> dict[str, float]:
 
 def _show(findings: Sequence[Finding], seed: int, json_: bool) -> None:
     if json_:
-        facts: list[dict[str, Any]] = [
-            {name: getattr(f, name) for name in Finding.__dataclass_fields__} for f in findings
-        ]
+        facts = [asdict(finding) for finding in findings]
         show_json({"outcome": overall(findings), "seed": seed, "findings": facts})
         return
     show_table(["limit", "outcome", "finding"], [[f.name, WORDS[f.outcome], f.reason] for f in findings])

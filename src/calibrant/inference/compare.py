@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any
 
@@ -62,9 +62,7 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, ready for JSON."""
-        pairs = [{name: getattr(d, name) for name in d.__dataclass_fields__} for d in self.differences]
-        own = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {**own, "values": dict(self.values), "differences": pairs, "best": self.best}
+        return {**asdict(self), "differences": list(map(asdict, self.differences)), "best": self.best}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -49,9 +49,7 @@ class _Parts:
 
     deviation: float  # of the end of the curve
     whole: float  # the same as the score has it
-    slope: (
-        Array | None
-    )  # what a residual adds to the standardised score of the slope; None for one prediction
+    slope: Array | None  # what residuals add to the standardised score of the slope; None without one
 
     @classmethod
     def of(cls, forecasts: Forecasts) -> _Parts:

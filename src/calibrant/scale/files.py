@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,13 +40,7 @@ def read_forecasts(
 
 def read_columns(path: str | Path, names: list[str]) -> dict[str, npt.NDArray[Any]]:
     """Return numeric columns of a file as numpy arrays, in the order of its rows; missing values as NaN."""
-    with connect() as connection:
-        table = open_table(connection, path)
-        for name in names:
-            if name not in table.columns:
-                raise reject_name(f"column of {path}", name, table.columns)
-        kinds = dict(zip(table.columns, map(str, table.types), strict=True))
-        return {name: _numeric_column(table, name, kinds[name]) for name in dict.fromkeys(names)}
+    return _read(path, names, _numeric_column)
 
 
 def read_categories(path: str | Path, names: list[str]) -> dict[str, npt.NDArray[Any]]:
@@ -53,13 +48,19 @@ def read_categories(path: str | Path, names: list[str]) -> dict[str, npt.NDArray
 
     Missing is NaN in a column of numbers, NaT in one of dates, and None in any other.
     """
+    return _read(path, names, _category_column)
+
+
+def _read(
+    path: str | Path, names: list[str], column: Callable[[DuckDBPyRelation, str, str], npt.NDArray[Any]]
+) -> dict[str, npt.NDArray[Any]]:
     with connect() as connection:
         table = open_table(connection, path)
         for name in names:
             if name not in table.columns:
                 raise reject_name(f"column of {path}", name, table.columns)
         kinds = dict(zip(table.columns, map(str, table.types), strict=True))
-        return {name: _category_column(table, name, kinds[name]) for name in dict.fromkeys(names)}
+        return {name: column(table, name, kinds[name]) for name in dict.fromkeys(names)}
 
 
 def _category_column(table: DuckDBPyRelation, name: str, kind: str) -> npt.NDArray[Any]:
