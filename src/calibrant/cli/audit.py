@@ -15,8 +15,9 @@ from calibrant.forecasts import Missing
 from calibrant.groups import audit as audits
 from calibrant.groups import search as searches
 from calibrant.groups.family import Progress
-from calibrant.groups.result import Audit, Group
+from calibrant.groups.result import Audit, Group, is_bound
 from calibrant.groups.search import Search
+from calibrant.report.numerals import chance
 
 
 def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str]:
@@ -116,7 +117,9 @@ def _show(found: Audit, confirmed: Search | None, top: int) -> None:
     click.echo(str(found))
     click.echo("")
     show_table(
-        COLUMNS, [_row(group) for group in found.groups[:top]], "Worst subpopulations, largest z first"
+        COLUMNS,
+        [_row(group, found.draws) for group in found.groups[:top]],
+        "Worst subpopulations, largest z first",
     )
     if confirmed is not None:
         click.echo("")
@@ -124,18 +127,18 @@ def _show(found: Audit, confirmed: Search | None, top: int) -> None:
             f"Directed search over {confirmed.examined:,} subpopulations of {confirmed.searched:,} rows, "
             f"confirmed on {confirmed.confirming:,} others"
         )
-        show_table(COLUMNS, [_row(one.group) for one in confirmed.findings[:top]], title)
+        show_table(COLUMNS, [_row(one.group, confirmed.draws) for one in confirmed.findings[:top]], title)
 
 
 COLUMNS = ["rows", "Kuiper", "z", "p-value", "predictions", "from", "to", "subpopulation"]
 
 
-def _row(group: Group) -> list[str]:
+def _row(group: Group, draws: int) -> list[str]:
     return [
         f"{group.size:,}",
         f"{group.kuiper:.4f}",
         f"{group.z:.2f}",
-        "" if group.pvalue is None else f"{group.pvalue:.3f}",
+        "" if group.pvalue is None else chance(group.pvalue, floor=is_bound(group.pvalue, draws)),
         group.predictions,
         f"{group.start:.3f}",
         f"{group.stop:.3f}",

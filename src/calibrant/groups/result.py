@@ -187,6 +187,11 @@ class Audit:
         )
 
 
+def is_bound(pvalue: float | None, draws: int) -> bool:
+    """Tell whether no draw reached so far, so that the p-value is this or less."""
+    return pvalue is not None and pvalue * (draws + 1) < 1.5
+
+
 def plain(value: Any) -> Any:
     """Return a value that JSON can say."""
     return "inf" if isinstance(value, float) and math.isinf(value) else value

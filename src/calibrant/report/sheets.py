@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
+from calibrant.groups.result import is_bound
 from calibrant.measures.distances import Distances
 from calibrant.report.numerals import chance, short
 from calibrant.report.rows import Row
@@ -107,10 +108,10 @@ def change_sheet(found: Preview) -> Sheet:
 def group_sheet(audit: Audit) -> Sheet:
     """Return the table of the worst groups of an audit."""
     columns = ("group", "records", "mean prediction", "mean outcome", "Kuiper", "z", "p-value", "finding")
-    return Sheet(columns, tuple(_group_line(group) for group in audit.groups[:GROUPS_SHOWN]))
+    return Sheet(columns, tuple(_group_line(group, audit.draws) for group in audit.groups[:GROUPS_SHOWN]))
 
 
-def _group_line(group: Group) -> tuple[Cell, ...]:
+def _group_line(group: Group, draws: int) -> tuple[Cell, ...]:
     finding = (
         ""
         if group.predictions == "none"
@@ -123,6 +124,6 @@ def _group_line(group: Group) -> tuple[Cell, ...]:
         number(group.mean_outcome, f"{group.mean_outcome:.4f}"),
         number(group.kuiper),
         number(group.z, f"{group.z:.2f}"),
-        number(group.pvalue, chance(group.pvalue)),
+        number(group.pvalue, chance(group.pvalue, floor=is_bound(group.pvalue, draws))),
         text(finding),
     )
