@@ -109,7 +109,7 @@ def _segments(report: Report, n: int, values: int, count: int) -> None:
         return
     name = f"MulticalibrationError of {version('mcgrad')}"
     (ours, our_first), (theirs, their_first) = (_best_and_first(n, values, side) for side in (False, True))
-    report.ratio(what, ours, name, theirs, 1 / 10)
+    report.ratio(what, ours, name, theirs, 1 / 10, headline=n == 10**6)
     report.ratio(f"{what}, first call of a process, imports aside", our_first, name, their_first)
     report.ratio(f"M and its p-value, {n:,} rows x {count:,} segments", tested, name, theirs)
     metric, kept = _mcgrad(y, p, columns, values)
