@@ -14,6 +14,7 @@ Progress = Callable[[int, int], None]  # draws done, draws in all
 Work = Callable[[np.random.Generator, int], Array]  # generator, rows -> an array with that many rows
 
 BLOCK = 2**17  # numbers drawn at once: they stay in the cache
+MOST_DRAWS = 10**8  # each leaves a value in memory
 
 
 def recorded_seed(seed: int | None) -> int:
@@ -26,9 +27,10 @@ def recorded_seed(seed: int | None) -> int:
 
 
 def checked_draws(draws: int) -> int:
-    """Refuse a number of draws that is not a positive whole number."""
-    if isinstance(draws, bool) or not isinstance(draws, (int, np.integer)) or draws < 1:
-        raise InvalidInputError(sentence("draws", "must be a whole number from 1", f"got {draws!r}"))
+    """Refuse a number of draws that is not a positive whole number, or larger than anybody can wait for."""
+    if isinstance(draws, bool) or not isinstance(draws, (int, np.integer)) or not 1 <= draws <= MOST_DRAWS:
+        rule = f"must be a whole number from 1 to {MOST_DRAWS:,}"
+        raise InvalidInputError(sentence("draws", rule, f"got {draws!r}"))
     return int(draws)
 
 
