@@ -15,12 +15,13 @@ from calibrant.groups.coding import Column, code_columns
 from calibrant.groups.family import Family, Progress
 from calibrant.groups.metric import Batch
 from calibrant.groups.null import Null
-from calibrant.groups.options import at_least, seed_or_new
+from calibrant.groups.options import at_least
 from calibrant.groups.paths import FRUITLESS, random_paths
 from calibrant.groups.records import Records, ascending, check, put_in_order
 from calibrant.groups.result import Audit
 from calibrant.groups.subpopulations import Masks, as_masks, combinations, everyone, masked
 from calibrant.groups.variants import Variant, VariantName
+from calibrant.inference.seeds import recorded_seed
 
 
 def audit(
@@ -79,7 +80,7 @@ def audit(
     at_least(1, subpopulations=subpopulations, depth=depth, limit=limit, min_size=min_size)
     at_least(0, draws=draws)
     _check_choice(groups, covariates, min_variance)
-    kind, seed = Variant(variant, rho), seed_or_new(seed)
+    kind, seed = Variant(variant, rho), recorded_seed(seed)
     null_rng, path_rng = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
     checked = check(y_true, y_prob, sample_weight, missing, kind.real)
     with ThreadPoolExecutor(1) as pool:  # sorting predictions and coding columns take about as long

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
-
 import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
@@ -16,11 +14,3 @@ def at_least(least: int, **options: int) -> None:
             raise InvalidInputError(
                 sentence(name, f"must be a whole number of at least {least}", f"got {value!r}")
             )
-
-
-def seed_or_new(seed: int | None) -> int:
-    """Return the seed given, or a fresh one to be recorded."""
-    if seed is None:
-        return secrets.randbits(32)
-    at_least(0, seed=seed)
-    return int(seed)

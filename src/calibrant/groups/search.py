@@ -17,12 +17,13 @@ from calibrant.groups.coding import Column, code_columns
 from calibrant.groups.family import Family
 from calibrant.groups.metric import Lists
 from calibrant.groups.null import Null
-from calibrant.groups.options import at_least, seed_or_new
+from calibrant.groups.options import at_least
 from calibrant.groups.records import Records, ascending, check, put_in_order
 from calibrant.groups.result import Group, plain
 from calibrant.groups.rules import between, conjunction
 from calibrant.groups.subpopulations import everyone
 from calibrant.groups.variants import Terms, Variant
+from calibrant.inference.seeds import recorded_seed
 from calibrant.kernels.segments import Index
 
 SEARCHED_ROWS = 200_000  # at most; all other rows confirm
@@ -148,7 +149,7 @@ def search_groups(
     if len(records) < 2 * min_size:
         found = f"got {len(records):,} rows"
         raise TooFewRecordsError(sentence("a search", f"needs at least {2 * min_size:,} rows", found))
-    seed = seed_or_new(seed)
+    seed = recorded_seed(seed)
     half_seed, null_seed = np.random.SeedSequence(seed).spawn(2)
     first, second = _halves(len(records), np.random.default_rng(half_seed))
     walk = _BeamSearch(records.take(first), [c.take(records.rows[first]) for c in columns], min_size)
