@@ -147,6 +147,6 @@ def omnibus(sample: Sample) -> float:
         score, rank = score + np.sum(r[inside] * away) ** 2 / np.sum(spread * away**2), 2
     ratio = kuiper(sample) / math.sqrt(spread.sum())
     h = (np.arange(1, 200) - 0.5) * math.pi
-    below = np.sum((8 / ratio**2 + 2 / h**2) * np.exp(-2 * h**2 / ratio**2))
+    below = np.sum((8 / ratio**2 + 2 / h**2) * np.exp(-2 * h**2 / ratio**2)) if ratio > 0.01 else 0.0
     log_kuiper = math.log1p(-below) if ratio < 4 else math.log(8) + norm.logsf(ratio)
     return -min(log_kuiper, float(chi2.logsf(score, rank)))

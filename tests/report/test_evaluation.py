@@ -140,6 +140,14 @@ def test_fractional_outcomes_are_measured_but_not_simulated(tmp_path):
     assert found.to_html(tmp_path / "r.html").stat().st_size > 1000
 
 
+def test_many_fractional_outcomes_get_a_verdict():
+    rng = np.random.default_rng(0)
+    p = rng.random(5000)  # more levels than are simulated
+    for truth, calibrated in ((p, True), (p**1.2, False)):
+        y = np.clip(truth + rng.uniform(-0.1, 0.1, 5000) * np.minimum(p, 1 - p), 0, 1)
+        assert cb.evaluate(y, p, seed=1).verdict.calibrated is calibrated
+
+
 @settings(max_examples=25)
 @given(samples(max_size=12))
 def test_ugly_data_give_an_evaluation_and_finite_json(sample):

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from calibrant.forecasts import Forecasts
 from calibrant.inference.continuous import deviation_of_continuous, squared_residuals
@@ -25,7 +26,8 @@ from calibrant.measures.public import public
 from calibrant.measures.regression import logits
 from calibrant.results import Array, Certified
 
-SAME = 1e-12  # relative spread of the logits below which predictions count as one
+ROUNDING = 1e-12  # of weights that sum to 1
+SAME = 1e-20  # variance of the logits below which predictions count as one: rounding would decide
 
 
 @public
@@ -33,14 +35,21 @@ def omnibus(forecasts: Forecasts) -> Certified:
     """How surprising the forecasts are to whoever looks at both Kuiper's range and Cox's score.
 
     -log of the smaller of their limit p-values; both are in the details. It grows with n, so it is a test
-    statistic and no measure.
+    statistic and no measure. It is infinite where a prediction of 0 or 1 was wrong: calibrated ones never
+    are; `impossible` in the details is the share of such records, by weight.
 
     >>> round(omnibus([0, 0, 0, 1], [0.6, 0.7, 0.8, 0.9]), 6)
     3.030509
     """
     parts = _Parts.of(forecasts)
     kuiper, cox = (float(part[0]) for part in parts.log_pvalues(forecasts.residuals[None]))
-    return Certified.point(-min(kuiper, cox), kuiper_pvalue=math.exp(kuiper), cox_pvalue=math.exp(cox))
+    wrong = float(np.abs(forecasts.residuals[parts.certain]).sum())
+    return Certified.point(
+        math.inf if wrong > ROUNDING else -min(kuiper, cox),
+        kuiper_pvalue=math.exp(kuiper),
+        cox_pvalue=math.exp(cox),
+        impossible=wrong,
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +59,7 @@ class _Parts:
     deviation: float  # of the end of the curve
     whole: float  # the same as the score has it
     slope: Array | None  # what residuals add to the standardised score of the slope; None without one
+    certain: npt.NDArray[np.intp]  # levels that allow one outcome only
 
     @classmethod
     def of(cls, forecasts: Forecasts) -> _Parts:
@@ -61,14 +71,15 @@ class _Parts:
         away = leverage(forecasts, variance)
         spread = float(variance @ away**2)
         slope = away / math.sqrt(spread) if spread > SAME * whole**2 else None
-        return cls(deviation, whole, slope)
+        certain = np.flatnonzero((forecasts.values == 0) | (forecasts.values == 1))
+        return cls(deviation, whole, slope, certain)
 
     def log_pvalues(self, residuals: Array) -> tuple[Array, Array]:
         """Return those of Kuiper and of the score, one each for every row of residuals."""
         low, high = curve_extremes(residuals).T
         if self.deviation == 0 or self.whole == 0:
-            certain = np.where(high - low > 1e-12, -np.inf, 0.0)
-            return certain, certain
+            only = np.where(high - low > ROUNDING, -np.inf, 0.0)
+            return only, only
         kuiper = log_range_tails((high - low) / self.deviation)
         end = residuals.sum(axis=1) / self.whole
         if self.slope is None:
@@ -79,7 +90,7 @@ class _Parts:
 def leverage(forecasts: Forecasts, variance: Array | None = None) -> Array:
     """Return what a residual adds to the score of the slope, the intercept's taken out.
 
-    Predictions of 0 and 1 have no logit; their residuals count in the curve and in the intercept alone.
+    Predictions of 0 and 1 have no logit, and no residual either unless calibration is impossible.
     """
     variance = _variances(forecasts) if variance is None else variance
     logit, total = logits(forecasts), float(variance.sum())
@@ -111,7 +122,7 @@ def _log_tail(x: float) -> float:
 def omnibus_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Measure:
     """Return the test as a row of the registry, for the engine of all tests."""
     law = Law(
-        "smaller of two p-values, Brownian range and chi-square",
+        "an upper bound, from Brownian range and chi-square",
         _log_tail,
         1.5,
         lambda forecasts: 1.0,

@@ -19,10 +19,9 @@ from calibrant.measures.measure import Measure
 
 Method = Literal["auto", "exact", "asymptotic"]
 
+ROUGH = 50  # records below which an estimated variance makes p-values too small now and then
 SPREAD = 1 / 4000  # largest share of the null variance in one level, or one outcome, for a limit law to serve
-UNEVEN = (
-    10  # times as much is allowed of a sum in which residuals count unevenly: it is one of two statistics
-)
+UNEVEN = 10  # times as much is allowed of a sum in which residuals count unevenly, one of two statistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +128,8 @@ def _chosen(forecasts: Forecasts, row: Measure, method: Method) -> tuple[bool, s
     if row.null.law is None:
         return False, "the measure has no limit law in closed form"
     if not forecasts.binary:
-        return True, "outcomes are fractions, whose variance is estimated from the data"
+        roughly = ", roughly with so few records" if forecasts.n < ROUGH else ""
+        return True, f"outcomes are fractions, whose variance is estimated from the data{roughly}"
     if not law_serves(forecasts, row.null.law):
         return False, "few records, events or levels: simulation is exact there"
     return True, "no level and no outcome carries much of the variance"

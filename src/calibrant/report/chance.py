@@ -57,8 +57,8 @@ class Chance:
 
     def _test(self, about: Measure) -> TestResult:
         law = about.null.law
-        exactly = law is not None and law_serves(self._forecasts, law)
-        source = self._forecasts if exactly else self._simulated(about)
+        by_law = not self._forecasts.binary or (law is not None and law_serves(self._forecasts, law))
+        source = self._forecasts if by_law else self._simulated(about)
         return run_test(source, about, {}, method="auto", draws=self._draws, seed=self._seed)
 
     def judged(self, row: Row) -> Row:

@@ -15,13 +15,15 @@ def coarse(forecasts: Forecasts, cells: int = 512) -> Forecasts:
     """Merge neighbouring levels into about `cells` cells, for simulated bands.
 
     Half of the cuts are even in weight, half in prediction, so that neither dense nor sparse stretches
-    blur. The result has no certificates: it serves pictures and is never measured.
+    blur; predictions of 0 and 1, which leave no doubt, keep cells of their own. The result has no
+    certificates: it serves pictures and is never measured.
     """
     if forecasts.levels <= cells:
         return forecasts
     middle = np.cumsum(forecasts.weights) - forecasts.weights / 2
     place = (forecasts.values - forecasts.values[0]) / (forecasts.values[-1] - forecasts.values[0])
     cell = (middle * (cells / 2)).astype(np.int64) + (place * (cells / 2)).astype(np.int64)
+    cell += (forecasts.values > 0).astype(np.int64) + (forecasts.values == 1)
     starts = np.flatnonzero(np.diff(cell, prepend=-1))
     weights = np.add.reduceat(forecasts.weights, starts)
     values = np.add.reduceat(forecasts.weights * forecasts.values, starts) / weights
