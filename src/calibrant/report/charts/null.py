@@ -40,6 +40,6 @@ def null_histogram(draws: Array, observed: float, pvalue: float, measure: str) -
     caption = (
         f"The {measure} calibration error of {len(draws):,} simulated data sets that have these predictions "
         "and outcomes drawn from them, so that they are calibrated. The line is the error of these data; "
-        f"chance reaches it with probability {chance(pvalue)}."
+        f"chance reaches it with probability {chance(pvalue, floor=pvalue * (len(draws) + 1) < 1.5)}."
     )
     return canvas.finished(layers, TITLE, caption, height=240)
