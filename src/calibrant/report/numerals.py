@@ -27,6 +27,8 @@ def chance(pvalue: float | None, log_pvalue: float | None = None, floor: bool = 
 
     >>> [chance(0.0321), chance(0.6), chance(2e-13), chance(0.0, -800.0), chance(None)]
     ['0.032', '0.60', '2e-13', '4e-348', '–']
+    >>> chance(0.0, -1252.02 * math.log(10))
+    '1e-1252'
     >>> chance(0.005, floor=True)
     '≤ 0.005'
     """
@@ -43,4 +45,5 @@ def chance(pvalue: float | None, log_pvalue: float | None = None, floor: bool = 
     if log_pvalue is None or not math.isfinite(log_pvalue):
         return "below 1e-300"
     exponent = math.floor(log_pvalue / math.log(10))
-    return f"{math.exp(log_pvalue - exponent * math.log(10)):.0f}e{exponent}"
+    digit = round(math.exp(log_pvalue - exponent * math.log(10)))
+    return f"{digit}e{exponent}" if digit < 10 else f"1e{exponent + 1}"
