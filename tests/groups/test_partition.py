@@ -63,6 +63,14 @@ def test_members_rules_and_selection():
     assert list(some.lists.rules) == list(some.rules) == ["a = x and b = 0", "a = y and b = 0"]
 
 
+@pytest.mark.parametrize("values", [256, 65_536])
+def test_a_constant_column_before_one_that_fills_its_type(values):
+    columns = code_columns({"k": [0] * values, "c": np.arange(values)[::-1]}, values, "groups")
+    parts = Partition.by(columns)
+    assert parts.cell.tolist() == list(range(values))[::-1]
+    assert parts.rules[-1] == f"k = 0 and c = {values - 1}"
+
+
 def test_many_cells_are_numbered_by_occupation(monkeypatch):
     columns, p, y, w = _sample(300, 5, 2, 2)
     terms = Variant().terms(p, y, w)

@@ -85,7 +85,8 @@ def _combined(columns: Sequence[Column]) -> tuple[Codes, npt.NDArray[np.int64]]:
     for column in columns[1:]:
         width = len(column.labels)
         cells = len(codes) * width
-        joint = cell.astype(narrowest(cells)) * narrowest(cells).type(width) + column.codes
+        kind = narrowest(cells + 1)  # the width itself must fit, and may be the number of cells
+        joint = cell.astype(kind) * kind.type(width) + column.codes
         if cells > MOST_CELLS:
             occupied, numbered = np.unique(joint, return_inverse=True)
             cell = numbered.astype(narrowest(len(occupied)))
