@@ -50,6 +50,7 @@ def audit(
     ----------
     y_true, y_prob, sample_weight, missing
         Outcomes (0 or 1), predictions and weights; rows with a gap are an "error", or "drop" and count them.
+        Rows of weight 0 carry nothing: they are left out, and neither `n` nor `dropped` counts them.
     groups, depth, limit
         A mapping of names to boolean masks, or columns (any data frame, or a mapping of names to arrays)
         whose values are the groups, alone and in combinations of up to `depth` columns. At most `limit` are
@@ -79,7 +80,7 @@ def audit(
     """
     at_least(1, subpopulations=subpopulations, depth=depth, limit=limit, min_size=min_size)
     at_least(0, draws=draws)
-    _check_choice(groups, covariates, min_variance)
+    _check_choice(groups, covariates, nominal, min_variance)
     kind, seed = Variant(variant, rho), recorded_seed(seed)
     null_rng, path_rng = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
     checked = check(y_true, y_prob, sample_weight, missing, kind.real)
@@ -99,10 +100,15 @@ def audit(
     return _result(family, kind, draws, seed, _backend(groups, covariates))
 
 
-def _check_choice(groups: Any, covariates: Any, min_variance: float) -> None:
+def _check_choice(groups: Any, covariates: Any, nominal: Sequence[str], min_variance: float) -> None:
     if groups is None and covariates is None:
         hint = "groups= takes masks or categorical columns, covariates= makes groups of any columns"
         raise InvalidInputError(sentence("groups or covariates", "must be given", "got neither", hint))
+    if covariates is None and len(nominal):
+        hint = "the values of groups= have no order anyway"
+        raise InvalidInputError(
+            sentence("nominal", "must name columns of covariates", f"got {nominal!r} and no covariates", hint)
+        )
     if not min_variance >= 0:
         raise InvalidInputError(sentence("min_variance", "must not be negative", f"got {min_variance!r}"))
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date, time, timedelta
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError, reject_name, sentence
 
 Codes = npt.NDArray[Any]
 
@@ -41,9 +44,13 @@ class Column:
 
 def code_columns(data: Any, length: int, argument: str, nominal: Sequence[str] = ()) -> list[Column]:
     """Code every column of a frame, a mapping of columns or a two-dimensional array."""
-    columns = [_narrowed(_code(name, values, name in nominal)) for name, values in _named(data, argument)]
+    named = _named(data, argument)
+    unordered = {nominal} if isinstance(nominal, str) else set(map(str, nominal))
+    columns = [_narrowed(_code(name, values, name in unordered)) for name, values in named]
     if not columns:
         raise InvalidInputError(sentence(argument, "must have a column", "got none"))
+    for name in sorted(unordered.difference(column.name for column in columns)):
+        raise reject_name("nominal", name, [column.name for column in columns])
     for column in columns:
         if len(column.codes) != length:
             found = f"got {len(column.codes):,} and {length:,} rows"
@@ -71,9 +78,15 @@ def _named(data: Any, argument: str) -> list[tuple[str, Any]]:
         raise InvalidInputError(
             sentence(argument, "must be columns", f"got {type(data).__name__}", hint)
         ) from None
+    except nw.exceptions.DuplicateError as error:
+        found = "got " + ", ".join(line.strip("- ") for line in str(error).splitlines()[1:])
+        hint = "rename them, or pass a mapping of names to columns"
+        raise InvalidInputError(
+            sentence(argument, "must have columns of different names", found, hint)
+        ) from None
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect(backend="pyarrow")
-    return [(str(name), frame[name]) for name in frame.columns]
+    return [(str(name), frame.get_column(name)) for name in frame.columns]
 
 
 def _code(name: str, values: Any, nominal: bool) -> Column:
@@ -85,7 +98,9 @@ def _code(name: str, values: Any, nominal: bool) -> Column:
         ordered = _ordered_categories(series)
         if ordered is not None:
             return _code_objects(name, series.to_list(), nominal, ordered)
-        if series.dtype in (nw.Categorical, nw.String, nw.Enum, nw.Object):
+        # objects (pandas) may be of any type, whatever the first ones are
+        objects = isinstance(getattr(series.to_native(), "dtype", None), np.dtypes.ObjectDType)
+        if series.dtype in (nw.Categorical, nw.String, nw.Enum) and not objects:
             return _code_objects(name, series, True)
         if isinstance(series.dtype, nw.Decimal):
             series = series.cast(nw.Float64)
@@ -114,12 +129,24 @@ def _ordered_categories(series: Any) -> list[Any] | None:
 
 
 def _code_mixed(name: str, array: npt.NDArray[Any], nominal: bool) -> Column:
-    """Code an object column: as numbers when it holds numbers and gaps only, as categories otherwise."""
-    first, labels = _first_codes(array.tolist())
-    if all(item is None or (isinstance(item, int | float) and type(item) is not bool) for item in labels):
+    """Code an object column: in order where it holds only numbers or dates, and gaps; else as categories."""
+    first, labels = _first_codes(name, array.tolist())
+    known = [label for label in labels if label is not None]
+    if all(isinstance(item, Real | Decimal) and not isinstance(item, bool) for item in known):
         numbers = np.array([np.nan if item is None else item for item in labels], dtype=np.float64)
         return _code_numbers(name, numbers[first], nominal)
-    return _code_labels(name, first, labels, True)
+    order = _in_time(known)
+    return _code_labels(name, first, labels, nominal or order is None, order)
+
+
+def _in_time(labels: list[Any]) -> list[Any] | None:
+    """Return dates, times or durations in their order; None where they are something else."""
+    if len(set(map(type, labels))) > 1 or not isinstance(labels[0], date | time | timedelta):
+        return None
+    try:
+        return sorted(labels)
+    except TypeError:  # some with a time zone and some without
+        return None
 
 
 def _is_missing(item: Any) -> bool:
@@ -132,7 +159,7 @@ def _is_missing(item: Any) -> bool:
 
 def _code_objects(name: str, values: Any, nominal: bool, order: Sequence[Any] | None = None) -> Column:
     """Code categories; their order is the one given, or that of their names."""
-    return _code_labels(name, *_first_codes(values), nominal, order)
+    return _code_labels(name, *_first_codes(name, values), nominal, order)
 
 
 def _code_labels(
@@ -157,12 +184,12 @@ def _by_name(label: Any) -> tuple[str, str]:
     return type(label).__name__, str(label)
 
 
-def _first_codes(values: Any) -> tuple[npt.NDArray[Any], list[Any]]:
+def _first_codes(name: str, values: Any) -> tuple[npt.NDArray[Any], list[Any]]:
     """Number the distinct values in some order; Arrow does it fastest, a dictionary does it everywhere."""
     if hasattr(values, "to_arrow"):
         try:
             coded = values.to_arrow()
-        except (ImportError, TypeError):
+        except (ImportError, TypeError, ValueError):  # no PyArrow, or values of several types
             values = values.to_list()
         else:
             coded = coded.combine_chunks() if hasattr(coded, "combine_chunks") else coded
@@ -174,14 +201,26 @@ def _first_codes(values: Any) -> tuple[npt.NDArray[Any], list[Any]]:
                 labels, indices = [*labels, None], indices.fill_null(len(labels))
             used = np.asarray(indices)
             return used, labels
-    table: dict[Any, int] = {}
-    codes = np.array([table.setdefault(item, len(table)) for item in values], dtype=np.int32)
-    labels = [None if _is_missing(item) else item for item in table]
+    codes, found = _numbered(name, values)
+    labels = [None if _is_missing(item) else item for item in found]
     if labels.count(None) < 2:
         return codes, labels
-    merged: dict[Any, int] = {}  # several kinds of missing are one
-    renumbered = np.array([merged.setdefault(label, len(merged)) for label in labels], dtype=np.int32)
-    return renumbered[codes], list(merged)
+    renumbered, merged = _numbered(name, labels)  # several kinds of missing are one
+    return renumbered[codes], merged
+
+
+def _numbered(name: str, values: Sequence[Any]) -> tuple[npt.NDArray[np.int32], list[Any]]:
+    """Number the distinct values as they come."""
+    table: dict[Any, int] = {}
+    try:
+        codes = [table.setdefault(item, len(table)) for item in values]
+    except TypeError:  # lists, dictionaries
+        found = "got " + ", ".join(sorted({type(item).__name__ for item in values}))
+        hint = "make a column of each part, or leave the column out"
+        raise InvalidInputError(
+            sentence(f"column {name!r}", "must have one value a row", found, hint)
+        ) from None
+    return np.array(codes, dtype=np.int32), list(table)
 
 
 def _code_numbers(name: str, array: npt.NDArray[Any], nominal: bool) -> Column:
