@@ -57,6 +57,18 @@ def test_search_is_confirmed_on_other_rows(folder):
     assert "sex = F" in found["findings"][0]["rule"]
 
 
+def test_text_says_how_many_rows_were_dropped_and_what_the_search_left_out(folder):
+    frame = pd.read_parquet(folder / "people.parquet")
+    frame.loc[:6, "p"] = np.nan
+    frame.to_csv(folder / "gaps.csv", index=False)
+    arguments = ["--covariates", "age,sex", "--subpopulations", 20, "--search", "--missing", "drop"]
+    done = calibrant("audit", folder / "gaps.csv", "-y", "y", "-p", "p", *arguments)
+    assert done.returncode == 0, done.stderr
+    assert "audit of 1,193 rows (7 with missing values dropped)" in done.stdout
+    assert "10 rules taken to 597 others" in done.stdout
+    assert "not tested there: " in done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -64,6 +76,8 @@ def test_search_is_confirmed_on_other_rows(folder):
         (["--groups", "sexx"], "did you mean 'sex'"),
         (["--groups", "sex,,age"], "empty name"),
         (["--groups", "sex", "--search"], "--search needs --covariates"),
+        (["--groups", "sex", "--top", "-1"], "'--top': -1 is not in the range x>=0"),
+        (["--covariates", "age", "--nominal", "agee"], "did you mean 'age'"),
         (["--covariates", "age", "--draws", "-3"], "draws must be a whole number of at least 0"),
     ],
 )

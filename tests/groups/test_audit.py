@@ -88,6 +88,24 @@ def test_what_was_not_tested_is_counted():
     assert "2 too small, 1 with the same members as another, 1 over the limit" in str(found)
 
 
+def test_a_mask_may_be_called_everyone():
+    y, p, _ = people(12, 500)
+    found = audit(y, p, groups={"everyone": p > 0.5, "all": p >= 0}, draws=9, seed=1)
+    assert sorted(group.size for group in found.groups) == [np.count_nonzero(p > 0.5), 500]
+    assert found.everyone.size == 500
+    assert f"Kuiper of everyone: {found.everyone.kuiper:.6g}" in str(found)
+
+
+def test_rows_of_weight_zero_are_left_out_and_not_counted():
+    y, p, _ = people(13, 300)
+    weight = np.where(np.arange(300) < 100, 0.0, 2.0)
+    found = audit(y, p, groups={"low": p < 0.3}, sample_weight=weight, draws=9, seed=1)
+    assert (found.n, found.dropped, found.everyone.size) == (200, 0, 200)
+    assert (
+        found.to_dict() == audit(y[100:], p[100:], groups={"low": p[100:] < 0.3}, draws=9, seed=1).to_dict()
+    )
+
+
 def test_groups_that_leave_no_doubt_can_be_left_out():
     rng = np.random.default_rng(0)
     p = np.concatenate([np.full(500, 1e-3), rng.random(500)])
@@ -132,6 +150,8 @@ def test_result_for_charts_and_for_json():
     y, p, frame = people(7)
     found = audit(y, p, groups=frame[["sex", "region"]], seed=1)
     assert json.loads(json.dumps(found.to_dict(top=3)))["groups"][0]["rule"] == found.worst.rule
+    with pytest.raises(CalibrantError, match="top must be a whole number of at least 0; got -1"):
+        found.to_dict(top=-1)
     curve = found.curves[0]
     assert curve.rule == found.worst.rule
     assert np.ptp(curve.cumulative) == pytest.approx(found.worst.kuiper, abs=1e-12)
@@ -173,6 +193,8 @@ def test_dropped_rows_are_counted_and_others_keep_their_groups():
     kept = ~np.isnan(gaps)
     expected = audit(y[kept], p[kept], groups=frame[["sex"]][kept], seed=1)
     assert found.dropped == (~kept).sum()
+    assert f"of {kept.sum()} rows ({(~kept).sum()} with missing values dropped), 3 sub" in str(found)
+    assert f"of {kept.sum()} rows, 3 sub" in str(expected)
     assert found.groups == expected.groups
 
 

@@ -44,6 +44,22 @@ def test_rules_mean_the_members_that_were_tested():
     assert json.loads(json.dumps(found.to_dict()))["examined"] == found.examined > 50
 
 
+def test_rules_that_were_taken_to_the_other_half_and_not_tested_are_counted():
+    rng = np.random.default_rng(0)
+    p = rng.random(150)
+    y, gaps = rng.random(150) < p, np.where(np.arange(150) < 2, np.nan, p)
+    columns = {"a": rng.random(150), "b": rng.integers(0, 3, 150), "c": rng.random(150)}
+    found = search_groups(y, gaps, columns, seed=6, draws=19, missing="drop")
+    left = found.not_tested
+    assert left.too_small > 0
+    assert found.taken == 10 == len(found.findings) + left.too_small + left.duplicates
+    assert "10 rules taken to 74 other rows (2 with missing values dropped)" in str(found)
+    assert f"not tested there: {left.too_small} too small" in str(found)
+    assert found.to_dict()["taken"] == 10
+    assert found.to_dict()["not_tested"]["too_small"] == left.too_small
+    assert found.to_dict()["dropped"] == 2
+
+
 def test_row_order_does_not_matter():
     y, p, frame, _ = planted(4)
     p = np.round(p, 2)

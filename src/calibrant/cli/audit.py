@@ -55,7 +55,9 @@ def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> lis
 @click.option("--min-variance", default=0.0, help="Least sum of p (1 - p) in a subpopulation; try 5.")
 @click.option("--draws", default=199, show_default=True, help="Simulated data sets for p-values; 0 for none.")
 @click.option("--search", is_flag=True, help="Search the covariates for the worst; confirm on other rows.")
-@click.option("--top", default=10, show_default=True, help="How many of the worst to print.")
+@click.option(
+    "--top", type=click.IntRange(min=0), default=10, show_default=True, help="How many of the worst to print."
+)
 @seed
 @as_json
 def audit(
@@ -125,9 +127,10 @@ def _show(found: Audit, confirmed: Search | None, top: int) -> None:
         click.echo("")
         title = (
             f"Directed search over {confirmed.examined:,} subpopulations of {confirmed.searched:,} rows, "
-            f"confirmed on {confirmed.confirming:,} others"
+            f"{confirmed.taken:,} rules taken to {confirmed.confirming:,} others"
         )
         show_table(COLUMNS, [_row(one.group, confirmed.draws) for one in confirmed.findings[:top]], title)
+        click.echo(f"  not tested there: {confirmed.not_tested}")
 
 
 COLUMNS = ["rows", "Kuiper", "z", "p-value", "predictions", "from", "to", "subpopulation"]

@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from calibrant.groups.options import at_least
 from calibrant.results import Array
 
 EVERYONE = "everyone"
@@ -13,7 +14,7 @@ EVERYONE = "everyone"
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One subpopulation. `rule` says who is in it; `name` is the user's own name for it, if there is one.
+    """One subpopulation. `rule` says who is in it, or is the name of the user's mask; `name` is the same.
 
     `kuiper` is D_k, `sigma` its deviation if calibrated, `z` = kuiper / sigma, `metric` = z sigma_0
     what it contributes to M. `pvalue` is adjusted for all subpopulations tested (None without draws).
@@ -110,7 +111,7 @@ class Audit:
     @property
     def everyone(self) -> Group:
         """The full population, subpopulation 0."""
-        return next(group for group in self.groups if group.rule == EVERYONE)
+        return max(self.groups, key=lambda group: group.size)  # no two have the same members
 
     @property
     def tested(self) -> int:
@@ -151,6 +152,8 @@ class Audit:
 
         An infinite z (an outcome that was predicted to be impossible) is the string "inf".
         """
+        if top is not None:
+            at_least(0, top=top)
         return {
             "metric": plain(self.metric),
             "sigma": self.sigma,
@@ -177,7 +180,8 @@ class Audit:
         p = "not simulated" if self.pvalue is None else f"{self.pvalue:.3g}"
         return "\n".join(
             [
-                f"Multi-calibration audit of {self.n:,} rows, {self.tested:,} subpopulations",
+                f"Multi-calibration audit of {self.n:,} rows{left_out(self.dropped)}, "
+                f"{self.tested:,} subpopulations",
                 f"  M          {self.metric:.6g}   (Kuiper of everyone: {self.everyone.kuiper:.6g})",
                 f"  M/sigma_0  {self.ratio:.4g}",
                 f"  p-value    {p}   ({self.draws:,} draws, seed {self.seed})",
@@ -185,6 +189,11 @@ class Audit:
                 f"  not tested {self.not_tested}",
             ]
         )
+
+
+def left_out(dropped: int) -> str:
+    """Say how many rows with a gap were dropped, if any."""
+    return f" ({dropped:,} with missing values dropped)" if dropped else ""
 
 
 def is_bound(pvalue: float | None, draws: int) -> bool:

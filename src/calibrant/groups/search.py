@@ -19,7 +19,7 @@ from calibrant.groups.metric import Lists
 from calibrant.groups.null import Null
 from calibrant.groups.options import at_least
 from calibrant.groups.records import Records, ascending, check, put_in_order
-from calibrant.groups.result import Group, plain
+from calibrant.groups.result import Group, NotTested, left_out, plain
 from calibrant.groups.rules import between, conjunction
 from calibrant.groups.subpopulations import everyone
 from calibrant.groups.variants import Terms, Variant
@@ -46,12 +46,18 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Search:
-    """What a directed search found: `findings` by their z on the confirming rows, largest first."""
+    """What a directed search found: `findings` by their z on the confirming rows, largest first.
+
+    `not_tested` counts the rules that were taken to the confirming rows and are not among the findings, for
+    want of members there or because another rule has the same ones.
+    """
 
     findings: tuple[Finding, ...]
+    not_tested: NotTested
     examined: int
     searched: int
     confirming: int
+    dropped: int
     draws: int
     seed: int
 
@@ -59,6 +65,12 @@ class Search:
     def worst(self) -> Finding | None:
         """The finding with the largest z on the confirming rows; None where nothing was large enough."""
         return self.findings[0] if self.findings else None
+
+    @property
+    def taken(self) -> int:
+        """How many rules were taken to the confirming rows."""
+        left = self.not_tested
+        return len(self.findings) + left.too_small + left.duplicates
 
     @property
     def confirmed(self) -> tuple[Finding, ...]:
@@ -76,19 +88,23 @@ class Search:
                 }
                 for one in self.findings
             ],
+            "taken": self.taken,
+            "not_tested": asdict(self.not_tested),
             "examined": self.examined,
             "searched": self.searched,
             "confirming": self.confirming,
+            "dropped": self.dropped,
             "draws": self.draws,
             "seed": self.seed,
         }
 
     def __str__(self) -> str:
         head = (
-            f"Searched {self.examined:,} subpopulations of {self.searched:,} rows; "
-            f"{len(self.findings)} rules taken to {self.confirming:,} other rows (seed {self.seed})"
+            f"Searched {self.examined:,} subpopulations of {self.searched:,} rows; {self.taken:,} rules "
+            f"taken to {self.confirming:,} other rows{left_out(self.dropped)} (seed {self.seed})"
         )
-        return "\n".join([head, *(f"  {one.group}" for one in self.findings)])
+        found = [f"  {one.group}" for one in self.findings]
+        return "\n".join([head, *found, f"  not tested there: {self.not_tested}"])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,7 +171,7 @@ def search_groups(
     walk = _BeamSearch(records.take(first), [c.take(records.rows[first]) for c in columns], min_size)
     best = walk.run(depth, beam, rules)
     others = records.take(second)
-    findings = _confirm(
+    findings, not_tested = _confirm(
         best,
         others,
         [c.take(others.rows) for c in columns],
@@ -163,7 +179,7 @@ def search_groups(
         draws,
         np.random.default_rng(null_seed),
     )
-    return Search(findings, walk.examined, len(first), len(second), draws, seed)
+    return Search(findings, not_tested, walk.examined, len(first), len(second), records.dropped, draws, seed)
 
 
 def _halves(n: int, rng: np.random.Generator) -> tuple[Index, Index]:
@@ -240,7 +256,7 @@ def _confirm(
     min_size: int,
     draws: int,
     rng: np.random.Generator,
-) -> tuple[Finding, ...]:
+) -> tuple[tuple[Finding, ...], NotTested]:
     """Test the rules, and everyone, on rows that the search did not see."""
     variant = Variant()
     terms = variant.terms(others.prediction, others.outcome, others.weight)
@@ -249,6 +265,7 @@ def _confirm(
     named = {node.rule(columns): node for node in nodes}
     lists = [node.members_among(columns, len(others)) for node in named.values()]
     family.take(Lists.of(list(named), lists), len(named))
-    return tuple(
+    findings = tuple(
         Finding(group.rule, group, named[group.rule].z) for group in family.ranked() if group.rule in named
     )
+    return findings, family.not_tested()
