@@ -48,6 +48,16 @@ def test_text_names_the_worst_group_the_seed_and_what_was_left_out(folder):
     assert "too low" in done.stdout
 
 
+def test_limit_and_variant_are_those_of_the_library(folder):
+    arguments = ["--groups", "sex,region", "--limit", 3, "--variant", "proportional", "--seed", 1, "--json"]
+    done = calibrant("audit", folder / "people.csv", "-y", "y", "-p", "p", *arguments)
+    assert done.returncode == 0, done.stderr
+    frame = pd.read_parquet(folder / "people.parquet")
+    groups = frame[["sex", "region"]]
+    expected = audit(frame["y"], frame["p"], groups=groups, limit=3, variant="proportional", seed=1)
+    assert json.loads(done.stdout) == json.loads(json.dumps(expected.to_dict(10)))
+
+
 def test_search_is_confirmed_on_other_rows(folder):
     arguments = ["--covariates", "age,sex", "--subpopulations", 20, "--search", "--json"]
     done = calibrant("audit", folder / "people.csv", "-y", "y", "-p", "p", *arguments)
@@ -76,6 +86,7 @@ def test_text_says_how_many_rows_were_dropped_and_what_the_search_left_out(folde
         (["--groups", "sexx"], "did you mean 'sex'"),
         (["--groups", "sex,,age"], "empty name"),
         (["--groups", "sex", "--search"], "--search needs --covariates"),
+        (["--covariates", "age", "--search", "--variant", "real"], "--search knows the plain variant only"),
         (["--groups", "sex", "--top", "-1"], "'--top': -1 is not in the range x>=0"),
         (["--covariates", "age", "--nominal", "agee"], "did you mean 'age'"),
         (["--covariates", "age", "--draws", "-3"], "draws must be a whole number of at least 0"),

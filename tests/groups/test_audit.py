@@ -14,6 +14,7 @@ from people import people, planted
 import calibrant
 from calibrant import audit
 from calibrant.errors import CalibrantError
+from calibrant.groups.partition import Partition
 
 
 def test_a_planted_group_is_found_and_named_among_all_combinations():
@@ -86,6 +87,22 @@ def test_what_was_not_tested_is_counted():
     assert (found.not_tested.too_small, found.not_tested.duplicates, found.not_tested.over_limit) == (2, 1, 1)
     assert {group.name for group in found.groups} == {"everyone", "old", "young"}
     assert "2 too small, 1 with the same members as another, 1 over the limit" in str(found)
+
+
+def test_combinations_over_the_limit_are_counted_and_not_looked_at(monkeypatch):
+    rng = np.random.default_rng(14)
+    p = rng.random(400)
+    columns = {f"c{k}": np.arange(400) // 3**k % 3 for k in range(5)}
+    built = []
+    by = Partition.by
+    monkeypatch.setattr(Partition, "by", lambda chosen: built.append(chosen) or by(chosen))
+    found = audit(rng.random(400) < p, p, groups=columns, depth=5, limit=8, draws=0)
+    assert found.tested == 9
+    assert (found.not_tested.too_small, found.not_tested.duplicates) == (0, 0)
+    assert found.not_tested.over_limit == 4**5 - 1 - 8
+    assert len(built) < 31
+    everything = audit(rng.random(400) < p, p, groups=columns, depth=5, draws=0, min_size=1)
+    assert everything.not_tested.over_limit == 0
 
 
 def test_a_mask_may_be_called_everyone():
@@ -207,6 +224,23 @@ def test_variants_keep_their_level_on_calibrated_data(variant):
             audit(y, p, groups=frame[["sex", "region"]], variant=variant, draws=39, seed=seed).pvalue <= 0.05
         )
     assert alarms <= 5
+
+
+@pytest.mark.parametrize("how", ["masks", "columns"])
+@pytest.mark.parametrize(
+    "variant", ["plain", "proportional", "proportional-shifted", "low-prevalence", "real"]
+)
+def test_means_and_shares_are_by_the_weights_of_the_records_in_every_variant(variant, how):
+    y, p, frame = people(15, 300)
+    w = np.random.default_rng(2).random(300)
+    women = (frame["sex"] == "F").to_numpy()
+    groups = {"sex = F": women} if how == "masks" else frame[["sex"]]
+    found = audit(y, p, groups=groups, sample_weight=w, variant=variant, draws=0)
+    group = next(group for group in found.groups if group.rule == "sex = F")
+    for one, inside in ((found.everyone, np.ones(300, bool)), (group, women)):
+        assert one.share == pytest.approx(w[inside].sum() / w.sum())
+        assert one.mean_prediction == pytest.approx(np.average(p[inside], weights=w[inside]))
+        assert one.mean_outcome == pytest.approx(np.average(y[inside], weights=w[inside]))
 
 
 def test_real_responses_far_outside_the_unit_interval():

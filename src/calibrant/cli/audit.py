@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -17,6 +17,7 @@ from calibrant.groups import search as searches
 from calibrant.groups.family import Progress
 from calibrant.groups.result import Audit, Group, is_bound
 from calibrant.groups.search import Search
+from calibrant.groups.variants import VariantName
 from calibrant.report.numerals import chance
 
 
@@ -51,9 +52,17 @@ def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> lis
 )
 @click.option("--subpopulations", default=1000, show_default=True, help="How many to make of covariates.")
 @click.option("--depth", default=2, show_default=True, help="How many columns of --groups to combine.")
+@click.option("--limit", default=10_000, show_default=True, help="How many of --groups to test at most.")
 @click.option("--min-size", default=10, show_default=True, help="Rows a subpopulation needs to be tested.")
 @click.option("--min-variance", default=0.0, help="Least sum of p (1 - p) in a subpopulation; try 5.")
 @click.option("--draws", default=199, show_default=True, help="Simulated data sets for p-values; 0 for none.")
+@click.option(
+    "--variant",
+    type=click.Choice(get_args(VariantName)),
+    default="plain",
+    show_default=True,
+    help="How records count; real is for outcomes that are not 0 or 1.",
+)
 @click.option("--search", is_flag=True, help="Search the covariates for the worst; confirm on other rows.")
 @click.option(
     "--top", type=click.IntRange(min=0), default=10, show_default=True, help="How many of the worst to print."
@@ -81,6 +90,8 @@ def audit(
         raise click.UsageError("give --covariates or --groups, or both")
     if search and not covariates:
         raise click.UsageError("--search needs --covariates")
+    if search and options["variant"] != "plain":
+        raise click.UsageError("--search knows the plain variant only")
     main = read_columns(file, [outcome, prediction] + ([weight] if weight else []))
     others = read_categories(file, covariates + groups)
     shared: dict[str, Any] = {

@@ -54,7 +54,7 @@ def audit(
     groups, depth, limit
         A mapping of names to boolean masks, or columns (any data frame, or a mapping of names to arrays)
         whose values are the groups, alone and in combinations of up to `depth` columns. At most `limit` are
-        tested, few columns first.
+        tested, few columns first; what comes after that is counted without a look at it.
     covariates, nominal, subpopulations
         Columns of which `subpopulations` groups are made along random paths of splits (Algorithm 1 of the
         paper). Numbers, dates and ordered categories are split in their order, other categories, and the
@@ -92,9 +92,11 @@ def audit(
     records = put_in_order(checked, sorting.result(), known)
     null = Null.simulate(records, kind, draws, null_rng) if draws else None
     terms = kind.terms(records.prediction, records.outcome, records.weight)
-    family = Family(records, terms, null, min_size, min_variance, progress)
-    family.expected = given.expected(depth, limit) + (subpopulations if split else 0)
-    family.take_all(chain([everyone(len(records))], given.batches(records, depth)), 1 + limit)
+    own = Variant().terms(records.prediction, records.outcome, records.weight) if kind.reweights else None
+    family = Family(records, terms, null, min_size, min_variance, progress, own)
+    offered = 1 + given.offered(depth)
+    family.expected = min(1 + limit, offered) + (subpopulations if split else 0)
+    family.take_all(chain([everyone(len(records))], given.batches(records, depth)), 1 + limit, offered)
     if split:
         _fill_from_paths(family, [c.take(records.rows) for c in split], subpopulations, path_rng)
     return _result(family, kind, draws, seed, _backend(groups, covariates))
@@ -127,13 +129,14 @@ class _Given:
         masks = as_masks(groups, length)
         return cls({}, code_columns(groups, length, "groups")) if masks is None else cls(masks, [])
 
-    def expected(self, depth: int, limit: int) -> int:
-        """Return a bound on how many there are, everyone with them, for the progress bar."""
-        sums = [1.0] + [0.0] * depth  # elementary symmetric sums of the numbers of values
+    def offered(self, depth: int) -> int:
+        """Return how many masks or combinations of values there are, those that nobody has among them."""
+        depth = min(depth, len(self.columns))
+        sums = [1] + [0] * depth  # elementary symmetric sums of the numbers of values
         for column in self.columns:
             for size in range(depth, 0, -1):
                 sums[size] += sums[size - 1] * len(column.labels)
-        return 1 + int(min(limit, len(self.masks) + sum(sums[1:])))
+        return len(self.masks) + sum(sums[1:])
 
     def batches(self, records: Records, depth: int) -> Iterator[Batch]:
         """Yield them, their members in global order."""

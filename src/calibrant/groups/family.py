@@ -7,7 +7,7 @@ small multiple of the data however many subpopulations there are.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -31,7 +31,10 @@ Progress = Callable[[int, int], None]
 
 @dataclass(slots=True, eq=False)
 class Family:
-    """Take batches of subpopulations; test each distinct one that is large enough."""
+    """Take batches of subpopulations; test each distinct one that is large enough.
+
+    Shares and means are by the records' own weights: those of `plain`, where `terms` has others.
+    """
 
     records: Records
     terms: Terms
@@ -39,9 +42,11 @@ class Family:
     min_size: int
     min_variance: float = 0.0
     progress: Progress | None = None
+    plain: Terms | None = None
     expected: int = 0
     rules: list[str] = field(default_factory=list)
     parts: list[Curves] = field(default_factory=list)
+    described: list[Curves] = field(default_factory=list)
     simulated: list[Array] = field(default_factory=list)
     seen: set[tuple[int, float]] = field(default_factory=set)
     worst: list[tuple[float, Batch]] = field(default_factory=list)
@@ -49,19 +54,28 @@ class Family:
     duplicates: int = 0
     over_limit: int = 0
 
-    def take_all(self, batches: Iterable[Batch], limit: int) -> None:
-        """Test up to `limit` new subpopulations of some batches, measured on all cores, a few ahead."""
-        ahead: deque[tuple[Batch, Future[Curves]]] = deque()
-        with ThreadPoolExecutor(WORKERS) as pool:
-            for batch in batches:
-                ahead.append((batch, pool.submit(batch.measure, self.terms)))
-                if len(ahead) > 2 * WORKERS:
-                    limit -= self._take_measured(*ahead.popleft(), limit)
-            while ahead:
-                limit -= self._take_measured(*ahead.popleft(), limit)
+    def take_all(self, batches: Iterable[Batch], limit: int, offered: int) -> None:
+        """Test up to `limit` new subpopulations of some batches, measured on all cores, a few ahead.
 
-    def _take_measured(self, batch: Batch, curves: Future[Curves], limit: int) -> int:
-        return self.take(batch, limit, curves.result())
+        The batches together offer so many. Once the limit is reached the rest is counted and not looked at.
+        """
+        with ThreadPoolExecutor(WORKERS) as pool:
+            for batch, curves in self._measured(batches, pool):
+                offered -= batch.offered
+                limit -= self.take(batch, limit, curves)
+                if limit == 0:
+                    break
+        self.over_limit += offered
+
+    def _measured(self, batches: Iterable[Batch], pool: ThreadPoolExecutor) -> Iterator[tuple[Batch, Curves]]:
+        ahead: deque[tuple[Batch, Future[Curves]]] = deque()
+        for batch in batches:
+            ahead.append((batch, pool.submit(batch.measure, self.terms)))
+            if len(ahead) > 2 * WORKERS:
+                first, curves = ahead.popleft()
+                yield first, curves.result()
+        for batch, curves in ahead:
+            yield batch, curves.result()
 
     def take(self, batch: Batch, limit: int, curves: Curves | None = None) -> int:
         """Test up to `limit` new subpopulations of the batch; return how many were.
@@ -86,6 +100,7 @@ class Family:
         if len(batch) == 0:
             return 0
         self.parts.append(curves)
+        self.described.append(curves if self.plain is None else batch.measure(self.plain))
         self.rules.extend(batch.rules)
         if self.null is not None:
             self.simulated.append(self.null.z(batch, curves.sigma * curves.weight))
@@ -116,18 +131,15 @@ class Family:
         """Return what was left out, and why."""
         return NotTested(self.too_small, self.duplicates, self.over_limit)
 
-    def column(self, name: str) -> Array:
-        """Return one number of every subpopulation, in the order they came."""
-        return np.concatenate([getattr(part, name) for part in self.parts])
-
     def ranked(self) -> tuple[Group, ...]:
         """Return all subpopulations, largest z first; larger gaps and sizes first among equals."""
-        z, sigma, size = self.column("z"), self.column("sigma"), self.column("size")
+        z, sigma, size = (_column(self.parts, name) for name in ("z", "sigma", "size"))
         pvalue = adjusted_pvalues(z, np.concatenate(self.simulated)) if self.simulated else None
-        first, last, direction = self.column("first"), self.column("last"), self.column("direction")
-        share = self.column("weight") / self.column("weight")[0]
-        kuiper = self.column("kuiper")
-        predicted, observed = self.column("mean_prediction"), self.column("mean_outcome")
+        first, last, direction = (_column(self.parts, name) for name in ("first", "last", "direction"))
+        kuiper, weight = _column(self.parts, "kuiper"), _column(self.described, "weight")
+        share = weight / weight[0]
+        predicted = _column(self.described, "mean_prediction")
+        observed = _column(self.described, "mean_outcome")
         value = self.records.prediction
         order = sorted(range(len(z)), key=lambda k: (-z[k], -kuiper[k], -size[k], self.rules[k]))
         return tuple(
@@ -162,6 +174,11 @@ class Family:
         weight, prediction, curve = np.vstack((points[:1], points[:count])).T
         weight[0] = curve[0] = 0.0  # the curve starts at 0
         return GroupCurve(alone.rules[0], weight / weight[-1], prediction, curve / weight[-1])
+
+
+def _column(parts: Sequence[Curves], name: str) -> Array:
+    """Return one number of every subpopulation, in the order they came."""
+    return np.concatenate([getattr(part, name) for part in parts])
 
 
 def contribution(z: float, kuiper: float, sigma_0: float) -> float:

@@ -50,6 +50,10 @@ class Batch(Protocol):
     def __len__(self) -> int: ...
 
     @property
+    def offered(self) -> int:
+        """How many there are before any look at the records, those without members among them."""
+
+    @property
     def rules(self) -> Sequence[str]:
         """Who is in each, in words."""
 
@@ -84,6 +88,11 @@ class Lists:
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    @property
+    def offered(self) -> int:
+        """All of these."""
+        return len(self)
 
     def members_of(self, k: int) -> Index:
         """Return the index list of subpopulation k."""

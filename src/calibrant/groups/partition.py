@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -40,6 +41,11 @@ class Partition:
 
     def __len__(self) -> int:
         return len(self.kept)
+
+    @property
+    def offered(self) -> int:
+        """How many combinations of values there are, those that nobody has among them."""
+        return math.prod(len(column.labels) for column in self.columns)
 
     @cached_property
     def rules(self) -> Sequence[str]:

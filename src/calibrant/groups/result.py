@@ -17,7 +17,8 @@ class Group:
     """One subpopulation. `rule` says who is in it, or is the name of the user's mask; `name` is the same.
 
     `kuiper` is D_k, `sigma` its deviation if calibrated, `z` = kuiper / sigma, `metric` = z sigma_0
-    what it contributes to M. `pvalue` is adjusted for all subpopulations tested (None without draws).
+    what it contributes to M; `share`, `mean_prediction` and `mean_outcome` are by the records' own weights,
+    whatever the variant. `pvalue` is adjusted for all subpopulations tested (None without draws).
     `predictions` says whether they are "too high", "too low" or neither ("none") for scores from `start` to
     `stop`, the interval where residuals add up most.
     """
@@ -62,7 +63,11 @@ class GroupCurve:
 
 @dataclass(frozen=True, slots=True)
 class NotTested:
-    """How many subpopulations came up and were not tested, and why."""
+    """How many subpopulations came up and were not tested, and why.
+
+    Once the limit is reached, groups are counted without a look at them: `over_limit` has those among them
+    that are too small or the same as another, and combinations of values that nobody has.
+    """
 
     too_small: int = 0
     duplicates: int = 0

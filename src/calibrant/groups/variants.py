@@ -76,6 +76,11 @@ class Variant:
         return self.name == "real"
 
     @property
+    def reweights(self) -> bool:
+        """Whether W is another than the record's own weight."""
+        return self.name not in ("plain", "real")
+
+    @property
     def weights_fixed(self) -> bool:
         """Whether weights and variances do not depend on the responses."""
         return self.name in ("plain", "proportional", "proportional-shifted")
