@@ -15,7 +15,15 @@ import numpy.typing as npt
 from calibrant.groups.metric import Batch, Lists
 from calibrant.groups.records import Records
 from calibrant.groups.variants import Variant
-from calibrant.kernels.segments import LANES, Index, Words, null_ranges
+from calibrant.kernels.segments import (
+    LANES,
+    Index,
+    Words,
+    null_ranges,
+    partition_curves,
+    segment_curves,
+    successive_variances,
+)
 from calibrant.results import Array
 
 BLOCK = 1 << 12  # records drawn at a time, so that the work stays in the cache
@@ -100,6 +108,10 @@ class Null:
 
     def _z_draw_by_draw(self, batch: Batch) -> Array:
         """Recompute weights and variances from every draw, where they depend on the responses."""
+        self.work += len(self.records) * self.draws
+        if self.work >= SMALL_WORK // 100:  # these steps are taken one by one
+            for kernel in (segment_curves, partition_curves, successive_variances):
+                kernel.expect_much()
         records, out = self.records, np.empty((len(batch), self.draws))
         gap = records.outcome - records.prediction
         for draw in range(self.draws):

@@ -44,6 +44,10 @@ class compiled(Generic[P, R]):  # noqa: N801 - reads as a decorator
         self._fast = fast
         return result
 
+    def expect_much(self) -> None:
+        """Use numba from now on, whatever the length: the kernel is about to be called very often."""
+        self._fast = self.machine_code()
+
     def machine_code(self) -> Callable[P, R]:
         """Return the numba version of the kernel, or the plain one where numba is absent."""
         return cast("Callable[P, R]", _machine_code(self.plain))
