@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
+from calibrant.errors import InvalidInputError
 
 
 def test_the_promised_power_is_there():
@@ -66,3 +67,58 @@ def test_impossible_questions_are_refused():
     ):
         with pytest.raises(cb.CalibrantError):
             call()
+
+
+RARE = [0.02] * 980 + [0.5] * 20
+
+
+def test_power_is_there_for_a_skewed_mix_of_few_predictions():
+    """Most predictions are 0.02, where a shift is easy to see: the common ones decide how many are needed."""
+    plan = cb.required_samples(0.02, predictions=RARE, seed=1, draws=9999)
+    even = cb.required_samples(0.02, predictions=[0.02] * 500 + [0.5] * 500, seed=1)
+    assert plan.n < even.n / 1.5
+    rng = np.random.default_rng(3)
+    found = []
+    for run in range(600):
+        p = rng.choice(RARE, plan.n)
+        found.append(cb.calibration_test(rng.random(plan.n) < p + 0.02, p, draws=199, seed=run).rejects())
+    assert np.mean(found) == pytest.approx(plan.power, abs=0.05)
+
+
+def test_alternatives_see_how_often_predictions_occur():
+    """The mean is above 1/2 though that of the distinct values is not; the median is where most lie."""
+    seen = {}
+
+    def looking(values):
+        seen["mean"] = values.mean()
+        return np.where(values > 0.5, -1.0, 0.0)
+
+    cb.detectable_distance(300, predictions=[0.02] * 300 + [0.8] * 700, alternative=looking, seed=1, draws=99)
+    assert seen["mean"] == pytest.approx(0.566)
+    local = cb.required_samples(
+        0.02, predictions=[0.2] * 900 + [0.5] * 100, alternative="local", seed=1, draws=99
+    )
+    assert local.distance == pytest.approx(0.02, abs=1e-4)
+
+
+@pytest.mark.parametrize("n", [2, 16, 100, 199, 1234])
+def test_records_are_shared_out_by_frequency_at_any_n(n):
+    from calibrant.inference.planning import _Study
+
+    for predictions in (None, RARE, [0.1, 0.4, 0.4, 0.9]):
+        study = _Study(predictions, "kuiper", "shift", 0.05, 0.9, 99, 1)
+        at, counts = study._records(n)
+        assert counts.sum() == n
+        assert counts.min() >= 1
+        shares = np.array([np.mean(study.values == v) for v in study.values[at]])
+        assert np.abs(counts - n * shares).max() <= 1
+
+
+def test_bad_predictions_and_numbers_are_named():
+    with pytest.raises(
+        InvalidInputError, match=r"predictions must not be missing; got nan in row 1 \(2 rows"
+    ):
+        cb.detectable_distance(500, predictions=[0.5, None, np.nan])
+    for n in (500.5, True, "many"):
+        with pytest.raises(InvalidInputError, match="n must be a whole number from 2"):
+            cb.detectable_distance(n)

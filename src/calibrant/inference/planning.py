@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from calibrant.columns import check_unit_interval, vector
-from calibrant.errors import CalibrantError, InvalidInputError, reject_name, sentence
+from calibrant.errors import CalibrantError, InvalidInputError, reject_name, reject_rows, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.inference.classic import DEFAULT_TEST, find_test
 from calibrant.inference.null import one_by_one
@@ -88,10 +89,10 @@ def required_samples(
 ) -> Plan:
     """Return how many labelled records detect a given distance from calibration.
 
-    `predictions` are unlabelled predictions of the model, for their shape (uniform if absent). The way of
-    being wrong matters: "shift", "overconfident", "underconfident", "local", or a function from the
-    predictions to the direction in which the truth lies off. Its size is set so that the lower distance to
-    calibration is `distance`. n grows as 1 / distance^2 (Lemma 1 of the testing paper); the constant
+    `predictions` are unlabelled predictions of the model; 200 quantiles stand for them (uniform if absent).
+    The way of being wrong matters: "shift", "overconfident", "underconfident", "local", or a function from
+    those quantiles to the direction in which the truth lies off. Its size is set so that the lower distance
+    to calibration is `distance`. n grows as 1 / distance^2 (Lemma 1 of the testing paper); the constant
     comes from simulating the test.
 
     >>> required_samples(0.1, seed=1, draws=199).n < required_samples(0.05, seed=1, draws=199).n
@@ -127,8 +128,8 @@ def detectable_distance(
     >>> 0.02 < detectable_distance(1000, seed=1, draws=199).distance < 0.08
     True
     """
-    if n < 2:
-        raise InvalidInputError(sentence("n", "must be at least 2", f"got {n}"))
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 2:
+        raise InvalidInputError(sentence("n", "must be a whole number from 2", f"got {n!r}"))
     study = _Study(predictions, measure, alternative, alpha, power, draws, seed)
     low, high = 0.0, 1.0
     if study.power(n, study.truth(high)) < power:
@@ -137,11 +138,14 @@ def detectable_distance(
     while high - low > PRECISION * high:
         middle = (low + high) / 2
         low, high = (low, middle) if study.power(n, study.truth(middle)) >= power else (middle, high)
-    return study.plan(n, study.truth(high))
+    return study.plan(int(n), study.truth(high))
 
 
 class _Study:
-    """One test against one kind of alternative, at any n and any size of the error."""
+    """One test against one kind of alternative, at any n and any size of the error.
+
+    `values` are LEVELS quantiles in ascending order; a prediction that is common occurs among them often.
+    """
 
     def __init__(
         self,
@@ -198,9 +202,8 @@ class _Study:
     def power(self, n: int, truth: Array) -> float:
         """Return the probability of rejection, from as many simulated sets under each hypothesis."""
         generator = np.random.default_rng(self.seed)
-        at = np.unique(np.linspace(0, len(self.values) - 1, min(n, len(self.values))).round().astype(int))
-        values, counts = self.values[at], np.full(len(at), n // len(at))
-        counts[: n - int(counts.sum())] += 1
+        at, counts = self._records(n)
+        values = self.values[at]
         forecasts = Forecasts.from_levels(
             values,
             counts / n,
@@ -215,6 +218,12 @@ class _Study:
         )
         reached = len(null) - np.searchsorted(np.sort(null), other - 1e-9 * np.abs(other) - 1e-15)
         return float(np.mean((1 + reached) / (len(null) + 1) <= self.alpha))
+
+    def _records(self, n: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
+        """Return where each level with a record starts, and its records: in proportion to its quantiles."""
+        starts, times = np.unique(self.values, return_index=True, return_counts=True)[1:]
+        counts = np.diff(np.rint(np.cumsum(times) * (n / LEVELS)).astype(np.int64), prepend=0)
+        return starts[counts > 0], counts[counts > 0]
 
     def _statistics(self, forecasts: Forecasts, outcomes: Array) -> Array:
         row = find_test(self.measure, forecasts)
@@ -239,11 +248,19 @@ class _Study:
         )
 
 
+def checked_predictions(
+    predictions: Any, name: str = "predictions", hint: str = "leave such rows out"
+) -> Array:
+    """Return predictions without outcomes as an array; `name` is how errors call them."""
+    given = vector(predictions, name).astype(np.float64)
+    reject_rows(name, "must not be missing", given, np.isnan(given), hint)
+    check_unit_interval(given, name)
+    return given
+
+
 def _quantiles(predictions: Any) -> Array:
-    """Return distinct quantiles of the predictions, or of the uniform distribution."""
+    """Return quantiles of the predictions, each one that occurs, or of the uniform distribution."""
     share = (np.arange(LEVELS) + 0.5) / LEVELS
     if predictions is None:
         return share
-    given = vector(predictions, "predictions").astype(np.float64)
-    check_unit_interval(given, "predictions")
-    return np.unique(np.quantile(given, share))
+    return np.quantile(checked_predictions(predictions), share, method="inverted_cdf")
