@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from samples import samples
 
 import calibrant as cb
+from calibrant.errors import InvalidInputError, TooFewRecordsError, UnknownNameError
 from calibrant.inference.resample import Resampler
 from calibrant.measures.level_sets import LevelSetWarning
 from calibrant.measures.null import transport_deviation
@@ -116,7 +119,7 @@ def test_coverage(name, shift):
     assert np.sum(held) >= 84  # 95 per cent, within what 100 runs and 99 draws can tell
 
 
-def test_the_bias_of_a_truthful_measure_is_removed():
+def test_the_mean_under_calibration_is_reported():
     rng = np.random.default_rng(1)
     found = [
         cb.confidence_interval(shifted(100, 0.0, rng), measure="atb", draws=19, seed=k, threads=1)
@@ -124,8 +127,39 @@ def test_the_bias_of_a_truthful_measure_is_removed():
     ]
     mean = np.mean([f.value for f in found])
     assert mean == pytest.approx(np.mean([f.null_mean for f in found]), rel=0.2)
-    assert all(f.corrected is not None for f in found)
-    assert cb.confidence_interval(shifted(100, 0.0, rng), measure="kuiper", draws=19).corrected is None
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"measure": "atb"}, {"measure": "ubse", "bins": 1}, {"measure": "kernel-squared", "kernel": "gaussian"}],
+)
+@pytest.mark.parametrize("weights", [None, [1.0, 2.0, 0.5]])
+def test_the_correction_is_unbiased_whatever_the_truth(options, weights):
+    """Every sample of three records from a population that is far from calibrated."""
+    chance = {(0.25, 0): 0.1, (0.25, 1): 0.4, (0.75, 0): 0.2, (0.75, 1): 0.3}
+    v, y = np.array(list(chance)).T
+    row = {k: o for k, o in options.items() if k != "measure"}
+    population = cb.Forecasts(y, v, sample_weight=list(chance.values()))
+    expected = 0.0
+    for sample in product(chance, repeat=3):
+        p, outcome = zip(*sample, strict=True)
+        found = cb.confidence_interval(outcome, p, sample_weight=weights, draws=1, seed=1, **options)
+        expected += np.prod([chance[record] for record in sample]) * found.corrected
+    assert expected == pytest.approx(cb.measure(population, options["measure"], **row).value)
+
+
+def test_a_correction_is_given_only_where_it_is_unbiased():
+    rng = np.random.default_rng(1)
+    f = shifted(100, 0.1, rng)
+    for options in (
+        {"measure": "kuiper"},
+        {"measure": "brier"},
+        {"measure": "atb", "norm": 1},
+        {"measure": "kernel-squared", "kernel": lambda u, v: 2.0 * np.exp(-np.abs(u - v))},
+    ):
+        assert cb.confidence_interval(f, draws=3, **options).corrected is None
+    fractions = cb.Forecasts([0.2, 0.9, 0.4], [0.1, 0.5, 0.5])
+    assert cb.confidence_interval(fractions, draws=3, measure="atb").corrected is not None
 
 
 @pytest.mark.parametrize("row", list(cb.measures().values()), ids=lambda row: row.name)
@@ -144,3 +178,23 @@ def test_bad_numbers_are_refused():
     for options in ({"confidence": 1}, {"draws": 0}, {"measure": "nope"}):
         with pytest.raises(cb.CalibrantError):
             cb.confidence_interval([0, 1], [0.2, 0.8], **options)
+
+
+def test_nothing_can_be_resampled_of_one_record():
+    with pytest.raises(TooFewRecordsError, match="two records"):
+        cb.confidence_interval([1], [0.3])
+    with pytest.raises(TooFewRecordsError):
+        cb.confidence_interval([1, 0], [0.3, 0.4], sample_weight=[1, 0])
+
+
+def test_unknown_options_and_broken_threads_are_refused():
+    y, p = [0, 1], [0.2, 0.8]
+    with pytest.raises(UnknownNameError, match="must be one of norm; got 'bogus'"):
+        cb.confidence_interval(y, p, measure="atb", bogus=3)
+    with pytest.raises(UnknownNameError, match="has no options; got 'bogus'"):
+        cb.calibration_test(y, p, bogus=3)
+    with pytest.raises(UnknownNameError, match="did you mean 'lipschitz'"):
+        cb.smooth_calibration_error(y, p, lipshitz=2)
+    for threads in (1.5, True, 0):
+        with pytest.raises(InvalidInputError, match="threads must be a whole number"):
+            cb.confidence_interval(y, p, threads=threads)

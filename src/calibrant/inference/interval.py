@@ -27,8 +27,9 @@ class ConfidenceInterval:
     """A measure, an interval for its value in the population, and its bias.
 
     `value` is the measure of the data; `null_mean` what calibrated forecasts of this size and shape
-    would score on average, which for an error is its bias under calibration. `corrected` is the value
-    with that bias removed, which is exact for complete truthful measures; for others it is None.
+    would score on average, which for an error is its bias under calibration. `corrected` is an unbiased
+    estimate of the population's value, calibrated or not, for ATB, UBSE (given bins) and the squared kernel
+    error; where that value is near 0 it may fall below. Weights count as fixed. For others it is None.
     `method` is "bootstrap of the deviation" or "reflected bootstrap", see confidence_interval.
     """
 
@@ -81,6 +82,7 @@ def confidence_interval(
     """
     forecasts = as_forecasts(y_true, y_prob, sample_weight)
     check_confidence(confidence)
+    check_resampling(forecasts.n)
     row, count, used = find_measure(measure), checked_draws(draws), recorded_seed(seed)
     settings = {**row.options, **options}
     value = float(row.function.core(forecasts, **settings))
@@ -98,7 +100,6 @@ def confidence_interval(
         progress=progress,
     )
     null_mean = mean_if_calibrated(forecasts, row, settings, used)
-    unbiased = row.truthful and row.complete
     return ConfidenceInterval(
         measure=row.name,
         value=value,
@@ -106,7 +107,7 @@ def confidence_interval(
         upper=upper,
         confidence=confidence,
         null_mean=null_mean,
-        corrected=max(0.0, value - null_mean) if unbiased and math.isfinite(null_mean) else None,
+        corrected=_unbiased(forecasts, row, settings, value),
         method=method if resampler.exact else f"{method} of a sketch",
         n=forecasts.n,
         draws=count,
@@ -153,13 +154,19 @@ def around(value: float, reach: float, power: int) -> tuple[float, float]:
 
 def reflected(values: Array, value: float, confidence: float) -> tuple[float, float]:
     """Return the reflected bootstrap interval around `value`."""
+    low, high = central(values, confidence)
+    return 2 * value - high, 2 * value - low
+
+
+def central(values: Array, confidence: float) -> tuple[float, float]:
+    """Return the interval that holds this share of the resampled values, and as many below as above."""
     defined = values[np.isfinite(values)]
     if 2 * len(defined) < len(values):
         raise TooFewRecordsError(
             sentence("resampling", "needs a measure with a value in most resamples", f"got {len(defined)}")
         )
     low, high = np.quantile(defined, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return 2 * value - float(high), 2 * value - float(low)
+    return float(low), float(high)
 
 
 def check_confidence(confidence: float) -> None:
@@ -168,6 +175,38 @@ def check_confidence(confidence: float) -> None:
         raise InvalidInputError(
             sentence("confidence", "must lie strictly between 0 and 1", f"got {confidence}")
         )
+
+
+def check_resampling(n: int) -> None:
+    """Refuse a single record: every resample of it is the same."""
+    if n < 2:
+        raise TooFewRecordsError(sentence("resampling", "needs two records or more", f"got {n}"))
+
+
+def _unbiased(forecasts: Forecasts, row: Measure, settings: dict[str, Any], value: float) -> float | None:
+    """Return the value without its bias, where that is known.
+
+    ATB, UBSE and the squared kernel error are sums of w_i w_j r_i r_j k(v_i, v_j) over all pairs of records,
+    r = y - v and k(v, v) = 1. Only the pairs of a record with itself are biased.
+    """
+    mean = row.null.mean and row.null.mean(forecasts, settings)  # known for no other k
+    own = _own_pairs(forecasts)
+    others = 1 - float(forecasts.squared_weights.sum())
+    if not (row.truthful and row.complete) or mean is None or own is None or others <= 0:
+        return None
+    return (value - own) / others
+
+
+def _own_pairs(forecasts: Forecasts) -> float | None:
+    """Return the sum of w^2 (y - v)^2 over the records; None for a sketch of fractions, which lost it."""
+    v, outcomes = forecasts.values, forecasts.record_outcomes
+    if outcomes is not None:
+        weights = 1 / forecasts.n if forecasts.record_weights is None else forecasts.record_weights
+        return float(np.sum((weights * (outcomes - np.repeat(v, forecasts.counts))) ** 2))
+    if not forecasts.binary:
+        return None
+    rate = forecasts.outcomes / forecasts.weights
+    return float(forecasts.squared_weights @ (rate * (1 - v) ** 2 + (1 - rate) * v**2))
 
 
 def mean_if_calibrated(forecasts: Forecasts, row: Measure, settings: dict[str, Any], seed: int) -> float:

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import CalibrantError, InvalidInputError, UnknownNameError, reject_name, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.results import Certified
 
@@ -17,7 +17,7 @@ Core = Callable[..., float | Certified]
 class public:  # noqa: N801 - reads as a decorator
     """Make a measure of Forecasts callable as ``f(y_true, y_prob, *, sample_weight=None, **options)`` too.
 
-    Either way it returns a float, so that it can be a scikit-learn scorer; `core` keeps the original,
+    Either way it returns a float, so that it can be a scikit-learn scorer; `core` calls the original,
     whose result may carry a certificate.
     """
 
@@ -25,7 +25,8 @@ class public:  # noqa: N801 - reads as a decorator
 
     def __init__(self, core: Core) -> None:
         functools.update_wrapper(self, core)
-        self.core = core
+        self._core = core
+        self._options = list(inspect.signature(core).parameters)[1:]
         self.__signature__ = _signature(core)
 
     def __call__(
@@ -37,6 +38,13 @@ class public:  # noqa: N801 - reads as a decorator
 
             refuse_uncertified(self)
         return float(self.core(forecasts, **options))
+
+    def core(self, forecasts: Forecasts, **options: Any) -> float | Certified:
+        """Take the measure of Forecasts, with its certificate where it has one."""
+        for name in options:
+            if name not in self._options:
+                raise _unknown_option(self.__name__, name, self._options)
+        return self._core(forecasts, **options)
 
     def __repr__(self) -> str:
         return f"<measure {self.__name__}{self.__signature__}>"
@@ -58,6 +66,12 @@ def as_forecasts(y_true: Any, y_prob: Any = None, sample_weight: Any = None) -> 
             sentence("y_prob", "must be given", "got None", "call it with (y_true, y_prob) or with Forecasts")
         )
     return Forecasts(y_true, y_prob, sample_weight=sample_weight)
+
+
+def _unknown_option(measure: str, name: str, known: list[str]) -> CalibrantError:
+    if not known:
+        return UnknownNameError(sentence(measure, "has no options", f"got {name!r}"))
+    return reject_name(f"option of {measure}", name, known)
 
 
 def _signature(core: Core) -> inspect.Signature:
