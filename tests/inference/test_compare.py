@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
+from calibrant.errors import InvalidInputError, TooFewRecordsError
 
 
 def rows(n, rng, a=0.0, b=0.0):
@@ -81,3 +82,66 @@ def test_misuse_is_refused():
     ):
         with pytest.raises(cb.CalibrantError):
             call()
+
+
+@pytest.mark.parametrize("name", ["in-the-large", "slope", "intercept"])
+def test_measures_with_a_sign_are_compared_by_their_distance_from_the_ideal(name):
+    rng = np.random.default_rng(4)
+    p = rng.uniform(0.2, 0.8, 1500)
+    y = rng.random(1500) < p
+    logit = np.log(p / (1 - p))
+    models = {"good": p, "high": 1 / (1 + np.exp(-2 * logit - 1)), "low": 1 / (1 + np.exp(-logit / 2 + 1))}
+    found = cb.compare(y, models, measure=name, seed=1, draws=99)
+    ideal = cb.measures()[name].ideal
+    assert found.best == "good"
+    for d in found.differences:
+        errors = [abs(found.values[model] - ideal) for model in (d.first, d.second)]
+        assert d.difference == pytest.approx(errors[0] - errors[1])
+        assert d.lower <= d.difference <= d.upper
+        assert d.first != "good" or d.pvalue == pytest.approx(0.02)  # no draw of 99 beyond, on two sides
+
+
+def test_intervals_of_measures_with_a_sign_hold_where_the_sign_changes():
+    """Off by as much upwards as downwards: the difference of distances is 0, of values it is not."""
+    rng = np.random.default_rng(6)
+    pairs = []
+    for k in range(150):
+        y, a, b = rows(300, rng, 0.03, -0.03)
+        pairs += cb.compare(y, a, b, measure="in-the-large", draws=99, seed=k).differences
+    assert np.mean([d.lower <= 0 <= d.upper for d in pairs]) >= 0.88
+    assert np.mean([d.pvalue <= 0.1 for d in pairs]) <= 0.18
+
+
+def test_a_frame_of_models():
+    import pandas as pd
+    import polars as pl
+
+    y, a, b = rows(60, np.random.default_rng(0), 0.0, 0.1)
+    models = {"old": a, "new": b}
+    expected = cb.compare(y, models, draws=19, seed=1)
+    for frame in (pd.DataFrame(models), pl.DataFrame(models), pl.DataFrame(models).lazy()):
+        assert cb.compare(y, frame, draws=19, seed=1) == expected
+    for named in (models, pd.DataFrame(models)):
+        with pytest.raises(InvalidInputError, match="names must not be given"):
+            cb.compare(y, named, names=["x", "y"])
+
+
+def test_a_row_missing_in_one_model_is_dropped_for_all():
+    y, a, b = rows(60, np.random.default_rng(0), 0.0, 0.1)
+    holes = b.copy()
+    holes[[3, 7]] = np.nan
+    with pytest.raises(
+        InvalidInputError, match=r"model 'new' must not be missing; got nan in row 3 \(2 rows"
+    ):
+        cb.compare(y, {"old": a, "new": holes})
+    found = cb.compare(y, {"old": a, "new": holes}, missing="drop", draws=19, seed=1)
+    kept = np.isfinite(holes)
+    assert (found.n, found.dropped) == (58, 2)
+    assert found.values == cb.compare(y[kept], {"old": a[kept], "new": b[kept]}, draws=19).values
+    with pytest.raises(InvalidInputError, match="none complete"):
+        cb.compare([0, 1], [0.5, np.nan], [np.nan, 0.5], missing="drop")
+
+
+def test_nothing_can_be_resampled_of_one_row():
+    with pytest.raises(TooFewRecordsError):
+        cb.compare([1], [0.3], [0.4])

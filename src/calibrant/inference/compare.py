@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.columns import vector
+from calibrant.columns import Names, missing_rows, vector
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.forecasts import Forecasts
-from calibrant.inference.interval import check_confidence, reflected
+from calibrant.forecasts import Forecasts, Missing, checked, frame_columns
+from calibrant.inference.interval import central, check_confidence, check_resampling, reflected
 from calibrant.inference.null import batched
 from calibrant.inference.resample import Resamples, tallied, values_of
 from calibrant.inference.seeds import Progress, checked_draws, in_blocks, recorded_seed
@@ -24,8 +24,9 @@ from calibrant.results import Array
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One pair of models: value of the first minus value of the second, with interval and p-values.
+    """One pair of models: error of the first minus error of the second, with interval and p-values.
 
+    The error is the value; of a measure with a sign, its distance from the ideal (1 for the slope, else 0).
     `pvalue` is for this pair alone, `adjusted` allows for all pairs looked at (Holm).
     """
 
@@ -44,6 +45,7 @@ class Comparison:
 
     `fair` says whether the measure is truthful: only then does a model gain nothing from noise or from
     predicting less sharply than it could, and the order of expected values is the order of true errors.
+    `dropped` counts the rows left out because a value was missing, for one model or more.
     """
 
     measure: str
@@ -54,11 +56,13 @@ class Comparison:
     n: int
     draws: int
     seed: int
+    dropped: int = 0
 
     @property
     def best(self) -> str:
-        """Name of the model with the smallest value."""
-        return min(self.values, key=lambda name: self.values[name])
+        """Name of the model with the smallest error: the smallest value, or the one nearest to the ideal."""
+        row = find_measure(self.measure)
+        return min(self.values, key=lambda name: _error(row, self.values[name]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, ready for JSON."""
@@ -77,6 +81,7 @@ def compare(
     measure: str = "atb",
     sample_weight: Any = None,
     names: list[str] | None = None,
+    missing: Missing = "error",
     confidence: float = 0.95,
     draws: int = 999,
     seed: int | None = None,
@@ -86,8 +91,11 @@ def compare(
 ) -> Comparison:
     """Compare the calibration of two or more models on the same rows, by resampling the rows in pairs.
 
-    Pass the predictions one after the other, or one mapping from names to predictions. The default, ATB,
-    is truthful: E[ATB(a, y)] - E[ATB(b, y)] = ATB(a, p) - ATB(b, p), so noise cannot change the order.
+    Pass the predictions one after the other, or one mapping from names to predictions, or a data frame with
+    a column for each model. ``missing="drop"`` leaves out a row for all models if it lacks a value for one.
+    Measures with a sign are compared by their distance from the ideal, and intervals are then percentiles.
+    The default, ATB, is truthful: E[ATB(a, y)] - E[ATB(b, y)] = ATB(a, p) - ATB(b, p), so noise cannot
+    change the order.
 
     >>> y, p = [0, 1, 1, 0, 1, 1] * 40, [0.2, 0.7, 0.8, 0.3, 0.6, 0.9] * 40
     >>> compare(y, p, [0.5 * x for x in p], names=["good", "halved"], seed=1).best
@@ -97,15 +105,16 @@ def compare(
     check_confidence(confidence)
     row, count, used = find_measure(measure), checked_draws(draws), recorded_seed(seed)
     settings = {**row.options, **options}
-    models = {name: _model(y_true, p, sample_weight, name) for name, p in named.items()}
+    outcomes, predicted, weights, dropped = _paired(y_true, named, sample_weight, missing)
+    check_resampling(len(outcomes))
+    models = {name: _model(outcomes, p, weights) for name, p in predicted.items()}
     values = {name: float(row.function.core(m.forecasts, **settings)) for name, m in models.items()}
-    outcomes = np.asarray(y_true, dtype=np.float64)
-    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     drawn = _resampled(
         list(models.values()), outcomes, weights, row, settings, count, used, threads, progress
     )
+    drawn, errors = _error(row, drawn), {name: float(_error(row, value)) for name, value in values.items()}
     pairs = [
-        _difference(first, second, values, drawn[:, i] - drawn[:, j], confidence)
+        _difference(first, second, errors, drawn[:, i] - drawn[:, j], confidence, folded=row.signed)
         for (i, first), (j, second) in combinations(enumerate(models), 2)
     ]
     return Comparison(
@@ -117,13 +126,21 @@ def compare(
         n=len(outcomes),
         draws=count,
         seed=used,
+        dropped=dropped,
     )
 
 
+def _error(row: Measure, value: Any) -> Any:
+    """Return what is smallest for the best model."""
+    return np.abs(value - row.ideal) if row.signed else value
+
+
 def _named(predictions: tuple[Any, ...], names: list[str] | None) -> dict[str, Any]:
-    if len(predictions) == 1 and isinstance(predictions[0], Mapping):
-        named = dict(predictions[0])
-    else:
+    named = _named_already(predictions[0]) if len(predictions) == 1 else None
+    if named is not None and names is not None:
+        rule = "must not be given beside a mapping or a frame, which names the models"
+        raise InvalidInputError(sentence("names", rule, f"got {names}"))
+    if named is None:
         letters = [chr(ord("a") + k) if k < 26 else f"model {k + 1}" for k in range(len(predictions))]
         chosen = letters if names is None else list(names)
         if len(chosen) != len(predictions) or len(set(chosen)) != len(chosen):
@@ -135,11 +152,43 @@ def _named(predictions: tuple[Any, ...], names: list[str] | None) -> dict[str, A
     return named
 
 
-def _model(y_true: Any, y_prob: Any, sample_weight: Any, name: str) -> _Model:
-    forecasts = Forecasts(y_true, y_prob, sample_weight=sample_weight)
-    rows = vector(y_prob, name).astype(np.float64)
+def _named_already(models: Any) -> dict[str, Any] | None:
+    """Return the models of a mapping or of the columns of a frame; None if it is neither."""
+    if isinstance(models, Mapping):
+        return dict(models)
+    import narwhals as nw
+
+    table: Any = nw.from_native(models, pass_through=True)
+    if not isinstance(table, nw.DataFrame | nw.LazyFrame):
+        return None
+    names = table.collect_schema().names()
+    return dict(zip(names, frame_columns(models, names), strict=True))
+
+
+def _paired(
+    y_true: Any, named: dict[str, Any], sample_weight: Any, missing: Missing
+) -> tuple[Array, dict[str, Array], Array | None, int]:
+    """Return outcomes, predictions and weights of the rows complete for every model, and how many are not."""
+    for name, p in named.items():
+        checked(y_true, p, sample_weight, missing, Names(prediction=f"model {name!r}"))
+    y = vector(y_true, "y_true").astype(np.float64)
+    w = None if sample_weight is None else vector(sample_weight, "sample_weight").astype(np.float64)
+    models = {name: vector(p, name).astype(np.float64) for name, p in named.items()}
+    absent = missing_rows(y, w, *models.values())
+    if absent is None:
+        return y, models, w, 0
+    if absent.all():
+        found = f"got {len(y):,} rows, none complete"
+        raise InvalidInputError(sentence("compare", "needs rows without a missing value in any model", found))
+    kept = ~absent
+    models = {name: p[kept] for name, p in models.items()}
+    return y[kept], models, None if w is None else w[kept], int(np.count_nonzero(absent))
+
+
+def _model(outcomes: Array, predictions: Array, weights: Array | None) -> _Model:
+    forecasts = Forecasts(outcomes, predictions, sample_weight=weights)
     # a row of weight 0 has no level of its own; it is put beside its neighbour and carries nothing
-    level = np.minimum(np.searchsorted(forecasts.values, rows), forecasts.levels - 1)
+    level = np.minimum(np.searchsorted(forecasts.values, predictions), forecasts.levels - 1)
     return _Model(forecasts, level)
 
 
@@ -183,12 +232,17 @@ def _levels(model: _Model, mass: Array, outcomes: Array, times: Array) -> Resamp
 
 
 def _difference(
-    first: str, second: str, values: Mapping[str, float], drawn: Array, confidence: float
+    first: str, second: str, errors: Mapping[str, float], drawn: Array, confidence: float, *, folded: bool
 ) -> Difference:
-    difference = values[first] - values[second]
-    lower, upper = reflected(drawn, difference, confidence)
+    difference = errors[first] - errors[second]
     defined = drawn[np.isfinite(drawn)]
     slack = 1e-9 * abs(difference) + 1e-15
+    if folded:  # near the fold all resamples lie to one side; reflecting them would put them on the wrong one
+        lower, upper = central(drawn, confidence)
+        beyond = min(np.count_nonzero(defined <= slack), np.count_nonzero(defined >= -slack))
+        pvalue = min(1.0, 2 * (1 + int(beyond)) / (len(defined) + 1))
+        return Difference(first, second, difference, lower, upper, pvalue, pvalue)
+    lower, upper = reflected(drawn, difference, confidence)
     reached = np.count_nonzero(np.abs(defined - difference) >= abs(difference) - slack)
     pvalue = (1 + int(reached)) / (len(defined) + 1)
     return Difference(first, second, difference, lower, upper, pvalue, pvalue)
