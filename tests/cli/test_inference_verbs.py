@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 import calibrant as cb
-from calibrant.cli.main import calibrant
+from calibrant.cli.main import calibrant, main
+from calibrant.errors import InvalidInputError, UnreadableFileError
 
 
 def run(*arguments):
@@ -97,3 +98,64 @@ def test_plan(file):
 def test_misuse_raises_only_errors_with_a_message(file, arguments):
     found = run(*(file if a == "FILE" else a for a in arguments))
     assert isinstance(found.exception, cb.CalibrantError)
+
+
+@pytest.fixture
+def holes(tmp_path):
+    """Rows 200, 201 and 202 lack a prediction, the other prediction and the outcome."""
+    rows = "".join(f"{i % 2},0.{i % 9 + 1},0.5\n" for i in range(200))
+    path = tmp_path / "holes.csv"
+    path.write_text("y,p,q\n" + rows + "1,,0.3\n0,0.3,\n,0.3,0.4\n")
+    return path
+
+
+def test_dropped_rows_are_counted(holes):
+    common = ["--missing", "drop", "--draws", 99, "--seed", 1]
+    tested = ["test", holes, "-y", "y", "-p", "p", *common]
+    assert json.loads(run(*tested, "--json").stdout)["test"]["dropped"] == 2
+    assert "dropped" in run(*tested).stdout
+    compared = ["compare", holes, "-y", "y", "-p", "p", "-p", "q", *common]
+    assert json.loads(run(*compared, "--json").stdout)["dropped"] == 3
+    assert "200 rows (3 dropped)" in run(*compared).stdout
+    planned = ["plan", holes, "-p", "p", "-n", 500, *common]
+    assert json.loads(run(*planned, "--json").stdout)["dropped"] == 1
+    assert "1 row without a prediction dropped" in run(*planned).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["test", "-y", "y", "-p", "p"], "column 'y' must not be missing; got nan in row 202 (1 row)"),
+        (["compare", "-y", "q", "-p", "q", "-p", "p"], "column 'q' must not be missing; got nan in row 201"),
+        (["plan", "-p", "p", "-n", 500], "column 'p' must not be missing; got nan in row 200 (1 row)"),
+    ],
+)
+def test_missing_rows_are_named_by_column_with_a_hint_that_can_be_typed(
+    holes, arguments, message, monkeypatch, capsys
+):
+    monkeypatch.setattr("sys.argv", ["calibrant", arguments[0], str(holes), *map(str, arguments[1:])])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    printed = capsys.readouterr().err
+    assert message in printed
+    assert "Hint: pass --missing drop to leave such rows out" in printed
+
+
+def test_compare_names_the_column_at_fault(tmp_path, file):
+    path = tmp_path / "high.csv"
+    path.write_text("y,p,q\n1,0.5,0.5\n0,0.2,1.5\n")
+    with pytest.raises(InvalidInputError, match=r"column 'q' must lie in \[0, 1\]; got 1.5 in row 1"):
+        raise run("compare", path, "-y", "y", "-p", "p", "-p", "q").exception
+    with pytest.raises(InvalidInputError, match="different column each time; got 'p' 2 times"):
+        raise run("compare", file, "-y", "y", "-p", "p", "-p", "p").exception
+
+
+@pytest.mark.parametrize("odd", ["1,0.4", "1,0.4,0.3,9"])
+def test_a_ragged_row_is_named(tmp_path, odd):
+    path = tmp_path / "ragged.csv"
+    path.write_text("y,p,q\n" + "1,0.2,0.3\n" * 50 + odd + "\n")
+    found = run("test", path, "-y", "y", "-p", "p")
+    with pytest.raises(UnreadableFileError, match=r"cells in row 50 and 3 in the header"):
+        raise found.exception
+    assert isinstance(run("test", path, "-y", "y", "-p", "nope").exception, cb.CalibrantError)

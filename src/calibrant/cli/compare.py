@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import click
 
-from calibrant.cli.options import as_json, seed
+from calibrant.cli.options import as_json, missing, seed
 from calibrant.cli.tables import number, show_json, show_table
 from calibrant.cli.test import draws_bar
+from calibrant.columns import Names
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.forecasts import Missing, checked
 from calibrant.inference.compare import Comparison
 from calibrant.inference.compare import compare as compare_models
 from calibrant.scale.files import read_columns
@@ -24,6 +27,7 @@ from calibrant.scale.files import read_columns
     help="Column of predicted probabilities; give it once for each model.",
 )
 @click.option("--weight", "-w", help="Column of record weights.")
+@missing
 @click.option("--measure", "-m", default="atb", show_default=True, help="Measure; truthful ones rank fairly.")
 @click.option("--draws", default=999, show_default=True, help="Resamples of the rows.")
 @click.option("--confidence", default=0.95, show_default=True, help="Of the intervals.")
@@ -34,6 +38,7 @@ def compare(
     outcome: str,
     predictions: tuple[str, ...],
     weight: str | None,
+    missing: Missing,
     measure: str,
     draws: int,
     confidence: float,
@@ -41,12 +46,20 @@ def compare(
     json_: bool,
 ) -> None:
     """Compare the calibration of two or more columns of predictions in FILE, row by row."""  # fmt: skip
+    for name in predictions:
+        if predictions.count(name) > 1:
+            rule, again = "must be a different column each time", predictions.count(name)
+            raise InvalidInputError(sentence("--prediction", rule, f"got {name!r} {again} times"))
     read = read_columns(file, [outcome, *predictions, *([weight] if weight else [])])
+    for name in predictions:  # here, so that errors name the columns
+        names = Names(*(f"column {column!r}" for column in (outcome, name, weight)))
+        checked(read[outcome], read[name], read[weight] if weight else None, missing, names)
     with draws_bar() as progress:
         found = compare_models(
             read[outcome],
             {name: read[name] for name in predictions},
             sample_weight=read[weight] if weight else None,
+            missing=missing,
             measure=measure,
             draws=draws,
             confidence=confidence,
@@ -69,7 +82,8 @@ def _show(found: Comparison) -> None:
             for d in found.differences
         ],
     )
-    click.echo(f"\n{found.n:,} rows, {found.draws:,} resamples, seed {found.seed}")
+    dropped = f" ({found.dropped:,} dropped)" if found.dropped else ""
+    click.echo(f"\n{found.n:,} rows{dropped}, {found.draws:,} resamples, seed {found.seed}")
     if not found.fair:
         text = "this measure is not truthful: noise and sharpness move it, so the order may mislead; see atb"
         click.echo(text, err=True)

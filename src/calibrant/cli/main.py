@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import click
@@ -52,7 +53,7 @@ def main() -> None:
     try:
         calibrant(prog_name="calibrant", standalone_mode=False)
     except CalibrantError as error:
-        _fail(str(error))
+        _fail(_in_options(str(error)))
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.ClickException as error:
@@ -62,6 +63,12 @@ def main() -> None:
         _fail("stopped", code=130)
     except BrokenPipeError:
         sys.stderr.close()
+
+
+def _in_options(message: str) -> str:
+    """Turn the hint's Python, missing="drop", into what can be typed here, --missing drop."""
+    text, mark, hint = message.partition(" Hint: ")
+    return text + mark + re.sub(r'\b(\w+)="([\w-]+)"', r"--\1 \2", hint)
 
 
 def _fail(message: str, code: int = 2) -> None:

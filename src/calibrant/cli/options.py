@@ -22,14 +22,24 @@ def columns_unless_sketch(verb: F) -> F:
 
 def _columns(verb: F, required: bool) -> F:
     for option in (
-        click.option("--missing", type=click.Choice(["error", "drop"]), default="error", show_default=True,
-                     help="Refuse rows with a missing value, or leave them out and count them."),
+        missing,
         click.option("--weight", "-w", help="Column of record weights."),
         click.option("--prediction", "-p", required=required, help="Column of predicted probabilities."),
         click.option("--outcome", "-y", required=required, help="Column of outcomes, 0 or 1."),
     ):  # fmt: skip
         verb = option(verb)
     return verb
+
+
+def missing(verb: F) -> F:
+    """Add --missing."""
+    return click.option(
+        "--missing",
+        type=click.Choice(["error", "drop"]),
+        default="error",
+        show_default=True,
+        help="Refuse rows with a missing value, or leave them out and count them.",
+    )(verb)
 
 
 def grouped(verb: F) -> F:

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import click
 
-from calibrant.cli.options import as_json, seed
+from calibrant.cli.options import as_json, missing, seed
 from calibrant.cli.tables import show_json
 from calibrant.errors import InvalidInputError, sentence
+from calibrant.forecasts import Missing
 from calibrant.inference.classic import DEFAULT_TEST
-from calibrant.inference.planning import ALTERNATIVES, detectable_distance, required_samples
+from calibrant.inference.planning import (
+    ALTERNATIVES,
+    checked_predictions,
+    detectable_distance,
+    required_samples,
+)
+from calibrant.results import Array
 from calibrant.scale.files import read_columns
 
 
 @click.command()
 @click.argument("file", required=False)
 @click.option("--prediction", "-p", help="Column of predictions in FILE, for their shape; uniform if absent.")
+@missing
 @click.option("--distance", "-d", type=float, help="Distance from calibration to be detected.")
 @click.option("--records", "-n", type=int, help="Labelled records at hand.")
 @click.option("--power", default=0.9, show_default=True, help="Probability of detection.")
@@ -33,6 +41,7 @@ from calibrant.scale.files import read_columns
 def plan(
     file: str | None,
     prediction: str | None,
+    missing: Missing,
     distance: float | None,
     records: int | None,
     power: float,
@@ -51,7 +60,7 @@ def plan(
         raise InvalidInputError(sentence("calibrant plan", "needs either --distance or --records"))
     if (file is None) != (prediction is None):
         raise InvalidInputError(sentence("FILE and --prediction", "must be given together"))
-    shape = None if file is None or prediction is None else read_columns(file, [prediction])[prediction]
+    shape, dropped = (None, 0) if file is None or prediction is None else _shape(file, prediction, missing)
     options = {"power": power, "alpha": alpha, "measure": measure, "alternative": alternative}
     options |= {"predictions": shape, "draws": draws, "seed": seed}
     if distance is not None:
@@ -59,10 +68,20 @@ def plan(
     else:
         found = detectable_distance(int(records or 0), **options)  # type: ignore[arg-type]
     if json_:
-        show_json(found.to_dict())
+        show_json({**found.to_dict(), "dropped": dropped})
         return
     click.echo(
         f"{found.n:,} records detect a distance of {found.distance:.4f} from calibration "
         f"({found.alternative}) with power {found.power:.2f} at level {found.alpha:g}, "
         f"by {found.measure} (seed {found.seed})"
     )
+    if dropped:
+        click.echo(f"{dropped:,} row{'s' if dropped > 1 else ''} without a prediction dropped")
+
+
+def _shape(file: str, prediction: str, missing: Missing) -> tuple[Array, int]:
+    """Return the predictions of a file, and how many rows had none."""
+    read = read_columns(file, [prediction])[prediction]
+    kept = read if missing == "error" else read[read == read]  # only NaN differs from itself
+    hint = "pass --missing drop to leave such rows out"
+    return checked_predictions(kept, f"column {prediction!r}", hint), len(read) - len(kept)

@@ -77,7 +77,7 @@ def test(
             seed=used,
             progress=progress,
         )
-    found = {"test": tested.to_dict()}
+    found = {"test": {**tested.to_dict(), "dropped": forecasts.dropped}}
     if interval:
         about = (
             measure if measure in measures() else "kuiper"

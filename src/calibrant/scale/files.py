@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,9 +60,26 @@ def _read(
         table = open_table(connection, path)
         for name in names:
             if name not in table.columns:
+                _reject_ragged(Path(path), name)
                 raise reject_name(f"column of {path}", name, table.columns)
         kinds = dict(zip(table.columns, map(str, table.types), strict=True))
         return {name: column(table, name, kinds[name]) for name in dict.fromkeys(names)}
+
+
+def _reject_ragged(path: Path, name: str) -> None:
+    """Say why a column that the header names was not found: some row has more or fewer cells."""
+    if path.suffix.lower() not in (".csv", ".tsv", ".txt") or _is_glob(path):
+        return
+    with path.open(newline="", encoding="utf-8-sig", errors="replace") as lines, suppress(csv.Error):
+        separator = max(",;\t|", key=lines.readline().count)
+        lines.seek(0)
+        rows = csv.reader(lines, delimiter=separator)
+        header = next(rows)
+        for row, cells in enumerate(rows if name in header else []):
+            if cells and len(cells) != len(header):
+                found = f"got {len(cells)} cells in row {row} and {len(header)} in the header"
+                rule = "must have the same number of cells in every row"
+                raise UnreadableFileError(sentence(f"file {str(path)!r}", rule, found))
 
 
 def _category_column(table: DuckDBPyRelation, name: str, kind: str) -> npt.NDArray[Any]:
