@@ -35,7 +35,7 @@ def responses(
     folds: int,
     seed: int,
     *,
-    depth: int = 5,
+    depth: int = 6,
 ) -> Responses:
     """Return the levels as they are, with a warning where they mean nothing, or cross-fitted rates.
 

@@ -22,7 +22,7 @@ def singletons(forecasts: Forecasts) -> bool:
 REMEDY = "Use smooth_calibration_error or averaged_two_bin_error, or recalibrate or round first."
 
 
-def warn_if_singletons(forecasts: Forecasts, what: str, remedy: str = REMEDY, depth: int = 4) -> None:
+def warn_if_singletons(forecasts: Forecasts, what: str, remedy: str = REMEDY, depth: int = 5) -> None:
     """Warn that `what` is meaningless on raw continuous predictions, with the remedies."""
     if singletons(forecasts):
         text = (
