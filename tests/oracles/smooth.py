@@ -75,7 +75,8 @@ def convolved_by_images(values, residuals, bandwidth):
     fine = np.unique(np.concatenate([np.linspace(0, 1, 501), near]))
     fine = fine[(fine >= 0) & (fine <= 1)]
     cuts = [0.0, 1.0]
-    for i in np.flatnonzero(np.diff(np.sign(density(fine)))):
+    signs = np.sign([float(density(t)) for t in fine])  # one by one: a product of matrices rounds otherwise
+    for i in np.flatnonzero(np.diff(signs)):
         cuts.append(brentq(density, fine[i], fine[i + 1], xtol=1e-15))
     below = ndtr((np.sort(cuts)[:, None] - images) / bandwidth) @ masses
     return float(np.sum(np.abs(np.diff(below))))
