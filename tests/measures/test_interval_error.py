@@ -35,6 +35,26 @@ def test_the_mean_over_shifts_is_exact(sample):
 
 
 @given(sample=samples(max_size=12))
+def test_however_narrow_the_bins_they_hold_all_residuals(sample):
+    f = sample.forecasts
+    for k in range(44):
+        error = shifted_error(f.values, f.residuals, 0.5**k)
+        assert abs(f.residuals.sum()) - 1e-12 <= error <= np.abs(f.residuals).sum() + 1e-12
+    gap = np.diff(f.values, append=2).min()
+    if gap > 1e-9:
+        alone = shifted_error(f.values, f.residuals, gap / 1000)
+        assert alone == pytest.approx(np.abs(f.residuals).sum(), rel=1e-6, abs=1e-15)
+
+
+def test_the_surrogate_does_not_fall_through_narrow_bins():
+    """A sum that rounded below the error level by level once went on to widths where v - w is v."""
+    y = np.array([0.0] * 19 + [1.0])
+    p = np.array([0, 0, 0, 0, 0, 1, 0.5, 0.75, 0.625, 0.875, 0.6875, 0.25, 0.375, 0.4375, 0.40625, 0.125])
+    p = np.append(p, [0.1875, 0.0625, 0.03125, 0.7890625])
+    assert cb.interval_calibration_error(y, p, method="surrogate") >= abs(np.mean(y - p))
+
+
+@given(sample=samples(max_size=12))
 def test_the_surrogate_is_the_best_power_of_two(sample):
     f = sample.forecasts
     found = certify(f, method="surrogate").value

@@ -117,9 +117,12 @@ def shifted_error(values: Floats, residuals: Floats, width: float) -> float:
     """Binned error with bins of one width, averaged over where they start, exactly.
 
     Averaging over the shift is averaging over the left end t of a bin [t, t + width): the integral of
-    |C(t + width) - C(t)| / width, whose integrand changes where t or t + width passes a prediction.
+    |C(t + width) - C(t)| / width, whose integrand changes where t or t + width passes a prediction. The
+    stretches between are taken from predictions and width apart: an end v - width rounds to v where the
+    width is tiny.
     """
-    ends = np.concatenate([values - width, values])
-    order = np.argsort(ends, kind="stable")
+    order = np.argsort(np.concatenate([values - width, values]), kind="stable")
     inside = np.cumsum(np.concatenate([residuals, -residuals])[order])[:-1]
-    return float(np.abs(inside) @ np.diff(ends[order])) / width
+    passed = order >= len(values)  # t itself is at the prediction, not t + width
+    stretch = np.diff(np.concatenate([values, values])[order]) + width * np.diff(passed.astype(np.float64))
+    return float(np.abs(inside) @ stretch) / width
