@@ -16,7 +16,7 @@ from calibrant.report.coarse import coarse, density, thinned
 def test_merged_cells_keep_weight_outcome_and_mean(sample, cells):
     f = sample.forecasts
     c = coarse(f, cells)
-    assert c.levels <= cells + 2
+    assert c.levels <= cells + 3
     assert np.isclose(c.weights.sum(), 1)
     assert np.isclose(c.base_rate, f.base_rate)
     assert np.isclose(c.mean_prediction, f.mean_prediction)

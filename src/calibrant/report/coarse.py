@@ -26,7 +26,11 @@ def coarse(forecasts: Forecasts, cells: int = 512) -> Forecasts:
     cell += (forecasts.values > 0).astype(np.int64) + (forecasts.values == 1)
     starts = np.flatnonzero(np.diff(cell, prepend=-1))
     weights = np.add.reduceat(forecasts.weights, starts)
-    values = np.add.reduceat(forecasts.weights * forecasts.values, starts) / weights
+    mean = np.add.reduceat(forecasts.weights * forecasts.values, starts) / weights
+    last = np.append(starts[1:], forecasts.levels) - 1
+    values = np.clip(
+        mean, forecasts.values[starts], forecasts.values[last]
+    )  # a mean may round out of its cell
     return Forecasts.from_levels(
         values,
         weights,
