@@ -16,7 +16,7 @@ def main() -> None:
     report = Report("null")
     forecasts = cb.Forecasts(*forecast_data(N))
     drawing = seconds(lambda: draw(forecasts.values), 3)
-    for name, at_most in (("kuiper", 2.0), ("atb", 2.0), (DEFAULT_TEST, 3.0), ("smooth", 40.0)):
+    for name, at_most in (("kuiper", 2.0), ("atb", 2.0), (DEFAULT_TEST, 2.0), ("smooth", 40.0)):
 
         def test(name: str = name) -> None:
             cb.calibration_test(forecasts, measure=name, method="exact", draws=DRAWS, seed=1)
