@@ -103,7 +103,7 @@ def _segments(report: Report, n: int, values: int, count: int) -> None:
     report.figure(f"segments of {n:,} rows left untested", count - found.tested, "", 0)
     tested = seconds(lambda: cb.audit(y, p, groups=columns, depth=3, draws=199, seed=0, min_size=1), 1)
     report.figure(f"audit with 199 simulated data sets, {n:,} rows x {count:,} segments", tested)
-    what = f"M, {n:,} rows x {count:,} segments"
+    what = f"audit without p-values, {n:,} rows x {count:,} segments"
     if not peer("mcgrad"):
         report.skipped(what, "mcgrad is not installed")
         return
@@ -111,7 +111,7 @@ def _segments(report: Report, n: int, values: int, count: int) -> None:
     (ours, our_first), (theirs, their_first) = (_best_and_first(n, values, side) for side in (False, True))
     report.ratio(what, ours, name, theirs, 1 / 10, headline=n == 10**6)
     report.ratio(f"{what}, first call of a process, imports aside", our_first, name, their_first)
-    report.ratio(f"M and its p-value, {n:,} rows x {count:,} segments", tested, name, theirs)
+    report.ratio(f"audit with p-values, {n:,} rows x {count:,} segments", tested, name, theirs)
     metric, kept = _mcgrad(y, p, columns, values)
     report.figure(
         f"relative difference of M, {n:,} rows (float32 there)", abs(metric / found.metric - 1), "", 1e-3

@@ -19,6 +19,7 @@ from calibrant.inference.test import calibration_test
 from calibrant.inference.testing import Method
 from calibrant.inference.tolerance import tolerance_test
 from calibrant.measures.registry import measures
+from calibrant.report.numerals import chance
 from calibrant.scale.files import read_forecasts
 
 
@@ -79,9 +80,7 @@ def test(
         )
     found = {"test": {**tested.to_dict(), "dropped": forecasts.dropped}}
     if interval:
-        about = (
-            measure if measure in measures() else "kuiper"
-        )  # statistics that grow with n have no such value
+        about = measure if measure in measures() else "kuiper"  # what grows with n has no such value
         taken = confidence_interval(forecasts, measure=about, draws=draws, seed=used, confidence=confidence)
         found["interval"] = taken.to_dict()
     if accept is not None and reject is not None:
@@ -92,7 +91,9 @@ def test(
         return
     for name, facts in found.items():
         facts |= facts.pop("details", {})
-        lines = [[key, _shown(value)] for key, value in facts.items() if value is not None]
+        if name == "test":
+            facts["pvalue"] = chance(tested.pvalue, tested.log_pvalue, tested.pvalue_is_bound)
+        lines = [[key, _shown(key, value)] for key, value in facts.items() if value is not None]
         show_table([name, ""], lines)
         click.echo()
 
@@ -109,8 +110,10 @@ def _forecasts(
     )
 
 
-def _shown(value: object) -> str:
-    return number(value) if isinstance(value, float) else str(value)
+def _shown(key: str, value: object) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    return chance(value) if key in ("kuiper_pvalue", "cox_pvalue") else number(value)
 
 
 @contextmanager
