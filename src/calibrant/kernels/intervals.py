@@ -124,5 +124,8 @@ def shifted_error(values: Floats, residuals: Floats, width: float) -> float:
     order = np.argsort(np.concatenate([values - width, values]), kind="stable")
     inside = np.cumsum(np.concatenate([residuals, -residuals])[order])[:-1]
     passed = order >= len(values)  # t itself is at the prediction, not t + width
+    inside[np.cumsum(np.where(passed, -1, 1))[:-1] == 0] = (
+        0.0  # empty: no rounding, which the width would blow up
+    )
     stretch = np.diff(np.concatenate([values, values])[order]) + width * np.diff(passed.astype(np.float64))
     return float(np.abs(inside) @ stretch) / width
