@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from calibrant.measures.measure import Measure
-from calibrant.measures.registry import measures
+from calibrant.measures.registry.lookup import measures
+from calibrant.measures.registry.row import Measure
 
 TARGET = Path(__file__).parent / "measures.md"
 FAMILIES = {
@@ -22,7 +22,7 @@ FAMILIES = {
 }
 HEAD = """# Choosing a measure
 
-This page is made by `docs/make_measures.py` from the table in `src/calibrant/measures/table.py`. The same
+This page is made by `docs/make_measures.py` from the table in `src/calibrant/measures/registry/table.py`. The same
 table feeds `calibrant measures`, evaluations, tests and benchmarks.
 
 ## In short

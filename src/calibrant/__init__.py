@@ -7,16 +7,18 @@ from calibrant.forecasts import Forecasts
 from calibrant.measures.binned import binned_calibration_error
 from calibrant.measures.convolved import convolved_calibration_error
 from calibrant.measures.curve import kolmogorov_smirnov_error, kuiper_error, weighted_calibration_error
-from calibrant.measures.decision import WorstTask, decision_loss, threshold_loss_curve, worst_task
-from calibrant.measures.distances import Distances, distances
+from calibrant.measures.decisions.thresholds import ThresholdLossCurve
+from calibrant.measures.decisions.worst_task import WorstTask, decision_loss, threshold_loss_curve, worst_task
+from calibrant.measures.distances.interval import interval_calibration_error
+from calibrant.measures.distances.lower import TransportPlan, lower_distance, transport_plan
+from calibrant.measures.distances.sandwich import Distances, distances
+from calibrant.measures.distances.upper import certified_distance, distance_to_calibration, upper_distance
 from calibrant.measures.ece import expected_calibration_error
-from calibrant.measures.interval import interval_calibration_error
 from calibrant.measures.kernel import kernel_calibration_error
 from calibrant.measures.level_sets import LevelSetWarning
 from calibrant.measures.low_degree import low_degree_error
-from calibrant.measures.lower_distance import TransportPlan, lower_distance, transport_plan
 from calibrant.measures.random_binning import RandomBinning, random_binning_estimate
-from calibrant.measures.registry import measure, measures
+from calibrant.measures.registry.lookup import measure, measures
 from calibrant.measures.regression import (
     calibration_in_the_large,
     calibration_intercept,
@@ -27,34 +29,32 @@ from calibrant.measures.regression import (
 from calibrant.measures.scores import brier_score, decompose, log_loss, miscalibration
 from calibrant.measures.smooth import earth_mover_error, smooth_calibration_error
 from calibrant.measures.smoothed_curve import SmoothedReliability, smoothed_reliability
-from calibrant.measures.thresholds import ThresholdLossCurve
 from calibrant.measures.truthful import averaged_two_bin_error, binned_squared_error
-from calibrant.measures.upper_distance import certified_distance, distance_to_calibration, upper_distance
 from calibrant.results import Measurement
 
 if TYPE_CHECKING:
+    from calibrant.evaluation.evaluate import Evaluation, evaluate
     from calibrant.groups.audit import audit
     from calibrant.groups.result import Audit
     from calibrant.groups.search import Search, search_groups
-    from calibrant.inference.classic import hosmer_lemeshow, spiegelhalter
+    from calibrant.inference.calibration_test import calibration_test
     from calibrant.inference.compare import Comparison, Difference, compare
     from calibrant.inference.decision import DecisionEstimate, estimate_decision_loss
+    from calibrant.inference.engine import TestResult
     from calibrant.inference.interval import ConfidenceInterval, confidence_interval
-    from calibrant.inference.monitor import GroupMonitor, Monitor, Reading
     from calibrant.inference.planning import Plan, detectable_distance, required_samples
-    from calibrant.inference.test import calibration_test
-    from calibrant.inference.testing import TestResult
+    from calibrant.inference.statistics import hosmer_lemeshow, spiegelhalter
     from calibrant.inference.tolerance import ToleranceResult, tolerance_test
-    from calibrant.measures.fixed_decision import (
+    from calibrant.measures.decisions.fixed_payoff import (
         ActionChange,
         DecisionReport,
         decision_report,
         fixed_decision_loss,
     )
+    from calibrant.measures.decisions.net_benefit import DecisionCurve, net_benefit
+    from calibrant.measures.decisions.swap_regret import SwapRegret, swap_regret
     from calibrant.measures.multiclass import class_wise, one_vs_rest, top_label
-    from calibrant.measures.net_benefit import DecisionCurve, net_benefit
-    from calibrant.measures.swap import SwapRegret, swap_regret
-    from calibrant.report.evaluation import Evaluation, evaluate
+    from calibrant.online.monitor import GroupMonitor, Monitor, Reading
     from calibrant.scale.sketch import Sketch
 
 
@@ -62,41 +62,41 @@ __version__ = "0.1.0"
 
 # What the registry does not need loads when one of its names is first used: importing calibrant stays quick.
 _LATER = {
-    "ActionChange": "measures.fixed_decision",
+    "ActionChange": "measures.decisions.fixed_payoff",
     "Audit": "groups.result",
     "Comparison": "inference.compare",
     "ConfidenceInterval": "inference.interval",
-    "DecisionCurve": "measures.net_benefit",
+    "DecisionCurve": "measures.decisions.net_benefit",
     "DecisionEstimate": "inference.decision",
-    "DecisionReport": "measures.fixed_decision",
+    "DecisionReport": "measures.decisions.fixed_payoff",
     "Difference": "inference.compare",
-    "Evaluation": "report.evaluation",
-    "GroupMonitor": "inference.monitor",
-    "Monitor": "inference.monitor",
+    "Evaluation": "evaluation.evaluate",
+    "GroupMonitor": "online.monitor",
+    "Monitor": "online.monitor",
     "Plan": "inference.planning",
-    "Reading": "inference.monitor",
+    "Reading": "online.monitor",
     "Search": "groups.search",
     "Sketch": "scale.sketch",
-    "SwapRegret": "measures.swap",
-    "TestResult": "inference.testing",
+    "SwapRegret": "measures.decisions.swap_regret",
+    "TestResult": "inference.engine",
     "ToleranceResult": "inference.tolerance",
     "audit": "groups.audit",
-    "calibration_test": "inference.test",
+    "calibration_test": "inference.calibration_test",
     "class_wise": "measures.multiclass",
     "compare": "inference.compare",
     "confidence_interval": "inference.interval",
-    "decision_report": "measures.fixed_decision",
+    "decision_report": "measures.decisions.fixed_payoff",
     "detectable_distance": "inference.planning",
     "estimate_decision_loss": "inference.decision",
-    "evaluate": "report.evaluation",
-    "fixed_decision_loss": "measures.fixed_decision",
-    "hosmer_lemeshow": "inference.classic",
-    "net_benefit": "measures.net_benefit",
+    "evaluate": "evaluation.evaluate",
+    "fixed_decision_loss": "measures.decisions.fixed_payoff",
+    "hosmer_lemeshow": "inference.statistics",
+    "net_benefit": "measures.decisions.net_benefit",
     "one_vs_rest": "measures.multiclass",
     "required_samples": "inference.planning",
     "search_groups": "groups.search",
-    "spiegelhalter": "inference.classic",
-    "swap_regret": "measures.swap",
+    "spiegelhalter": "inference.statistics",
+    "swap_regret": "measures.decisions.swap_regret",
     "tolerance_test": "inference.tolerance",
     "top_label": "measures.multiclass",
 }

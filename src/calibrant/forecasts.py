@@ -10,7 +10,8 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.columns import (
+from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
+from calibrant.inputs import (
     Names,
     check_same_length,
     check_unit_interval,
@@ -18,7 +19,6 @@ from calibrant.columns import (
     missing_rows,
     vector,
 )
-from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
 from calibrant.results import Array
 
 Counts = npt.NDArray[np.int64]

@@ -18,7 +18,7 @@ import calibrant as cb
 from calibrant import Sketch
 from calibrant.cli.main import calibrant
 from calibrant.errors import CalibrantError
-from calibrant.scale import room
+from calibrant.scale import memory
 
 
 def run(*arguments: object):
@@ -92,7 +92,7 @@ def test_a_coarse_sketch_says_what_it_cannot_prove(tmp_path):
 def test_a_file_too_large_for_memory_is_sketched_and_said_so(tmp_path, monkeypatch):
     file = csv(tmp_path / "a.csv")
     assert "too large" not in run("evaluate", file, *COLUMNS).output
-    monkeypatch.setattr(room, "memory", lambda: 10_000)
+    monkeypatch.setattr(memory, "memory", lambda: 10_000)
     done = run("evaluate", file, *COLUMNS, "--json", "--measures", "kuiper")
     assert "a.csv is too large for memory: measured from a sketch" in done.stderr
     p, y, _ = rows()
@@ -104,10 +104,10 @@ def test_how_many_rows_there_are_at_most(tmp_path):
 
     pl.DataFrame({"p": [0.1] * 1000}).write_parquet(tmp_path / "a.parquet")
     pl.DataFrame({"p": [0.1] * 500}).write_parquet(tmp_path / "b.parquet")
-    assert room.rows_at_most(tmp_path / "*.parquet") == 1500
-    assert 400 <= room.rows_at_most(csv(tmp_path / "a.csv")) <= 2000
-    assert room.rows_at_most(tmp_path / "none.parquet") == 0
-    assert room.memory() > 2**28
+    assert memory.rows_at_most(tmp_path / "*.parquet") == 1500
+    assert 400 <= memory.rows_at_most(csv(tmp_path / "a.csv")) <= 2000
+    assert memory.rows_at_most(tmp_path / "none.parquet") == 0
+    assert memory.memory() > 2**28
 
 
 @pytest.mark.parametrize(

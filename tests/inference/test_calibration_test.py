@@ -13,10 +13,10 @@ from samples import Sample, samples
 
 import calibrant as cb
 from calibrant.inference.continuous import deviation_of_continuous
-from calibrant.inference.null import NullOutcomes, null_values
-from calibrant.inference.testing import law_serves
-from calibrant.measures.laws import BROWNIAN_RANGE
+from calibrant.inference.engine import law_serves
+from calibrant.inference.null_outcomes import NullOutcomes, null_values
 from calibrant.measures.level_sets import LevelSetWarning
+from calibrant.measures.registry.laws import BROWNIAN_RANGE
 
 ROWS = list(cb.measures().values())
 QUICK = [row for row in ROWS if row.null.batch is not None]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from calibrant.measures import laws
+from calibrant.measures.registry import laws
 
 
 def range_cdf(x):

@@ -9,8 +9,8 @@ from samples import samples
 
 import calibrant as cb
 from calibrant.measures.crossfit import cross_fitted, held_out, isotonic
+from calibrant.measures.decisions.thresholds import curve_of
 from calibrant.measures.scores import isotonic_curve
-from calibrant.measures.thresholds import curve_of
 
 
 def draw(n, seed, shift=0.0):

@@ -11,7 +11,7 @@ from samples import samples
 
 import calibrant as cb
 from calibrant.kernels.peaks import peaks
-from calibrant.measures.thresholds import curve_of, hindsight, peaks_at_predictions
+from calibrant.measures.decisions.thresholds import curve_of, hindsight, peaks_at_predictions
 
 pytestmark = pytest.mark.filterwarnings("ignore::calibrant.measures.level_sets.LevelSetWarning")
 

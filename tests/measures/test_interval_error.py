@@ -10,7 +10,7 @@ from samples import samples
 
 import calibrant as cb
 from calibrant.kernels.intervals import shifted_error, spread_boundaries
-from calibrant.measures import interval as module
+from calibrant.measures.distances import interval as module
 
 certify = cb.interval_calibration_error.core
 

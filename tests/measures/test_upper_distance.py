@@ -11,7 +11,7 @@ from samples import samples
 
 import calibrant as cb
 from calibrant.kernels.partitions import best_grouping, contiguous_groups
-from calibrant.measures import upper_distance as module
+from calibrant.measures.distances import upper as module
 
 certify = cb.upper_distance.core
 

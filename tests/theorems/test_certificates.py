@@ -10,7 +10,7 @@ from samples import samples
 
 import calibrant as cb
 from calibrant.errors import TooFewRecordsError
-from calibrant.measures.resolution import NoCertificateError
+from calibrant.measures.registry.resolution import NoCertificateError
 from calibrant.scale.sketch import Sketch, certified_measures
 
 TRIALS = [

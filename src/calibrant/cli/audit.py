@@ -18,7 +18,7 @@ from calibrant.groups.family import Progress
 from calibrant.groups.result import Audit, Group, is_bound
 from calibrant.groups.search import Search
 from calibrant.groups.variants import VariantName
-from calibrant.report.numerals import chance
+from calibrant.numerals import chance
 
 
 def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str]:

@@ -15,11 +15,11 @@ from calibrant.cli.rows import read_rows
 from calibrant.cli.sketched import needed_sketch, refuse_groups
 from calibrant.cli.tables import show_json, show_table
 from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence
+from calibrant.evaluation.gate import EXIT_CODES, Finding, judge, judge_groups, overall
 from calibrant.forecasts import Missing
 from calibrant.inference.interval import check_confidence
-from calibrant.inference.seeds import recorded_seed
-from calibrant.measures.registry import measures
-from calibrant.report.gate import EXIT_CODES, Finding, judge, judge_groups, overall
+from calibrant.measures.registry.lookup import measures
+from calibrant.seeds import recorded_seed
 
 DRAWS = 999
 WORDS = {"pass": "pass", "fail": "FAIL", "unclear": "too little data"}

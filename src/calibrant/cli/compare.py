@@ -7,11 +7,11 @@ import click
 from calibrant.cli.options import as_json, missing, seed
 from calibrant.cli.tables import number, show_json, show_table
 from calibrant.cli.test import draws_bar
-from calibrant.columns import Names
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Missing, checked
 from calibrant.inference.compare import Comparison
 from calibrant.inference.compare import compare as compare_models
+from calibrant.inputs import Names
 from calibrant.scale.files import read_columns
 
 

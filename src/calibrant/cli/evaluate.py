@@ -11,10 +11,10 @@ from calibrant.cli.options import as_json, columns_unless_sketch, grouped, seed
 from calibrant.cli.rows import read_rows
 from calibrant.cli.sketched import group_dicts, needed_sketch, progress_bar, refuse_groups, show_groups
 from calibrant.cli.tables import show_json, show_table
+from calibrant.evaluation import evaluate as report
+from calibrant.evaluation.evaluate import Evaluation, headline
+from calibrant.evaluation.facts import facts_sentence
 from calibrant.forecasts import Missing
-from calibrant.report import evaluation as report
-from calibrant.report.evaluation import Evaluation, headline
-from calibrant.report.facts import facts_sentence
 from calibrant.report.sheets import Sheet, group_sheet, measure_sheet
 from calibrant.scale.sketch import Sketch
 
@@ -113,7 +113,7 @@ def _show(sheet: Sheet, title: str = "") -> None:
 
 def _names(text: str | None) -> list[str] | None:
     if text == "all":
-        from calibrant.measures.registry import measures
+        from calibrant.measures.registry.lookup import measures
 
         return list(measures())
     return text.split(",") if text else None

@@ -6,8 +6,8 @@ import click
 
 from calibrant.cli.options import as_json
 from calibrant.cli.tables import show_json, show_table
-from calibrant.measures.measure import Measure
-from calibrant.measures.registry import measures
+from calibrant.measures.registry.lookup import measures
+from calibrant.measures.registry.row import Measure
 
 PROPERTIES = ("continuous", "complete", "sound", "truthful", "certified")
 

@@ -8,13 +8,13 @@ from calibrant.cli.options import as_json, missing, seed
 from calibrant.cli.tables import show_json
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Missing
-from calibrant.inference.classic import DEFAULT_TEST
 from calibrant.inference.planning import (
     ALTERNATIVES,
     checked_predictions,
     detectable_distance,
     required_samples,
 )
+from calibrant.inference.statistics import DEFAULT_TEST
 from calibrant.results import Array
 from calibrant.scale.files import read_columns
 

@@ -12,15 +12,15 @@ from calibrant.cli.sketched import needed_sketch, progress_bar
 from calibrant.cli.tables import number, show_json, show_table
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts, Missing
-from calibrant.inference.classic import DEFAULT_TEST
+from calibrant.inference.calibration_test import calibration_test
+from calibrant.inference.engine import Method
 from calibrant.inference.interval import confidence_interval
-from calibrant.inference.seeds import Progress, recorded_seed
-from calibrant.inference.test import calibration_test
-from calibrant.inference.testing import Method
+from calibrant.inference.statistics import DEFAULT_TEST
 from calibrant.inference.tolerance import tolerance_test
-from calibrant.measures.registry import measures
-from calibrant.report.numerals import chance
+from calibrant.measures.registry.lookup import measures
+from calibrant.numerals import chance
 from calibrant.scale.files import read_forecasts
+from calibrant.seeds import Progress, recorded_seed
 
 
 @click.command("test")

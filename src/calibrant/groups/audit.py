@@ -13,15 +13,15 @@ import numpy as np
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.groups.coding import Column, code_columns
 from calibrant.groups.family import Family, Progress
+from calibrant.groups.family_null import Null
 from calibrant.groups.metric import Batch
-from calibrant.groups.null import Null
 from calibrant.groups.options import at_least
 from calibrant.groups.paths import FRUITLESS, random_paths
 from calibrant.groups.records import Records, ascending, check, put_in_order
 from calibrant.groups.result import Audit
 from calibrant.groups.subpopulations import Masks, as_masks, combinations, everyone, masked
 from calibrant.groups.variants import Variant, VariantName
-from calibrant.inference.seeds import recorded_seed
+from calibrant.seeds import recorded_seed
 
 
 def audit(

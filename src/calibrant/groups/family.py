@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from calibrant.groups.cores import WORKERS, on_all_cores
+from calibrant.groups.family_null import Null, adjusted_pvalues
 from calibrant.groups.metric import Batch, Curves
-from calibrant.groups.null import Null, adjusted_pvalues
 from calibrant.groups.partition import Partition
 from calibrant.groups.records import Records
 from calibrant.groups.result import Group, GroupCurve, NotTested

@@ -9,14 +9,14 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.columns import (
+from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
+from calibrant.inputs import (
     check_same_length,
     check_unit_interval,
     check_weights,
     missing_rows,
     vector,
 )
-from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
 from calibrant.kernels.segments import Index, Words
 from calibrant.results import Array
 

@@ -15,16 +15,16 @@ import numpy as np
 from calibrant.errors import TooFewRecordsError, sentence
 from calibrant.groups.coding import Column, code_columns
 from calibrant.groups.family import Family
+from calibrant.groups.family_null import Null
 from calibrant.groups.metric import Lists
-from calibrant.groups.null import Null
 from calibrant.groups.options import at_least
 from calibrant.groups.records import Records, ascending, check, put_in_order
 from calibrant.groups.result import Group, NotTested, left_out, plain
 from calibrant.groups.rules import between, conjunction
 from calibrant.groups.subpopulations import everyone
 from calibrant.groups.variants import Terms, Variant
-from calibrant.inference.seeds import recorded_seed
 from calibrant.kernels.segments import Index
+from calibrant.seeds import recorded_seed
 
 SEARCHED_ROWS = 200_000  # at most; all other rows confirm
 CUTS = 8  # places at which an ordered covariate is cut, between groups of equal size

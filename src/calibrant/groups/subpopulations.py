@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.columns import check_same_length
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.groups.coding import Column
 from calibrant.groups.metric import Batch, Lists
 from calibrant.groups.partition import Partition
+from calibrant.inputs import check_same_length
 from calibrant.kernels.segments import Index
 
 Masks = dict[str, npt.NDArray[np.bool_]]

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.columns import Names, missing_rows, vector
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts, Missing, checked, frame_columns
 from calibrant.inference.interval import central, check_confidence, check_resampling, reflected
-from calibrant.inference.null import batched
+from calibrant.inference.null_outcomes import batched
 from calibrant.inference.resample import Resamples, tallied, values_of
-from calibrant.inference.seeds import Progress, checked_draws, in_blocks, recorded_seed
-from calibrant.measures.measure import Measure
-from calibrant.measures.registry import find_measure
+from calibrant.inputs import Names, missing_rows, vector
+from calibrant.measures.registry.lookup import find_measure
+from calibrant.measures.registry.row import Measure
 from calibrant.results import Array
+from calibrant.seeds import Progress, checked_draws, in_blocks, recorded_seed
 
 
 @dataclass(frozen=True, slots=True)

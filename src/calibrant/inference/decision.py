@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.inference.null import NullOutcomes
-from calibrant.inference.seeds import checked_draws, in_blocks, recorded_seed
+from calibrant.inference.null_outcomes import NullOutcomes
 from calibrant.measures.crossfit import Recalibrator, name_of
-from calibrant.measures.decision import decision_loss
-from calibrant.measures.fixed_decision import fixed_decision_loss
+from calibrant.measures.decisions.fixed_payoff import fixed_decision_loss
+from calibrant.measures.decisions.payoff import Payoff
+from calibrant.measures.decisions.worst_task import decision_loss
 from calibrant.measures.level_sets import LevelSetWarning
-from calibrant.measures.payoff import Payoff
-from calibrant.measures.public import as_forecasts
+from calibrant.measures.registry.calling import as_forecasts
 from calibrant.results import Array
+from calibrant.seeds import checked_draws, in_blocks, recorded_seed
 
 
 @dataclass(frozen=True, slots=True)

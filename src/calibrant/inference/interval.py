@@ -10,13 +10,13 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.inference.null import NullOutcomes, batched, null_values
+from calibrant.inference.null_outcomes import NullOutcomes, batched, null_values
 from calibrant.inference.resample import Resampler, resampled_deviations, resampled_values
-from calibrant.inference.seeds import Progress, checked_draws, recorded_seed
-from calibrant.measures.measure import Measure
-from calibrant.measures.public import as_forecasts
-from calibrant.measures.registry import find_measure
+from calibrant.measures.registry.calling import as_forecasts
+from calibrant.measures.registry.lookup import find_measure
+from calibrant.measures.registry.row import Measure
 from calibrant.results import Array
+from calibrant.seeds import Progress, checked_draws, recorded_seed
 
 NULL_DRAWS = 99  # enough for a mean
 FEW_DRAWS = 19  # where each draw costs a whole evaluation

@@ -20,10 +20,10 @@ import numpy.typing as npt
 from calibrant.forecasts import Forecasts
 from calibrant.inference.continuous import deviation_of_continuous, squared_residuals
 from calibrant.kernels.curves import curve_extremes
-from calibrant.measures.laws import Law, log_normal_tails, log_range_tails
-from calibrant.measures.measure import Measure
-from calibrant.measures.null import Null
-from calibrant.measures.public import public
+from calibrant.measures.registry.calling import public
+from calibrant.measures.registry.laws import Law, log_normal_tails, log_range_tails
+from calibrant.measures.registry.null import Null
+from calibrant.measures.registry.row import Measure
 from calibrant.measures.regression import logits
 from calibrant.results import Array, Certified
 

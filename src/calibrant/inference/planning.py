@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.columns import check_unit_interval, vector
 from calibrant.errors import CalibrantError, InvalidInputError, reject_name, reject_rows, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.inference.classic import DEFAULT_TEST, find_test
-from calibrant.inference.null import one_by_one
-from calibrant.inference.seeds import checked_draws, recorded_seed
-from calibrant.inference.testing import badness, centre_of
-from calibrant.measures.lower_distance import lower_distance
+from calibrant.inference.engine import badness, centre_of
+from calibrant.inference.null_outcomes import one_by_one
+from calibrant.inference.statistics import DEFAULT_TEST, find_test
+from calibrant.inputs import check_unit_interval, vector
+from calibrant.measures.distances.lower import lower_distance
 from calibrant.results import Array
+from calibrant.seeds import checked_draws, recorded_seed
 
 LEVELS = 200  # quantiles that stand for the predictions: one level holds many records, at any n
 MOST = 10**9  # records

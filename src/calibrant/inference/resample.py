@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from calibrant.forecasts import Forecasts
-from calibrant.inference.null import CROWDED, alike, batched, measured
-from calibrant.inference.seeds import Progress, in_blocks
-from calibrant.measures.measure import Measure
+from calibrant.inference.null_outcomes import CROWDED, alike, batched, measured
+from calibrant.measures.registry.row import Measure
 from calibrant.results import Array
+from calibrant.seeds import Progress, in_blocks
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,10 +16,10 @@ from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.inference.interval import check_confidence
 from calibrant.inference.resample import Resampler, resampled_deviations
-from calibrant.inference.seeds import Progress, checked_draws, recorded_seed
-from calibrant.measures.public import as_forecasts
-from calibrant.measures.registry import find_measure
-from calibrant.measures.registry import measure as take
+from calibrant.measures.registry.calling import as_forecasts
+from calibrant.measures.registry.lookup import find_measure
+from calibrant.measures.registry.lookup import measure as take
+from calibrant.seeds import Progress, checked_draws, recorded_seed
 
 # Expected deviation over sqrt(sum of squared weights); see _guaranteed for how they come about.
 EXPECTED = {"smooth": 1 + math.sqrt(0.5), "lower-distance": math.sqrt(2)}

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.measures.bins import Bins, bin_starts
-from calibrant.measures.public import public
+from calibrant.measures.registry.calling import public
 from calibrant.results import Array, Certified
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.measures.public import public
 from calibrant.measures.reflected import NARROWEST, ReflectedGaussian
+from calibrant.measures.registry.calling import public
 from calibrant.results import Certified
 
 GRIDS = (2**13, 2**16, 2**19)  # cells: the next one is tried while the grid error is not small

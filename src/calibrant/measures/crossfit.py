@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_name, sentence
 from calibrant.forecasts import Forecasts
+from calibrant.measures.decisions.thresholds import Responses, hindsight
 from calibrant.measures.level_sets import warn_if_singletons
-from calibrant.measures.thresholds import Responses, hindsight
 from calibrant.results import Array
 
 Fitted = Callable[[Array], Array]

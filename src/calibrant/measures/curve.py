@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.measures.public import public
+from calibrant.measures.registry.calling import public
 from calibrant.results import Array, Certified, Witness
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.measures.level_sets import warn_if_singletons
-from calibrant.measures.public import public
+from calibrant.measures.registry.calling import public
 from calibrant.results import Certified, Witness
 
 

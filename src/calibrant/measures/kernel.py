@@ -10,7 +10,7 @@ import numpy as np
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.kernels.laplace import laplace_form
-from calibrant.measures.public import public
+from calibrant.measures.registry.calling import public
 from calibrant.results import Array, Certified, Witness
 
 Kernel = Literal["laplace", "gaussian"] | Callable[[Array, Array], Array]

@@ -9,7 +9,7 @@ from numpy.polynomial import chebyshev
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.measures.public import public
+from calibrant.measures.registry.calling import public
 from calibrant.results import Array, Certified, Witness
 
 _TIGHT: Any = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}

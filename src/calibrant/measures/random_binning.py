@@ -10,7 +10,7 @@ import numpy as np
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.measures.kernel import check_bandwidth
-from calibrant.measures.public import as_forecasts
+from calibrant.measures.registry.calling import as_forecasts
 from calibrant.results import Array
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.measures.public import as_forecasts, public
+from calibrant.measures.registry.calling import as_forecasts, public
 from calibrant.measures.scores import isotonic_curve
 from calibrant.results import Array, Certified
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.measures.public import as_forecasts, public
+from calibrant.measures.registry.calling import as_forecasts, public
 from calibrant.results import Array, Certified
 
 CLIP = float(np.finfo(np.float64).eps)  # as scikit-learn does: a certain forecast that fails costs 36

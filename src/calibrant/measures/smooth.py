@@ -9,7 +9,7 @@ import numpy as np
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.kernels.trimming import denoised, denoising_cost, lipschitz_witness
-from calibrant.measures.public import public
+from calibrant.measures.registry.calling import public
 from calibrant.results import Certified, Witness
 
 

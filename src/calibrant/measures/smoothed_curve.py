@@ -9,8 +9,8 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.measures.convolved import GRIDS, convolved_calibration_error
-from calibrant.measures.public import as_forecasts
 from calibrant.measures.reflected import NARROWEST, ReflectedGaussian
+from calibrant.measures.registry.calling import as_forecasts
 from calibrant.results import Array, Certified
 
 RESOLVED = 1e-6  # a density below this share of its mean is noise, and the curve is not drawn there

@@ -9,7 +9,7 @@ import numpy as np
 from calibrant.errors import reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.measures.bins import Bins, bin_starts
-from calibrant.measures.public import public
+from calibrant.measures.registry.calling import public
 from calibrant.results import Certified
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calibrant.errors import MissingDependencyError, sentence
-from calibrant.report.facts import facts_sentence
-from calibrant.report.library import library
+from calibrant.evaluation.facts import facts_sentence
 from calibrant.report.palette import DARK, LIGHT, variables, with_variables
 from calibrant.report.sections import sections
+from calibrant.report.vega import library
 
 if TYPE_CHECKING:
-    from calibrant.report.evaluation import Evaluation
+    from calibrant.evaluation.evaluate import Evaluation
 
 _TEMPLATE = Path(__file__).parent / "template"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from calibrant.report.numerals import chance, short
+from calibrant.numerals import chance, short
 from calibrant.report.sheets import (
     GROUPS_SHOWN,
     Sheet,
@@ -16,7 +16,7 @@ from calibrant.report.sheets import (
 )
 
 if TYPE_CHECKING:
-    from calibrant.report.evaluation import Evaluation
+    from calibrant.evaluation.evaluate import Evaluation
 
 
 @dataclass(frozen=True, slots=True)

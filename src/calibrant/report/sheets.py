@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
+from calibrant.evaluation.rows import Row
 from calibrant.groups.result import is_bound
-from calibrant.measures.distances import Distances
-from calibrant.report.numerals import chance, short
-from calibrant.report.rows import Row
+from calibrant.measures.distances.sandwich import Distances
+from calibrant.numerals import chance, short
 
 if TYPE_CHECKING:
+    from calibrant.evaluation.recalibration_preview import Preview
     from calibrant.groups.result import Audit, Group
-    from calibrant.report.recalibration import Preview
 
 GROUPS_SHOWN = 50
 

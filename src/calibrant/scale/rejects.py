@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from calibrant.columns import range_hint
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Missing
+from calibrant.inputs import range_hint
 from calibrant.scale.aggregate import Columns
 from calibrant.scale.cells import WEIGHTLESS
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.columns import Names
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Cells, Forecasts, Missing, checked
-from calibrant.measures.measure import Measure
-from calibrant.measures.registry import measure, measures
+from calibrant.inputs import Names
+from calibrant.measures.registry.lookup import measure, measures
+from calibrant.measures.registry.row import Measure
 from calibrant.results import Measurement
 from calibrant.scale.aggregate import Aggregated, Columns, Label, aggregate, ordered_labels
 from calibrant.scale.cells import (

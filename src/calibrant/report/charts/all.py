@@ -15,7 +15,7 @@ from calibrant.report.charts.threshold import threshold_loss
 from calibrant.report.charts.witness import smooth_witness
 
 if TYPE_CHECKING:
-    from calibrant.report.evaluation import Evaluation
+    from calibrant.evaluation.evaluate import Evaluation
 
 
 def charts(evaluation: Evaluation) -> Mapping[str, Chart]:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.evaluation.coarse import thinned
 from calibrant.forecasts import Forecasts
-from calibrant.measures.registry import measure
+from calibrant.measures.registry.lookup import measure
 from calibrant.report.charts.style import Canvas, Chart, altair, hover
-from calibrant.report.coarse import thinned
 from calibrant.report.palette import LIGHT
 from calibrant.results import Array
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calibrant.evaluation.coarse import thinned
 from calibrant.groups.result import EVERYONE, Audit
 from calibrant.report.charts.cumulative import HALF_WIDTH, UP
 from calibrant.report.charts.style import Canvas, Chart, altair
-from calibrant.report.coarse import thinned
 from calibrant.report.palette import LIGHT
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from calibrant.numerals import chance, short
 from calibrant.report.charts.style import Canvas, Chart, altair
-from calibrant.report.numerals import chance, short
 from calibrant.report.palette import LIGHT
 from calibrant.results import Array
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.evaluation.bands import Band, consistency_band
+from calibrant.evaluation.coarse import POINTS, density, thinned
 from calibrant.forecasts import Forecasts
 from calibrant.measures.scores import isotonic_curve
 from calibrant.measures.smoothed_curve import smoothed_reliability
-from calibrant.report.bands import Band, consistency_band
 from calibrant.report.charts.style import Canvas, Chart, altair, hover, window
-from calibrant.report.coarse import POINTS, density, thinned
 from calibrant.report.palette import LIGHT
 from calibrant.results import Array
 

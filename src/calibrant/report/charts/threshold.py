@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.measures.thresholds import ThresholdLossCurve
+from calibrant.evaluation.coarse import thinned
+from calibrant.measures.decisions.thresholds import ThresholdLossCurve
 from calibrant.report.charts.style import Canvas, Chart, altair, hover
-from calibrant.report.coarse import thinned
 from calibrant.report.palette import LIGHT
 
 TITLE = "What trusting the predictions costs"

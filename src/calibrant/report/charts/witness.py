@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from calibrant.evaluation.coarse import thinned
 from calibrant.forecasts import Forecasts
-from calibrant.measures.registry import measure
+from calibrant.measures.registry.lookup import measure
 from calibrant.report.charts.style import Canvas, Chart, altair, hover, window
-from calibrant.report.coarse import thinned
 from calibrant.report.palette import LIGHT
 
 TITLE = "Smooth witness"

@@ -1,0 +1,127 @@
+"""What chance alone would give: null means, p-values and intervals for the rows of an evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from calibrant.errors import CalibrantError, TooFewRecordsError
+from calibrant.evaluation.coarse import coarse
+from calibrant.evaluation.rows import Row
+from calibrant.forecasts import Forecasts
+from calibrant.inference.engine import TestResult, law_serves, run_test
+from calibrant.inference.interval import bounds
+from calibrant.inference.null_outcomes import NullOutcomes, null_values
+from calibrant.inference.resample import Resampler
+from calibrant.inference.statistics import DEFAULT_TEST, find_test
+from calibrant.measures.registry.row import Measure
+from calibrant.results import Array
+
+CELLS = 2048  # more levels than that are merged before anything is simulated
+SLOW_CELLS = 1024  # for measures that take one simulated data set at a time
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NullSample:
+    """The values of a measure on data sets that have these predictions and calibrated outcomes."""
+
+    measure: str
+    values: Array
+    observed: float
+    pvalue: float
+
+
+class Chance:
+    """Simulates for the rows of one evaluation, on cells where there are very many levels.
+
+    A test on cells is a test of the statistic of the cells, so it remains valid; measured values are never
+    taken from cells.
+    """
+
+    def __init__(self, forecasts: Forecasts, *, draws: int, confidence: float, seed: int) -> None:
+        self._forecasts = forecasts
+        self._draws, self._confidence, self._seed = draws, confidence, seed
+        self._cells = {cells: coarse(forecasts, cells) for cells in (CELLS, SLOW_CELLS)}
+
+    @property
+    def cells(self) -> int | None:
+        """How many cells were simulated, None when that was done on the levels themselves."""
+        return None if self._cells[CELLS] is self._forecasts else self._cells[CELLS].levels
+
+    def verdict(self) -> TestResult | None:
+        """Test calibration by the default test; None for a single record with a fraction as its outcome."""
+        try:
+            return self._test(find_test(DEFAULT_TEST, self._forecasts))
+        except TooFewRecordsError:
+            return None
+
+    def _test(self, about: Measure) -> TestResult:
+        law = about.null.law
+        by_law = not self._forecasts.binary or (law is not None and law_serves(self._forecasts, law))
+        source = self._forecasts if by_law else self._simulated(about)
+        return run_test(source, about, {}, method="auto", draws=self._draws, seed=self._seed)
+
+    def judged(self, row: Row) -> Row:
+        """Add null mean, p-value and interval, as far as the measure and the data allow."""
+        return self._tried(self._with_interval, self._tried(self._with_test, row))
+
+    def bounded(self, row: Row) -> Row:
+        """Add the interval alone."""
+        return self._tried(self._with_interval, row)
+
+    def _tried(self, step: Callable[[Row], Row], row: Row) -> Row:
+        if row.measurement is None:
+            return row
+        try:
+            return step(row)
+        except CalibrantError as error:  # too few records, or a measure without a value in most resamples
+            return replace(row, note=row.note or str(error))
+
+    def _with_test(self, row: Row) -> Row:
+        if not self._forecasts.binary and row.about.null.law is None:
+            return replace(
+                row, note="no p-value: the outcomes are fractions, so calibration cannot be simulated"
+            )
+        found = self._test(row.about)
+        return replace(
+            row,
+            chance=found.null_mean,
+            pvalue=found.pvalue,
+            log_pvalue=found.log_pvalue,
+            pvalue_is_bound=found.pvalue_is_bound,
+        )
+
+    def _with_interval(self, row: Row) -> Row:
+        if self._confidence == 0:
+            return row
+        source = self._simulated(row.about)
+        settings = dict(row.about.options)
+        low, high, _ = bounds(
+            source,
+            row.about,
+            settings,
+            value=float(row.about.function.core(source, **settings)),  # resamples are of these cells too
+            confidence=self._confidence,
+            resampler=Resampler(source),
+            draws=self._draws,
+            seed=self._seed,
+        )
+        return replace(row, low=low, high=high)
+
+    def _simulated(self, about: Measure) -> Forecasts:
+        return self._cells[SLOW_CELLS if about.null.batch is None else CELLS]
+
+    def sample(self, row: Row) -> NullSample | None:
+        """Simulate one measure on calibrated outcomes, for the histogram; None where that cannot be done."""
+        if row.value is None or row.pvalue is None or not self._forecasts.binary:
+            return None
+        source = self._simulated(row.about)
+        values = null_values(
+            source,
+            row.about,
+            dict(row.about.options),
+            null=NullOutcomes(source),
+            draws=self._draws,
+            seed=self._seed,
+        )
+        return NullSample(row.about.name, values, row.value, row.pvalue)

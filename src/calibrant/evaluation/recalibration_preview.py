@@ -1,0 +1,89 @@
+"""Would recalibration help, and what does trusting the predictions cost? Judged on records not fitted to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import CalibrantError
+from calibrant.evaluation.rows import take
+from calibrant.forecasts import Forecasts
+from calibrant.measures.crossfit import held_out, joined
+from calibrant.measures.decisions.thresholds import Responses, ThresholdLossCurve, curve_of
+from calibrant.measures.decisions.worst_task import WorstTask, worst_task_of
+from calibrant.measures.registry.row import Measure
+from calibrant.results import Array
+
+FOLDS = 5
+FEWEST = 50  # records; below that a fold says nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One measure of the predictions as they are, and of the recalibrated ones, both as means over folds."""
+
+    name: str
+    meaning: str
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Preview:
+    """Isotonic recalibration, fitted on all folds but one and judged on that one, in turn.
+
+    `curve` is what acting above a threshold loses by trusting the predictions instead, per record, in units
+    of an outcome 1 that was not acted on. `task` is the decision that suffers most, over payoffs in [0, 1].
+    """
+
+    changes: tuple[Change, ...]
+    curve: ThresholdLossCurve
+    task: WorstTask
+    folds: int
+    seed: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers, ready for JSON (not the curve)."""
+        rows = [{"name": c.name, "before": c.before, "after": c.after} for c in self.changes]
+        return {
+            "method": "isotonic, cross-fitted",
+            "folds": self.folds,
+            "seed": self.seed,
+            "measures": rows,
+            "decision_loss": self.task.loss,
+            "worst_thresholds": self.task.thresholds.tolist(),
+        }
+
+
+def preview(forecasts: Forecasts, wanted: Sequence[Measure], *, seed: int) -> Preview | None:
+    """Recalibrate by cross-fitting and measure again; None where the records or predictions are too few."""
+    if forecasts.n < FEWEST:
+        return None
+    try:
+        parts = held_out(forecasts, "isotonic", FOLDS, seed)
+    except CalibrantError:
+        return None
+    curve = curve_of(joined(parts))
+    return Preview(tuple(_changes(parts, wanted)), curve, worst_task_of(curve), FOLDS, seed)
+
+
+def _changes(parts: Sequence[Responses], wanted: Sequence[Measure]) -> list[Change]:
+    """Measure every fold before and after; a measure that some fold cannot support is left out."""
+    before = [_judged(part, part.trusted) for part in parts]
+    after = [_judged(part, part.rates) for part in parts]
+    share = np.array([part.weights.sum() for part in parts])
+    changes = []
+    for about in (row for row in wanted if not row.signed):
+        old, new = ([take(f, about).value for f in side] for side in (before, after))
+        if None not in old and None not in new:
+            means = (float(np.average(np.array(side, float), weights=share)) for side in (old, new))
+            changes.append(Change(about.name, about.meaning, *means))
+    return changes
+
+
+def _judged(part: Responses, predictions: Array) -> Forecasts:
+    rates = np.clip(part.outcomes / part.weights, 0.0, 1.0)
+    return Forecasts(rates, predictions, sample_weight=part.weights)

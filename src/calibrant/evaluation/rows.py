@@ -1,0 +1,68 @@
+"""Rows of an evaluation: a measure taken, with what chance alone would give and how sure the value is."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from calibrant.errors import CalibrantError, reject_name
+from calibrant.forecasts import Forecasts
+from calibrant.measures.level_sets import LevelSetWarning, singletons
+from calibrant.measures.registry.lookup import measure, measures
+from calibrant.measures.registry.row import Measure
+from calibrant.numerals import chance
+from calibrant.results import Measurement
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Row:
+    """One measure of the evaluation; `about` is its registry row.
+
+    `measurement` is None where the data cannot support the measure, and `note` says why. `chance` is the mean
+    of the measure if the predictions were calibrated, `pvalue` how often chance alone gives as much, and
+    `low` and `high` the confidence interval of the population value.
+    """
+
+    about: Measure
+    measurement: Measurement | None
+    note: str = ""
+    chance: float | None = None
+    pvalue: float | None = None
+    log_pvalue: float | None = None
+    pvalue_is_bound: bool = False  # no draw reached the value: the p-value is this or less
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def value(self) -> float | None:
+        """The value on the data, None where it has none."""
+        return None if self.measurement is None else self.measurement.value
+
+    @property
+    def written_pvalue(self) -> str:
+        """The p-value for people."""
+        return chance(self.pvalue, self.log_pvalue, self.pvalue_is_bound)
+
+
+def chosen(names: Sequence[str] | None) -> list[Measure]:
+    """Return the registry rows of these names; the headline rows when none are given."""
+    table = measures()
+    if names is None:
+        return [row for row in table.values() if row.headline]
+    for name in names:
+        if name not in table:
+            raise reject_name("measure", name, list(table))
+    return [table[name] for name in names]
+
+
+def take(forecasts: Forecasts, about: Measure) -> Row:
+    """Take one measure, or note why the data cannot support it."""
+    if about.needs_level_sets and singletons(forecasts):
+        return Row(about, None, "needs predictions that repeat; here hardly any does")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LevelSetWarning)
+        try:
+            return Row(about, measure(forecasts, about.name))
+        except CalibrantError as error:
+            return Row(about, None, str(error))

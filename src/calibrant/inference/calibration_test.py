@@ -1,0 +1,52 @@
+"""calibration_test: the probability that calibrated forecasts look at least this bad."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from calibrant.inference.engine import Method, TestResult, run_test
+from calibrant.inference.statistics import DEFAULT_TEST, find_test
+from calibrant.measures.registry.calling import as_forecasts
+from calibrant.seeds import Progress
+
+
+def calibration_test(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    sample_weight: Any = None,
+    measure: str = DEFAULT_TEST,
+    draws: int = 999,
+    seed: int | None = None,
+    method: Method = "auto",
+    threads: int | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> TestResult:
+    """Test whether the forecasts are calibrated, with any measure of the registry as the statistic.
+
+    Under calibration the outcomes are independent Bernoulli(v), so "exact" draws them `draws` times and
+    counts: p = (1 + number at least as bad) / (draws + 1). That is valid for any measure at any n, but
+    never below 1 / (draws + 1). "asymptotic" uses a limit law where there is one (omnibus, Kuiper, KS, Brier,
+    which is Spiegelhalter's test, and calibration in the large) and is right far into the tail. "auto"
+    takes the limit law once no level and no single outcome carries much of the variance.
+
+    `measure` is any name of the registry, or "omnibus" (Kuiper's range and Cox's score together, the most
+    powerful on average over many kinds of error: docs/power.md), "spiegelhalter" or "hosmer-lemeshow", with
+    the options of those functions.
+
+    >>> result = calibration_test([0, 0, 0, 0, 0, 0], [0.6, 0.6, 0.7, 0.7, 0.8, 0.9], seed=1)
+    >>> result.method, result.rejects(0.05)
+    ('exact', True)
+    """
+    forecasts = as_forecasts(y_true, y_prob, sample_weight)
+    return run_test(
+        forecasts,
+        find_test(measure, forecasts, options),
+        options,
+        method=method,
+        draws=draws,
+        seed=seed,
+        threads=threads,
+        progress=progress,
+    )

@@ -1,0 +1,190 @@
+"""The engine of every test of calibration: simulate the known null, or use a limit law, and say which."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from calibrant.errors import CalibrantError, InvalidInputError, reject_name, sentence
+from calibrant.forecasts import Forecasts
+from calibrant.inference.continuous import deviation_of_continuous
+from calibrant.inference.null_outcomes import NullOutcomes, null_values
+from calibrant.measures.registry.laws import Law, null_deviation
+from calibrant.measures.registry.row import Measure
+from calibrant.seeds import Progress, checked_draws, recorded_seed
+
+Method = Literal["auto", "exact", "asymptotic"]
+
+ROUGH = 50  # records below which an estimated variance makes p-values too small now and then
+SPREAD = 1 / 4000  # largest share of the null variance in one level, or one outcome, for a limit law to serve
+UNEVEN = 10  # times as much is allowed of a sum in which residuals count unevenly, one of two statistics
+
+
+@dataclass(frozen=True, slots=True)
+class TestResult:
+    """How likely calibrated forecasts are to look at least as bad as these.
+
+    `statistic` is the measure's value; `null_mean` what calibrated forecasts would score on average (exact
+    where known, else of the limit law or of the draws). `method` is "exact" (simulated outcomes; valid at
+    any n), "asymptotic" (a limit law) or "approximate" (simulated from a sketch); `reason` says why.
+    `draws` and `seed` are 0 and None when nothing was drawn. `details` says what the statistic found on the
+    way: where Kuiper's interval lies, the two p-values behind the omnibus test.
+    """
+
+    __test__: ClassVar[bool] = False  # not a test case, whatever pytest thinks of its name
+
+    measure: str
+    statistic: float
+    pvalue: float
+    log_pvalue: float
+    null_mean: float
+    method: str
+    reason: str
+    n: int
+    draws: int
+    seed: int | None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def pvalue_is_bound(self) -> bool:
+        """Whether no draw reached the statistic: the p-value is then this or less."""
+        return self.draws > 0 and self.pvalue * (self.draws + 1) < 1.5
+
+    def rejects(self, alpha: float = 0.05) -> bool:
+        """Tell whether calibration is rejected at level `alpha`."""
+        return self.pvalue <= alpha
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields, ready for JSON."""
+        return asdict(self)
+
+
+def run_test(
+    forecasts: Forecasts,
+    row: Measure,
+    options: Mapping[str, Any],
+    *,
+    method: Method,
+    draws: int,
+    seed: int | None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> TestResult:
+    """Test calibration with one row of the registry as the statistic."""
+    if method not in ("auto", "exact", "asymptotic"):
+        raise reject_name("method", method, ["auto", "exact", "asymptotic"])
+    settings = {**row.options, **options}
+    found = row.function.core(forecasts, **settings)
+    value, details = float(found), _plain(getattr(found, "details", {}))
+    asymptotic, reason = _chosen(forecasts, row, method)
+    if asymptotic:
+        return _by_law(forecasts, row, value, settings, reason, details)
+    drawn, used = checked_draws(draws), recorded_seed(seed)
+    null = NullOutcomes(forecasts)
+    values = null_values(
+        forecasts, row, settings, null=null, draws=drawn, seed=used, threads=threads, progress=progress
+    )
+    exact_mean = row.null.mean and row.null.mean(forecasts, settings)
+    centre = centre_of(forecasts, row, settings)
+    bad, drawn_bad = badness(row, value, centre), badness(row, values, centre)
+    # draws that equal the statistic in exact arithmetic must count whatever the rounding
+    reached = int(np.count_nonzero(drawn_bad >= bad - 1e-9 * abs(bad) - 1e-15))
+    pvalue = (1 + reached) / (drawn + 1)
+    finite = values[np.isfinite(values)]
+    mean = exact_mean if exact_mean is not None else float(finite.mean()) if len(finite) else math.nan
+    kind = "exact" if null.exact else "approximate"
+    return TestResult(
+        row.name, value, pvalue, math.log(pvalue), mean, kind, reason, forecasts.n, drawn, used, details
+    )
+
+
+def _plain(details: Mapping[str, Any]) -> dict[str, Any]:
+    """Keep what fits on a line."""
+    return {name: item for name, item in details.items() if isinstance(item, str | int | float)}
+
+
+def centre_of(forecasts: Forecasts, row: Measure, settings: Mapping[str, Any]) -> float:
+    """Return where a two-sided statistic is centred: its exact mean under calibration, else its ideal."""
+    mean = row.null.mean and row.null.mean(forecasts, settings)
+    return row.ideal if mean is None else mean
+
+
+def badness(row: Measure, values: Any, centre: float) -> Any:
+    """Turn values of the measure into a statistic that grows with miscalibration."""
+    return np.abs(values - centre) if row.signed or row.null.two_sided else values
+
+
+def _chosen(forecasts: Forecasts, row: Measure, method: Method) -> tuple[bool, str]:
+    """Return whether to use the limit law, and why."""
+    if method == "asymptotic" and row.null.law is None:
+        hint = 'method="exact" is valid for every measure'
+        raise CalibrantError(sentence(f"measure {row.name!r}", "has no limit law in closed form", hint=hint))
+    if method != "auto":
+        return method == "asymptotic", "as asked"
+    if row.null.law is None:
+        return False, "the measure has no limit law in closed form"
+    if not forecasts.binary:
+        roughly = ", roughly with so few records" if forecasts.n < ROUGH else ""
+        return True, f"outcomes are fractions, whose variance is estimated from the data{roughly}"
+    if not law_serves(forecasts, row.null.law):
+        return False, "few records, events or levels: simulation is exact there"
+    return True, "no level and no outcome carries much of the variance"
+
+
+def law_serves(forecasts: Forecasts, law: Law) -> bool:
+    """Tell whether a limit law serves: no level and no single outcome carries much of the null variance."""
+    v, records = forecasts.values, forecasts.record_weights
+    jump = 1 / forecasts.n if records is None else float(records.max())
+    variance = forecasts.squared_weights * v * (1 - v)
+    spread = max(jump**2, float(variance.max())) <= SPREAD * forecasts.null_variance
+    if not spread or law.leverage is None:
+        return spread
+    squares = law.leverage(forecasts) ** 2
+    part = variance * squares  # with all leverages 1 what follows is the same rule once more
+    fourth, total = jump**2 * float(part @ squares), float(part.sum())
+    return max(fourth, float(part.max()) * total) <= UNEVEN * SPREAD * total**2
+
+
+def _by_law(
+    forecasts: Forecasts,
+    row: Measure,
+    value: float,
+    settings: Mapping[str, Any],
+    reason: str,
+    details: Mapping[str, Any],
+) -> TestResult:
+    law = row.null.law
+    assert law is not None
+    mean = row.null.mean and row.null.mean(forecasts, settings)
+    bad = float(badness(row, value, centre_of(forecasts, row, settings)))
+    scale = law.scale(forecasts) if forecasts.binary else _scale_of_fractions(forecasts, row.name, law)
+    log_pvalue = law.log_tail(bad / scale) if scale > 0 else (0.0 if bad <= 1e-12 else -math.inf)
+    return TestResult(
+        row.name,
+        value,
+        math.exp(log_pvalue),
+        log_pvalue,
+        law.mean * scale if mean is None else mean,
+        "asymptotic",
+        f"{law.name}: {reason}",
+        forecasts.n,
+        0,
+        None,
+        details,
+    )
+
+
+def _scale_of_fractions(forecasts: Forecasts, name: str, law: Law) -> float:
+    """Return the scale where outcomes are fractions: it is estimated, for a functional of the curve."""
+    if law.fractions:
+        return law.scale(forecasts)
+    if law.scale is not null_deviation:
+        hint = 'measure="kuiper" can test fractions'
+        raise InvalidInputError(
+            sentence("y_true", f"must be 0 or 1 to test with {name!r}", "got fractions", hint)
+        )
+    return deviation_of_continuous(forecasts)

@@ -1,0 +1,132 @@
+"""Outcomes as calibration would have them: the null is fully known, so it can be drawn exactly."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
+from calibrant.forecasts import Forecasts
+from calibrant.measures.level_sets import LevelSetWarning
+from calibrant.measures.registry.row import Measure
+from calibrant.results import Array
+from calibrant.seeds import Progress, in_blocks
+
+CROWDED = 16  # from so many records a level on, one binomial draw costs less than their Bernoulli draws
+
+
+class NullOutcomes:
+    """Draws the weight of y per level, y ~ Bernoulli(v) independently, one row for each set of outcomes.
+
+    `kind` says how: "records" and "levels" are exact (single records, or one binomial a level);
+    "normal" is what remains for a weighted sketch, which knows its squared weights but not its records.
+    """
+
+    def __init__(self, forecasts: Forecasts) -> None:
+        if not forecasts.binary:
+            hint = "a fraction stands for a known probability; draw 0/1 outcomes from it, or test with "
+            hint += 'method="asymptotic"'
+            raise InvalidInputError(
+                sentence("y_true", "must be 0 or 1 to simulate calibration", "got fractions", hint)
+            )
+        self.forecasts = forecasts
+        weighted = not alike(forecasts)
+        if weighted and forecasts.record_weights is None:
+            self.kind = "normal"
+        elif weighted or forecasts.n < CROWDED * forecasts.levels:
+            self.kind = "records"
+        else:
+            self.kind = "levels"
+        self.exact = self.kind != "normal" and forecasts.exact
+        self.width = forecasts.n if self.kind == "records" else forecasts.levels
+        self._expected = forecasts.weights * forecasts.values
+        if self.kind == "records":
+            counts = forecasts.counts
+            self._single = forecasts.levels == forecasts.n
+            self._starts = np.concatenate(([0], np.cumsum(counts)[:-1]))
+            self._chances = forecasts.values if self._single else np.repeat(forecasts.values, counts)
+
+    def outcomes(self, generator: np.random.Generator, rows: int) -> Array:
+        """Draw `rows` sets of outcomes."""
+        f = self.forecasts
+        if self.kind == "levels":
+            return np.asarray(generator.binomial(f.counts, f.values, size=(rows, f.levels)) / f.n)
+        if self.kind == "normal":
+            spread = np.sqrt(f.squared_weights * f.values * (1 - f.values))
+            drawn = self._expected + spread * generator.standard_normal((rows, f.levels))
+            return np.clip(drawn, 0.0, f.weights)
+        drawn = generator.random((rows, f.n))
+        hits = drawn < self._chances
+        if f.record_weights is not None:
+            np.multiply(hits, f.record_weights, out=drawn)
+        elif self._single:
+            return np.divide(hits, f.n, out=drawn)
+        if self._single:
+            return drawn
+        if f.record_weights is not None:
+            return np.add.reduceat(drawn, self._starts, axis=1)
+        return np.asarray(np.add.reduceat(hits, self._starts, axis=1, dtype=np.int64) / f.n)
+
+    def residuals(self, generator: np.random.Generator, rows: int) -> Array:
+        """Draw `rows` sets of residuals: outcomes minus what was predicted."""
+        drawn = self.outcomes(generator, rows)
+        drawn -= self._expected
+        return drawn
+
+
+def alike(forecasts: Forecasts) -> bool:
+    """Tell whether every record weighs the same, from the squared weights (a sketch keeps no records)."""
+    if forecasts.record_weights is not None:
+        return False
+    return bool(np.allclose(forecasts.squared_weights * forecasts.n, forecasts.weights, rtol=1e-6, atol=0))
+
+
+def null_values(
+    forecasts: Forecasts,
+    row: Measure,
+    settings: dict[str, Any],
+    *,
+    null: NullOutcomes,
+    draws: int,
+    seed: int,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Array:
+    """Return the measure of `draws` sets of calibrated outcomes; infinity where it has no value."""
+    if batched(forecasts, row, settings):
+        batch = row.null.batch
+
+        def work(generator: np.random.Generator, rows: int) -> Array:
+            return np.asarray(batch(forecasts, null.residuals(generator, rows), settings))  # type: ignore[misc]
+
+    else:
+        threads = 1  # the measures themselves are Python
+
+        def work(generator: np.random.Generator, rows: int) -> Array:
+            return one_by_one(forecasts, row, settings, null.outcomes(generator, rows))
+
+    return in_blocks(work, draws, width=null.width, seed=seed, threads=threads, progress=progress)
+
+
+def batched(forecasts: Forecasts, row: Measure, settings: dict[str, Any]) -> bool:
+    """Tell whether the row evaluates many residual vectors at once under these settings."""
+    if row.null.batch is None:
+        return False
+    return row.null.batch(forecasts, forecasts.residuals[None], settings) is not None
+
+
+def one_by_one(forecasts: Forecasts, row: Measure, settings: dict[str, Any], outcomes: Array) -> Array:
+    """Take the measure of each row of outcomes with the measure itself."""
+    return np.array([measured(forecasts.with_outcomes(drawn), row, settings) for drawn in outcomes])
+
+
+def measured(forecasts: Forecasts, row: Measure, settings: dict[str, Any]) -> float:
+    """Take the measure, and infinity where it has no value: a slope when all outcomes agree, say."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LevelSetWarning)
+        try:
+            return float(row.function.core(forecasts, **settings))
+        except TooFewRecordsError:
+            return np.inf

@@ -1,0 +1,1 @@
+"""What miscalibration costs those who act on the predictions."""

@@ -1,0 +1,72 @@
+"""Net benefit across thresholds: the decision curve that clinicians expect, and what calibration adds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import reject_rows
+from calibrant.forecasts import Forecasts
+from calibrant.measures.registry.calling import as_forecasts
+from calibrant.results import Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DecisionCurve:
+    """Net benefit at each threshold, in true positives per record (Vickers & Elkin 2006).
+
+    `model`: treat where the prediction reaches the threshold. `treat_all`; treating none has 0.
+    `recalibrated`: treat where the outcome rate behind the prediction reaches the threshold; its excess
+    over `model` is the threshold loss divided by 1 - threshold. Like every number read off level sets it
+    flatters where predictions hardly repeat.
+    """
+
+    thresholds: Array
+    model: Array
+    treat_all: Array
+    recalibrated: Array
+
+    @property
+    def useful(self) -> npt.NDArray[np.bool_]:
+        """Where the model beats both treating all and treating none."""
+        return self.model > np.maximum(self.treat_all, 0.0)
+
+
+def net_benefit(
+    y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, thresholds: npt.ArrayLike | None = None
+) -> DecisionCurve:
+    """Return the decision curve: true positives less false positives at the odds of the threshold.
+
+    NB(t) = TP / n - FP / n * t / (1 - t). Thresholds are 0.01, 0.02, ..., 0.99 unless given.
+
+    >>> net_benefit([0, 1, 1, 0], [0.2, 0.4, 0.8, 0.6], thresholds=[0.5]).model.tolist()
+    [0.0]
+    """
+    forecasts = as_forecasts(y_true, y_prob, sample_weight)
+    asked = np.arange(1, 100) / 100 if thresholds is None else np.atleast_1d(np.asarray(thresholds, float))
+    reject_rows("thresholds", "must lie in [0, 1)", asked, ~((asked >= 0) & (asked < 1)))
+    odds = asked / (1 - asked)
+    rate = forecasts.base_rate
+    return DecisionCurve(
+        asked,
+        _benefit(forecasts, forecasts.values, asked, odds),
+        rate - (1 - rate) * odds,
+        _benefit(forecasts, forecasts.outcomes / forecasts.weights, asked, odds),
+    )
+
+
+def _benefit(forecasts: Forecasts, predictions: Array, thresholds: Array, odds: Array) -> Array:
+    """Return TP - FP odds when the records with prediction >= threshold are treated."""
+    order = np.argsort(predictions, kind="stable")
+    first = np.searchsorted(predictions[order], thresholds)
+    ones = _from(forecasts.outcomes[order])[first]
+    zeros = _from((forecasts.weights - forecasts.outcomes)[order])[first]
+    return np.asarray(ones - zeros * odds)
+
+
+def _from(masses: Array) -> Array:
+    """Return the sum of the masses from each place to the end; one place more than there are masses."""
+    return np.append(np.cumsum(masses[::-1])[::-1], 0.0)

@@ -1,0 +1,1 @@
+"""Distances to calibration: lower, upper, interval, and the bracket that holds them all."""

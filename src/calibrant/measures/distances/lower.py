@@ -1,0 +1,128 @@
+"""Lower distance to calibration: how far the predictions must move, at least, to be calibrated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.forecasts import Forecasts
+from calibrant.kernels.chain_bounds import Levels, couple
+from calibrant.kernels.nearest import nearest_calibrated
+from calibrant.measures.registry.calling import as_forecasts, public
+from calibrant.results import Array, Certified
+
+MAX_NODES = 65_536
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TransportPlan:
+    """Which predictions move where: one row for each (outcome, from, to), with the mass that moves.
+
+    After the move the predictions are perfectly calibrated. `cost` is the mean distance moved.
+    """
+
+    outcome: npt.NDArray[np.int8]
+    source: Array
+    target: Array
+    mass: Array
+
+    @property
+    def cost(self) -> float:
+        """Mean distance moved: the lower distance, up to the tolerance it was found with."""
+        return float(self.mass @ np.abs(self.target - self.source))
+
+
+@public
+def lower_distance(
+    forecasts: Forecasts, *, tolerance: float = 1e-6, alpha: float = 1.0, max_nodes: int = MAX_NODES
+) -> Certified:
+    """Lower distance to calibration: the least mean move E|u - v| that makes the predictions calibrated.
+
+    Also called the (lower) distance from calibration, written dCE with a bar below, or DISTCAL. Records
+    with the same prediction may move apart, so it is a lower bound on the distance to calibration whatever
+    the features are. The value is the cost of a plan that exists (see transport_plan); `lower` and `upper`
+    are proven for u over the whole of [0, 1], and at most `tolerance` apart unless that takes more than
+    `max_nodes` nodes: then they are as close as those allow. `alpha` >= 1 takes E|u - v|^alpha, without
+    a root, for up to 64 distinct predictions. Not to be confused with upper_distance, where records of
+    one prediction move together.
+
+    The proofs are in `details`: the calibrated distribution that the plan moves to (`calibrated_values`,
+    `calibrated_weights`), and two potentials (`potentials`, given at `corners` and linear between) that
+    are 1-Lipschitz with (1-u) r_0(u) + u r_1(u) <= 0, so that no plan costs less than the mean of r_y(v).
+
+    >>> round(lower_distance([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5]), 9)
+    0.25
+    """
+    _check(tolerance, alpha, max_nodes)
+    if alpha != 1:
+        from calibrant.measures.distances.lower_power import lower_power_distance
+
+        return lower_power_distance(_levels(forecasts), float(alpha), tolerance)
+    found = nearest_calibrated(_levels(forecasts), tolerance, max_nodes)
+    details = {
+        "nodes": len(found.nodes),
+        "calibrated_values": found.nodes,
+        "calibrated_weights": found.absorbed,
+        "corners": found.corners,
+        "potentials": found.potentials,
+    }
+    exact = found.upper - found.lower <= 1e-15
+    return Certified(found.cost, found.lower, found.upper, exact, None, MappingProxyType(details))
+
+
+def transport_plan(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    sample_weight: Any = None,
+    tolerance: float = 1e-6,
+    max_nodes: int = MAX_NODES,
+) -> TransportPlan:
+    """Return the cheapest way found to move the predictions so that they are calibrated.
+
+    Takes arrays or Forecasts. The lightest rows, of total mass at most `tolerance`, are left out.
+
+    >>> plan = transport_plan([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5])
+    >>> plan.source.tolist(), plan.target.tolist(), plan.mass.tolist()
+    ([0.5, 0.5], [0.75, 0.75], [0.25, 0.75])
+    """
+    _check(tolerance, 1.0, max_nodes)
+    forecasts = as_forecasts(y_true, y_prob, sample_weight)
+    mass = _levels(forecasts).masses(slice(None))
+    found = nearest_calibrated(_levels(forecasts), tolerance, max_nodes)
+    order = np.argsort(found.nodes, kind="stable")
+    nodes, absorbed = found.nodes[order], found.absorbed[order]
+    zeros, ones = (couple(own, part * absorbed) for own, part in zip(mass, (1 - nodes, nodes), strict=True))
+    moved = np.concatenate([zeros.mass, ones.mass])
+    lightest = np.argsort(moved)
+    kept = np.sort(lightest[np.cumsum(moved[lightest]) > tolerance])
+    return TransportPlan(
+        np.repeat(np.array([0, 1], dtype=np.int8), [len(zeros.mass), len(ones.mass)])[kept],
+        forecasts.values[np.concatenate([zeros.source, ones.source])[kept]],
+        nodes[np.concatenate([zeros.target, ones.target])[kept]],
+        moved[kept],
+    )
+
+
+def proven_lower(forecasts: Forecasts) -> float:
+    """Return a number that the lower distance is proven to reach: the floor of every other distance."""
+    tolerance = 1e-6 if forecasts.levels <= 8_192 else 1e-4  # there brackets are wider anyway
+    return nearest_calibrated(_levels(forecasts), tolerance, MAX_NODES).lower
+
+
+def _levels(forecasts: Forecasts) -> Levels:
+    return Levels(forecasts.values, forecasts.weights, forecasts.outcomes)
+
+
+def _check(tolerance: float, alpha: float, max_nodes: int) -> None:
+    if not tolerance > 0:
+        raise InvalidInputError(sentence("tolerance", "must be positive", f"got {tolerance}"))
+    if not alpha >= 1:
+        raise InvalidInputError(sentence("alpha", "must be at least 1", f"got {alpha}"))
+    if max_nodes < 1024:
+        raise InvalidInputError(sentence("max_nodes", "must be at least 1024", f"got {max_nodes}"))

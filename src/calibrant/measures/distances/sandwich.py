@@ -1,0 +1,89 @@
+"""All distances from calibration in one view: the sandwich that holds the true distance, and what is near."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from calibrant.errors import reject_name
+from calibrant.forecasts import Forecasts
+from calibrant.measures.registry.calling import as_forecasts
+from calibrant.measures.registry.lookup import measure
+from calibrant.results import NOTHING, Measurement
+
+_THEOREMS = {
+    "lower-distance": ("lower <= dCE", "Błasiok et al. 2023, eq. (3)"),
+    "upper-distance": ("dCE <= upper <= 4 sqrt(lower)", "Błasiok et al. 2023, Corollary 6.4"),
+    "interval": ("upper <= intCE <= 4 sqrt(lower)", "Błasiok et al. 2023, Theorem 6.2"),
+    "smooth": ("lower / 2 <= smCE <= 2 lower", "Błasiok et al. 2023, Theorem 7.3"),
+    "l1-atb": ("(2/3) smCE <= l1-ATB <= 3 lower", "Hartline et al. 2025, Theorem 5.1"),
+    "kernel": ("smCE / 3 <= kCE <= sqrt(lower)", "Błasiok et al. 2023, Theorem 8.5"),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Related:
+    """One measure of the view, the theorem that ties it to the distance, and where that is proven."""
+
+    measurement: Measurement
+    theorem: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Distances:
+    """The distance to calibration dCE, which predictions and outcomes alone only bracket, and its kin.
+
+    [`lower`, `upper`] is proven to hold dCE, whatever the features behind the predictions are. `related`
+    holds the measures in reading order; ``distances["smooth"]`` is the measurement of that name.
+    """
+
+    lower: float
+    upper: float
+    related: tuple[Related, ...]
+
+    def __getitem__(self, name: str) -> Measurement:
+        for row in self.related:
+            if row.measurement.name == name:
+                return row.measurement
+        raise reject_name("measure", name, list(_THEOREMS))
+
+    def __repr__(self) -> str:
+        lines = [f"dCE, the distance to calibration, lies in [{self.lower:.6f}, {self.upper:.6f}]"]
+        for row in self.related:
+            found = row.measurement
+            bounds = "" if found.exact else f"[{found.lower:.6f}, {found.upper:.6f}]"
+            lines.append(f"  {found.name:<15}{found.value:.6f}  {bounds:<22}{row.theorem}  ({row.source})")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers and theorems, ready for JSON."""
+        rows = [
+            {**row.measurement.to_dict(), "theorem": row.theorem, "source": row.source}
+            for row in self.related
+        ]
+        return {"lower": self.lower, "upper": self.upper, "related": rows}
+
+
+def distances(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None) -> Distances:
+    """Return the whole sandwich: lower <= dCE <= upper <= interval, with smooth, l1-ATB and kernel beside it.
+
+    The distance to calibration dCE is how far, on average, the predictions are from the nearest perfectly
+    calibrated predictor. Which predictors exist depends on the features; without them dCE is known up to
+    the bracket given here (`distance_to_calibration` takes the features into account).
+
+    >>> found = distances([0, 1, 1, 0], [0.4, 0.4, 0.6, 0.6])
+    >>> round(found.lower, 3), round(found.upper, 3), round(found["smooth"].value, 3)
+    (0.017, 0.1, 0.01)
+    """
+    return distances_beside(as_forecasts(y_true, y_prob, sample_weight), NOTHING)
+
+
+def distances_beside(forecasts: Forecasts, taken: Mapping[str, Measurement]) -> Distances:
+    """Return the same view, where some measures of these forecasts, by name, have been `taken` already."""
+    related = tuple(
+        Related(taken.get(name) or measure(forecasts, name), *why) for name, why in _THEOREMS.items()
+    )
+    by_name = {row.measurement.name: row.measurement for row in related}
+    return Distances(by_name["lower-distance"].lower, by_name["upper-distance"].upper, related)

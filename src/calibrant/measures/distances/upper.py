@@ -1,0 +1,128 @@
+"""Upper distance and true distance to calibration: the nearest calibrated predictor, by grouping."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import InvalidInputError, reject_rows, sentence
+from calibrant.forecasts import Forecasts
+from calibrant.inputs import check_same_length
+from calibrant.kernels.intervals import spread_boundaries
+from calibrant.kernels.partitions import best_grouping, contiguous_groups, running
+from calibrant.measures.distances.lower import proven_lower
+from calibrant.measures.registry.calling import public
+from calibrant.measures.registry.resolution import Settings, bracketed, mean_move
+from calibrant.results import Array, Certified
+
+EXACT_GROUPS = 13  # items whose 3^m (set, subset) pairs can all be tried
+EXACT_RUNS = 1_024  # boundaries of a quadratic program
+
+
+@public
+def upper_distance(forecasts: Forecasts) -> Certified:
+    """Upper distance to calibration: least E|v - k(v)| over recalibrations k that are calibrated.
+
+    Written dCE with a bar above. Records with the same prediction move together, to the mean outcome of a
+    group of predictions, so it is an upper bound on the distance to calibration whatever the features
+    are. Exact up to 13 distinct predictions (groups of any shape are tried); above that the value is the
+    cheapest grouping into neighbouring predictions, and `lower` the lower distance. `exact` says which.
+    Not to be confused with lower_distance, nor with the expected calibration error, which it never
+    exceeds.
+
+    >>> round(upper_distance([0, 1, 1, 0], [0.4, 0.4, 0.6, 0.6]), 9)
+    0.1
+    """
+    return _group_levels(forecasts)
+
+
+def _group_levels(forecasts: Forecasts) -> Certified:
+    return _nearest(forecasts, forecasts.values, forecasts.weights, forecasts.outcomes)
+
+
+def distance_to_calibration(y_true: Any, y_prob: Any, ids: Any, *, sample_weight: Any = None) -> float:
+    """Distance to calibration: least E|f(x) - g(x)| over calibrated predictors g of the points x.
+
+    Written dCE. `ids` names the point x behind each record; a point has one prediction. Unlike every other
+    measure it needs them: predictions and outcomes alone only bound it, lower_distance <= dCE <=
+    upper_distance. See certified_distance for the bounds when there are more than 13 points.
+
+    >>> round(distance_to_calibration([0, 1, 1, 0], [0.4, 0.4, 0.6, 0.6], ["a", "b", "c", "d"]), 9)
+    0.1
+    """
+    return float(certified_distance(y_true, y_prob, ids, sample_weight=sample_weight))
+
+
+def certified_distance(y_true: Any, y_prob: Any, ids: Any, *, sample_weight: Any = None) -> Certified:
+    """Return the distance to calibration of distance_to_calibration with proven bounds.
+
+    Exact up to 13 points x; above that the value is the cheapest grouping found and `lower` the lower
+    distance. `details["points"]` holds the ids, `details["group"]` the group of each.
+    """
+    forecasts = Forecasts(y_true, y_prob, sample_weight=sample_weight)
+    outcome, prediction = (np.asarray(column, dtype=np.float64) for column in (y_true, y_prob))
+    weight = np.ones(len(outcome)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    names, point = _points(ids, prediction)
+    weights = np.bincount(point, weight / weight.max())
+    outcomes = np.bincount(point, weight / weight.max() * outcome)
+    values = np.zeros(len(names))
+    values[point] = prediction
+    rates = np.divide(outcomes, weights, out=np.zeros(len(names)), where=weights > 0)
+    order = np.lexsort((rates, values))
+    order = order[weights[order] > 0]
+    total = weights.sum()
+    found = _nearest(forecasts, values[order], weights[order] / total, outcomes[order] / total)
+    details = {"points": names[order], **found.details}
+    if not found.exact:  # grouping whole level sets, in groups of any shape, is one way to group points
+        levels = _group_levels(forecasts)
+        if levels.value < found.value:
+            level = np.searchsorted(forecasts.values, values[order])
+            details["group"] = levels.details["group"][level]
+            found = replace(levels, lower=min(found.lower, levels.value), exact=False)
+    return replace(found, details=MappingProxyType(details))
+
+
+def upper_resolution(forecasts: Forecasts, found: Certified, _: Settings) -> Certified:
+    """Bound on a sketch: raw records may be grouped as their cells are; nothing beats the lower distance."""
+    margin = mean_move(forecasts)
+    floor = proven_lower(forecasts) if found.exact else found.lower  # inexact: that is the floor already
+    return bracketed(found, max(0.0, floor - margin), found.upper + margin)
+
+
+def _nearest(forecasts: Forecasts, values: Array, weights: Array, outcomes: Array) -> Certified:
+    """Cheapest grouping of items (levels or points, ascending), exact for few, bracketed for many."""
+    if len(values) <= EXACT_GROUPS:
+        grouping = best_grouping(values, weights, outcomes)
+        return Certified.point(grouping.cost, group=grouping.group)
+    boundaries = spread_boundaries(running(outcomes - weights * values), EXACT_RUNS + 1)
+    runs = contiguous_groups(values, weights, outcomes, boundaries)
+    apart = float(np.abs(outcomes - weights * values).sum())
+    cost = min(runs.cost, apart)
+    first = runs.starts if runs.cost <= apart else np.arange(len(values))
+    group = np.searchsorted(first, np.arange(len(values)), side="right") - 1
+    lower = min(proven_lower(forecasts), cost)
+    details = MappingProxyType({"group": group})
+    return Certified(cost, lower, cost, cost - lower <= 1e-15, None, details)
+
+
+def _points(ids: Any, prediction: Array) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
+    """Return the distinct ids and the number of each record's; refuse an id with two predictions."""
+    labels = np.asarray(ids)
+    if labels.ndim != 1:
+        raise InvalidInputError(sentence("ids", "must be one-dimensional", f"got shape {labels.shape}"))
+    check_same_length(labels, prediction, ("ids", "y_prob"))
+    if labels.dtype.kind == "f":
+        reject_rows("ids", "must not be missing", labels, np.isnan(labels))
+    try:
+        names, first, point = np.unique(labels, return_index=True, return_inverse=True)
+    except TypeError:
+        hint = "use numbers only or text only"
+        raise InvalidInputError(sentence("ids", "must be comparable with each other", hint=hint)) from None
+    hint = "an id stands for one point x, which has one prediction f(x)"
+    bad = prediction != prediction[first][point]
+    reject_rows("y_prob", "must be the same for all records of one id", prediction, bad, hint)
+    return names, point

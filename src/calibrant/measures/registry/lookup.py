@@ -1,0 +1,72 @@
+"""Look measures up by name, and take them with their certificates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from calibrant.errors import reject_name
+from calibrant.forecasts import Forecasts
+from calibrant.measures.registry.calling import public
+from calibrant.measures.registry.resolution import no_certificate
+from calibrant.measures.registry.row import Measure
+from calibrant.measures.registry.table import ROWS
+from calibrant.results import Certified, Measurement
+
+_TABLE: Mapping[str, Measure] = MappingProxyType({row.name: row for row in ROWS})
+
+
+def measures() -> Mapping[str, Measure]:
+    """Return the registry: every measure by name, in reading order."""
+    return _TABLE
+
+
+def find_measure(name: str) -> Measure:
+    """Return a row of the registry, or say which names there are."""
+    if name not in _TABLE:
+        raise reject_name("measure", name, list(_TABLE))
+    return _TABLE[name]
+
+
+def measure(forecasts: Forecasts, name: str, **options: Any) -> Measurement:
+    """Take one measure by name, with its certificate and, where one exists, its witness.
+
+    >>> measure(Forecasts([0, 1, 1, 1], [0.5, 0.6, 0.7, 0.8]), "kuiper").details["predictions"]
+    'too low'
+    """
+    row = find_measure(name)
+    settings = {**row.options, **options}
+    found = row.function.core(forecasts, **settings)
+    if not isinstance(found, Certified):
+        found = Certified.point(found)
+    if not forecasts.exact:
+        found = _on_raw_rows(row, forecasts, found, settings)
+    return Measurement(
+        name=row.name,
+        value=found.value,
+        lower=found.lower if row.signed else max(0.0, found.lower),
+        upper=found.upper,
+        exact=found.exact,
+        n=forecasts.n,
+        levels=forecasts.levels,
+        witness=found.witness,
+        details=found.details,
+        options=MappingProxyType(settings),
+    )
+
+
+def refuse_uncertified(function: public) -> None:
+    """Refuse to take a measure of a sketch that could be far from its value on the raw rows."""
+    rows = [row for row in _TABLE.values() if row.function is function]
+    if not any(row.certified for row in rows):
+        raise no_certificate(rows[0].name if rows else function.__name__)
+
+
+def _on_raw_rows(
+    row: Measure, forecasts: Forecasts, found: Certified, settings: Mapping[str, Any]
+) -> Certified:
+    """Return the value of a sketch with bounds that hold for the rows it was made from."""
+    if row.resolution is None:
+        raise no_certificate(row.name)
+    return row.resolution(forecasts, found, settings)

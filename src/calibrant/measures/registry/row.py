@@ -1,0 +1,58 @@
+"""Measure: one row of the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from calibrant.forecasts import Forecasts
+from calibrant.measures.registry.calling import public
+from calibrant.measures.registry.null import Null
+from calibrant.results import NOTHING, Certified
+
+Resolution = Callable[[Forecasts, Certified, Mapping[str, Any]], Certified]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measure:
+    """What the library knows of a measure; every list, table, test and benchmark is made from this.
+
+    The properties are those of the distance paper (continuous, complete, sound, consistent) and of the
+    truthfulness paper. They are claims about the population measure and are tested where a test can see them.
+    """
+
+    name: str
+    function: public
+    family: str
+    meaning: str  # one line that a newcomer understands
+    cost: str  # after the sort, m distinct predictions
+    citation: str
+    options: Mapping[str, Any] = field(default_factory=lambda: NOTHING)  # what the name presets
+    continuous: bool = False  # in the predictions
+    complete: bool = False  # 0 (or `ideal`) on perfectly calibrated data
+    sound: bool = False  # `ideal` only on perfectly calibrated data
+    truthful: bool = False  # in expectation, the true probabilities are never beaten
+    consistency: tuple[float, float] | None = None  # (c, s): of order dCE^c at most, dCE^s at least
+    decision: str = ""  # what it says to somebody who acts on the predictions
+    lipschitz: float | None = None  # constant in E |v1 - v2|
+    symmetric: bool = False  # unchanged under v -> 1 - v, y -> 1 - y
+    signed: bool = False  # may be negative
+    ideal: float = 0.0  # the value on calibrated data, in the limit
+    needs_level_sets: bool = False  # meaningless when every prediction is distinct
+    needs_both_outcomes: bool = False
+    headline: bool = False  # shown by evaluate() unless other measures are asked for
+    null: Null = field(default_factory=Null)  # what is known of it under calibration
+    resolution: Resolution | None = None  # from a sketch's value to bounds on the raw rows' value
+    law_options: Mapping[str, Any] = field(default_factory=lambda: NOTHING)  # where a default depends on n
+    variants: tuple[Mapping[str, Any], ...] = ()  # further options the laws are tried with
+
+    @property
+    def certified(self) -> bool:
+        """Whether a sketch can prove bounds on it."""
+        return self.resolution is not None
+
+    @property
+    def title(self) -> str:
+        """First line of the docstring."""
+        return (self.function.__doc__ or "").strip().splitlines()[0]

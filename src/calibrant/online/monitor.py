@@ -1,0 +1,373 @@
+"""Monitor: watch a stream for as long as you like; a false alarm ever has probability at most alpha."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
+from calibrant.inputs import check_same_length, check_unit_interval, vector
+from calibrant.online.bets import SHAPES, STAKES, bet_names, log_pays
+from calibrant.results import Array
+
+CHUNK = 512  # records between two stakings
+VERSION = 2
+BETS = len(SHAPES) * len(STAKES)
+_COUNTS = ("n", "stakings", "stake_at")
+_LEVELS = ("pay", "lowest", "highest", "rise")
+_MOMENTS = ("lowest_at", "rise_from")
+RATES = np.array([1, 1 / 8, 1 / 64, 1 / 512, 1 / 4096, 1 / 32768])  # of a purse's cash, staked each time
+PURSES = np.log([0.5, 0.1, 0.1, 0.1, 0.1, 0.1])  # log of the money in each purse at the start
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a monitor knows after some records.
+
+    `log_evalue` is the log of the evidence against calibration now, `pvalue` 1 over the largest evidence so
+    far (valid at any time, however often you look). `alarm` stays on once raised, at record `alarm_at`.
+    `onset` estimates after how many records the trouble began, and `suspicion` what kind it is, from the
+    stretch in which a bet gained most; both are None until there is evidence to speak of.
+    """
+
+    n: int
+    log_evalue: float
+    pvalue: float
+    alarm: bool
+    alarm_at: int | None
+    onset: int | None
+    suspicion: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields, ready for JSON."""
+        return asdict(self)
+
+
+class Monitor:
+    """An anytime-valid test of calibration over a stream (an e-process), in bounded memory.
+
+    Money is bet against calibration in many ways at once (see bets.py). Because trouble may start at any
+    time it is kept in purses: every 512 records each stakes a fixed rate of the cash it has left, one all of
+    it at the start, others less and less. Calibrated forecasts make the wealth a non-negative martingale
+    from 1, so it ever reaches 1 / alpha with probability at most alpha (Ville). No history is kept: each
+    bet needs its wealth, its pay since the start and the stretch in which that rose most. Each prediction
+    must be fixed before its outcome is known.
+
+    `a + b` is the monitor of a's records followed by b's; see `__add__` for what that guarantees.
+
+    >>> monitor = Monitor(alpha=0.01)
+    >>> monitor.update([1] * 50, [0.5] * 50).alarm
+    True
+    """
+
+    def __init__(self, *, alpha: float = 0.05) -> None:
+        self.alpha = _checked_alpha(alpha)
+        self.n = 0
+        self.stakings = 0  # how often cash was staked
+        self.stake_at = 0  # records seen when it is staked next
+        self.alarm_at: int | None = None
+        self.peak = 0.0  # largest log evidence so far
+        self.wealth: Array = np.full((len(RATES), BETS), -np.inf)  # log, of what a purse of 1 has staked
+        self.pay: Array = np.zeros(BETS)  # log, since the start
+        self.lowest: Array = np.zeros(BETS)  # `pay` so far
+        self.highest: Array = np.zeros(BETS)
+        self.rise: Array = np.zeros(BETS)  # the largest, of `pay` above what was lowest before
+        self.lowest_at = np.zeros(BETS, dtype=np.int64)  # records seen when it was
+        self.rise_from = np.zeros(BETS, dtype=np.int64)  # records seen when that rise began
+
+    def update(self, y_true: Any, y_prob: Any) -> Reading:
+        """Take the next records, any number of them (also none), and return where things stand."""
+        outcomes, predictions = _checked(y_true, y_prob)
+        start = 0
+        while start < len(outcomes):
+            if self.n >= self.stake_at:
+                self._stake()
+            stop = start + self.stake_at - self.n
+            self._take(outcomes[start:stop], predictions[start:stop])
+            start = stop
+        return self.reading()
+
+    def _stake(self) -> None:
+        """Put a part of the cash on the bets; when and how much depends on no outcome and no batch."""
+        staked = self._cash + np.log(RATES)
+        self.wealth = np.logaddexp(self.wealth, staked[:, None])
+        self.stakings += 1
+        self.stake_at = self.n + CHUNK
+
+    def _take(self, outcomes: Array, predictions: Array) -> None:
+        grown = np.cumsum(log_pays(outcomes, predictions), axis=0)
+        evidence = self._evidence(grown)
+        self._remember(self.pay + grown)
+        self.wealth, self.pay = self.wealth + grown[-1], self.pay + grown[-1]
+        self.peak = max(self.peak, float(evidence.max()))
+        if self.alarm_at is None and self.peak >= -math.log(self.alpha):
+            self.alarm_at = self.n + 1 + int(np.argmax(evidence >= -math.log(self.alpha)))
+        self.n += len(outcomes)
+
+    def _evidence(self, grown: Array) -> Array:
+        """Return the log of all the money, cash included, when the bets have grown by so much (rows)."""
+        staked = np.logaddexp.reduce(PURSES[:, None] + self.wealth, axis=0)
+        cash = np.logaddexp.reduce(PURSES + self._cash)
+        return np.asarray(np.logaddexp(_log_mean(staked + grown), cash))
+
+    @property
+    def _cash(self) -> Array:
+        """Log of what a purse that began with 1 has not staked yet."""
+        with np.errstate(divide="ignore", under="ignore"):
+            return np.asarray(np.log((1 - RATES) ** self.stakings))
+
+    def _remember(self, pays: Array) -> None:
+        """Note the stretch in which each bet's pay rose most: there the trouble was."""
+        rises = pays - np.minimum(np.minimum.accumulate(pays), self.lowest)
+        peaks, bets = rises.argmax(axis=0), np.arange(BETS)
+        for bet in np.flatnonzero(rises[peaks, bets] > self.rise):
+            before = pays[: peaks[bet] + 1, bet]
+            low = int(before.argmin())
+            self.rise[bet] = rises[peaks[bet], bet]
+            self.rise_from[bet] = self.n + 1 + low if before[low] < self.lowest[bet] else self.lowest_at[bet]
+        lows = pays.argmin(axis=0)
+        self.lowest_at = np.where(pays[lows, bets] < self.lowest, self.n + 1 + lows, self.lowest_at)
+        self.lowest = np.minimum(self.lowest, pays[lows, bets])
+        self.highest = np.maximum(self.highest, pays.max(axis=0))
+
+    @property
+    def log_evalue(self) -> float:
+        """Log of the evidence now: 0 is none, log 20 suffices at alpha = 0.05."""
+        return float(self._evidence(np.zeros((1, BETS)))[0])
+
+    def reading(self) -> Reading:
+        """Return where things stand."""
+        best = int(np.argmax(self.rise))
+        spoken = self.peak > 1.0
+        return Reading(
+            n=self.n,
+            log_evalue=self.log_evalue,
+            pvalue=min(1.0, math.exp(-self.peak)),
+            alarm=self.alarm_at is not None,
+            alarm_at=self.alarm_at,
+            onset=int(self.rise_from[best]) if spoken else None,
+            suspicion=bet_names()[best] if spoken else None,
+        )
+
+    def __add__(self, later: Monitor) -> Monitor:
+        """Return the monitor of this one's records followed by those of `later`.
+
+        What is staked here rides on through the later records, and the cash left here is staked as `later`
+        staked its own; so the evidence is that of one monitor that saw both and staked anew where `later`
+        began. It is a martingale along the records in this order: `total = total + today` may go on for
+        ever, with a look after each. The two must share no record, and each prediction of `later` must be
+        calibrated given all records here, too. Merge a part once, when it is complete: summing parts
+        anew as they grow reorders the past, and only a single look at such a sum is covered.
+
+        An alarm here stays on, at its record. Evidence that rose and fell within `later` is not seen, and an
+        alarm of `later` alone counts only if the joint evidence still bears it out. The smaller alpha holds.
+        """
+        if not isinstance(later, Monitor):
+            return NotImplemented
+        joined = Monitor(alpha=min(self.alpha, later.alpha))
+        joined.n, joined.stakings = self.n + later.n, self.stakings + later.stakings
+        joined.stake_at = self.n + later.stake_at if later.n else self.stake_at
+        joined.wealth = np.logaddexp(self.wealth + later.pay, self._cash[:, None] + later.wealth)
+        joined.pay = self.pay + later.pay
+        joined._inherit_stretches(self, later)
+        joined._inherit_alarm(self if self.n else later)
+        return joined
+
+    def _inherit_stretches(self, first: Monitor, later: Monitor) -> None:
+        low, high = first.pay + later.lowest, first.pay + later.highest
+        self.lowest = np.minimum(first.lowest, low)
+        self.lowest_at = np.where(low < first.lowest, first.n + later.lowest_at, first.lowest_at)
+        self.highest = np.maximum(first.highest, high)
+        rises = np.stack([first.rise, high - first.lowest, later.rise])  # within, across, within
+        begun = np.stack([first.rise_from, first.lowest_at, first.n + later.rise_from])
+        self.rise, self.rise_from = rises.max(axis=0), begun[rises.argmax(axis=0), np.arange(BETS)]
+
+    def _inherit_alarm(self, first: Monitor) -> None:
+        """Keep the peak and alarm of `first`, which saw the first records; else judge what is here now."""
+        bar = -math.log(self.alpha)
+        self.peak = max(first.peak, self.log_evalue)
+        if first.peak >= bar:  # with a stricter alpha than its own all that is known is: by its end
+            self.alarm_at = first.alarm_at if first.alpha == self.alpha else first.n
+        elif self.peak >= bar:
+            self.alarm_at = self.n
+
+    def to_json(self) -> str:
+        """Return the whole state as JSON text: some ten kilobytes, whatever the length of the stream."""
+        return json.dumps(self._state())
+
+    def _state(self) -> dict[str, Any]:
+        state = {name: getattr(self, name) for name in ("alpha", "peak", "alarm_at", *_COUNTS)}
+        arrays = {name: getattr(self, name).tolist() for name in ("wealth", *_LEVELS, *_MOMENTS)}
+        arrays["wealth"] = [[None if math.isinf(x) else x for x in purse] for purse in arrays["wealth"]]
+        return {"calibrant_monitor": VERSION, **state, **arrays}
+
+    @classmethod
+    def from_json(cls, text: str) -> Monitor:
+        """Return the monitor whose state this is."""
+        return cls._from_state(_object(text, "Monitor"))
+
+    @classmethod
+    def _from_state(cls, state: Any) -> Monitor:
+        if not isinstance(state, dict) or "calibrant_monitor" not in state:
+            raise _not_a_state("Monitor", state)
+        version = state["calibrant_monitor"]
+        if version != VERSION:
+            raise InvalidInputError(sentence("state", f"must be of version {VERSION}", f"got {version!r}"))
+        self = cls()
+        missing = [name for name in self._state() if name not in state]
+        if missing:
+            found = f"got none of {', '.join(missing)}"
+            raise InvalidInputError(sentence("state", "must hold every field of a Monitor", found))
+        try:
+            self._restore(state)
+        except (TypeError, ValueError, OverflowError) as problem:
+            rule, hint = "must hold what a Monitor wrote", "it may have been edited"
+            raise InvalidInputError(sentence("state", rule, f"but {problem}".rstrip("."), hint)) from None
+        return self
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.alpha = _checked_alpha(state["alpha"])
+        self.n, self.stakings, self.stake_at = (_count(state[name]) for name in _COUNTS)
+        self.alarm_at = None if state["alarm_at"] is None else _count(state["alarm_at"])
+        self.peak = float(state["peak"])
+        wealth = [[-np.inf if x is None else x for x in purse] for purse in state["wealth"]]
+        self.wealth = _shaped(wealth, (len(RATES), BETS))
+        self.pay, self.lowest, self.highest, self.rise = (_shaped(state[name], (BETS,)) for name in _LEVELS)
+        moments = (_shaped(state[name], (BETS,)).astype(np.int64) for name in _MOMENTS)
+        self.lowest_at, self.rise_from = moments
+
+
+class GroupMonitor:
+    """One Monitor a group and one for everybody; the chance of any false alarm is at most alpha.
+
+    The groups are named beforehand, so that memory is bounded; each monitor gets an equal part of alpha.
+    `a + b`, of the same groups and alpha, adds up monitor by monitor, as Monitor does.
+
+    >>> watch = GroupMonitor(["north", "south"])
+    >>> sorted(watch.update([1] * 60, [0.5] * 60, ["north"] * 60))
+    ['everybody', 'north', 'south']
+    """
+
+    EVERYBODY = "everybody"
+
+    def __init__(self, groups: Iterable[str], *, alpha: float = 0.05) -> None:
+        names = [str(name) for name in groups]
+        if not names or len(set(names)) < len(names) or self.EVERYBODY in names:
+            rule = f"must be different names other than {self.EVERYBODY!r}"
+            raise InvalidInputError(sentence("groups", rule, f"got {names}"))
+        share = _checked_alpha(alpha) / (len(names) + 1)
+        self.monitors = {name: Monitor(alpha=share) for name in [self.EVERYBODY, *names]}
+
+    def update(self, y_true: Any, y_prob: Any, groups: Any) -> Mapping[str, Reading]:
+        """Take the next records (or none) with the group of each, and return every monitor's reading."""
+        outcomes, predictions = _checked(y_true, y_prob)
+        labels = np.asarray(groups).astype(str)
+        check_same_length(labels, outcomes, ("groups", "y_true"))
+        for name in np.unique(labels):
+            if name not in self.monitors or name == self.EVERYBODY:
+                raise reject_name("group", str(name), [n for n in self.monitors if n != self.EVERYBODY])
+        self.monitors[self.EVERYBODY].update(outcomes, predictions)
+        for name in np.unique(labels):
+            own = labels == name
+            self.monitors[str(name)].update(outcomes[own], predictions[own])
+        return self.readings()
+
+    def readings(self) -> Mapping[str, Reading]:
+        """Return where things stand for everybody and for each group."""
+        return {name: monitor.reading() for name, monitor in self.monitors.items()}
+
+    def __add__(self, later: GroupMonitor) -> GroupMonitor:
+        """Return the monitors of these records followed by those of `later`, group by group."""
+        if not isinstance(later, GroupMonitor):
+            return NotImplemented
+        shares = [{name: m.alpha for name, m in part.monitors.items()} for part in (self, later)]
+        if shares[0] != shares[1]:
+            own, other = (_described(part) for part in shares)
+            rule = "must have the same groups and alpha to be added"
+            raise InvalidInputError(sentence("GroupMonitors", rule, f"got {own} and {other}"))
+        return self._holding({name: m + later.monitors[name] for name, m in self.monitors.items()})
+
+    @classmethod
+    def _holding(cls, monitors: dict[str, Monitor]) -> GroupMonitor:
+        self = cls.__new__(cls)
+        self.monitors = monitors
+        return self
+
+    def to_json(self) -> str:
+        """Return the state of all monitors as JSON text."""
+        return json.dumps({name: monitor._state() for name, monitor in self.monitors.items()})
+
+    @classmethod
+    def from_json(cls, text: str) -> GroupMonitor:
+        """Return the monitors whose state this is."""
+        states = _object(text, "GroupMonitor")
+        if cls.EVERYBODY not in states or len(states) < 2:
+            raise _not_a_state("GroupMonitor", states)
+        return cls._holding({name: Monitor._from_state(state) for name, state in states.items()})
+
+
+def _object(text: str, kind: str) -> dict[str, Any]:
+    """Return the JSON object that `text` is."""
+    try:
+        found = json.loads(text)
+    except (TypeError, ValueError):
+        raise _not_a_state(kind, text) from None
+    if not isinstance(found, dict):
+        raise _not_a_state(kind, found)
+    return found
+
+
+def _not_a_state(kind: str, found: Any) -> InvalidInputError:
+    shown = repr(found)
+    shown = shown if len(shown) <= 60 else shown[:57] + "..."
+    rule, hint = f"must be the JSON of a {kind}", f"pass what {kind}.to_json() returned"
+    return InvalidInputError(sentence("text", rule, f"got {shown}", hint))
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is not a count")
+    return value
+
+
+def _shaped(values: Any, shape: tuple[int, ...]) -> Array:
+    array = np.array(values, dtype=np.float64)
+    if array.shape != shape or np.isnan(array).any():
+        raise ValueError(f"{array.size} numbers where {math.prod(shape)} belong, or a missing one")
+    return array
+
+
+def _described(shares: Mapping[str, float]) -> str:
+    groups = [name for name in shares if name != GroupMonitor.EVERYBODY]
+    return f"{groups} at alpha {sum(shares.values()):g}"
+
+
+def _checked_alpha(alpha: float) -> float:
+    if not 0 < alpha < 1:
+        raise InvalidInputError(sentence("alpha", "must lie strictly between 0 and 1", f"got {alpha}"))
+    return float(alpha)
+
+
+def _checked(y_true: Any, y_prob: Any) -> tuple[Array, Array]:
+    if np.shape(y_true) == np.shape(y_prob) == (0,):  # a quiet hour is no mistake in a stream
+        return np.empty(0), np.empty(0)
+    outcomes, predictions = vector(y_true, "y_true"), vector(y_prob, "y_prob")
+    check_same_length(outcomes, predictions, ("y_true", "y_prob"))
+    for values, name in ((outcomes, "y_true"), (predictions, "y_prob")):
+        if values.dtype.kind == "f":
+            reject_rows(name, "must not be missing", values, np.isnan(values))
+        check_unit_interval(values, name)
+    return outcomes.astype(np.float64), predictions.astype(np.float64)
+
+
+def _log_mean(logs: Array) -> Array:
+    """Return the log of the mean of exp(logs) along the bets."""
+    top = logs.max(axis=1)
+    safe = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(safe + np.log(np.mean(np.exp(logs - safe[:, None]), axis=1)))

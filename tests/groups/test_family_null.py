@@ -1,0 +1,117 @@
+"""The null: exact coins, one range by two routes, step-down p-values, false alarms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import multicalibration as oracle
+
+from calibrant.groups.audit import audit
+from calibrant.groups.family_null import Null, adjusted_pvalues, bernoulli_words
+from calibrant.groups.metric import Lists
+from calibrant.groups.records import ascending, check, put_in_order
+from calibrant.groups.variants import Terms, Variant
+from calibrant.kernels.segments import LANES, null_ranges
+
+
+def test_coins_fall_with_their_chance():
+    rng = np.random.default_rng(0)
+    chance = np.array([0.0, 1.0, 0.5, 0.1, 1 / 3, 1e-3, 1 - 2**-53, 5e-324])
+    words = bernoulli_words(chance, 4000, rng)
+    share = np.bitwise_count(words).sum(axis=1) / (64 * words.shape[1])
+    bound = 5 * np.sqrt(chance * (1 - chance) / (64 * words.shape[1]))
+    assert np.all(np.abs(share - chance) <= bound + 1e-15)
+    assert share[0] == 0
+    assert share[1] == 1
+
+
+def test_lanes_are_independent_of_each_other():
+    bits = np.unpackbits(
+        bernoulli_words(np.full(20_000, 0.3), 1, np.random.default_rng(1)).view(np.uint8).reshape(-1, 8),
+        axis=1,
+    )
+    correlation = np.corrcoef(bits.T.astype(float)) - np.eye(64)
+    assert np.max(np.abs(correlation)) < 5 / np.sqrt(20_000)
+
+
+def _null(n: int, draws: int, variant: str = "plain", digits: int = 2) -> tuple[Null, Lists]:
+    rng = np.random.default_rng(7)
+    p = np.round(rng.random(n), digits)
+    y = (rng.random(n) < p).astype(int)
+    checked = check(y, p, rng.random(n) + 0.1, "error", variant == "real")
+    records = put_in_order(checked, ascending(checked.prediction), [])
+    batch = Lists.of(
+        ["a", "b", "c"], [np.flatnonzero(rng.random(n) < c).astype(np.int32) for c in (1, 0.4, 0.1)]
+    )
+    return Null.simulate(records, Variant(variant), draws, rng), batch
+
+
+@pytest.mark.parametrize("digits", [2, 9])
+def test_machine_code_and_numpy_simulate_the_same_ranges(digits):
+    null, batch = _null(400, 130, digits=digits)
+    expected = null._ranges_by_numpy(batch)
+    for kernel in (null_ranges.plain, null_ranges.machine_code()):
+        found = np.empty((3, LANES * null.bits.shape[1]))
+        kernel(batch.members, batch.offsets, null.steps, null.bits, found)
+        np.testing.assert_allclose(found[:, :130], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("variant", ["plain", "proportional", "proportional-shifted"])
+def test_simulated_z_is_the_z_of_the_simulated_outcomes(variant):
+    null, batch = _null(150, 70, variant)
+    curves = batch.measure(_terms(null, null.records.outcome))
+    found = null.z(batch, curves.sigma * curves.weight)
+    np.testing.assert_allclose(found, null._z_draw_by_draw(batch), rtol=1e-10, atol=1e-12)
+
+
+def _terms(null: Null, y: np.ndarray) -> Terms:
+    return null.variant.terms(null.records.prediction, y, null.records.weight)
+
+
+def test_first_draw_by_hand():
+    null, batch = _null(150, 3)
+    first = batch.measure(_terms(null, (null.bits[:, 0] & np.uint64(1)).astype(float)))
+    np.testing.assert_allclose(null.z(batch, first.sigma * first.weight)[:, 0], first.z, rtol=1e-12)
+
+
+@given(
+    st.integers(1, 6).flatmap(
+        lambda k: st.tuples(
+            st.lists(st.integers(0, 9), min_size=k, max_size=k),
+            st.lists(st.lists(st.integers(0, 9), min_size=8, max_size=8), min_size=k, max_size=k),
+        )
+    )
+)
+def test_adjusted_pvalues_are_step_down_maxima(case):
+    z, simulated = np.array(case[0], float), np.array(case[1], float)
+    np.testing.assert_allclose(adjusted_pvalues(z, simulated), oracle.step_down(z, simulated))
+
+
+def calibrated(seed: int, n: int = 1500) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    """Perfect predictions, every other time heavily tied, and three columns that make 80 segments."""
+    rng = np.random.default_rng(seed)
+    p = rng.choice([0.05, 0.2, 0.5, 0.9], n) if seed % 2 else rng.beta(0.6, 2.0, n)
+    columns = {name: rng.integers(0, 4, n) for name in ("a", "b", "c", "d")}
+    return (rng.random(n) < p).astype(int), p, columns
+
+
+def false_alarms(seeds: range) -> int:
+    alarms = 0
+    for seed in seeds:
+        y, p, columns = calibrated(seed)
+        found = audit(y, p, groups=columns, draws=199, seed=seed)
+        assert found.tested > 60
+        alarms += found.pvalue <= 0.05
+    return alarms
+
+
+def test_few_false_alarms():
+    assert false_alarms(range(40)) <= 6  # 0.3 % chance to fail at a true rate of 5 %
+
+
+@pytest.mark.slow
+def test_false_alarms_stay_at_five_percent():
+    alarms = false_alarms(range(1000, 1400))
+    assert alarms <= 31  # 400 data sets: 20 expected, three deviations above
