@@ -22,8 +22,8 @@ FAMILIES = {
 }
 HEAD = """# Choosing a measure
 
-This page is made by `docs/make_measures.py` from the table in `src/calibrant/measures/registry/table.py`. The same
-table feeds `calibrant measures`, evaluations, tests and benchmarks.
+This page is made by `docs/make_measures.py` from the table in `src/calibrant/measures/registry/table.py`.
+The same table feeds `calibrant measures`, evaluations, tests and benchmarks.
 
 ## In short
 
@@ -42,8 +42,11 @@ table feeds `calibrant measures`, evaluations, tests and benchmarks.
 ## Properties
 
 *continuous*: a small change of the predictions changes the value little. *complete*: 0 (or the ideal value)
-for perfectly calibrated forecasts. *sound*: only for those. *truthful*: in expectation nobody can improve
-the value by reporting anything but the true probabilities. *consistent (c, s)*: the value lies between the
+for perfectly calibrated forecasts. *sound*: only for those. *truthful*: whether reporting anything but
+the true probabilities can improve the expected value. "strict": only the truth is best, also for somebody who
+learns the outcomes one by one. "batch": the truth is never beaten when all predictions are made before the
+first outcome is known, but other calibrated reports may tie with it. "approximate": the truth is beaten by a
+constant factor at most. *consistent (c, s)*: the value lies between the
 powers s and c of the distance to calibration, up to constants. *Lipschitz*: the value changes by at most this
 constant times the mean change of the predictions. *certified*: a [sketch](scale.md) proves bounds on the
 value of the rows it was made from. *cost*: after the sort, m distinct predictions.
@@ -76,7 +79,8 @@ def _properties(rows: list[Measure]) -> str:
     lines = [head, ["---"] * len(head)] + [
         [
             f"`{row.name}`",
-            *("yes" if fact else "" for fact in (row.continuous, row.complete, row.sound, row.truthful)),
+            *("yes" if fact else "" for fact in (row.continuous, row.complete, row.sound)),
+            "" if row.truthful == "no" else row.truthful,
             "" if row.consistency is None else "({:g}, {:g})".format(*row.consistency),
             "" if row.lipschitz is None else f"{row.lipschitz:g}",
             "yes" if row.certified else "",

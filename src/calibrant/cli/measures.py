@@ -20,10 +20,14 @@ def list_measures(json_: bool) -> None:
     if json_:
         show_json({"measures": [_facts(row) for row in rows]})
         return
-    marks = [
-        [row.name, *("yes" if getattr(row, p) else "-" for p in PROPERTIES), row.meaning] for row in rows
-    ]
+    marks = [[row.name, *(_mark(getattr(row, p)) for p in PROPERTIES), row.meaning] for row in rows]
     show_table(["name", *PROPERTIES, "meaning"], marks)
+
+
+def _mark(fact: bool | str) -> str:
+    if isinstance(fact, str):
+        return "-" if fact == "no" else fact
+    return "yes" if fact else "-"
 
 
 def _facts(row: Measure) -> dict[str, object]:

@@ -122,7 +122,7 @@ def compare(
         values=values,
         differences=_holm(pairs),
         confidence=confidence,
-        fair=row.truthful,
+        fair=row.fair,
         n=len(outcomes),
         draws=count,
         seed=used,

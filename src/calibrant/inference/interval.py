@@ -192,7 +192,7 @@ def _unbiased(forecasts: Forecasts, row: Measure, settings: dict[str, Any], valu
     mean = row.null.mean and row.null.mean(forecasts, settings)  # known for no other k
     own = _own_pairs(forecasts)
     others = 1 - float(forecasts.squared_weights.sum())
-    if not (row.truthful and row.complete) or mean is None or own is None or others <= 0:
+    if not (row.fair and row.complete) or mean is None or own is None or others <= 0:
         return None
     return (value - own) / others
 

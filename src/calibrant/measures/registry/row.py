@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from calibrant.forecasts import Forecasts
 from calibrant.measures.registry.calling import public
@@ -12,6 +12,11 @@ from calibrant.measures.registry.null import Null
 from calibrant.results import NOTHING, Certified
 
 Resolution = Callable[[Forecasts, Certified, Mapping[str, Any]], Certified]
+Truthful = Literal["strict", "batch", "approximate", "no"]
+"""In expectation over the outcomes: "strict", only the true probabilities are best, also when outcomes are
+told one by one; "batch", they are never beaten if all predictions are made first, but others may tie;
+"approximate", they are beaten by a constant factor at most; "no", nothing of the kind is known.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,7 +37,7 @@ class Measure:
     continuous: bool = False  # in the predictions
     complete: bool = False  # 0 (or `ideal`) on perfectly calibrated data
     sound: bool = False  # `ideal` only on perfectly calibrated data
-    truthful: bool = False  # in expectation, the true probabilities are never beaten
+    truthful: Truthful = "no"  # whether lying about the probabilities can lower its expected value
     consistency: tuple[float, float] | None = None  # (c, s): of order dCE^c at most, dCE^s at least
     decision: str = ""  # what it says to somebody who acts on the predictions
     lipschitz: float | None = None  # constant in E |v1 - v2|
@@ -51,6 +56,11 @@ class Measure:
     def certified(self) -> bool:
         """Whether a sketch can prove bounds on it."""
         return self.resolution is not None
+
+    @property
+    def fair(self) -> bool:
+        """Whether its expected values rank models as their true errors do: nobody gains by lying."""
+        return self.truthful in ("strict", "batch")
 
     @property
     def title(self) -> str:
