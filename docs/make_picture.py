@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from calibrant.demonstration import demonstration
-from calibrant.evaluation.evaluate import evaluate
+from calibrant.report.evaluation import evaluate
 
 HERE = Path(__file__).parent
 TARGET = HERE / "report.png"

@@ -33,7 +33,6 @@ from calibrant.measures.truthful import averaged_two_bin_error, binned_squared_e
 from calibrant.results import Measurement
 
 if TYPE_CHECKING:
-    from calibrant.evaluation.evaluate import Evaluation, evaluate
     from calibrant.groups.audit import audit
     from calibrant.groups.result import Audit
     from calibrant.groups.search import Search, search_groups
@@ -55,6 +54,7 @@ if TYPE_CHECKING:
     from calibrant.measures.decisions.swap_regret import SwapRegret, swap_regret
     from calibrant.measures.multiclass import class_wise, one_vs_rest, top_label
     from calibrant.online.monitor import GroupMonitor, Monitor, Reading
+    from calibrant.report.evaluation import Evaluation, evaluate
     from calibrant.scale.sketch import Sketch
 
 
@@ -70,7 +70,7 @@ _LATER = {
     "DecisionEstimate": "inference.decision",
     "DecisionReport": "measures.decisions.fixed_payoff",
     "Difference": "inference.compare",
-    "Evaluation": "evaluation.evaluate",
+    "Evaluation": "report.evaluation",
     "GroupMonitor": "online.monitor",
     "Monitor": "online.monitor",
     "Plan": "inference.planning",
@@ -88,7 +88,7 @@ _LATER = {
     "decision_report": "measures.decisions.fixed_payoff",
     "detectable_distance": "inference.planning",
     "estimate_decision_loss": "inference.decision",
-    "evaluate": "evaluation.evaluate",
+    "evaluate": "report.evaluation",
     "fixed_decision_loss": "measures.decisions.fixed_payoff",
     "hosmer_lemeshow": "inference.statistics",
     "net_benefit": "measures.decisions.net_benefit",

@@ -10,7 +10,7 @@ import pytest
 
 from calibrant import Sketch
 from calibrant.errors import CalibrantError, UnknownNameError, UnreadableFileError
-from calibrant.evaluation.evaluate import evaluate
+from calibrant.report.evaluation import evaluate
 from calibrant.scale import large_files
 
 

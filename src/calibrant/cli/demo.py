@@ -8,7 +8,7 @@ from calibrant.cli.evaluate import show_evaluation, write_report
 from calibrant.cli.options import as_json
 from calibrant.demonstration import demonstration
 from calibrant.errors import MissingDependencyError
-from calibrant.evaluation.evaluate import evaluate
+from calibrant.report.evaluation import evaluate
 
 
 @click.command()

@@ -11,12 +11,14 @@ from calibrant.cli.options import as_json, columns_unless_sketch, grouped, seed
 from calibrant.cli.rows import read_rows
 from calibrant.cli.sketched import group_dicts, needed_sketch, progress_bar, refuse_groups, show_groups
 from calibrant.cli.tables import show_json, show_table
-from calibrant.evaluation import evaluate as report
-from calibrant.evaluation.evaluate import Evaluation, headline
 from calibrant.evaluation.facts import facts_sentence
+from calibrant.evaluation.findings import headline
+from calibrant.evaluation.sheets import group_sheet, measure_sheet
 from calibrant.forecasts import Missing
-from calibrant.report.sheets import Sheet, group_sheet, measure_sheet
+from calibrant.report import evaluation as report
+from calibrant.report.evaluation import Evaluation
 from calibrant.scale.sketch import Sketch
+from calibrant.sheets import Sheet
 
 
 @click.command()

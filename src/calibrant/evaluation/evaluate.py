@@ -1,24 +1,22 @@
-"""Evaluation: everything one page says about some forecasts, computed once."""
+"""Compute an evaluation: every row, test, distance, group and preview, once."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from html import escape
-from pathlib import Path
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from calibrant.errors import InvalidInputError, reject_name, sentence
-from calibrant.evaluation.facts import Facts, facts, facts_sentence
-from calibrant.evaluation.null_reference import Chance, NullSample
-from calibrant.evaluation.recalibration_preview import Preview, preview
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.evaluation.facts import facts
+from calibrant.evaluation.findings import Findings
+from calibrant.evaluation.null_reference import Chance
+from calibrant.evaluation.recalibration_preview import preview
 from calibrant.evaluation.rows import Row, chosen, take
-from calibrant.evaluation.verdict import SIZE, WHERE, Verdict, verdict
+from calibrant.evaluation.verdict import SIZE, WHERE, verdict
 from calibrant.forecasts import Forecasts, Missing
 from calibrant.inference.interval import check_confidence
-from calibrant.measures.distances.sandwich import Distances, distances_beside
-from calibrant.report.sheets import measure_sheet
+from calibrant.measures.distances.sandwich import distances_beside
+from calibrant.measures.registry.calling import as_forecasts
 from calibrant.results import Measurement
 from calibrant.seeds import recorded_seed
 
@@ -26,101 +24,13 @@ if TYPE_CHECKING:
     from calibrant.groups.result import Audit
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Findings)
 
-SCHEMA = "calibrant-evaluation"
-SCHEMA_VERSION = 1  # see docs/report-schema.md; raised when a key changes its meaning or goes away
 ALPHA = 0.05
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Evaluation:
-    """How far from calibrated, whether that is real, where, for whom and at what cost.
-
-    Print it for a table; `to_html` writes the report, `to_dict` the versioned JSON, `charts` the pictures.
-    """
-
-    title: str
-    forecasts: Forecasts
-    verdict: Verdict
-    facts: Facts
-    rows: tuple[Row, ...]
-    distances: Distances
-    null: NullSample | None
-    audit: Audit | None
-    recalibration: Preview | None
-    confidence: float
-    draws: int
-    cells: int | None
-    seed: int
-
-    @property
-    def charts(self) -> Mapping[str, Any]:
-        """The Altair charts by name; each can be shown in a notebook or saved on its own."""
-        from calibrant.report.charts.all import charts
-
-        return charts(self)
-
-    def __getitem__(self, name: str) -> Row:
-        """Return the row of a measure by its name."""
-        rows = {row.about.name: row for row in self.rows}
-        if name not in rows:
-            raise reject_name("measure of this evaluation", name, list(rows))
-        return rows[name]
-
-    def __repr__(self) -> str:
-        sheet = measure_sheet(self.rows, self.confidence)
-        head = f"{self.title}\n{headline(self.verdict)}\n{facts_sentence(self.facts)}"
-        return f"{head}\n\n{sheet.as_text()}\n\nseed {self.seed}"
-
-    def _repr_html_(self) -> str:
-        lines = (self.title, headline(self.verdict), facts_sentence(self.facts))
-        return (
-            "".join(f"<p>{escape(line)}</p>" for line in lines)
-            + measure_sheet(self.rows, self.confidence).as_html()
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all numbers, ready for JSON; the keys are documented in docs/report-schema.md."""
-        from calibrant import __version__
-
-        return {
-            "schema": SCHEMA,
-            "schema_version": SCHEMA_VERSION,
-            "calibrant_version": __version__,
-            "title": self.title,
-            "verdict": asdict(self.verdict),
-            "facts": asdict(self.facts),
-            "measures": [_row_dict(row) for row in self.rows],
-            "distances": self.distances.to_dict(),
-            "groups": None if self.audit is None else self.audit.to_dict(),
-            "recalibration": None if self.recalibration is None else self.recalibration.to_dict(),
-            "options": {
-                "confidence": self.confidence,
-                "draws": self.draws,
-                "cells": self.cells,
-                "seed": self.seed,
-            },
-        }
-
-    def to_frame(self, backend: str = "pandas") -> Any:
-        """Return the measures as a frame of the library named: "pandas", "polars" or "pyarrow"."""
-        import narwhals as nw
-
-        rows = [_row_dict(row) for row in self.rows]
-        plain = ("name", "value", "by_chance", "pvalue", "low", "high", "meaning", "note", "citation")
-        columns = {key: [row[key] for row in rows] for key in plain}
-        return nw.from_dict(columns, backend=backend).to_native()  # type: ignore[arg-type]
-
-    def to_html(self, path: str | Path) -> Path:
-        """Write the report, one file complete in itself, and return its path."""
-        from calibrant.report.page import page
-
-        target = Path(path)
-        target.write_text(page(self), encoding="utf-8")
-        return target
-
-
-def evaluate(
+def find(
+    kind: type[F],
     y_true: Any,
     y_prob: Any = None,
     *,
@@ -133,14 +43,8 @@ def evaluate(
     missing: Missing = "error",
     title: str = "Calibration report",
     progress: Callable[[float], object] | None = None,
-) -> Evaluation:
-    """Evaluate predictions: pass outcomes and predictions, or Forecasts alone.
-
-    `groups` (a mapping of names to boolean masks, or columns whose values are groups) adds an audit of them.
-    `measures` names the rows to show; by default the headline rows of the registry. `confidence` is that of
-    the intervals, 0 for none. Everything random comes from `seed`, which is drawn and recorded when it is
-    not given. `progress` is called with the share of the work that is done.
-    """
+) -> F:
+    """Compute the findings on some forecasts, as the kind that the caller can draw."""
     forecasts = _forecasts(y_true, y_prob, sample_weight, missing)
     if confidence:
         check_confidence(confidence)
@@ -152,7 +56,7 @@ def evaluate(
     rows = {name: done(luck.judged(take(forecasts, about))) for name, about in every.items()}
     variant = "plain" if forecasts.binary else "real"
     options = {"missing": missing, "draws": draws, "seed": seed, "variant": variant}
-    return Evaluation(
+    return kind(
         title=title,
         forecasts=forecasts,
         verdict=verdict(rows, luck.verdict(), forecasts.n, ALPHA),
@@ -186,8 +90,6 @@ def _steps(progress: Callable[[float], object] | None, total: int) -> Callable[[
 
 
 def _forecasts(y_true: Any, y_prob: Any, sample_weight: Any, missing: Missing) -> Forecasts:
-    from calibrant.measures.registry.calling import as_forecasts
-
     if isinstance(y_true, Forecasts):
         return as_forecasts(y_true, y_prob, sample_weight)
     return Forecasts(y_true, y_prob, sample_weight=sample_weight, missing=missing)
@@ -204,30 +106,3 @@ def _audit(y_true: Any, y_prob: Any, groups: Any, **options: Any) -> Audit | Non
             sentence("groups", "need the rows, which Forecasts no longer have", hint=hint)
         )
     return audit(y_true, y_prob, groups=groups, **options)
-
-
-def headline(found: Verdict) -> str:
-    """Return the verdict with its first two words."""
-    return ("Calibrated within noise. " if found.calibrated else "Not calibrated. ") + found.sentence
-
-
-def _row_dict(row: Row) -> dict[str, Any]:
-    about = row.about
-    taken = row.measurement
-    return {
-        "name": about.name,
-        "value": row.value,
-        "lower": None if taken is None else taken.lower,
-        "upper": None if taken is None else taken.upper,
-        "exact": None if taken is None else taken.exact,
-        "by_chance": row.chance,
-        "pvalue": row.pvalue,
-        "log_pvalue": row.log_pvalue,
-        "low": row.low,
-        "high": row.high,
-        "meaning": about.meaning,
-        "note": row.note,
-        "citation": about.citation,
-        "options": dict(taken.options) if taken else dict(about.options),
-        "details": taken.to_dict()["details"] if taken else {},
-    }

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant.errors import MissingDependencyError, sentence
 from calibrant.evaluation.facts import facts_sentence
+from calibrant.report.charts.all import charts
 from calibrant.report.palette import DARK, LIGHT, variables, with_variables
 from calibrant.report.sections import sections
 from calibrant.report.vega import library
 
 if TYPE_CHECKING:
-    from calibrant.evaluation.evaluate import Evaluation
+    from calibrant.evaluation.findings import Findings
 
 _TEMPLATE = Path(__file__).parent / "template"
 
@@ -31,13 +32,13 @@ class Figure:
     spec: dict[str, Any]
 
 
-def page(evaluation: Evaluation) -> str:
+def page(evaluation: Findings) -> str:
     """Return the report as HTML; the same evaluation gives the same bytes."""
     from markupsafe import Markup
 
     from calibrant import __version__
 
-    figures = {name: _figure(chart.to_dict(validate=False)) for name, chart in evaluation.charts.items()}
+    figures = {name: _figure(chart.to_dict(validate=False)) for name, chart in charts(evaluation).items()}
     return str(_environment().get_template("page.html").render(
         title=evaluation.title,
         version=__version__,

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from calibrant.numerals import chance, short
-from calibrant.report.sheets import (
+from calibrant.evaluation.sheets import (
     GROUPS_SHOWN,
-    Sheet,
     change_sheet,
     distance_sheet,
     group_sheet,
     measure_sheet,
 )
+from calibrant.numerals import chance, short
+from calibrant.sheets import Sheet
 
 if TYPE_CHECKING:
-    from calibrant.evaluation.evaluate import Evaluation
+    from calibrant.evaluation.findings import Findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Section:
     notes: tuple[str, ...] = ()
 
 
-def sections(evaluation: Evaluation) -> list[Section]:
+def sections(evaluation: Findings) -> list[Section]:
     """Return the sections in the order in which a reader asks."""
     return [
         _how_far(evaluation),
@@ -44,7 +44,7 @@ def sections(evaluation: Evaluation) -> list[Section]:
     ]
 
 
-def _how_far(evaluation: Evaluation) -> Section:
+def _how_far(evaluation: Findings) -> Section:
     texts = (
         "Each line is one way to measure the error; 0 is perfect unless the meaning says otherwise. “By "
         "chance” is what the measure would show on average if these predictions were calibrated: a value "
@@ -60,7 +60,7 @@ def _how_far(evaluation: Evaluation) -> Section:
     return Section("how-far", "How far from calibrated?", texts, sheets=sheets, notes=notes)
 
 
-def _real(evaluation: Evaluation) -> Section:
+def _real(evaluation: Findings) -> Section:
     found = evaluation.verdict
     text = (
         "If the predictions were calibrated, outcomes would differ from them as much as they do with "
@@ -78,7 +78,7 @@ def _where() -> Section:
     return Section("where", "Where?", (text,), ("reliability", "cumulative", "witness"))
 
 
-def _whom(evaluation: Evaluation) -> Section:
+def _whom(evaluation: Findings) -> Section:
     audit = evaluation.audit
     if audit is None:
         text = "No groups were given. Name columns with --groups, or pass groups= to evaluate()."
@@ -97,7 +97,7 @@ def _whom(evaluation: Evaluation) -> Section:
     return Section("whom", "For whom?", (text,), charts, sheets, tuple(notes))
 
 
-def _cost(evaluation: Evaluation) -> Section:
+def _cost(evaluation: Findings) -> Section:
     found = evaluation.recalibration
     if found is None:
         return Section("cost", "What does it cost?", ("Too few records to say.",))
@@ -112,7 +112,7 @@ def _cost(evaluation: Evaluation) -> Section:
     return Section("cost", "What does it cost?", (text,), ("threshold",))
 
 
-def _recalibration(evaluation: Evaluation) -> Section:
+def _recalibration(evaluation: Findings) -> Section:
     found, title = evaluation.recalibration, "Would recalibration help?"
     if found is None:
         return Section("recalibration", title, ("Too few records to say.",))
@@ -124,7 +124,7 @@ def _recalibration(evaluation: Evaluation) -> Section:
     return Section("recalibration", title, (text,), sheets=(change_sheet(found),))
 
 
-def _done(evaluation: Evaluation) -> Section:
+def _done(evaluation: Findings) -> Section:
     from calibrant import __version__
 
     text = (

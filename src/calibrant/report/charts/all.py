@@ -15,10 +15,10 @@ from calibrant.report.charts.threshold import threshold_loss
 from calibrant.report.charts.witness import smooth_witness
 
 if TYPE_CHECKING:
-    from calibrant.evaluation.evaluate import Evaluation
+    from calibrant.evaluation.findings import Findings
 
 
-def charts(evaluation: Evaluation) -> Mapping[str, Chart]:
+def charts(evaluation: Findings) -> Mapping[str, Chart]:
     """Draw every chart that the evaluation has data for."""
     forecasts = evaluation.forecasts
     found = {

@@ -1,72 +1,21 @@
-"""Sheets: tables as text cells with sort keys, written once for terminal, notebook and page."""
+"""The tables of an evaluation: measures, distances, recalibration and groups."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING
 
 from calibrant.evaluation.rows import Row
 from calibrant.groups.result import is_bound
 from calibrant.measures.distances.sandwich import Distances
 from calibrant.numerals import chance, short
+from calibrant.sheets import Cell, Sheet, number, sort_key, text
 
 if TYPE_CHECKING:
     from calibrant.evaluation.recalibration_preview import Preview
     from calibrant.groups.result import Audit, Group
 
 GROUPS_SHOWN = 50
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """What is shown, and what it sorts by (a number as Python writes it, or the text itself)."""
-
-    text: str
-    key: str
-    number: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Sheet:
-    """A table: column names and lines of cells."""
-
-    columns: tuple[str, ...]
-    lines: tuple[tuple[Cell, ...], ...]
-
-    def as_text(self, width: int = 110) -> str:
-        """Return aligned plain text, cut to `width` characters a line."""
-        lines = [self.columns, *(tuple(cell.text for cell in line) for line in self.lines)]
-        widths = [max(len(line[k]) for line in lines) for k in range(len(self.columns))]
-        padded = ("  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines)
-        return "\n".join(line if len(line) <= width else line[: width - 1] + "…" for line in padded)
-
-    def as_html(self) -> str:
-        """Return a plain HTML table, for notebooks."""
-        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell.text)}</td>" for cell in line) + "</tr>"
-            for line in self.lines
-        )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def text(value: str) -> Cell:
-    """Return a cell of text."""
-    return Cell(value, value)
-
-
-def number(value: float | None, shown: str | None = None) -> Cell:
-    """Return a cell of a number, in short form unless `shown` is given."""
-    return Cell(short(value, 4) if shown is None else shown, _key(value), number=True)
-
-
-def _key(value: float | None) -> str:
-    if value is None or math.isnan(value):
-        return ""
-    return repr(float(value)) if math.isfinite(value) else "-Infinity" if value < 0 else "Infinity"
 
 
 def measure_sheet(rows: Sequence[Row], confidence: float) -> Sheet:
@@ -81,7 +30,7 @@ def _line(row: Row) -> tuple[Cell, ...]:
         text(row.about.name),
         number(row.value),
         number(row.chance),
-        Cell(row.written_pvalue, _key(row.log_pvalue), number=True),
+        Cell(row.written_pvalue, sort_key(row.log_pvalue), number=True),
         number(row.low, span),
         text(row.about.meaning + (f" ({row.note})" if row.note else "")),
     )

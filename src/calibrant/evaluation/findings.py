@@ -1,0 +1,115 @@
+"""Findings: everything that one page says about some forecasts, as numbers and sentences."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from calibrant.errors import reject_name
+from calibrant.evaluation.facts import Facts, facts_sentence
+from calibrant.evaluation.null_reference import NullSample
+from calibrant.evaluation.recalibration_preview import Preview
+from calibrant.evaluation.rows import Row
+from calibrant.evaluation.sheets import measure_sheet
+from calibrant.evaluation.verdict import Verdict
+from calibrant.forecasts import Forecasts
+from calibrant.measures.distances.sandwich import Distances
+
+if TYPE_CHECKING:
+    from calibrant.groups.result import Audit
+
+SCHEMA = "calibrant-evaluation"
+SCHEMA_VERSION = 1  # see docs/report-schema.md; raised when a key changes its meaning or goes away
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Findings:
+    """How far from calibrated, whether that is real, where, for whom and at what cost.
+
+    Print it for a table; `to_dict` gives the versioned JSON. The report adds what draws them.
+    """
+
+    title: str
+    forecasts: Forecasts
+    verdict: Verdict
+    facts: Facts
+    rows: tuple[Row, ...]
+    distances: Distances
+    null: NullSample | None
+    audit: Audit | None
+    recalibration: Preview | None
+    confidence: float
+    draws: int
+    cells: int | None
+    seed: int
+
+    def __getitem__(self, name: str) -> Row:
+        """Return the row of a measure by its name."""
+        rows = {row.about.name: row for row in self.rows}
+        if name not in rows:
+            raise reject_name("measure of this evaluation", name, list(rows))
+        return rows[name]
+
+    def __repr__(self) -> str:
+        sheet = measure_sheet(self.rows, self.confidence)
+        head = f"{self.title}\n{headline(self.verdict)}\n{facts_sentence(self.facts)}"
+        return f"{head}\n\n{sheet.as_text()}\n\nseed {self.seed}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all numbers, ready for JSON; the keys are documented in docs/report-schema.md."""
+        from calibrant import __version__
+
+        return {
+            "schema": SCHEMA,
+            "schema_version": SCHEMA_VERSION,
+            "calibrant_version": __version__,
+            "title": self.title,
+            "verdict": asdict(self.verdict),
+            "facts": asdict(self.facts),
+            "measures": [_row_dict(row) for row in self.rows],
+            "distances": self.distances.to_dict(),
+            "groups": None if self.audit is None else self.audit.to_dict(),
+            "recalibration": None if self.recalibration is None else self.recalibration.to_dict(),
+            "options": {
+                "confidence": self.confidence,
+                "draws": self.draws,
+                "cells": self.cells,
+                "seed": self.seed,
+            },
+        }
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """Return the measures as a frame of the library named: "pandas", "polars" or "pyarrow"."""
+        import narwhals as nw
+
+        rows = [_row_dict(row) for row in self.rows]
+        plain = ("name", "value", "by_chance", "pvalue", "low", "high", "meaning", "note", "citation")
+        columns = {key: [row[key] for row in rows] for key in plain}
+        return nw.from_dict(columns, backend=backend).to_native()  # type: ignore[arg-type]
+
+
+def headline(found: Verdict) -> str:
+    """Return the verdict with its first two words."""
+    return ("Calibrated within noise. " if found.calibrated else "Not calibrated. ") + found.sentence
+
+
+def _row_dict(row: Row) -> dict[str, Any]:
+    about = row.about
+    taken = row.measurement
+    return {
+        "name": about.name,
+        "value": row.value,
+        "lower": None if taken is None else taken.lower,
+        "upper": None if taken is None else taken.upper,
+        "exact": None if taken is None else taken.exact,
+        "by_chance": row.chance,
+        "pvalue": row.pvalue,
+        "log_pvalue": row.log_pvalue,
+        "low": row.low,
+        "high": row.high,
+        "meaning": about.meaning,
+        "note": row.note,
+        "citation": about.citation,
+        "options": dict(taken.options) if taken else dict(about.options),
+        "details": taken.to_dict()["details"] if taken else {},
+    }
