@@ -86,7 +86,6 @@ def test_text_says_how_many_rows_were_dropped_and_what_the_search_left_out(folde
         (["--groups", "sexx"], "did you mean 'sex'"),
         (["--groups", "sex,,age"], "empty name"),
         (["--groups", "sex", "--search"], "--search needs --covariates"),
-        (["--covariates", "age", "--search", "--variant", "real"], "--search knows the plain variant only"),
         (["--groups", "sex", "--top", "-1"], "'--top': -1 is not in the range x>=0"),
         (["--covariates", "age", "--nominal", "agee"], "did you mean 'age'"),
         (["--covariates", "age", "--draws", "-3"], "draws must be a whole number of at least 0"),

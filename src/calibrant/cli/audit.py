@@ -17,7 +17,7 @@ from calibrant.groups import search as searches
 from calibrant.groups.family import Progress
 from calibrant.groups.result import Audit, Group, is_bound
 from calibrant.groups.search import Search
-from calibrant.groups.variants import VariantName
+from calibrant.groups.variants import StatisticName, VariantName
 from calibrant.numerals import chance
 
 
@@ -63,6 +63,14 @@ def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> lis
     show_default=True,
     help="How records count; real is for outcomes that are not 0 or 1.",
 )
+@click.option("--rho", default=0.01, show_default=True, help="Floor of the proportional variants.")
+@click.option(
+    "--statistic",
+    type=click.Choice(get_args(StatisticName)),
+    default="kuiper",
+    show_default=True,
+    help="kuiper: gaps that add up anywhere along the scores; mean: each group's mean residual.",
+)
 @click.option("--search", is_flag=True, help="Search the covariates for the worst; confirm on other rows.")
 @click.option(
     "--top", type=click.IntRange(min=0), default=10, show_default=True, help="How many of the worst to print."
@@ -90,8 +98,6 @@ def audit(
         raise click.UsageError("give --covariates or --groups, or both")
     if search and not covariates:
         raise click.UsageError("--search needs --covariates")
-    if search and options["variant"] != "plain":
-        raise click.UsageError("--search knows the plain variant only")
     main = read_columns(file, [outcome, prediction] + ([weight] if weight else []))
     others = read_categories(file, covariates + groups)
     shared: dict[str, Any] = {
@@ -117,6 +123,7 @@ def audit(
             {name: others[name] for name in covariates},
             seed=found.seed,
             draws=max(options["draws"], 1),
+            **{name: options[name] for name in ("variant", "rho", "statistic")},
             **shared,
         )
     if json_:
@@ -130,8 +137,8 @@ def _show(found: Audit, confirmed: Search | None, top: int) -> None:
     click.echo(str(found))
     click.echo("")
     show_table(
-        COLUMNS,
-        [_row(group, found.draws) for group in found.groups[:top]],
+        _columns(found.statistic),
+        [_row(group, found.draws, found.statistic) for group in found.groups[:top]],
         "Worst subpopulations, largest z first",
     )
     if confirmed is not None:
@@ -140,22 +147,30 @@ def _show(found: Audit, confirmed: Search | None, top: int) -> None:
             f"Directed search over {confirmed.examined:,} subpopulations of {confirmed.searched:,} rows, "
             f"{confirmed.taken:,} rules taken to {confirmed.confirming:,} others"
         )
-        show_table(COLUMNS, [_row(one.group, confirmed.draws) for one in confirmed.findings[:top]], title)
+        show_table(
+            _columns(confirmed.statistic),
+            [_row(one.group, confirmed.draws, confirmed.statistic) for one in confirmed.findings[:top]],
+            title,
+        )
         click.echo(f"  not tested there: {confirmed.not_tested}")
 
 
-COLUMNS = ["rows", "Kuiper", "z", "p-value", "predictions", "from", "to", "subpopulation"]
+def _columns(statistic: str) -> list[str]:
+    found = ["mean residual"] if statistic == "mean" else ["Kuiper"]
+    scores = [] if statistic == "mean" else ["from", "to"]
+    return ["rows", *found, "expected", "z", "p-value", "predictions", *scores, "subpopulation"]
 
 
-def _row(group: Group, draws: int) -> list[str]:
+def _row(group: Group, draws: int, statistic: str) -> list[str]:
+    mean = statistic == "mean"
     return [
         f"{group.size:,}",
-        f"{group.kuiper:.4f}",
+        f"{group.gap:+.4f}" if mean else f"{group.kuiper:.4f}",
+        f"{group.expected:.4f}",
         f"{group.z:.2f}",
         "" if group.pvalue is None else chance(group.pvalue, floor=is_bound(group.pvalue, draws)),
         group.predictions,
-        f"{group.start:.3f}",
-        f"{group.stop:.3f}",
+        *([] if mean else [f"{group.start:.3f}", f"{group.stop:.3f}"]),
         group.rule,
     ]
 

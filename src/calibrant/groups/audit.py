@@ -20,7 +20,7 @@ from calibrant.groups.paths import FRUITLESS, random_paths
 from calibrant.groups.records import Records, ascending, check, put_in_order
 from calibrant.groups.result import Audit
 from calibrant.groups.subpopulations import Masks, as_masks, combinations, everyone, masked
-from calibrant.groups.variants import Variant, VariantName
+from calibrant.groups.variants import StatisticName, Variant, VariantName
 from calibrant.seeds import recorded_seed
 
 
@@ -39,6 +39,7 @@ def audit(
     depth: int = 2,
     limit: int = 10_000,
     nominal: Sequence[str] = (),
+    statistic: StatisticName = "kuiper",
     variant: VariantName = "plain",
     rho: float = 0.01,
     missing: Literal["error", "drop"] = "error",
@@ -65,6 +66,9 @@ def audit(
         event in a small group is many deviations; a `min_variance` of 5 keeps it from hiding others.
     draws, seed
         Simulated data sets for the p-values, all subpopulations seeing the same ones; 0 for none.
+    statistic
+        "kuiper" for multi-calibration: residuals that add up over some interval of predictions. "mean" for
+        multi-accuracy: the mean residual of each group, which is never more than its Kuiper statistic.
     variant, rho
         "plain", "proportional", "proportional-shifted", "low-prevalence" or "real"; see `Variant`.
     progress
@@ -77,11 +81,14 @@ def audit(
     >>> found = audit(y, p, groups={"city": ["A"] * 4 + ["B"] * 4 + ["C"] * 4}, min_size=4, seed=1)
     >>> found.worst.rule, found.worst.size, found.worst.predictions
     ('city = B', 4, 'too low')
+    >>> mean = audit(y, p, groups={"city": ["A"] * 4 + ["B"] * 4 + ["C"] * 4}, min_size=4, statistic="mean")
+    >>> round(mean.worst.gap, 3)
+    0.725
     """
     at_least(1, subpopulations=subpopulations, depth=depth, limit=limit, min_size=min_size)
     at_least(0, draws=draws)
     _check_choice(groups, covariates, nominal, min_variance)
-    kind, seed = Variant(variant, rho), recorded_seed(seed)
+    kind, seed = Variant(variant, rho, statistic), recorded_seed(seed)
     null_rng, path_rng = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
     checked = check(y_true, y_prob, sample_weight, missing, kind.real)
     with ThreadPoolExecutor(1) as pool:  # sorting predictions and coding columns take about as long
@@ -159,11 +166,13 @@ def _fill_from_paths(family: Family, columns: list[Column], wanted: int, rng: np
 def _result(family: Family, kind: Variant, draws: int, seed: int, backend: Any) -> Audit:
     ranked = family.ranked()
     records: Records = family.records
+    ablated = max(ranked, key=lambda group: group.statistic(kind.statistic))
     return Audit(
         metric=ranked[0].metric,
         sigma=float(family.parts[0].sigma[0]),
         pvalue=ranked[0].pvalue,
-        ablated=max(group.kuiper for group in ranked),
+        ablated=ablated.statistic(kind.statistic),
+        ablated_group=ablated,
         groups=ranked,
         curves=family.curves(),
         not_tested=family.not_tested(),
@@ -172,6 +181,7 @@ def _result(family: Family, kind: Variant, draws: int, seed: int, backend: Any) 
         draws=draws,
         seed=seed,
         variant=kind.name,
+        statistic=kind.statistic,
         backend=backend,
     )
 

@@ -6,6 +6,7 @@ small multiple of the data however many subpopulations there are.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -25,6 +26,7 @@ from calibrant.results import Array
 
 CURVES = 5  # worst subpopulations whose curves are kept
 CHART_POINTS = 512
+BROWNIAN = {"kuiper": math.sqrt(8.0 / math.pi), "mean": math.sqrt(2.0 / math.pi)}  # null means, in sigmas
 
 Progress = Callable[[int, int], None]
 
@@ -136,12 +138,15 @@ class Family:
         z, sigma, size = (_column(self.parts, name) for name in ("z", "sigma", "size"))
         pvalue = adjusted_pvalues(z, np.concatenate(self.simulated)) if self.simulated else None
         first, last, direction = (_column(self.parts, name) for name in ("first", "last", "direction"))
-        kuiper, weight = _column(self.parts, "kuiper"), _column(self.described, "weight")
+        kuiper, gap = _column(self.parts, "kuiper"), _column(self.parts, "gap")
+        size_of = np.abs(gap) if self.terms.statistic == "mean" else kuiper
+        expected = self._expected(sigma)
+        weight = _column(self.described, "weight")
         share = weight / weight[0]
         predicted = _column(self.described, "mean_prediction")
         observed = _column(self.described, "mean_outcome")
         value = self.records.prediction
-        order = sorted(range(len(z)), key=lambda k: (-z[k], -kuiper[k], -size[k], self.rules[k]))
+        order = sorted(range(len(z)), key=lambda k: (-z[k], -size_of[k], -size[k], self.rules[k]))
         return tuple(
             Group(
                 name=self.rules[k],
@@ -149,9 +154,11 @@ class Family:
                 size=int(size[k]),
                 share=float(share[k]),
                 kuiper=float(kuiper[k]),
+                gap=float(gap[k]),
+                expected=float(expected[k]),
                 sigma=float(sigma[k]),
                 z=float(z[k]),
-                metric=contribution(float(z[k]), float(kuiper[k]), float(sigma[0])),
+                metric=contribution(float(z[k]), float(size_of[k]), float(sigma[0])),
                 pvalue=None if pvalue is None else float(pvalue[k]),
                 predictions=("none", "too low", "too high")[int(direction[k])],
                 start=float(value[first[k]] if first[k] >= 0 else value[0]),
@@ -161,6 +168,13 @@ class Family:
             )
             for k in order
         )
+
+    def _expected(self, sigma: Array) -> Array:
+        """Return the mean of each statistic if calibrated: of the draws, or else that of Brownian motion."""
+        if not self.simulated:
+            return sigma * BROWNIAN[self.terms.statistic]
+        mean = np.concatenate([part.mean(axis=1) for part in self.simulated])
+        return np.where(sigma > 0, sigma * mean, 0.0)
 
     def curves(self) -> tuple[GroupCurve, ...]:
         """Return the curves of the worst subpopulations."""
@@ -181,6 +195,6 @@ def _column(parts: Sequence[Curves], name: str) -> Array:
     return np.concatenate([getattr(part, name) for part in parts])
 
 
-def contribution(z: float, kuiper: float, sigma_0: float) -> float:
+def contribution(z: float, statistic: float, sigma_0: float) -> float:
     """D_k sigma_0 / sigma_k of eq. (4); D_k itself where no prediction leaves any doubt (sigma_0 = 0)."""
-    return z * sigma_0 if sigma_0 > 0 else kuiper
+    return z * sigma_0 if sigma_0 > 0 else statistic

@@ -37,7 +37,9 @@ ROUNDING = 1e-10  # a simulated z this close below an observed one counts as equ
 class Null:
     """Simulated outcomes of every record in every draw, one bit each; `work` counts steps done so far.
 
-    A row of `steps` is a prediction and what its record adds to the curve for outcome 1 and for 0.
+    A row of `steps` is a prediction and what its record adds to the curve for outcome 1 and for 0. The range
+    of a curve counts only between distinct predictions; where the mean is the statistic, all are written as
+    equal, and the range is how far from 0 the curve ends.
     """
 
     records: Records
@@ -56,7 +58,8 @@ class Null:
         for start in range(0, n, BLOCK):
             bits[start : start + BLOCK] = bernoulli_words(chance[start : start + BLOCK], bits.shape[1], rng)
         weight = variant.weights(p, records.outcome, records.weight)
-        return cls(records, variant, draws, bits, np.column_stack((p, weight * (1.0 - p), -weight * p)))
+        value = np.zeros(n) if variant.statistic == "mean" else p
+        return cls(records, variant, draws, bits, np.column_stack((value, weight * (1.0 - p), -weight * p)))
 
     def z(self, batch: Batch, deviation: Array) -> Array:
         """Return the simulated z, one row a subpopulation, one column a draw.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -22,9 +22,10 @@ NEARLY_ZERO = 1e-13  # of the largest step: below it a range is rounding
 class Curves:
     """What the curves of some subpopulations say, one number each.
 
-    `kuiper` is D_k, `sigma` its null deviation (5) or (6), `z` their quotient. `first` and `last` are the
-    members that bound the interval of predictions where residuals add up most (-1 where there is none) and
-    `direction` is +1 where outcomes exceed predictions there, -1 where they fall short, 0 for neither.
+    `kuiper` is D_k, `gap` the mean residual, `sigma` the null deviation (5) or (6) and `z` the statistic in
+    such deviations. `first` and `last` are the members that bound the interval of predictions where residuals
+    add up most (-1 where there is none, or all count) and `direction` is +1 where outcomes exceed predictions
+    there, -1 where they fall short, 0 for neither.
     """
 
     size: Offsets
@@ -32,6 +33,7 @@ class Curves:
     mean_prediction: Array
     mean_outcome: Array
     kuiper: Array
+    gap: Array
     sigma: Array
     z: Array
     first: Offsets
@@ -138,12 +140,13 @@ def curves_of(sums: Array, ends: Offsets, terms: Terms) -> Curves:
     kuiper, sigma = (top - bottom) / total, np.sqrt(variance) / total
     after_high, after_low = ends[:, 1], ends[:, 3]
     rising = np.sign(ends[:, 0] - ends[:, 2])  # 1 where the highest point comes last
-    return Curves(
+    curves = Curves(
         size=size.astype(np.int64),
         weight=total,
         mean_prediction=moment / total,
         mean_outcome=(moment + end) / total,
         kuiper=kuiper,
+        gap=end / total,
         sigma=sigma,
         z=quotient(kuiper, sigma, terms.largest),
         first=np.where(rising > 0, after_low, np.where(rising < 0, after_high, -1)),
@@ -151,10 +154,20 @@ def curves_of(sums: Array, ends: Offsets, terms: Terms) -> Curves:
         direction=rising,
         mark=mark,
     )
+    return by_mean(curves, terms.largest) if terms.statistic == "mean" else curves
 
 
-def quotient(kuiper: Array, sigma: Array, scale: float) -> Array:
+def by_mean(curves: Curves, scale: float) -> Curves:
+    """Judge the same curves by where they end: all predictions count, and the sign is that of the gap."""
+    nowhere = np.full(len(curves.size), -1)
+    size = np.abs(curves.gap)
+    direction = np.where(size > NEARLY_ZERO * scale, np.sign(curves.gap), 0.0).astype(np.int64)
+    z = quotient(size, curves.sigma, scale)
+    return replace(curves, z=z, first=nowhere, last=nowhere, direction=direction)
+
+
+def quotient(statistic: Array, sigma: Array, scale: float) -> Array:
     """D_k / sigma_k; 0 where both are nearly 0, infinite where only sigma is (an impossible outcome)."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        z = kuiper / sigma
-    return np.where(kuiper <= NEARLY_ZERO * scale, 0.0, z)
+        z = statistic / sigma
+    return np.where(statistic <= NEARLY_ZERO * scale, 0.0, z)

@@ -10,17 +10,19 @@ from calibrant.groups.options import at_least
 from calibrant.results import Array
 
 EVERYONE = "everyone"
+AUDITED = {"kuiper": "Multi-calibration", "mean": "Multi-accuracy"}
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
     """One subpopulation. `rule` says who is in it, or is the name of the user's mask; `name` is the same.
 
-    `kuiper` is D_k, `sigma` its deviation if calibrated, `z` = kuiper / sigma, `metric` = z sigma_0
-    what it contributes to M; `share`, `mean_prediction` and `mean_outcome` are by the records' own weights,
-    whatever the variant. `pvalue` is adjusted for all subpopulations tested (None without draws).
-    `predictions` says whether they are "too high", "too low" or neither ("none") for scores from `start` to
-    `stop`, the interval where residuals add up most.
+    `kuiper` is D_k, `gap` the mean residual (outcome minus prediction), `sigma` its deviation if calibrated.
+    `z` is the statistic over sigma, kuiper or |gap|, `expected` the mean of that statistic if calibrated, and
+    `metric` = z sigma_0 what the group contributes to M. `share`, `mean_prediction` and `mean_outcome` are by
+    the records' own weights, whatever the variant. `pvalue` is adjusted for all subpopulations tested (None
+    without draws). `predictions` says whether they are "too high", "too low" or neither ("none") for scores
+    from `start` to `stop`, the interval where residuals add up most (for the mean, all scores).
     """
 
     name: str
@@ -28,6 +30,8 @@ class Group:
     size: int
     share: float
     kuiper: float
+    gap: float
+    expected: float
     sigma: float
     z: float
     metric: float
@@ -39,13 +43,21 @@ class Group:
     mean_outcome: float
 
     def __str__(self) -> str:
+        return self.sentence("kuiper")
+
+    def statistic(self, name: str) -> float:
+        """Return what was tested: D_k, or the absolute mean residual."""
+        return abs(self.gap) if name == "mean" else self.kuiper
+
+    def sentence(self, statistic: str) -> str:
+        """Say who this is and what was found: a range of scores, or for the mean by how much on average."""
         real = "" if self.pvalue is None else f", p = {self.pvalue:.3g}"
-        where = (
-            ""
-            if self.predictions == "none"
-            else (f"; predictions {self.predictions} for scores {self.start:.3g} to {self.stop:.3g}")
-        )
-        return f"{self.rule}: {self.size:,} rows, Kuiper {self.kuiper:.4f}, z = {self.z:.2f}{real}{where}"
+        if statistic == "mean":
+            value, where = f"mean residual {self.gap:+.4f}", f"by {abs(self.gap):.3g} on average"
+        else:
+            value, where = f"Kuiper {self.kuiper:.4f}", f"for scores {self.start:.3g} to {self.stop:.3g}"
+        said = "" if self.predictions == "none" else f"; predictions {self.predictions} {where}"
+        return f"{self.rule}: {self.size:,} rows, {value}, z = {self.z:.2f}{real}{said}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,14 +97,16 @@ class Audit:
     """The multi-calibration audit of some predictions.
 
     `metric` is M of eq. (4), `sigma` is sigma_0, `ratio` = M / sigma_0 is the largest z, `pvalue` the chance
-    of so large an M if every prediction were right (None without draws). `ablated` is the largest D_k, noise
-    mostly, for comparison only. `groups` are ranked by z; `columns` and `table` hold the same by column.
+    of so large an M if every prediction were right (None without draws). `ablated` is the largest statistic
+    not divided by its deviation, noise mostly and for comparison only, and `ablated_group` the group that has
+    it. `groups` are ranked by z; `columns` and `table` hold the same by column.
     """
 
     metric: float
     sigma: float
     pvalue: float | None
     ablated: float
+    ablated_group: Group
     groups: tuple[Group, ...]
     curves: tuple[GroupCurve, ...]
     not_tested: NotTested
@@ -101,6 +115,7 @@ class Audit:
     draws: int
     seed: int
     variant: str
+    statistic: str = "kuiper"
     backend: Any = None
 
     @property
@@ -165,6 +180,7 @@ class Audit:
             "ratio": plain(self.ratio),
             "pvalue": self.pvalue,
             "ablated": self.ablated,
+            "ablated_group": {key: plain(value) for key, value in asdict(self.ablated_group).items()},
             "n": self.n,
             "dropped": self.dropped,
             "tested": self.tested,
@@ -172,6 +188,7 @@ class Audit:
             "draws": self.draws,
             "seed": self.seed,
             "variant": self.variant,
+            "statistic": self.statistic,
             "groups": [
                 {key: plain(value) for key, value in asdict(group).items()} for group in self.groups[:top]
             ],
@@ -181,16 +198,21 @@ class Audit:
         p = "" if self.pvalue is None else f", p = {self.pvalue:.3g}"
         return f"Audit(M = {self.metric:.4f}{p}, {self.tested:,} subpopulations, worst: {self.worst.rule})"
 
+    def _of_everyone(self) -> str:
+        if self.statistic == "mean":
+            return f"mean residual of everyone: {self.everyone.gap:+.6g}"
+        return f"Kuiper of everyone: {self.everyone.kuiper:.6g}"
+
     def __str__(self) -> str:
         p = "not simulated" if self.pvalue is None else f"{self.pvalue:.3g}"
         return "\n".join(
             [
-                f"Multi-calibration audit of {self.n:,} rows{left_out(self.dropped)}, "
+                f"{AUDITED[self.statistic]} audit of {self.n:,} rows{left_out(self.dropped)}, "
                 f"{self.tested:,} subpopulations",
-                f"  M          {self.metric:.6g}   (Kuiper of everyone: {self.everyone.kuiper:.6g})",
+                f"  M          {self.metric:.6g}   ({self._of_everyone()})",
                 f"  M/sigma_0  {self.ratio:.4g}",
                 f"  p-value    {p}   ({self.draws:,} draws, seed {self.seed})",
-                f"  worst      {self.worst}",
+                f"  worst      {self.worst.sentence(self.statistic)}",
                 f"  not tested {self.not_tested}",
             ]
         )

@@ -22,7 +22,7 @@ from calibrant.groups.records import Records, ascending, check, put_in_order
 from calibrant.groups.result import Group, NotTested, left_out, plain
 from calibrant.groups.rules import between, conjunction
 from calibrant.groups.subpopulations import everyone
-from calibrant.groups.variants import Terms, Variant
+from calibrant.groups.variants import StatisticName, Terms, Variant, VariantName
 from calibrant.kernels.segments import Index
 from calibrant.seeds import recorded_seed
 
@@ -60,6 +60,8 @@ class Search:
     dropped: int
     draws: int
     seed: int
+    variant: str = "plain"
+    statistic: str = "kuiper"
 
     @property
     def worst(self) -> Finding | None:
@@ -96,6 +98,8 @@ class Search:
             "dropped": self.dropped,
             "draws": self.draws,
             "seed": self.seed,
+            "variant": self.variant,
+            "statistic": self.statistic,
         }
 
     def __str__(self) -> str:
@@ -103,7 +107,7 @@ class Search:
             f"Searched {self.examined:,} subpopulations of {self.searched:,} rows; {self.taken:,} rules "
             f"taken to {self.confirming:,} other rows{left_out(self.dropped)} (seed {self.seed})"
         )
-        found = [f"  {one.group}" for one in self.findings]
+        found = [f"  {one.group.sentence(self.statistic)}" for one in self.findings]
         return "\n".join([head, *found, f"  not tested there: {self.not_tested}"])
 
 
@@ -143,13 +147,17 @@ def search_groups(
     draws: int = 199,
     seed: int | None = None,
     nominal: Sequence[str] = (),
+    statistic: StatisticName = "kuiper",
+    variant: VariantName = "plain",
+    rho: float = 0.01,
     missing: Literal["error", "drop"] = "error",
 ) -> Search:
     """Search for the subpopulation with the largest z, and confirm it on rows the search did not see.
 
     A beam search: from everyone, add the condition on one covariate (a category, or a side of a cut) that
     raises z most; keep the best `beam` rules and add to each again, up to `depth` conditions. The best
-    `rules` are then tested on the other half, with p-values adjusted for their number.
+    `rules` are then tested on the other half, with p-values adjusted for their number. `statistic`, `variant`
+    and `rho` are those of `audit`, for the search and for the confirmation alike.
 
     >>> rng = np.random.default_rng(0)
     >>> city, sex = rng.choice(["A", "B", "C"], 3000), rng.choice(["F", "M"], 3000)
@@ -159,7 +167,8 @@ def search_groups(
     'city = B and sex = F'
     """
     at_least(1, depth=depth, beam=beam, rules=rules, min_size=min_size, draws=draws)
-    checked = check(y_true, y_prob, sample_weight, missing, real=False)
+    kind = Variant(variant, rho, statistic)
+    checked = check(y_true, y_prob, sample_weight, missing, kind.real)
     columns = code_columns(covariates, checked.length, "covariates", nominal)
     records = put_in_order(checked, ascending(checked.prediction), [column.codes for column in columns])
     if len(records) < 2 * min_size:
@@ -168,18 +177,30 @@ def search_groups(
     seed = recorded_seed(seed)
     half_seed, null_seed = np.random.SeedSequence(seed).spawn(2)
     first, second = _halves(len(records), np.random.default_rng(half_seed))
-    walk = _BeamSearch(records.take(first), [c.take(records.rows[first]) for c in columns], min_size)
+    walk = _BeamSearch(records.take(first), [c.take(records.rows[first]) for c in columns], min_size, kind)
     best = walk.run(depth, beam, rules)
     others = records.take(second)
     findings, not_tested = _confirm(
         best,
         others,
         [c.take(others.rows) for c in columns],
+        kind,
         min_size,
         draws,
         np.random.default_rng(null_seed),
     )
-    return Search(findings, not_tested, walk.examined, len(first), len(second), records.dropped, draws, seed)
+    return Search(
+        findings,
+        not_tested,
+        walk.examined,
+        len(first),
+        len(second),
+        records.dropped,
+        draws,
+        seed,
+        kind.name,
+        kind.statistic,
+    )
 
 
 def _halves(n: int, rng: np.random.Generator) -> tuple[Index, Index]:
@@ -194,13 +215,14 @@ class _BeamSearch:
     records: Records
     columns: Sequence[Column]
     min_size: int
+    kind: Variant
     examined: int = 0
     seen: set[tuple[int, float]] = field(default_factory=set)
 
     def run(self, depth: int, beam: int, rules: int) -> list[Node]:
         """Return the best rules of all depths."""
         r = self.records
-        terms = Variant().terms(r.prediction, r.outcome, r.weight)
+        terms = self.kind.terms(r.prediction, r.outcome, r.weight)
         found: list[Node] = []
         level = [Node({}, np.arange(len(r), dtype=np.int32), 0.0, 0.0)]
         for _ in range(depth):
@@ -253,14 +275,15 @@ def _confirm(
     nodes: list[Node],
     others: Records,
     columns: Sequence[Column],
+    kind: Variant,
     min_size: int,
     draws: int,
     rng: np.random.Generator,
 ) -> tuple[tuple[Finding, ...], NotTested]:
     """Test the rules, and everyone, on rows that the search did not see."""
-    variant = Variant()
-    terms = variant.terms(others.prediction, others.outcome, others.weight)
-    family = Family(others, terms, Null.simulate(others, variant, draws, rng), min_size)
+    terms = kind.terms(others.prediction, others.outcome, others.weight)
+    own = Variant().terms(others.prediction, others.outcome, others.weight) if kind.reweights else None
+    family = Family(others, terms, Null.simulate(others, kind, draws, rng), min_size, plain=own)
     family.take(everyone(len(others)), 1)
     named = {node.rule(columns): node for node in nodes}
     lists = [node.members_among(columns, len(others)) for node in named.values()]

@@ -14,18 +14,21 @@ from calibrant.results import Array
 BLOCK = 1 << 17  # records filled in at a time
 
 VariantName = Literal["plain", "proportional", "proportional-shifted", "low-prevalence", "real"]
+StatisticName = Literal["kuiper", "mean"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Terms:
     """A row a record: prediction S, weight W, step W (R - S) of the curve, and its key.
 
-    Where `successive`, variances are estimated for each subpopulation by eq. (6).
+    Where `successive`, variances are estimated for each subpopulation by eq. (6). `statistic` says what is
+    taken of each curve.
     """
 
     rows: Array
     successive: bool
     largest: float  # step
+    statistic: StatisticName = "kuiper"
 
     @property
     def prediction(self) -> Array:
@@ -59,14 +62,20 @@ class Variant:
     real
         responses of any size; variances by eq. (6) (Appendix C), null by random signs of R - S, which is
         exact when errors are symmetric about 0.
+
+    Of each curve the `statistic` is taken: its range ("kuiper", multi-calibration), or how far from 0 it ends
+    ("mean", multi-accuracy), which is the absolute mean residual and never more than the range.
     """
 
     name: VariantName = "plain"
     rho: float = 0.01
+    statistic: StatisticName = "kuiper"
 
     def __post_init__(self) -> None:
         if self.name not in get_args(VariantName):
             raise reject_name("variant", self.name, list(get_args(VariantName)))
+        if self.statistic not in get_args(StatisticName):
+            raise reject_name("statistic", self.statistic, list(get_args(StatisticName)))
         if not (np.isfinite(self.rho) and self.rho > 0):
             raise InvalidInputError(sentence("rho", "must be a positive number", f"got {self.rho}"))
 
@@ -108,4 +117,5 @@ class Variant:
             rows[part, 3] = np.random.default_rng(start).random(len(residual))
             return float(max(residual.max(), -residual.min()))
 
-        return Terms(rows, self.real, max(on_all_cores(fill, range(0, len(prediction), BLOCK))))
+        largest = max(on_all_cores(fill, range(0, len(prediction), BLOCK)))
+        return Terms(rows, self.real, largest, self.statistic)
