@@ -47,3 +47,13 @@ def chance(pvalue: float | None, log_pvalue: float | None = None, floor: bool = 
     exponent = math.floor(log_pvalue / math.log(10))
     digit = round(math.exp(log_pvalue - exponent * math.log(10)))
     return f"{digit}e{exponent}" if digit < 10 else f"1e{exponent + 1}"
+
+
+def percent(share: float) -> str:
+    """Write a share as a percentage, with more digits where it is small.
+
+    >>> [percent(x) for x in (0.5, 0.1234, 0.00123, 0.0)]
+    ['50.0 %', '12.3 %', '0.12 %', '0.0 %']
+    """
+    digits = 1 if share == 0 or share >= 0.01 else 2 if share >= 0.001 else 4
+    return f"{100 * share:.{digits}f} %"

@@ -101,7 +101,9 @@ def test_nothing_sticks_out_at_any_width(browser, report, width, dark):
     assert browser.js("document.documentElement.scrollWidth") <= width
     drawings = "[...document.querySelectorAll('.chart svg')]"
     assert browser.js(f"{drawings}.every(s => s.getBoundingClientRect().right <= innerWidth)")
+    browser.js("document.querySelectorAll('details').forEach(d => { d.open = true; })")
     assert browser.js(f"{drawings}.every(s => s.clientWidth > 200)")
+    assert browser.js("document.documentElement.scrollWidth") <= width
 
 
 def test_dark_mode_and_paper_have_their_own_colours(browser, report):
@@ -119,5 +121,18 @@ def test_dark_mode_and_paper_have_their_own_colours(browser, report):
 
 def test_the_raw_numbers_can_be_read(browser, report):
     browser.open(report)
-    browser.js("document.querySelector('details').open = true")
+    browser.js("document.querySelector('details.raw').open = true")
     browser.wait("document.getElementById('raw').textContent.includes('schema_version')")
+
+
+def test_the_mathematics_is_folded_until_it_is_asked_for_or_printed(browser, report):
+    browser.open(report)
+    parts = "[...document.querySelectorAll('details.more')].map(d => d.open)"
+    assert not any(browser.js(parts))
+    assert len(browser.js(parts)) >= 3
+    browser.js("window.dispatchEvent(new Event('beforeprint'))")
+    assert all(browser.js(parts))
+    browser.js("window.dispatchEvent(new Event('afterprint'))")
+    assert not any(browser.js(parts))
+    browser.js("document.querySelector('nav a[href=\"#how-far\"]').click()")
+    browser.wait("document.querySelector('#how-far details').open")

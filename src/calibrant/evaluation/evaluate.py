@@ -56,15 +56,16 @@ def find(
     rows = {name: done(luck.judged(take(forecasts, about))) for name, about in every.items()}
     variant = "plain" if forecasts.binary else "real"
     options = {"missing": missing, "draws": draws, "seed": seed, "variant": variant}
+    groups_found = done(_audit(y_true, y_prob, groups, sample_weight=sample_weight, **options))
     return kind(
         title=title,
         forecasts=forecasts,
-        verdict=verdict(rows, luck.verdict(), forecasts.n, ALPHA),
+        verdict=verdict(rows, luck.verdict(), forecasts, groups_found, ALPHA),
         facts=facts(forecasts),
         rows=tuple(rows[about.name] for about in wanted),
         distances=done(distances_beside(forecasts, _taken(rows.values()))),
         null=done(luck.sample(rows[SIZE])),
-        audit=done(_audit(y_true, y_prob, groups, sample_weight=sample_weight, **options)),
+        audit=groups_found,
         recalibration=done(preview(forecasts, wanted, seed=seed)),
         confidence=confidence,
         draws=draws,

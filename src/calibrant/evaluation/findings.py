@@ -52,7 +52,8 @@ class Findings:
 
     def __repr__(self) -> str:
         sheet = measure_sheet(self.rows, self.confidence)
-        head = f"{self.title}\n{headline(self.verdict)}\n{facts_sentence(self.facts)}"
+        verdict = f"{headline(self.verdict)}\nWhat next: {self.verdict.next_step}"
+        head = f"{self.title}\n{verdict}\n{facts_sentence(self.facts)}"
         return f"{head}\n\n{sheet.as_text()}\n\nseed {self.seed}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -89,8 +90,8 @@ class Findings:
 
 
 def headline(found: Verdict) -> str:
-    """Return the verdict with its first two words."""
-    return ("Calibrated within noise. " if found.calibrated else "Not calibrated. ") + found.sentence
+    """Return the verdict with its first words."""
+    return f"{found.lead} {found.sentence}"
 
 
 def _row_dict(row: Row) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from calibrant.errors import CalibrantError, TooFewRecordsError
+from calibrant.errors import CalibrantError
 from calibrant.evaluation.coarse import coarse
 from calibrant.evaluation.rows import Row
 from calibrant.forecasts import Forecasts
@@ -48,12 +48,12 @@ class Chance:
         """How many cells were simulated, None when that was done on the levels themselves."""
         return None if self._cells[CELLS] is self._forecasts else self._cells[CELLS].levels
 
-    def verdict(self) -> TestResult | None:
-        """Test calibration by the default test; None for a single record with a fraction as its outcome."""
+    def verdict(self) -> TestResult | str:
+        """Test calibration by the default test, or say why these data allow none."""
         try:
             return self._test(find_test(DEFAULT_TEST, self._forecasts))
-        except TooFewRecordsError:
-            return None
+        except CalibrantError as error:
+            return str(error)
 
     def _test(self, about: Measure) -> TestResult:
         law = about.null.law

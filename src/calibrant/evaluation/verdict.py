@@ -1,65 +1,293 @@
-"""The verdict: one sentence that answers how far, whether it is real, and where."""
+"""The verdict: one sentence that answers how far, whether it is real, and where; and what to do next.
+
+Size, direction and p-value come from the part of the test that spoke. The default test looks at Kuiper's
+range, which sees stretches of predictions that are wrong, and at Cox's score, which sees predictions that
+are too high on the whole or too extreme. Whichever has the smaller p-value is the one quoted.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
+from calibrant.errors import CalibrantError
 from calibrant.evaluation.rows import Row
+from calibrant.forecasts import Forecasts
 from calibrant.inference.engine import TestResult
-from calibrant.numerals import chance, short
+from calibrant.measures.regression import calibration_slope
+from calibrant.numerals import chance, percent, short
+
+if TYPE_CHECKING:
+    from calibrant.groups.result import Audit, Group
 
 SIZE = "smooth"  # how far: within a factor 2 of the distance to calibration, in units of probability
 WHERE = "kuiper"  # where: it names an interval
+
+Status = Literal["calibrated", "miscalibrated", "groups", "too little data", "untested"]
+
+LEADS: Mapping[Status, str] = {
+    "calibrated": "Calibrated within noise.",
+    "miscalibrated": "Not calibrated.",
+    "groups": "Calibrated on the whole, but not for everyone.",
+    "too little data": "Too little data to say.",
+    "untested": "Cannot be tested.",
+}
+LARGE = 0.15  # an error of this size must not go unseen, nor half of the mean prediction if that is less
+SEEN = 3.24  # standard deviations: a bias that a two-sided 5 % test sees with probability 90 %
+WANTED = 0.05  # what more records should make visible
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What to tell somebody who reads one line.
 
-    `calibrated` is True when chance alone gives such a deviation with probability above `alpha`. `size` is
-    the smooth calibration error, `noise` its mean for calibrated forecasts with the same predictions
-    (None for fractional outcomes, which cannot be simulated). Predictions are `direction` ("too high" or
-    "too low") on balance between `start` and `stop`, where the residuals add up most.
+    `status` is "calibrated" when chance alone gives such a deviation with probability above `alpha`,
+    "groups" when that holds for everyone together but not for every group, "too little data" when errors
+    of a size that matters would go unseen, "untested" when the data allow no test. `calibrated` is True for
+    the first alone. `spoke` names the part of the test that rejected: "kuiper", "bias", "slope" or
+    "certainty" (a prediction of 0 or 1 that was wrong). `size` is the smooth calibration error, `noise` its
+    mean for calibrated forecasts with the same predictions (None for fractional outcomes, which cannot be
+    simulated), `unseen` the largest error that the data could hide. Predictions are `direction` ("too high"
+    or "too low") on balance between `start` and `stop`, where the residuals add up most.
     """
 
     sentence: str
+    status: Status
     calibrated: bool
-    pvalue: float
+    next_step: str
+    spoke: str
+    pvalue: float | None
     pvalue_is_bound: bool  # no simulated value reached the observed one
     alpha: float
     size: float
     noise: float | None
+    unseen: float
     direction: str
     start: float
     stop: float
 
+    @property
+    def lead(self) -> str:
+        """The first words: what the sentence then explains."""
+        return LEADS[self.status]
 
-def verdict(rows: Mapping[str, Row], tested: TestResult | None, records: int, alpha: float) -> Verdict:
-    """Judge by the default test; tell the size by the smooth error, and where by Kuiper's interval."""
+
+def verdict(
+    rows: Mapping[str, Row],
+    tested: TestResult | str,
+    forecasts: Forecasts,
+    audit: Audit | None,
+    alpha: float,
+) -> Verdict:
+    """Judge by the default test (or say why there is none); then by the groups, if there are any."""
     size, where = rows[SIZE], rows[WHERE]
     assert size.measurement is not None  # both exist for any data
     assert where.measurement is not None
-    found = where.measurement.details
-    pvalue, log_pvalue = (1.0, 0.0) if tested is None else (tested.pvalue, tested.log_pvalue)
-    is_bound = tested is not None and tested.pvalue_is_bound
-    by_chance = "" if size.chance is None else f"; chance alone would give about {short(size.chance)}"
-    calibrated = pvalue > alpha
-    written = f"{'' if is_bound else '= '}{chance(pvalue, log_pvalue, is_bound)}"
-    if calibrated:
-        text = (
-            f"The deviation (smooth calibration error {short(size.value)}) is what chance gives {records:,} "
-            f"calibrated records{by_chance} (p {written})."
-        )
-    else:
-        span = f"between {found['start']:.3g} and {found['stop']:.3g}"
-        if found["start"] == found["stop"]:
-            span = f"at {found['start']:.3g}"
-        text = (
-            f"The predictions are off by about {short(size.value)} (smooth calibration error{by_chance}). "
-            f"They are {found['predictions']} on balance {span} (p {written})."
-        )
+    details, unseen = where.measurement.details, largest_unseen(size, forecasts)
+    status, spoke = _judged(tested, audit, unseen, forecasts, alpha)
+    text = _SENTENCES[status](rows, tested, forecasts, spoke, unseen)
+    if audit is not None:
+        text += _about_groups(audit, alpha, status)
+    known = None if isinstance(tested, str) else tested
     return Verdict(
-        text, calibrated, pvalue, is_bound, alpha, size.measurement.value, size.chance,
-        found["predictions"], found["start"], found["stop"],
-    )  # fmt: skip
+        sentence=text,
+        status=status,
+        calibrated=status == "calibrated",
+        next_step=_next_step(status, audit, unseen, forecasts),
+        spoke=spoke,
+        pvalue=known.pvalue if known else None,
+        pvalue_is_bound=known is not None and known.pvalue_is_bound,
+        alpha=alpha,
+        size=size.measurement.value,
+        noise=size.chance,
+        unseen=unseen,
+        direction=details["predictions"],
+        start=details["start"],
+        stop=details["stop"],
+    )
+
+
+def largest_unseen(size: Row, forecasts: Forecasts) -> float:
+    """Return the largest error the data could hide: the upper confidence limit of the smooth error.
+
+    Never less than a common bias that would be noticed with probability 90 %; that alone where there is no
+    interval. Outcomes of 0 or 1 have a variance of at most 1 / 4 whatever was predicted, so predictions of
+    exactly 0 and 1 do not make the data look surer than they are: with n records of which none disagrees, a
+    rate up to 3 / n is still possible at 95 %.
+    """
+    records = 1.0 / float(forecasts.squared_weights.sum())
+    bias = SEEN * math.sqrt(forecasts.null_variance)
+    return min(1.0, max(bias, 3.0 / records, size.high or 0.0))
+
+
+def _judged(
+    tested: TestResult | str, audit: Audit | None, unseen: float, forecasts: Forecasts, alpha: float
+) -> tuple[Status, str]:
+    if isinstance(tested, str):
+        return "untested", ""
+    if tested.pvalue <= alpha:
+        return "miscalibrated", _speaker(tested)
+    if audit is not None and _wrong_groups(audit, alpha):
+        return "groups", ""
+    mean = forecasts.mean_prediction
+    if unseen > min(LARGE, max(min(mean, 1 - mean) / 2, 1e-3)):
+        return "too little data", ""
+    return "calibrated", ""
+
+
+def _speaker(tested: TestResult) -> str:
+    """Name the part of the default test that rejected."""
+    parts = tested.details
+    if parts.get("impossible", 0.0) > 0:
+        return "certainty"
+    if parts.get("cox_pvalue", 1.0) >= parts.get("kuiper_pvalue", 0.0):
+        return "kuiper"
+    return "bias" if abs(parts["bias_z"]) >= abs(parts["slope_z"]) else "slope"
+
+
+def _written(tested: TestResult) -> str:
+    return f"p {'' if tested.pvalue_is_bound else '= '}{_pvalue(tested)}"
+
+
+def _pvalue(tested: TestResult) -> str:
+    return chance(tested.pvalue, tested.log_pvalue, tested.pvalue_is_bound)
+
+
+def _calibrated(
+    rows: Mapping[str, Row], tested: TestResult | str, forecasts: Forecasts, spoke: str, unseen: float
+) -> str:
+    assert isinstance(tested, TestResult)
+    size = rows[SIZE]
+    by_chance = "" if size.chance is None else f"; chance alone would give about {short(size.chance)}"
+    return (
+        f"The deviation (smooth calibration error {short(size.value)}{by_chance}) is what chance gives "
+        f"{forecasts.n:,} calibrated records ({_written(tested)}). An error of up to {short(unseen, 2)} "
+        "could still go unseen."
+    )
+
+
+def _too_little(
+    rows: Mapping[str, Row], tested: TestResult | str, forecasts: Forecasts, spoke: str, unseen: float
+) -> str:
+    assert isinstance(tested, TestResult)
+    records = f"{forecasts.n:,} record{'s' if forecasts.n != 1 else ''}"
+    return (
+        f"Errors of up to {short(unseen, 2)} would go unseen with {records}; nothing was found beyond chance "
+        f"({_written(tested)})."
+    )
+
+
+def _untested(
+    rows: Mapping[str, Row], tested: TestResult | str, forecasts: Forecasts, spoke: str, unseen: float
+) -> str:
+    return f"The smooth calibration error is {short(rows[SIZE].value)}, but chance may explain it: {tested}"
+
+
+def _miscalibrated(
+    rows: Mapping[str, Row], tested: TestResult | str, forecasts: Forecasts, spoke: str, unseen: float
+) -> str:
+    assert isinstance(tested, TestResult)
+    return f"{_SPOKEN[spoke](rows, forecasts, tested)} ({_written(tested)}).{_size(rows[SIZE])}"
+
+
+def _size(size: Row) -> str:
+    """Say how far in all, where that is more than chance gives."""
+    if size.chance is None:
+        return f" The smooth calibration error is {short(size.value)}."
+    if size.value is None or size.value <= size.chance:
+        return ""
+    return (
+        f" The smooth calibration error is {short(size.value)}; chance alone would give {short(size.chance)}."
+    )
+
+
+def _certainty(rows: Mapping[str, Row], forecasts: Forecasts, tested: TestResult) -> str:
+    share = percent(tested.details["impossible"])
+    return f"Predictions of exactly 0 or 1 were wrong for {share} of the records; calibrated ones never are"
+
+
+def _kuiper(rows: Mapping[str, Row], forecasts: Forecasts, tested: TestResult) -> str:
+    taken = rows[WHERE].measurement
+    assert taken is not None
+    start, stop = taken.details["start"], taken.details["stop"]
+    span = f"at {start:.3g}" if start == stop else f"between {start:.3g} and {stop:.3g}"
+    by_chance = rows[WHERE].chance
+    usual = "" if by_chance is None else f", where chance gives about {short(by_chance)}"
+    return (
+        f"Predictions are {taken.details['predictions']} {span}: outcomes there differ from them by "
+        f"{short(taken.value)} of all records{usual}"
+    )
+
+
+def _bias(rows: Mapping[str, Row], forecasts: Forecasts, tested: TestResult) -> str:
+    high = forecasts.mean_prediction > forecasts.base_rate
+    return (
+        f"Predictions are too {'high' if high else 'low'} on the whole: {percent(forecasts.mean_prediction)} "
+        f"predicted, {percent(forecasts.base_rate)} happened"
+    )
+
+
+def _slope(rows: Mapping[str, Row], forecasts: Forecasts, tested: TestResult) -> str:
+    over = tested.details["slope_z"] < 0
+    name, what = ("Overconfident", "extreme") if over else ("Underconfident", "timid")
+    try:
+        slope = calibration_slope(forecasts)
+    except CalibrantError:  # every outcome is the same, or all predictions are
+        return f"{name}: predictions are too {what}"
+    return f"{name} (slope {short(slope)}): predictions are too {what}"
+
+
+_SPOKEN = {"certainty": _certainty, "kuiper": _kuiper, "bias": _bias, "slope": _slope}
+_SENTENCES = {
+    "calibrated": _calibrated,
+    "groups": _calibrated,
+    "too little data": _too_little,
+    "untested": _untested,
+    "miscalibrated": _miscalibrated,
+}
+
+
+def _wrong_groups(audit: Audit, alpha: float) -> list[Group]:
+    """Return the groups, other than everyone, that are wrong beyond chance."""
+    return [group for group in audit.significant(alpha) if group is not audit.everyone]
+
+
+def _about_groups(audit: Audit, alpha: float, status: Status) -> str:
+    named = _wrong_groups(audit, alpha)
+    if not named:
+        return (
+            "" if status == "miscalibrated" else f" None of {audit.tested:,} groups is wrong beyond chance."
+        )
+    worst = named[0]
+    return (
+        f" Wrong for {len(named):,} of {audit.tested - 1:,} groups. Worst: {worst.rule}, "
+        f"{percent(worst.mean_prediction)} predicted, {percent(worst.mean_outcome)} happened."
+    )
+
+
+def _next_step(status: Status, audit: Audit | None, unseen: float, forecasts: Forecasts) -> str:
+    if status == "untested":
+        return "Measure the raw rows with outcomes of 0 or 1 to have it tested."
+    if status == "groups":
+        return "Repair it by group: recalibrate with the groups' columns as covariates, then audit again."
+    if status == "miscalibrated":
+        return "Recalibrate on records the model was not trained on, and check that it helps."
+    if status == "too little data":
+        records = 1.0 / float(forecasts.squared_weights.sum())
+        more = math.ceil(records * max(1.0, (unseen / WANTED) ** 2 - 1))
+        return f"Collect about {_rounded(more):,} more records to see errors of {WANTED:g}."
+    if audit is None:
+        return "Audit groups: predictions that are right on the whole can be wrong for some."
+    return "Nothing to repair. Keep it so: monitor new outcomes as they arrive."
+
+
+def _rounded(count: int) -> int:
+    """Round up to two digits.
+
+    >>> _rounded(1234)
+    1300
+    """
+    unit: int = 10 ** max(0, len(str(count)) - 2)
+    return -(-count // unit) * unit

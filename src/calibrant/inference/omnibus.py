@@ -49,6 +49,8 @@ def omnibus(forecasts: Forecasts) -> Certified:
         math.inf if wrong > ROUNDING else -min(kuiper, cox),
         kuiper_pvalue=math.exp(kuiper),
         cox_pvalue=math.exp(cox),
+        bias_z=parts.bias(forecasts.residuals),
+        slope_z=parts.slope_score(forecasts.residuals),
         impossible=wrong,
     )
 
@@ -74,6 +76,14 @@ class _Parts:
         slope = away / math.sqrt(spread) if spread > SAME * whole**2 else None
         certain = np.flatnonzero((forecasts.values == 0) | (forecasts.values == 1))
         return cls(deviation, whole, slope, certain)
+
+    def bias(self, residuals: Array) -> float:
+        """Return the total residual in standard deviations: positive where outcomes exceed predictions."""
+        return float(residuals.sum()) / self.whole if self.whole > 0 else 0.0
+
+    def slope_score(self, residuals: Array) -> float:
+        """Return the standardised score of the slope: negative where predictions are too extreme."""
+        return 0.0 if self.slope is None else float(residuals @ self.slope)
 
     def log_pvalues(self, residuals: Array) -> tuple[Array, Array]:
         """Return those of Kuiper and of the score, one each for every row of residuals."""

@@ -19,6 +19,13 @@ from calibrant.report.vega import library
 if TYPE_CHECKING:
     from calibrant.evaluation.findings import Findings
 
+TONES = {
+    "calibrated": "good",
+    "miscalibrated": "bad",
+    "groups": "bad",
+    "too little data": "unknown",
+    "untested": "unknown",
+}
 _TEMPLATE = Path(__file__).parent / "template"
 
 
@@ -43,6 +50,7 @@ def page(evaluation: Findings) -> str:
         title=evaluation.title,
         version=__version__,
         verdict=evaluation.verdict,
+        tone=TONES[evaluation.verdict.status],
         facts=facts_sentence(evaluation.facts),
         sections=sections(evaluation),
         figures=figures,

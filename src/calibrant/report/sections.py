@@ -29,53 +29,97 @@ class Section:
     figures: tuple[str, ...] = ()
     sheets: tuple[Sheet, ...] = ()
     notes: tuple[str, ...] = ()
+    folded: bool = False  # shown on demand: for those who check the mathematics
 
 
 def sections(evaluation: Findings) -> list[Section]:
     """Return the sections in the order in which a reader asks."""
     return [
-        _how_far(evaluation),
-        _real(evaluation),
-        _where(),
+        _where(evaluation),
         _whom(evaluation),
         _cost(evaluation),
         _recalibration(evaluation),
+        _real(evaluation),
+        _how_far(evaluation),
+        _proofs(evaluation),
         _done(evaluation),
     ]
+
+
+def _where(evaluation: Findings) -> Section:
+    text = (
+        "The curve shows how often the event happened for each prediction. On the diagonal predictions are "
+        "right; below it they are too high, above it too low. The band is where the curve of calibrated "
+        "predictions would lie."
+    )
+    return Section("where", "Where is it wrong?", (text,), ("reliability", "cumulative"))
+
+
+def _real(evaluation: Findings) -> Section:
+    verdict, title = evaluation.verdict, "Is it real or noise?"
+    if verdict.pvalue is None:
+        return Section("real", title, (verdict.sentence,))
+    text = (
+        "If the predictions were calibrated, outcomes would differ from them as much as they do with "
+        f"probability {chance(verdict.pvalue, None, verdict.pvalue_is_bound)} (the omnibus test: Kuiper's "
+        "range and Cox's score together). "
+    )
+    rejected = verdict.pvalue <= verdict.alpha
+    text += "So chance does not explain it." if rejected else "So the data give no reason to doubt them."
+    return Section("real", title, (text, *_disagreement(evaluation)), ("null",))
+
+
+def _disagreement(evaluation: Findings) -> tuple[str, ...]:
+    """Explain a histogram that seems to say otherwise than the verdict."""
+    null, verdict = evaluation.null, evaluation.verdict
+    if (
+        null is None
+        or verdict.pvalue is None
+        or (null.pvalue <= verdict.alpha) == (verdict.pvalue <= verdict.alpha)
+    ):
+        return ()
+    if null.pvalue > verdict.alpha:
+        return (
+            "The smooth calibration error, drawn below, does not show it by itself "
+            f"(p = {chance(null.pvalue)}): it adds up errors of every shape, and the test above looks for "
+            "fewer, more common shapes with more power.",
+        )
+    return (
+        f"The smooth calibration error, drawn below, is unusual by itself (p = {chance(null.pvalue)}), but "
+        "the test above, which was chosen before looking at these data, finds nothing beyond chance.",
+    )
 
 
 def _how_far(evaluation: Findings) -> Section:
     texts = (
         "Each line is one way to measure the error; 0 is perfect unless the meaning says otherwise. “By "
         "chance” is what the measure would show on average if these predictions were calibrated: a value "
-        "near it is noise.",
+        "near it is noise. An interval may leave out the value beside it: values of finite data are too "
+        "large on average, and intervals are corrected for that. Scores, in the second table, are not 0 for "
+        "calibrated predictions: they also measure how much is known.",
     )
+    errors = [row for row in evaluation.rows if row.about.complete or row.about.signed]
+    scores = [row for row in evaluation.rows if not (row.about.complete or row.about.signed)]
+    sheets = [measure_sheet(rows, evaluation.confidence) for rows in (errors, scores) if rows]
+    return Section("how-far", "All measures", texts, sheets=tuple(sheets), folded=True)
+
+
+def _proofs(evaluation: Findings) -> Section:
     found = evaluation.distances
-    notes = (
+    text = (
         "The distance to calibration is how far the predictions must move, on average, to be calibrated: at "
         f"least {short(found.lower)} whatever the features behind them, and {short(found.upper)} is enough. "
-        "The last table shows what else is tied to it, and by which theorem.",
+        "The table shows what else is tied to it, and by which theorem; the chart is the weight function "
+        "that proves the smooth error."
     )
-    sheets = measure_sheet(evaluation.rows, evaluation.confidence), distance_sheet(found)
-    return Section("how-far", "How far from calibrated?", texts, sheets=sheets, notes=notes)
-
-
-def _real(evaluation: Findings) -> Section:
-    found = evaluation.verdict
-    text = (
-        "If the predictions were calibrated, outcomes would differ from them as much as they do with "
-        f"probability {chance(found.pvalue, None, found.pvalue_is_bound)} (the omnibus test: Kuiper's range "
-        "and Cox's score together). "
+    return Section(
+        "proofs",
+        "Distances, theorems and the witness",
+        (text,),
+        ("witness",),
+        (distance_sheet(found),),
+        folded=True,
     )
-    text += (
-        "So the data give no reason to doubt them." if found.calibrated else "So chance does not explain it."
-    )
-    return Section("real", "Is it real or noise?", (text,), ("null",))
-
-
-def _where() -> Section:
-    text = "Three views of the same residuals, from the most familiar to the sharpest."
-    return Section("where", "Where?", (text,), ("reliability", "cumulative", "witness"))
 
 
 def _whom(evaluation: Findings) -> Section:
@@ -88,7 +132,8 @@ def _whom(evaluation: Findings) -> Section:
         f"{audit.tested:,} groups were looked at, everyone among them; {sure:,} "
         f"{'is' if sure == 1 else 'are'} off beyond chance (p-values are adjusted: a false alarm anywhere "
         "among the groups has probability 5%). "
-        f"The worst is “{audit.worst.rule}”, z = {audit.worst.z:.2f}."
+        f"The worst is “{audit.worst.rule}”. z is the error of a group in units of what chance gives a group "
+        "of its size."
     )
     notes = [f"Not tested: {audit.not_tested}."]
     if audit.tested > GROUPS_SHOWN:
@@ -138,4 +183,4 @@ def _done(evaluation: Findings) -> Section:
             f"{evaluation.cells:,} cells."
         )
     citations = tuple(dict.fromkeys(f"{row.about.name}: {row.about.citation}" for row in evaluation.rows))
-    return Section("done", "What was done", (text,), notes=citations)
+    return Section("done", "What was done", (text,), notes=citations, folded=True)

@@ -18,7 +18,25 @@
         if (group !== undefined) views["group-curves"].signal("group", group).runAsync();
       });
     }
+    fold();
     document.documentElement.dataset.drawn = String(Object.keys(views).length);
+  }
+
+  // Folded parts arrive open, so that their charts can take their width and a page without scripts shows all.
+  function fold() {
+    const parts = Array.from(document.querySelectorAll("details.more"));
+    const aim = location.hash && document.querySelector(location.hash);
+    parts.forEach((part) => { part.open = Boolean(aim && aim.contains(part)); });
+    window.addEventListener("hashchange", () => {
+      const inside = document.querySelector(location.hash + " details.more");
+      if (inside) inside.open = true;
+    });
+    let open = [];
+    window.addEventListener("beforeprint", () => {
+      open = parts.map((part) => part.open);
+      parts.forEach((part) => { part.open = true; });
+    });
+    window.addEventListener("afterprint", () => parts.forEach((part, k) => { part.open = open[k]; }));
   }
 
   function compare(a, b) {
@@ -44,7 +62,7 @@
   }
 
   document.querySelectorAll("table.sortable").forEach(sortable);
-  document.querySelector("details").addEventListener("toggle", () => {
+  document.querySelector("details.raw").addEventListener("toggle", () => {
     document.getElementById("raw").textContent = JSON.stringify(read("calibrant-evaluation"), null, 2);
   });
   draw();

@@ -1,0 +1,119 @@
+"""No verdict contradicts its table, its chart or its p-value: judged by rules of its own, on odd data."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import calibrant as cb
+from calibrant.report.page import page
+
+KINDS = (
+    "few", "one class", "constant", "rare", "weighted", "fractional", "certain", "groups", "sketch",
+    "overconfident", "underconfident", "too high", "bump", "calibrated",
+)  # fmt: skip
+
+
+def drawn(kind: str, seed: int):
+    """Return keyword arguments of evaluate for one odd data set of this kind."""
+    rng = np.random.default_rng([seed, KINDS.index(kind)])
+    n = int(rng.integers(1, 11)) if kind == "few" else int(rng.integers(60, 1500))
+    p = rng.beta(*rng.uniform(0.3, 3, 2), n)
+    if kind == "constant":
+        p = np.full(n, rng.random())
+    if kind == "rare":
+        p = rng.beta(1, 60, n)
+    if kind == "certain":
+        p = np.where(rng.random(n) < 0.2, np.round(p), p)
+    logit = np.log(np.clip(p, 1e-9, 1) / np.clip(1 - p, 1e-9, 1))
+    truth = {
+        "overconfident": 1 / (1 + np.exp(-0.4 * logit)),
+        "underconfident": 1 / (1 + np.exp(-2.5 * logit)),
+        "too high": p * 0.75,
+        "bump": p - 0.3 * np.exp(-(((p - 0.5) / 0.08) ** 2)) * p,
+    }.get(kind, p)
+    region = rng.integers(0, 4, n)
+    if kind == "groups":
+        truth = np.clip(p + np.where(region == 0, 0.2, 0.0) - np.where(region == 1, 0.2, 0.0), 0, 1)
+    y = (rng.random(n) < truth).astype(float)
+    if kind == "one class":
+        y[:] = float(rng.random() < 0.5)
+    if kind == "fractional":
+        y = np.clip(truth + rng.normal(0, 0.05, n), 0, 1)
+    given = {"y_true": y, "y_prob": p}
+    if kind == "weighted":
+        given["sample_weight"] = rng.uniform(1, 3, n)
+    if kind == "groups":
+        given["groups"] = {"region": np.array(["a", "b", "c", "d"])[region]}
+    if kind == "sketch":
+        given = {"y_true": cb.Sketch.from_arrays(y, p, cells=64).forecasts()}
+    return given
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_no_verdict_contradicts_what_stands_below_it(kind, seed):
+    check(cb.evaluate(**drawn(kind, seed), seed=seed, draws=99, confidence=0.9))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_verdict_contradicts_what_stands_below_it_many_times(kind):
+    for seed in range(100, 122):
+        check(cb.evaluate(**drawn(kind, seed), seed=seed, draws=99, confidence=0.9))
+
+
+def check(found):
+    """Hold every sentence against the numbers, as a reader would."""
+    said, text = found.verdict, f"{found.verdict.lead} {found.verdict.sentence}"
+    assert said.next_step
+    assert "nan" not in text.lower().split()
+    assert 0 < said.unseen <= 1
+    if said.pvalue is None:
+        assert said.status == "untested"
+        assert not said.calibrated
+    else:
+        assert (said.pvalue <= said.alpha) == (said.status == "miscalibrated")
+    wrong = (
+        [] if found.audit is None else [g for g in found.audit.significant() if g is not found.audit.everyone]
+    )
+    if wrong:
+        assert not said.calibrated
+        assert f"Wrong for {len(wrong)} of {found.audit.tested - 1} groups" in text
+        assert str(wrong[0].rule) in text
+    if said.status == "miscalibrated":
+        check_rejection(found, said, text)
+    else:
+        assert said.spoke == ""
+        assert "verconfident" not in text
+    if said.status in ("calibrated", "too little data"):
+        assert re.search(r"[Ee]rrors? of up to 0?\.?\d", text)
+    check_page(found, said)
+
+
+def check_rejection(found, said, text):
+    """A size is quoted only where it exceeds what chance gives, and directions agree with the data."""
+    quoted = re.search(r"smooth calibration error is ([\d.e-]+); chance alone would give ([\d.e-]+)\.", text)
+    if quoted:
+        assert float(quoted[1]) >= float(quoted[2])
+    mean, rate = found.facts.mean_prediction, found.facts.base_rate
+    if said.spoke == "bias":
+        assert ("too high on the whole" in text) == (mean > rate)
+    if said.spoke == "slope" and found["slope"].value is not None:
+        assert ("Overconfident" in text) == (found["slope"].value < 1)
+    if said.spoke == "kuiper":
+        assert f"too {'high' if said.direction == 'too high' else 'low'}" in text
+        if found["kuiper"].chance is not None:
+            assert found["kuiper"].value > found["kuiper"].chance
+
+
+def check_page(found, said):
+    """The page shows the verdict in the right colour, and explains a histogram that seems to disagree."""
+    html = page(found)
+    tone = {"calibrated": "good", "miscalibrated": "bad", "groups": "bad"}.get(said.status, "unknown")
+    assert f'class="verdict {tone}"' in html
+    if found.null is not None and said.pvalue is not None:
+        disagrees = (found.null.pvalue <= said.alpha) != (said.pvalue <= said.alpha)
+        assert ("drawn below" in html) == disagrees
