@@ -56,6 +56,9 @@ if TYPE_CHECKING:
     from calibrant.online.monitor import GroupMonitor, Monitor, Reading
     from calibrant.report.evaluation import Evaluation, evaluate
     from calibrant.scale.sketch import Sketch
+    from calibrant.truthfulness.gap import Truthfulness, truthfulness_gap
+    from calibrant.truthfulness.incentives import Incentive, Incentives, incentives
+    from calibrant.truthfulness.worst import worst_truth
 
 
 __version__ = "0.1.0"
@@ -72,6 +75,8 @@ _LATER = {
     "Difference": "inference.compare",
     "Evaluation": "report.evaluation",
     "GroupMonitor": "online.monitor",
+    "Incentive": "truthfulness.incentives",
+    "Incentives": "truthfulness.incentives",
     "Monitor": "online.monitor",
     "Plan": "inference.planning",
     "Reading": "online.monitor",
@@ -80,6 +85,7 @@ _LATER = {
     "SwapRegret": "measures.decisions.swap_regret",
     "TestResult": "inference.engine",
     "ToleranceResult": "inference.tolerance",
+    "Truthfulness": "truthfulness.gap",
     "audit": "groups.audit",
     "calibration_test": "inference.calibration_test",
     "class_wise": "measures.multiclass",
@@ -91,6 +97,7 @@ _LATER = {
     "evaluate": "report.evaluation",
     "fixed_decision_loss": "measures.decisions.fixed_payoff",
     "hosmer_lemeshow": "inference.statistics",
+    "incentives": "truthfulness.incentives",
     "net_benefit": "measures.decisions.net_benefit",
     "one_vs_rest": "measures.multiclass",
     "required_samples": "inference.planning",
@@ -99,6 +106,8 @@ _LATER = {
     "swap_regret": "measures.decisions.swap_regret",
     "tolerance_test": "inference.tolerance",
     "top_label": "measures.multiclass",
+    "truthfulness_gap": "truthfulness.gap",
+    "worst_truth": "truthfulness.worst",
 }
 
 __all__ = [
@@ -115,6 +124,8 @@ __all__ = [
     "Evaluation",
     "Forecasts",
     "GroupMonitor",
+    "Incentive",
+    "Incentives",
     "LevelSetWarning",
     "Measurement",
     "Monitor",
@@ -129,6 +140,7 @@ __all__ = [
     "ThresholdLossCurve",
     "ToleranceResult",
     "TransportPlan",
+    "Truthfulness",
     "WorstTask",
     "audit",
     "averaged_two_bin_error",
@@ -157,6 +169,7 @@ __all__ = [
     "expected_calibration_error",
     "fixed_decision_loss",
     "hosmer_lemeshow",
+    "incentives",
     "integrated_calibration_index",
     "interval_calibration_error",
     "kernel_calibration_error",
@@ -181,9 +194,11 @@ __all__ = [
     "tolerance_test",
     "top_label",
     "transport_plan",
+    "truthfulness_gap",
     "upper_distance",
     "weighted_calibration_error",
     "worst_task",
+    "worst_truth",
 ]
 
 

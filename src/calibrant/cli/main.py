@@ -21,6 +21,7 @@ VERBS = {
     "plan": "calibrant.cli.plan:plan",
     "sketch": "calibrant.cli.sketch:sketch",
     "test": "calibrant.cli.test:test",
+    "truthful": "calibrant.cli.truthful:truthful",
 }
 
 

@@ -1,0 +1,166 @@
+"""`calibrant truthful`: does a score reward lying, in theory and on your predictions?"""
+
+from __future__ import annotations
+
+import click
+
+from calibrant.cli.options import as_json, missing, seed
+from calibrant.cli.tables import number, show_json, show_table
+from calibrant.cli.test import draws_bar
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.forecasts import Missing
+from calibrant.measures.registry.lookup import measures
+from calibrant.truthfulness.gap import Truthfulness, truthfulness_gap
+from calibrant.truthfulness.incentives import RULES, Incentives
+from calibrant.truthfulness.incentives import incentives as ask_incentives
+from calibrant.truthfulness.worst import worst_truth
+
+EXAMPLE = (0.25, 0.75)  # Table 1 of the truthfulness paper
+
+
+@click.command()
+@click.argument("file", required=False)
+@click.option("--prediction", "-p", help="Column of predictions in FILE, taken for the truth.")
+@click.option("--measure", "-m", "chosen", multiple=True, help="Measure; give it once for each.")
+@click.option("--all", "everything", is_flag=True, help="Every measure of the registry.")
+@click.option("--truth", help="Probabilities of a few rounds, with commas: .25,.75")
+@click.option("--n", "rounds", type=int, help="Rounds (1 to 3): find the truth that tempts most.")
+@click.option("--sequential", is_flag=True, help="Tell the forecaster each outcome before the next report.")
+@click.option("--budget", default=5.0, show_default=True, help="Seconds to search, per measure.")
+@click.option("--draws", type=int, help="Replays of the outcomes of FILE; 999, fewer for many predictions.")
+@missing
+@seed
+@as_json
+def truthful(
+    file: str | None,
+    prediction: str | None,
+    chosen: tuple[str, ...],
+    everything: bool,
+    truth: str | None,
+    rounds: int | None,
+    sequential: bool,
+    budget: float,
+    draws: int | None,
+    missing: Missing,
+    seed: int | None,
+    json_: bool,
+) -> None:
+    """Say whether a forecaster gains by lying under a measure.
+
+    With --truth or --n: by enumerating all outcomes of a few rounds. With FILE and --prediction: your
+    predictions are taken for the truth, and the standard lies are tried on outcomes drawn from them.
+    """  # fmt: skip
+    if (file is None) != (prediction is None):
+        raise InvalidInputError(sentence("FILE and --prediction", "must be given together"))
+    if file is not None and prediction is not None:
+        _refuse_with_file({"--truth": truth, "--n": rounds, "--sequential": sequential or None})
+        names = _names(chosen, everything) if chosen or everything else None
+        with draws_bar() as progress:
+            asked = ask_incentives(
+                _predictions(file, prediction, missing), names, draws=draws, seed=seed, progress=progress
+            )
+        _show_incentives(asked, json_)
+        return
+    results = [
+        _gap(name, truth, rounds, sequential, budget, seed or 0) for name in _names(chosen, everything)
+    ]
+    _show_gaps(results, json_)
+
+
+def _names(chosen: tuple[str, ...], everything: bool) -> list[str]:
+    if everything == bool(chosen):
+        raise InvalidInputError(
+            sentence("calibrant truthful", "needs either --measure or --all", hint="--measure smooth")
+        )
+    if chosen:
+        return list(chosen)
+    return [row.name for row in measures().values() if not row.needs_both_outcomes]
+
+
+def _gap(
+    name: str, truth: str | None, rounds: int | None, sequential: bool, budget: float, seed: int
+) -> Truthfulness:
+    if truth is not None and rounds is not None:
+        raise InvalidInputError(sentence("--truth and --n", "must not be given together"))
+    if rounds is not None:
+        if sequential:
+            raise InvalidInputError(sentence("--sequential", "needs --truth", "got --n"))
+        return worst_truth(name, rounds, budget=budget, seed=seed)
+    known = list(EXAMPLE) if truth is None else _parsed(truth)
+    return truthfulness_gap(name, known, sequential=sequential, budget=budget, seed=seed)
+
+
+def _parsed(truth: str) -> list[float]:
+    try:
+        return [float(part) for part in truth.split(",")]
+    except ValueError:
+        rule = "must be numbers with commas between them"
+        raise InvalidInputError(sentence("--truth", rule, f"got {truth!r}", "--truth .25,.75")) from None
+
+
+def _refuse_with_file(given: dict[str, object]) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise InvalidInputError(sentence(name, "must not be given with FILE"))
+
+
+def _predictions(file: str, prediction: str, missing: Missing) -> object:
+    from calibrant.inference.planning import checked_predictions
+    from calibrant.scale.files import read_columns
+
+    read = read_columns(file, [prediction])[prediction]
+    kept = read if missing == "error" else read[read == read]  # only NaN differs from itself
+    if len(kept) < len(read):
+        click.echo(f"{len(read) - len(kept):,} rows without a prediction dropped", err=True)
+    return checked_predictions(kept, f"column {prediction!r}", "pass --missing drop to leave such rows out")
+
+
+def _show_gaps(results: list[Truthfulness], json_: bool) -> None:
+    if json_:
+        show_json({"gaps": [found.to_dict() for found in results]})
+    elif len(results) == 1:
+        click.echo(str(results[0]))
+    else:
+        show_table(
+            ["measure", "honest", "best lie", "gap", "report", "proof", "registry"],
+            [_gap_row(found) for found in results],
+        )
+        click.echo("\nA gap found by search is a lower bound: a better lie may exist.")
+
+
+def _gap_row(found: Truthfulness) -> list[str]:
+    report = ", ".join(f"{r:.4g}" for r in found.report)
+    return [
+        found.measure,
+        *map(number, (found.honest, found.best, found.gap)),
+        report,
+        found.proof,
+        measures()[found.measure].truthful,
+    ]
+
+
+def _show_incentives(asked: Incentives, json_: bool) -> None:
+    if json_:
+        show_json(asked.to_dict())
+        return
+    click.echo(
+        f"Would lying help? {asked.n:,} predictions taken for the truth, {asked.draws:,} replays of their "
+        f"outcomes, seed {asked.seed}.\n"
+    )
+    show_table(
+        ["measure", "best lie", "honest", "with the lie", "gain", "+-", "wins", "helps", "registry"],
+        [
+            [
+                row.measure,
+                row.lie,
+                *map(number, (row.honest, row.expected, row.gain, row.se)),
+                f"{row.wins:.0%}",
+                "yes" if row.helps else "no",
+                row.truthful,
+            ]
+            for row in asked.best.values()
+        ],
+    )
+    click.echo("\nwins: share of replays in which an honest, perfect forecaster loses to the lie.\n")
+    for rule in RULES:
+        click.echo(rule)

@@ -1,0 +1,1 @@
+"""Who gains by lying: expected values of a measure under every report, by complete enumeration."""

@@ -1,0 +1,207 @@
+"""incentives: would lying help, on predictions like these?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import reject_rows
+from calibrant.forecasts import Forecasts
+from calibrant.inputs import check_unit_interval, vector
+from calibrant.measures.registry.lookup import find_measure
+from calibrant.measures.registry.row import Measure
+from calibrant.results import Array
+from calibrant.seeds import Progress, checked_draws, in_blocks, recorded_seed
+from calibrant.truthfulness.expected import defined, levels_of, row_values
+from calibrant.truthfulness.lies import reports_of
+
+BOARD = ("brier", "log-loss", "atb", "kernel-squared", "smooth", "kuiper", "binned", "ece")
+HONEST = "honest"
+CLEAR = 2.0  # standard errors from which on a gain is taken for real
+DRAWS, FEWEST = 999, 50
+NUMBERS = 2 * 10**7  # outcomes drawn in all: on many predictions fewer replays say as much
+
+RULES = (
+    "Rank by brier or log-loss: strict, also when forecasters learn outcomes as they go.",
+    "Show atb as the calibration column; do not rank by it alone, because pooling is free.",
+    "Never rank by a binned error or ece: both reward blurring.",
+    "Show wins beside means: winner-takes-all contests are truthful under no score, and with few "
+    "questions luck wins.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Incentive:
+    """One lie under one measure: the expected value with the lie and without, and how often the lie wins.
+
+    `gain` is honest minus expected, `se` its standard error over the replays; `wins` the share of replays
+    in which the lie scores better than honesty, ties counting half.
+    """
+
+    measure: str
+    lie: str
+    honest: float
+    expected: float
+    gain: float
+    se: float
+    wins: float
+    truthful: str
+
+    @property
+    def helps(self) -> bool:
+        """Whether the gain is clear of noise."""
+        return self.gain > CLEAR * self.se and self.gain > 1e-12
+
+    def __str__(self) -> str:
+        how = f"'{self.lie}' changes the expected value from {self.honest:.4g} to {self.expected:.4g}"
+        verdict = "lying helps" if self.helps else "no standard lie helps"
+        return f"{self.measure}: {verdict}; {how} and beats honesty in {self.wins:.0%} of the replays."
+
+
+@dataclass(frozen=True, slots=True)
+class Incentives:
+    """Every standard lie under every measure, on predictions taken for the truth. Prints as a page."""
+
+    table: tuple[Incentive, ...]
+    n: int
+    draws: int
+    seed: int
+
+    @property
+    def best(self) -> dict[str, Incentive]:
+        """The lie with the largest gain, per measure."""
+        found: dict[str, Incentive] = {}
+        for row in self.table:
+            if row.measure not in found or row.gain > found[row.measure].gain:
+                found[row.measure] = row
+        return found
+
+    def __str__(self) -> str:
+        head = (
+            f"Would lying help? {self.n:,} predictions taken for the truth, {self.draws:,} replays of their "
+            f"outcomes (seed {self.seed})."
+        )
+        return "\n".join([head, *map(str, self.best.values()), *RULES])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        table = [{**asdict(row), "helps": row.helps} for row in self.table]
+        best = {name: row.lie for name, row in self.best.items()}
+        return {"table": table, "best": best, "n": self.n, "draws": self.draws, "seed": self.seed}
+
+
+def incentives(
+    y_prob: Any,
+    measures: str | Sequence[str] | None = None,
+    *,
+    lies: Any = None,
+    draws: int | None = None,
+    seed: int | None = None,
+    progress: Progress | None = None,
+) -> Incentives:
+    """Ask whether a perfect forecaster would gain by lying, on predictions like these.
+
+    The predictions are taken for the true probabilities. Outcomes are drawn from them again and again,
+    and each lie is scored beside honesty on the same outcomes.
+
+    Parameters
+    ----------
+    y_prob : array
+        Predicted probabilities, up to a million or so.
+    measures : str or sequence of str, optional
+        Names of the registry; the usual columns of a leaderboard if absent.
+    lies : sequence of str, or mapping from names to functions of y_prob, optional
+        The standard lies if absent: everything to the mean, shrunk, sharpened, pooled, rounded, shifted,
+        or made certain.
+    draws : int, optional
+        Replays; 999 if absent, fewer (50 at least) for more than 20,000 distinct predictions.
+    seed : int, optional
+        Seed of the outcomes; recorded in the result.
+    progress : callable, optional
+        Called with the replays done and the replays in all.
+
+    Returns
+    -------
+    Incentives
+        `table` has one row per measure and lie, `best` the best lie per measure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = incentives(np.linspace(0.1, 0.9, 50), ["ece", "brier"], seed=1)
+    >>> found.best["ece"].helps, found.best["brier"].helps
+    (True, False)
+    """
+    rows = [defined(find_measure(name)) for name in _chosen(measures)]
+    truth = _checked(y_prob)
+    p, counts = np.unique(truth + 0.0, return_counts=True)
+    used = recorded_seed(seed)
+    asked = max(FEWEST, min(DRAWS, NUMBERS // len(p))) if draws is None else draws
+    replays = checked_draws(asked)
+    reports = {HONEST: p, **reports_of(lies, p, counts.astype(np.float64))}
+    boards = [_Board(report, counts, rows) for report in reports.values()]
+
+    def work(generator: np.random.Generator, size: int) -> Array:
+        ones = _drawn(generator, p, counts, size)
+        return np.stack([board.values(ones) for board in boards], axis=1)
+
+    values = in_blocks(work, replays, width=len(p), seed=used, threads=1, progress=progress)
+    table = [
+        _compared(row, name, values[:, 0, k], values[:, j, k])
+        for k, row in enumerate(rows)
+        for j, name in enumerate(reports)
+        if name != HONEST
+    ]
+    return Incentives(tuple(table), len(truth), replays, used)
+
+
+class _Board:
+    """One report under all measures."""
+
+    def __init__(self, report: Array, counts: Any, rows: list[Measure]) -> None:
+        self.rows = rows
+        self.forecasts: Forecasts
+        self.forecasts, level = levels_of(report, counts.astype(np.float64))
+        self.order = None if np.all(level[1:] >= level[:-1]) else np.argsort(level, kind="stable")
+        self.starts = np.searchsorted(np.sort(level), np.arange(self.forecasts.levels))
+
+    def values(self, ones: Array) -> Array:
+        """Return the measures (columns) of each row of outcomes: shares of records per prediction."""
+        sums = np.add.reduceat(ones if self.order is None else ones[:, self.order], self.starts, axis=1)
+        return np.column_stack([self._errors(row, sums) for row in self.rows])
+
+    def _errors(self, row: Measure, sums: Array) -> Array:
+        found = row_values(row, dict(row.options), self.forecasts, sums)
+        return np.asarray(np.abs(found - row.ideal)) if row.signed else found
+
+
+def _drawn(generator: np.random.Generator, p: Array, counts: Any, size: int) -> Array:
+    n = counts.sum()
+    if n == len(p):
+        return np.asarray((generator.random((size, len(p))) < p) / n)
+    return np.asarray(generator.binomial(counts, p, size=(size, len(p))) / n)
+
+
+def _compared(row: Measure, lie: str, honest: Array, told: Array) -> Incentive:
+    gains = honest - told
+    slack = 1e-12 * (1 + np.abs(honest))
+    wins = float(np.mean(gains > slack) + 0.5 * np.mean(np.abs(gains) <= slack))
+    spread = float(gains.std(ddof=1)) / len(gains) ** 0.5 if len(gains) > 1 else float("inf")
+    mean = float(honest.mean()), float(told.mean())
+    return Incentive(row.name, lie, *mean, float(gains.mean()), spread, wins, row.truthful)
+
+
+def _chosen(measures: str | Sequence[str] | None) -> Sequence[str]:
+    if measures is None:
+        return BOARD
+    return [measures] if isinstance(measures, str) else list(measures)
+
+
+def _checked(y_prob: Any) -> Array:
+    truth = vector(y_prob, "y_prob").astype(np.float64)
+    reject_rows("y_prob", "must not be missing", truth, np.isnan(truth))
+    check_unit_interval(truth, "y_prob")
+    return truth

@@ -1,0 +1,106 @@
+"""The standard lies: what a forecaster may report instead of the probabilities believed in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.results import Array
+
+Lie = Callable[[Array, Array], Array]  # distinct predictions and how many records have each -> reports
+
+
+def _mean(p: Array, counts: Array) -> Array:
+    return np.full(len(p), float(p @ counts) / float(counts.sum()))
+
+
+def _shrunk(share: float) -> Lie:
+    def lie(p: Array, counts: Array) -> Array:
+        centre = _mean(p, counts)
+        return centre + share * (p - centre)
+
+    return lie
+
+
+def _sharpened(factor: float) -> Lie:
+    def lie(p: Array, counts: Array) -> Array:
+        """p^k / (p^k + (1 - p)^k): the log odds times k."""
+        return np.asarray(p**factor / (p**factor + (1 - p) ** factor))
+
+    return lie
+
+
+def _pooled(cells: int) -> Lie:
+    def lie(p: Array, counts: Array) -> Array:
+        cell = np.minimum((p * cells).astype(np.intp), cells - 1)
+        total = np.bincount(cell, p * counts, cells)
+        held = np.bincount(cell, counts, cells)
+        return np.asarray((total / np.maximum(held, 1))[cell])
+
+    return lie
+
+
+def _rounded(p: Array, counts: Array) -> Array:
+    return np.round(p, 1)
+
+
+def _shifted(p: Array, counts: Array) -> Array:
+    return np.minimum(p + 0.05, 1.0)
+
+
+def _certain(p: Array, counts: Array) -> Array:
+    return (p >= 0.5).astype(np.float64)
+
+
+LIES: Mapping[str, Lie] = {
+    "mean": _mean,
+    "shrink 0.8": _shrunk(0.8),
+    "sharpen 1.2": _sharpened(1.2),
+    "sharpen 2": _sharpened(2.0),
+    "pool 10": _pooled(10),
+    "round 0.1": _rounded,
+    "shift 0.05": _shifted,
+    "0/1": _certain,
+}
+
+
+def reports_of(lies: Any, p: Array, counts: Array) -> dict[str, Array]:
+    """Return what each lie reports for the distinct predictions p; `lies` are names, or name -> function."""
+    chosen = dict(LIES) if lies is None else _named(lies)
+    return {
+        name: _checked(name, np.asarray(lie(p, counts), dtype=np.float64), len(p))
+        for name, lie in chosen.items()
+    }
+
+
+def _named(lies: Any) -> dict[str, Lie]:
+    if isinstance(lies, Mapping):
+        for name, lie in lies.items():
+            if not callable(lie):
+                got = f"got {type(lie).__name__} for {name!r}"
+                raise InvalidInputError(sentence("lies", "must map names to functions of y_prob", got))
+        return {str(name): _of_prediction(lie) for name, lie in lies.items()}
+    if isinstance(lies, str):
+        lies = [lies]
+    for name in lies:
+        if name not in LIES:
+            raise reject_name("lie", name, list(LIES))
+    return {name: LIES[name] for name in lies}
+
+
+def _of_prediction(lie: Callable[[Array], Any]) -> Lie:
+    """Let a function of the user, which sees the predictions alone, stand beside the standard lies."""
+    return lambda p, counts: lie(p)
+
+
+def _checked(name: str, report: Array, length: int) -> Array:
+    if report.shape != (length,):
+        got = f"got shape {report.shape} for {length:,} distinct predictions"
+        raise InvalidInputError(sentence(f"lie {name!r}", "must return one report per prediction", got))
+    if not np.all((report >= 0) & (report <= 1)):  # also false for NaN
+        bad = report[~((report >= 0) & (report <= 1))][0]
+        raise InvalidInputError(sentence(f"lie {name!r}", "must return reports in [0, 1]", f"got {bad}"))
+    return report

@@ -1,0 +1,169 @@
+"""The best report there is, as far as a search finds it: each way of pooling rounds is searched by itself."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from calibrant.results import Array
+from calibrant.truthfulness.outcomes import Labels, pools
+
+Objective = Callable[[Array], float]
+
+TIE = 1e-9  # a report this near to the truth's value ties with it
+OTHER = 1e-3  # in some round: a report that differs by less is taken for the truth
+GRID = 21  # values tried when all rounds are pooled
+COARSE = 11  # values tried per block when there are two
+STARTS = 3  # of a face that are descended from
+SHARE = 0.75  # of the time is for looking around, the rest for a last descent from the best
+NEAR = 1e-6  # by which blocks are held apart when their order matters and their value does not
+
+
+@dataclass(slots=True, eq=False)
+class Found:
+    """The best report so far, and whether any other report ties with the truth."""
+
+    truth: Array
+    honest: float
+    value: float
+    report: Array
+    tied: bool = False
+    finished: bool = True
+    deadline: float = field(default=np.inf)
+
+    def offer(self, value: float, report: Array) -> None:
+        """Keep a report if it is better than the best; note if it ties with the truth."""
+        other = bool(np.max(np.abs(report - self.truth)) > OTHER)
+        self.tied |= other and abs(value - self.honest) <= TIE
+        if other and value < self.value - 1e-12:
+            self.value, self.report = value, report.copy()
+
+    def late(self) -> bool:
+        """Return whether the time is up, and remember it."""
+        if time.monotonic() > self.deadline:
+            self.finished = False
+        return not self.finished
+
+
+def best_report(expected: Objective, truth: Array, *, budget: float, seed: int) -> Found:
+    """Search the reports: starts on every face first, then descents, the most promising first."""
+    began, honest = time.monotonic(), expected(truth)
+    found = Found(truth, honest, honest, truth.copy(), deadline=began + SHARE * budget)
+    for look in (_means, _corners, _pooled, _descents_from_means, _thorough):
+        look(expected, found, seed)
+        if not found.finished:
+            break
+    if found.value < honest:
+        _polish(expected, found, began + budget)
+    return found
+
+
+def only_reports(expected: Objective, truth: Array, reports: Array) -> Found:
+    """Return the best of the reports given."""
+    honest = expected(truth)
+    found = Found(truth, honest, honest, truth.copy())
+    for report in reports:
+        found.offer(expected(report), report)
+    return found
+
+
+def _polish(expected: Objective, found: Found, deadline: float) -> None:
+    """Descend once more from the best report, in the time that was kept for it."""
+    ended, found.finished, found.deadline = found.finished, True, deadline
+    _, face = np.unique(found.report, return_inverse=True)
+    _descend(expected, found, face, _on_face(found.report, face), 1e-9)
+    found.finished &= ended
+
+
+def _means(expected: Objective, found: Found, seed: int) -> None:
+    """Every way to pool, at the mean of the truth per block."""
+    for face in pools(len(found.truth)):
+        if found.late():
+            return
+        report = _on_face(found.truth, face)[face]
+        found.offer(expected(report), report)
+
+
+def _corners(expected: Objective, found: Found, seed: int) -> None:
+    """Certainty: the median of each round, and everything rounded down or up."""
+    for report in (np.round(found.truth), np.zeros(len(found.truth)), np.ones(len(found.truth))):
+        found.offer(expected(report), report)
+
+
+def _pooled(expected: Objective, found: Found, seed: int) -> None:
+    """One value for all rounds, over a grid, with a descent from the best."""
+    n = len(found.truth)
+    together = np.zeros(n, dtype=np.intp)
+    values = np.linspace(0, 1, GRID)
+    tried = []
+    for value in values:
+        if found.late():
+            return
+        report = np.full(n, value)
+        tried.append(expected(report))
+        found.offer(tried[-1], report)
+    _descend(expected, found, together, values[[int(np.argmin(tried))]], 1e-5)
+
+
+def _descents_from_means(expected: Objective, found: Found, seed: int) -> None:
+    for face in pools(len(found.truth)):
+        _descend(expected, found, face, _on_face(found.truth, face), 1e-5)
+
+
+def _thorough(expected: Objective, found: Found, seed: int) -> None:
+    """Grids, random starts and blocks a hair apart, on every face: the best few are descended from."""
+    generator = np.random.default_rng(seed)
+    for face in pools(len(found.truth)):
+        tried: list[tuple[float, int, Array]] = []
+        for start in _starts(found.truth, face, generator):
+            if found.late():
+                return
+            report = start[face]
+            tried.append((expected(report), len(tried), start))
+            found.offer(tried[-1][0], report)
+        for _, _, start in sorted(tried, key=lambda item: item[:2])[:STARTS]:
+            _descend(expected, found, face, start, 1e-6)
+
+
+def _starts(truth: Array, face: Labels, generator: np.random.Generator) -> Iterator[Array]:
+    centre, blocks = _on_face(truth, face), int(face.max()) + 1
+    if blocks == 2 and len(truth) <= 4:
+        for pair in itertools.product(np.linspace(0, 1, COARSE), repeat=2):
+            yield np.array(pair)
+    if 2 <= blocks <= 3:
+        for order in itertools.permutations(range(blocks)):
+            yield np.clip(truth.mean() + NEAR * (np.array(order) - (blocks - 1) / 2), 0, 1)
+    for _ in range(3):
+        yield np.clip(centre + generator.normal(0, 0.2, blocks), 0, 1)
+
+
+def _on_face(report: Array, face: Labels) -> Array:
+    """Return one value per block: the mean of the report over its rounds."""
+    return np.asarray(np.bincount(face, report) / np.bincount(face))
+
+
+def _descend(expected: Objective, found: Found, face: Labels, start: Array, precision: float) -> None:
+    """Improve one value per block by the simplex method of Nelder and Mead, as long as there is time."""
+    from scipy.optimize import minimize
+
+    if found.late():
+        return
+
+    def value(blocks: Array) -> float:
+        report = np.clip(blocks, 0.0, 1.0)[face]
+        here = expected(report)
+        found.offer(here, report)
+        if found.late():
+            raise StopIteration
+        return here
+
+    options: Any = {"xatol": precision, "fatol": precision**2, "maxfev": 200 * len(start)}
+    try:
+        minimize(value, start, method="Nelder-Mead", options=options)
+    except StopIteration:
+        return

@@ -1,0 +1,233 @@
+"""truthfulness_gap: numbers of the paper and of complete enumeration; the registry by search."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles.truthfulness import expected as by_hand
+
+import calibrant as cb
+from calibrant.truthfulness.expected import Expected, Scored
+from calibrant.truthfulness.outcomes import all_outcomes, chances, pools
+
+ROWS = {name: row for name, row in cb.measures().items() if not row.needs_both_outcomes}
+QUICK = [name for name, row in ROWS.items() if row.null.batch is not None]
+SLOW = {"low-degree", "convolved"}
+
+
+def callable_of(name: str):
+    """The measure as a plain function, so that nothing is known of it and only the search can tell."""
+    row = ROWS[name]
+    return lambda y, p: row.function(y, p, **row.options)
+
+
+def test_all_outcomes_and_all_pools():
+    assert [len(pools(n)) for n in range(1, 7)] == [1, 2, 5, 15, 52, 203]
+    assert all(len({tuple(labels) for labels in pools(n)}) == len(pools(n)) for n in range(1, 7))
+    assert len(pools(9)) == 9
+    outcomes = all_outcomes(5)
+    assert len(np.unique(outcomes, axis=0)) == 32
+    assert chances(outcomes, np.array([0.1, 0.9, 0.5, 0, 1])).sum() == pytest.approx(1)
+
+
+probability = st.one_of(st.sampled_from([0.0, 0.5, 1.0, 0.1, 0.3, 0.7]), st.floats(0, 1))
+
+
+@given(st.data(), st.sampled_from(sorted(set(ROWS) - SLOW)))
+@settings(max_examples=150)
+def test_expected_values_are_those_of_one_call_per_outcome(data, name):
+    n = data.draw(st.integers(1, 3))
+    truth = data.draw(st.lists(probability, min_size=n, max_size=n))
+    report = data.draw(st.lists(probability, min_size=n, max_size=n))
+    found = Expected(Scored(name, {}), np.array(truth))(np.array(report))
+    assert found == pytest.approx(by_hand(name, truth, report), abs=1e-5 if "lower" in name else 1e-9)
+
+
+TWO = {  # truth (.25, .75): honest, best
+    "ece": (0.375, 0.1875),
+    "binned": (0.375, 0.1875),
+    "ks": (0.28125, 0.1875),
+    "kuiper": (0.28125, 0.1875),
+    "l1-atb": (0.28125, 0.1875),
+    "smooth": (0.234375, 0.1875),
+    "kernel": (0.256281, 0.1875),
+    "cdl": (0.4375, 0.25),
+    "brier": (0.1875, 0.1875),
+}
+THREE = {  # truth (.3, .6, .8)
+    "ece": (0.406667, 0.196),
+    "ks": (0.255733, 0.196),
+    "kuiper": (0.297733, 0.196),
+    "l1-atb": (0.263733, 0.196),
+    "smooth": (0.244027, 0.196),
+    "kernel": (0.235887, 0.196),
+    "atb": (0.067778, 0.067778),
+}
+
+
+@pytest.mark.parametrize("name", TWO)
+def test_gaps_of_two_rounds(name):
+    found = cb.truthfulness_gap(name, [0.25, 0.75], budget=60)
+    assert (found.honest, found.best) == pytest.approx(TWO[name], abs=5e-7)
+    assert found.finished
+    assert found.gap == pytest.approx(found.honest - found.best)
+
+
+@pytest.mark.parametrize("name", THREE)
+def test_gaps_of_three_rounds(name):
+    found = cb.truthfulness_gap(name, [0.3, 0.6, 0.8], budget=60)
+    assert (found.honest, found.best) == pytest.approx(THREE[name], abs=1e-6)
+    if found.gap > 0:
+        assert found.report == pytest.approx([2 / 3] * 3, abs=1e-4)
+
+
+def test_the_squared_expected_calibration_error_falls_at_two_rounds_only():
+    assert cb.truthfulness_gap("ece", [0.3], norm=2).gap < 1e-9
+    two = cb.truthfulness_gap("ece", [0.25, 0.75], norm=2)
+    assert (two.honest, two.best) == pytest.approx((0.1875, 0.09375))
+
+
+def test_one_round_is_an_absolute_loss_and_the_median_wins():
+    for name in set(QUICK) - {"atb", "ubse", "kernel-squared", "brier", "log-loss"}:
+        found = cb.truthfulness_gap(name, [0.3])
+        assert (found.honest, found.best, found.report[0]) == pytest.approx((0.42, 0.3, 0), abs=1e-9)
+
+
+LIES = {1: [[0.0]], 2: [[0.5, 0.5], [0.0, 1.0]], 3: [[2 / 3] * 3, [0.5667] * 3]}
+TRUTHS = {1: [0.3], 2: [0.25, 0.75], 3: [0.3, 0.6, 0.8]}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_the_registry_tells_the_truth(name):
+    """By search on the plain function, not by the proof that the claim itself opens."""
+    claim = ROWS[name].truthful
+    if claim in ("no", "approximate"):
+        tried = [cb.truthfulness_gap(name, TRUTHS[n], reports=LIES[n]) for n in LIES]
+        assert max(found.gap for found in tried) > 1e-3
+        assert claim == "no" or min(found.ratio for found in tried) > 0.5
+    else:
+        for truth in (TRUTHS[2], [0.1, 0.5], TRUTHS[3]):
+            found = cb.truthfulness_gap(callable_of(name), truth, budget=2.0)
+            assert found.gap <= 1e-9
+            assert found.proof == "search"
+            assert found.strict == (claim == "strict")
+        told = cb.truthfulness_gap(name, [0.5, 0.5], sequential=True)
+        assert (told.gap <= 1e-9) == (claim == "strict")
+
+
+def test_told_outcomes_as_they_go_a_liar_gains_under_atb():
+    even = cb.truthfulness_gap("atb", [0.5, 0.5], sequential=True)
+    assert (even.honest, even.best) == pytest.approx((0.125, 0.09375), abs=1e-8)
+    assert even.policy == pytest.approx({"": 0.5, "0": 0.25, "1": 0.75}, abs=1e-3)
+    uneven = cb.truthfulness_gap("atb", [0.25, 0.75], sequential=True)
+    assert uneven.best == pytest.approx(0.065034, abs=1e-6)
+    kernel = cb.truthfulness_gap("kernel-squared", [0.5, 0.5], sequential=True)
+    assert kernel.best == pytest.approx(0.091686, abs=1e-6)
+
+
+def test_a_proof_is_not_claimed_where_options_leave_the_family():
+    assert cb.truthfulness_gap("atb", [0.25, 0.75]).proof == "decomposition"
+    assert not cb.truthfulness_gap("atb", [0.25, 0.75]).strict
+    left = cb.truthfulness_gap("atb", [0.25, 0.75], norm=1)
+    assert left.proof == "search"
+    assert left.gap == pytest.approx(0.09375)
+
+
+@given(st.integers(1, 6), st.integers(0, 10**6), st.sampled_from(["atb", "ubse", "kernel-squared"]))
+@settings(max_examples=200)
+def test_the_decomposition(n, seed, name):
+    """E[CAL(r, y)] = CAL(r, p) + sum p (1 - p) / n^2 for reports with ties (Lemma 3.3, Theorem 4.3)."""
+    rng = np.random.default_rng(seed)
+    truth = rng.random(n)
+    report = rng.choice(np.concatenate((truth, [0, 0.5, 1])), n)
+    scored = Scored(name, {"bins": min(n, 3)} if name == "ubse" else {})
+    expected = Expected(scored, truth)
+    noise = float(truth @ (1 - truth)) / n**2
+    assert expected(report) == pytest.approx(expected.of_population(report) + noise, abs=1e-14)
+
+
+def quantile_squares(y, p):
+    """Two bins of near equal counts, squared gaps weighted by the bins: ties averaged over both orders."""
+    y, p = np.asarray(y, float), np.asarray(p, float)
+    from itertools import permutations
+
+    orders = [o for o in permutations(range(len(p))) if all(np.diff(p[list(o)]) >= 0)]
+    parts = [np.array_split((y - p)[list(o)], 2) for o in orders]
+    return float(np.mean([sum(len(q) / len(p) * q.mean() ** 2 for q in pair) for pair in parts]))
+
+
+def test_unequal_quantile_bins_reward_a_lie():
+    found = cb.truthfulness_gap(quantile_squares, [0.45, 0.01, 0.06], budget=20)
+    assert found.gap >= 0.026
+    assert found.measure == "quantile_squares"
+
+
+def test_results_print_as_sentences():
+    lie = cb.truthfulness_gap("smooth", [0.25, 0.75])
+    assert str(lie) == (
+        "smooth: a forecaster who knows the truth 0.25, 0.75 gains at least 0.046875, 20% by reporting "
+        "0.5, 0.5. Expected value 0.234375 when honest, 0.187500 with the lie."
+    )
+    assert "gains nothing by lying (proved by decomposition); other reports do as well" in str(
+        cb.truthfulness_gap("atb", [0.25, 0.75])
+    )
+    assert "told each outcome" in str(cb.truthfulness_gap("atb", [0.5, 0.5], sequential=True))
+    assert lie.to_dict()["report"] == pytest.approx([0.5, 0.5])
+
+
+def test_a_short_budget_ends_the_search_and_says_so():
+    found = cb.truthfulness_gap("lower-distance", [0.3, 0.6, 0.8, 0.9], budget=0.2)
+    assert not found.finished
+    assert found.honest > 0
+
+
+def test_the_worst_truth_on_a_grid():
+    found = cb.worst_truth("ece", 2)
+    assert found.truth == pytest.approx((0.45, 0.5))
+    assert found.gap == pytest.approx(0.2475)
+    assert cb.worst_truth("brier", 2).gap < 1e-9
+
+
+def test_same_seed_same_result():
+    one, two = (cb.truthfulness_gap("kuiper", [0.2, 0.4, 0.9], seed=5, budget=60) for _ in range(2))
+    assert one == two
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("slope", [0.5]), "not defined when all outcomes agree"),
+        (("nonsense", [0.5]), "measure must be one of"),
+        (("ece", [1.5]), "must lie in"),
+        (("ece", [np.nan]), "must not be missing"),
+        (("ece", []), "must not be empty"),
+        (("ece", [0.5] * 13), "at most 12 rounds"),
+        ((lambda y, p: np.nan, [0.5]), "must return a finite number"),
+    ],
+)
+def test_bad_input_is_refused_by_name(arguments, words):
+    with pytest.raises(cb.CalibrantError, match=words):
+        cb.truthfulness_gap(*arguments)
+
+
+def test_bad_options_are_refused():
+    with pytest.raises(cb.CalibrantError, match="at most 4 rounds"):
+        cb.truthfulness_gap("ece", [0.5] * 5, sequential=True)
+    with pytest.raises(cb.CalibrantError, match="one row per report of 2 rounds"):
+        cb.truthfulness_gap("ece", [0.5, 0.5], reports=[[0.5]])
+    with pytest.raises(cb.CalibrantError, match="positive number of seconds"):
+        cb.truthfulness_gap("ece", [0.5], budget=0)
+    with pytest.raises(cb.CalibrantError, match="1 to 3 rounds"):
+        cb.worst_truth("ece", 4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ROWS)
+def test_three_rounds_take_about_five_seconds(name):
+    import time
+
+    began = time.process_time()
+    cb.truthfulness_gap(name, [0.3, 0.6, 0.8])
+    assert time.process_time() - began < 7
