@@ -11,6 +11,10 @@ import numpy.typing as npt
 from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.results import Array
 
+WIDEST_RATIO = (
+    1e290  # of two weights: beyond it a share of the total, or its reciprocal, is no number any more
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Names:
@@ -115,4 +119,7 @@ def check_weights(array: npt.NDArray[Any], name: str) -> Array:
     reject_rows(name, "must not be negative", weight, weight < 0)
     if not weight.any():
         raise InvalidInputError(sentence(name, "must have a positive total", "got only zeros"))
+    negligible = (weight > 0) & (weight < float(np.max(weight)) / WIDEST_RATIO)
+    rule = f"must be 0 or within a factor of {WIDEST_RATIO:.0e} of the largest"
+    reject_rows(name, rule, weight, negligible, "give such rows weight 0 to leave them out")
     return weight

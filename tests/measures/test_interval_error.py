@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from oracles import distance as oracle
 from samples import samples
+from time_limit import time_limit
 
 import calibrant as cb
 from calibrant.kernels.intervals import shifted_error, spread_boundaries
@@ -112,3 +114,41 @@ def test_wrong_options_are_refused():
     for options in ({"width": "mean"}, {"method": "sampled"}):
         with pytest.raises(cb.CalibrantError, match=next(iter(options))):
             cb.interval_calibration_error([0, 1], [0.2, 0.8], **options)
+
+
+def test_the_largest_width_of_every_pair_of_two_digits_is_found_in_time():
+    """.9 - .3 and .3 + .6 differ in the last digit; a search that used both once never ended."""
+    for a in range(100):
+        for b in range(a + 1, 101):
+            low, high = a / 100, b / 100
+            with time_limit(30, (low, high)):
+                found = cb.interval_calibration_error([1, 0], [low, high], width="max")
+            apart, together = (1 - low + high) / 2, abs(1 - low - high) / 2 + high - low
+            assert found == pytest.approx(min(apart, together), abs=1e-15)
+
+
+@st.composite
+def gridded(draw):
+    """Decimals of one or two digits, outcomes, and weights of one digit or of many orders of magnitude."""
+    grid = draw(st.sampled_from([10, 20, 100]))
+    marks = draw(st.lists(st.integers(0, grid), min_size=1, max_size=8, unique=True))
+    m = len(marks)
+    digits = st.integers(1, 10).map(lambda k: k / 10)
+    orders = st.integers(-15, 15).map(lambda k: 10.0**k)
+    weights = draw(st.lists(draw(st.sampled_from([digits, orders])), min_size=m, max_size=m))
+    return np.sort(marks) / grid, draw(st.lists(st.integers(0, 1), min_size=m, max_size=m)), weights
+
+
+@given(case=gridded())
+@settings(max_examples=300, deadline=None)
+def test_the_largest_width_equals_a_dynamic_program_in_fractions(case):
+    p, y, w = case
+    with time_limit(30, case):
+        found = certify(cb.Forecasts(y, p, sample_weight=w), width="max")
+    assert found.exact
+    assert found.value == pytest.approx(float(oracle.least_largest_width(p, y, w)), abs=1e-14)
+
+
+def test_the_largest_width_of_three_weighted_decimals():
+    p, y, w = [0.7, 0.8, 0.9], [0, 1, 1], [0.3, 0.7, 1]
+    assert cb.interval_calibration_error(y, p, sample_weight=w, width="max") == pytest.approx(0.185)

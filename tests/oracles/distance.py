@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 
 import numpy as np
 from scipy.optimize import linprog
@@ -127,3 +128,23 @@ def random_interval_error(values, weights, outcomes, width):
             bins[key] = bins.get(key, 0.0) + b
         total += (right - left) / width * sum(abs(b) for b in bins.values())
     return total
+
+
+def least_largest_width(p, y, w) -> Fraction:
+    """Least binned error plus largest hull, in fractions: a dynamic program for every hull there is.
+
+    `p` ascends and is distinct; floats are taken as the fractions they are.
+    """
+    v = [Fraction(float(x)) for x in p]
+    mass = [Fraction(float(x)) for x in w]
+    curve = [Fraction(0)]
+    for value, outcome, weight in zip(v, y, mass, strict=True):
+        curve.append(curve[-1] + weight * (Fraction(float(outcome)) - value) / sum(mass))
+    m, best = len(v), None
+    for hull in sorted({v[j] - v[i] for i in range(m) for j in range(i, m)}):
+        error = [Fraction(0)]
+        for j in range(1, m + 1):
+            starts = [i for i in range(j) if v[j - 1] - v[i] <= hull]
+            error.append(min(error[i] + abs(curve[j] - curve[i]) for i in starts))
+        best = error[m] + hull if best is None else min(best, error[m] + hull)
+    return best

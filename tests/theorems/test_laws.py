@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 from samples import Sample, calibrated_samples, samples
+from time_limit import time_limit
 
 import calibrant as cb
 from calibrant.errors import TooFewRecordsError
@@ -99,6 +101,33 @@ def test_merging_equal_predictions_beforehand_changes_nothing(row, options, samp
     f = sample.forecasts
     merged = value(row, options, np.clip(f.outcomes / f.weights, 0, 1), f.values, f.weights)
     assert same(row, merged, value(row, options, sample.y, sample.p, sample.w))
+
+
+@every
+@law
+@given(sample=samples(max_size=12, weighted=False))
+def test_no_weights_are_equal_weights_and_rows_of_weight_zero_are_no_rows(row, options, sample):
+    n = len(sample.p)
+    plain = value(row, options, sample.y, sample.p)
+    assert same(row, value(row, options, sample.y, sample.p, np.full(n, 0.7)), plain)
+    y, p = np.append(sample.y, [0, 1, 1]), np.append(sample.p, [0.31, 0.31, 0.77])
+    assert same(row, value(row, options, y, p, np.append(np.ones(n), [0, 0, 0])), plain)
+
+
+@every
+@law
+@given(sample=samples(max_size=20, weighted=False), data=st.data())
+def test_weights_over_any_orders_of_magnitude_give_numbers_in_time(row, options, sample, data):
+    n, wide = len(sample.p), data.draw(st.sampled_from([16, 40, 140]))
+    w = 10.0 ** np.array(data.draw(st.lists(st.integers(-wide, wide), min_size=n, max_size=n)))
+    forecasts = cb.Forecasts(sample.y, sample.p, sample_weight=w)
+    try:
+        with time_limit(60, (sample, w)):
+            found = cb.measure(forecasts, row.name, **options)
+    except TooFewRecordsError:
+        assume(False)
+    assert np.isfinite([found.value, found.lower, found.upper]).all()
+    assert found.lower <= found.value <= found.upper
 
 
 @every

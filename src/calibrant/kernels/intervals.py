@@ -17,6 +17,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
 
 BATCH = 16
+ROUNDING = 1e-16  # gains below this are no gains: sums of residuals err by more
 
 
 def spread_boundaries(curve: Floats, limit: int) -> Ints:
@@ -60,21 +61,24 @@ class Widest(NamedTuple):
 def least_largest_width(values: Floats, curve: Floats, boundaries: Ints) -> Widest:
     """Minimise sum over bins of |residual| + the largest hull, by branch and bound on that hull.
 
-    The least binned error e(w) with hulls of at most w falls as w grows, so on (a, b) nothing is below
-    e(b) + a: cells that cannot beat the best, or hold no hull, are dropped and the others halved.
+    The least binned error e(w) with hulls of at most w falls as w grows, so between the hulls numbered a and
+    b nothing is below e(b) plus hull a + 1: ranges of hulls that cannot beat the best are dropped, the others
+    halved. Hulls are compared as numbers of one list, made by one subtraction, so that the search ends.
     """
     bins = _Bins(values[boundaries[:-1]], values[boundaries[1:] - 1], curve[boundaries])
-    error, used = _binned_errors(bins, np.array([0.0, values[-1] - values[0]]))
+    hulls = _distinct_hulls(bins)
+    error, used = _binned_errors(bins, hulls[[0, -1]])
     best = min(Widest(float(e + w), float(w)) for e, w in zip(error, used, strict=True))
-    cells = [(0.0, float(used[1]), float(error[1]))]  # a, b and e(b)
-    while cells := [(a, b, e) for a, b, e in cells if e + a < best.cost and _holds_a_hull(bins, a, b)]:
-        cells.sort(key=lambda cell: cell[2] + cell[0])
-        batch, cells = cells[:BATCH], cells[BATCH:]
-        middles = np.array([(a + b) / 2 for a, b, _ in batch])
-        error, used = _binned_errors(bins, middles)
-        for (a, b, below), middle, e, w in zip(batch, middles, error, used, strict=True):
+    ranges = [(-1, int(np.searchsorted(hulls, used[1])), float(error[1]))]  # a, b and e(b)
+    while ranges := [r for r in ranges if r[0] + 1 < r[1] and r[2] + hulls[r[0] + 1] < best.cost - ROUNDING]:
+        ranges.sort(key=lambda r: r[2] + hulls[r[0] + 1])
+        batch, ranges = ranges[:BATCH], ranges[BATCH:]
+        middles = np.array([(a + b) // 2 for a, b, _ in batch])
+        error, used = _binned_errors(bins, hulls[middles])
+        reached = np.searchsorted(hulls, np.minimum(used, hulls[middles]))
+        for (a, b, below), middle, k, e, w in zip(batch, middles, reached, error, used, strict=True):
             best = min(best, Widest(float(e + w), float(w)))
-            cells += [(a, float(w), float(e)), (float(middle), b, below)]
+            ranges += [(a, int(k), float(e)), (int(middle), b, below)]
     return best
 
 
@@ -86,10 +90,10 @@ class _Bins(NamedTuple):
     level: Floats
 
 
-def _holds_a_hull(bins: _Bins, low: float, high: float) -> bool:
-    """Whether some bin is wider than low and narrower than high."""
-    last = np.searchsorted(bins.right, bins.left + high, side="left")
-    return bool(np.any(last > np.searchsorted(bins.right, bins.left + low, side="right")))
+def _distinct_hulls(bins: _Bins) -> Floats:
+    """Return every hull that a bin can have, ascending."""
+    wide = bins.right[None, :] - bins.left[:, None]
+    return np.unique(wide[np.triu_indices(len(bins.left))])
 
 
 def _binned_errors(bins: _Bins, widths: Floats) -> tuple[Floats, Floats]:

@@ -55,7 +55,38 @@ def binned_calibration_error(
 
 
 def _sampling_variance(forecasts: Forecasts, starts: npt.NDArray[np.intp], weight: Array) -> Array:
-    """Variance of each bin's mean outcome, mean (1 - mean) / (n - 1), n the effective number of records."""
-    mean = np.add.reduceat(forecasts.outcomes, starts) / weight
-    effective = weight**2 / np.add.reduceat(forecasts.squared_weights, starts)
-    return mean * (1 - mean) / np.where(effective > 1, effective - 1, np.inf)
+    """Variance of each bin's mean outcome, mean (1 - mean) / (n - 1), n the effective number of records.
+
+    n - 1 is W^2 / sum w_i^2 - 1 = sum over i != j of w_i w_j / sum w_i^2, a sum without cancellation.
+    """
+    ones, zeros = np.add.reduceat(forecasts.outcomes, starts), _zeros(forecasts, starts, weight)
+    squares = np.add.reduceat(forecasts.squared_weights, starts)
+    pairs = _products_of_pairs(forecasts, starts, weight, squares)
+    share = np.divide(squares, pairs, out=np.zeros(len(starts)), where=pairs > 0)
+    return (ones / weight) * (zeros / weight) * share
+
+
+def _zeros(forecasts: Forecasts, starts: npt.NDArray[np.intp], weight: Array) -> Array:
+    """Weight of the outcome 0 in each bin, summed over the records where they are known."""
+    if forecasts.record_weights is None or forecasts.record_outcomes is None:
+        return np.maximum(weight - np.add.reduceat(forecasts.outcomes, starts), 0.0)
+    zeros = forecasts.record_weights * (1.0 - forecasts.record_outcomes)
+    return np.add.reduceat(zeros, _first_records(forecasts, starts))
+
+
+def _products_of_pairs(
+    forecasts: Forecasts, starts: npt.NDArray[np.intp], weight: Array, squares: Array
+) -> Array:
+    """Sum of w_i w_j over all ordered pairs of different records of each bin: W^2 - sum w_i^2."""
+    if forecasts.cells is None and forecasts.record_weights is None:  # n (n - 1) pairs of 1 / n each
+        counts = np.add.reduceat(forecasts.counts, starts).astype(np.float64)
+        return counts * (counts - 1.0) / float(forecasts.n) ** 2
+    if forecasts.record_weights is None:
+        return np.maximum(weight**2 - squares, 0.0)
+    bins = np.split(forecasts.record_weights, _first_records(forecasts, starts)[1:])
+    return np.array([2.0 * float(w[1:] @ np.cumsum(w)[:-1]) for w in bins])
+
+
+def _first_records(forecasts: Forecasts, starts: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """Number of the first record of each bin, in the order of the levels."""
+    return (np.cumsum(forecasts.counts) - forecasts.counts)[starts]

@@ -8,7 +8,7 @@ from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.measures.level_sets import warn_if_singletons
 from calibrant.measures.registry.calling import public
-from calibrant.results import Certified, Witness
+from calibrant.results import Array, Certified, Witness
 
 
 @public
@@ -29,9 +29,20 @@ def expected_calibration_error(forecasts: Forecasts, *, norm: float = 1, root: b
     gap = np.abs(forecasts.residuals) / forecasts.weights
     if np.isinf(norm):
         return Certified.point(float(gap.max()), prediction=float(forecasts.values[gap.argmax()]))
-    value = float(forecasts.weights @ gap**norm)
     witness = None
     if norm == 1:
         meaning = "+1 where the outcomes exceed the prediction, -1 where they fall short"
         witness = Witness(forecasts.values, np.sign(forecasts.residuals), meaning)
-    return Certified.point(value ** (1 / norm) if root else value, witness)
+    return Certified.point(float(mean_power(gap, forecasts.weights, float(norm), root)), witness)
+
+
+def mean_power(gaps: Array, weights: Array, norm: float, root: bool) -> Array:
+    """Return the weighted mean of gap^norm over the last axis, or its root, for one row of gaps or many.
+
+    The root is taken in units of the largest gap: high powers of small gaps vanish, their roots do not.
+    """
+    if not root:
+        return np.asarray(gaps**norm @ weights)
+    largest = gaps.max(axis=-1)
+    share = gaps / np.where(largest > 0, largest, 1.0)[..., None]
+    return np.asarray(largest * (share**norm @ weights) ** (1 / norm))

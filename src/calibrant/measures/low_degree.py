@@ -43,9 +43,14 @@ def _worst_polynomial(moments: Array) -> tuple[Array, float]:
     if degree == 0 or scale == 0.0:
         return np.sign(moments) * (np.arange(degree + 1) == 0), scale
     points = np.cos(np.pi * np.arange(4 * degree + 1) / (4 * degree))
-    best, lowest, upper = np.zeros(degree + 1), 0.0, np.inf
+    # one Chebyshev polynomial is bounded by 1; no coefficient of such a polynomial exceeds 4 / pi
+    best, lowest = np.sign(moments) * (np.arange(degree + 1) == np.abs(moments).argmax()), 1.0
+    upper = 4 / np.pi * float(np.abs(moments).sum()) / scale
     for _ in range(50):
-        found, bound = _program(moments / scale, points)
+        program = _program(moments / scale, points)
+        if program is None:  # what was found so far, and what needs no program, stays proven
+            break
+        found, bound = program
         extrema = _extrema(found)
         peak = float(np.abs(chebyshev.chebval(extrema, found)).max())
         feasible = found / max(1.0, peak)
@@ -58,8 +63,10 @@ def _worst_polynomial(moments: Array) -> tuple[Array, float]:
     return best, upper * scale
 
 
-def _program(moments: Array, points: Array) -> tuple[Array, float]:
+def _program(moments: Array, points: Array) -> tuple[Array, float] | None:
     """Maximise moments @ c with |p| <= 1 at the points only: nearly optimal c, and a proven upper bound.
+
+    None where the solver gives up, which it does on some badly conditioned programs.
 
     The solver stops at 1e-10, so its answer is polished on the points that carry dual mass. Masses z there
     with sum z_i T(x_i) = moments prove moments @ c = sum z_i p(x_i) <= sum |z_i|; what the masses miss of a
@@ -69,9 +76,16 @@ def _program(moments: Array, points: Array) -> tuple[Array, float]:
 
     rows: Array = np.asarray(chebyshev.chebvander(points, len(moments) - 1), dtype=np.float64)
     both, limits = np.vstack([rows, -rows]), np.ones(2 * len(points))
-    found = linprog(-moments, A_ub=both, b_ub=limits, bounds=(None, None), options=_TIGHT)
+    for options in (_TIGHT, None):  # the second time with the solver's own tolerances
+        found = linprog(-moments, A_ub=both, b_ub=limits, bounds=(None, None), options=options)
+        if found.status == 0:
+            break
+    else:
+        return None
     above, below = np.split(np.asarray(found.ineqlin.marginals), 2)
     touched = np.abs(above - below) > 1e-9
+    if not touched.any():
+        return None
     used = rows[touched]
     mass = np.linalg.lstsq(used.T, moments, rcond=None)[0]
     missed = np.abs(moments - used.T @ mass).sum()

@@ -157,7 +157,6 @@ def _fit(forecasts: Forecasts, logit: Array) -> tuple[float, float]:
 
 def _newton(x: Array, ones: Array, weights: Array, beta: Array) -> Array:
     """Take Newton steps, halved until they help, from `beta` to the best intercept and slope on x."""
-    from scipy.special import expit
 
     def loss(beta: Array) -> float:
         eta = beta[0] + beta[1] * x
@@ -165,16 +164,34 @@ def _newton(x: Array, ones: Array, weights: Array, beta: Array) -> Array:
 
     best = loss(beta)
     for _ in range(200):
-        rate = expit(beta[0] + beta[1] * x)
-        surplus, spread = ones - weights * rate, weights * rate * (1 - rate)
-        gradient = np.array([surplus.sum(), surplus @ x])
-        mixed = float(spread @ x)
-        curvature = np.array([[spread.sum(), mixed], [mixed, (spread * x) @ x]])
-        step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]
+        gradient, step = _newton_step(x, ones, weights, beta)
         # a quarter of the decrease that the slope promises: a smaller one may end on a plateau
         while (found := loss(beta + step)) > best - gradient @ step / 4 and np.abs(step).max() > 1e-14:
             step = step / 2
         if found > best or np.abs(step).max() <= 1e-12 * (1 + np.abs(beta).max()):
             break
         beta, best = beta + step, found
+    return _polished(x, ones, weights, beta)
+
+
+def _polished(x: Array, ones: Array, weights: Array, beta: Array) -> Array:
+    """Go on from where the loss is flat to rounding: the gradient has twice the digits."""
+    length = 1e-4  # a longer step is no polishing
+    for _ in range(10):
+        step = _newton_step(x, ones, weights, beta)[1]
+        if not np.abs(step).max() < length / 2:
+            break
+        beta, length = beta + step, float(np.abs(step).max())
     return beta
+
+
+def _newton_step(x: Array, ones: Array, weights: Array, beta: Array) -> tuple[Array, Array]:
+    """Return the gradient of the likelihood at `beta`, and the step to where it vanishes if it is linear."""
+    from scipy.special import expit
+
+    rate = expit(beta[0] + beta[1] * x)
+    surplus, spread = ones - weights * rate, weights * rate * (1 - rate)
+    gradient = np.array([surplus.sum(), surplus @ x])
+    mixed = float(spread @ x)
+    curvature = np.array([[spread.sum(), mixed], [mixed, (spread * x) @ x]])
+    return gradient, np.linalg.lstsq(curvature, gradient, rcond=None)[0]

@@ -158,7 +158,7 @@ class Sketch:
         return merge(self, other)
 
     def __radd__(self, other: object) -> Sketch:
-        return self if other == 0 else NotImplemented  # so that sum(sketches) works
+        return merge(self) if other == 0 else NotImplemented  # so that sum(sketches) works, on a copy
 
     def __repr__(self) -> str:
         groups = f", {len(self._labels):,} groups by {', '.join(self._by)}" if self._by else ""

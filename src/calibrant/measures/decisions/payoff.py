@@ -17,6 +17,7 @@ Convex = Callable[[Array], Array]
 Payoff = float | str | npt.ArrayLike | Mapping[str, Any] | Convex
 
 TIE = 1e-12  # of the range of payoffs: expected payoffs closer than this are equally good
+NEAR = 1e-11  # probabilities closer than this can tie at one threshold
 STEP = 1e-6  # of the differences that stand in for a gradient not given
 
 
@@ -32,11 +33,33 @@ class Table:
         return np.outer(1 - probability, self.payoff[:, 0]) + np.outer(probability, self.payoff[:, 1])
 
     def best(self, probability: Array) -> npt.NDArray[np.bool_]:
-        """Tell which actions (columns) are best responses to each probability (rows), ties included."""
+        """Return which actions (columns) are best responses to each probability (rows), ties included.
+
+        Rows ascend. Payoffs closer than TIE tie, because 0.1 and 0.3 are rounded; but a threshold lies at one
+        probability. Of several probabilities that tie at the same threshold only the nearest does, and
+        the actions of the others follow from the side of it that they lie on.
+        """
         expected = self.expected(probability)
-        spread = float(np.ptp(self.payoff))
-        good: npt.NDArray[np.bool_] = expected >= expected.max(axis=1, keepdims=True) - TIE * spread
+        top = expected.max(axis=1, keepdims=True)
+        good: npt.NDArray[np.bool_] = expected >= top - TIE * float(np.ptp(self.payoff))
+        tied = np.flatnonzero(good.sum(axis=1) > 1)
+        for run in np.split(tied, np.flatnonzero(np.diff(probability[tied]) > NEAR) + 1):
+            if len(run) and probability[run[0]] < probability[run[-1]]:
+                self._settle(good, run, probability, top - expected)
         return good
+
+    def _settle(
+        self, good: npt.NDArray[np.bool_], run: npt.NDArray[np.intp], probability: Array, behind: Array
+    ) -> None:
+        """Keep one tie of the run: below it the flattest action is best, above it the steepest."""
+        short = np.where(good[run], behind[run], 0.0).max(axis=1)
+        at = int(run[np.argmin(short)])
+        actions = np.flatnonzero(good[at])
+        slope = self.payoff[actions, 1] - self.payoff[actions, 0]
+        for side, action in ((-1, actions[np.argmin(slope)]), (1, actions[np.argmax(slope)])):
+            rows = run[np.sign(probability[run] - probability[at]) == side]
+            good[rows] = False
+            good[rows, action] = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,6 +18,7 @@ from calibrant.kernels.curves import curve_extremes, two_bin_absolutes, two_bin_
 from calibrant.kernels.laplace import laplace_forms
 from calibrant.kernels.trimming import smooth_values
 from calibrant.measures.bins import bin_starts
+from calibrant.measures.ece import mean_power
 from calibrant.measures.registry.laws import Law
 from calibrant.measures.scores import CLIP
 from calibrant.results import Array
@@ -95,8 +96,7 @@ def level_gaps(forecasts: Forecasts, residuals: Array, settings: Settings) -> Ar
     gap /= weight
     if np.isinf(norm):
         return np.asarray(gap.max(axis=1))
-    power = gap**norm @ weight
-    return np.asarray(power ** (1 / norm) if settings.get("root") else power)
+    return mean_power(gap, weight, float(norm), bool(settings.get("root")))
 
 
 def smooth(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
