@@ -9,6 +9,7 @@ import calibrant as cb
 from calibrant.measures.scores import isotonic_curve
 from calibrant.report import charts
 from calibrant.report.charts.cumulative import HALF_WIDTH
+from calibrant.report.charts.export import chart_target, image_of, without_text
 
 
 @pytest.fixture(scope="module")
@@ -118,3 +119,43 @@ def test_a_missing_altair_is_said_with_the_remedy(forecasts, monkeypatch):
     monkeypatch.setitem(sys.modules, "altair", None)
     with pytest.raises(cb.CalibrantError, match=r"calibrant\[report\]"):
         charts.cumulative_differences(forecasts)
+
+
+def test_charts_are_saved_for_papers_with_or_without_their_text():
+    chart = charts.reliability_diagram(cb.Forecasts([0, 1, 1, 0, 1], [0.2, 0.4, 0.6, 0.6, 0.9]))
+    full, bare = image_of(chart, ".svg").decode(), image_of(without_text(chart), ".svg").decode()
+    assert "Reliability diagram" in full
+    assert "Reliability diagram" not in bare
+    assert "dashed diagonal" not in image_of(without_text(chart, title=True), ".svg").decode()
+    assert image_of(chart, ".png").startswith(b"\x89PNG")
+    assert image_of(chart, ".pdf").startswith(b"%PDF")
+    assert chart_target("reliability=a/b.svg", {"reliability": chart})[1].name == "b.svg"
+    for wrong, said in (
+        ("reliability", "NAME=FILE"),
+        ("reliabilty=x.svg", "reliability"),
+        ("reliability=x.gif", ".svg"),
+    ):
+        with pytest.raises(cb.CalibrantError, match=said):
+            chart_target(wrong, {"reliability": chart})
+
+
+def test_labels_of_long_groups_are_wrapped_and_stay_apart():
+    rng = np.random.default_rng(0)
+    p, long = rng.random(400), "a category whose name is much longer than one line of a chart can hold"
+    found = cb.audit(
+        rng.random(400) < p, p, groups={"k": np.where(p < 0.5, long + " A", long + " B")}, draws=9, seed=1
+    )
+    labels = [row["label"] for row in charts.forest(found).to_dict()["datasets"]["data0"]]
+    assert len(set(labels)) == len(labels)
+    assert max(len(line) for label in labels for line in label.split("\n")) <= 40
+
+
+def test_the_smoothed_curve_fades_where_records_are_few():
+    rng = np.random.default_rng(0)
+    p = np.concatenate((rng.uniform(0, 0.3, 3000), [0.95, 0.97]))
+    spec = charts.reliability_diagram(cb.Forecasts(rng.random(len(p)) < p, p)).to_dict()
+    faint = [
+        row["prediction"] for data in spec["datasets"].values() for row in data if row.get("opacity") == 0.3
+    ]
+    assert faint
+    assert min(faint) > 0.25

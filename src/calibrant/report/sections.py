@@ -146,14 +146,17 @@ def _cost(evaluation: Findings) -> Section:
     found = evaluation.recalibration
     if found is None:
         return Section("cost", "What does it cost?", ("Too few records to say.",))
-    worst = " and ".join(short(float(mu)) for mu in found.task.thresholds if 0 < mu < 1)
-    text = (
-        "Decisions suffer where the prediction falls on the wrong side of a threshold. In the worst decision "
-        f"with payoffs between 0 and 1, trusting the predictions loses {short(found.task.loss)} per record "
-        "compared with acting on recalibrated ones."
+    threshold, loss = found.curve.worst
+    text = "Decisions suffer where the prediction falls on the wrong side of a threshold. "
+    if loss > 0:
+        text += (
+            f"Whoever acts above {short(threshold)} loses most by trusting the predictions instead of "
+            f"recalibrated ones: {short(1000 * loss)} outcomes per 1,000 decisions. "
+        )
+    text += (
+        "Over all decisions with payoffs between 0 and 1, also those with more than two actions, the most "
+        f"that is lost is {short(1000 * found.task.loss)} units of payoff per 1,000 decisions."
     )
-    if worst:
-        text += f" That decision changes at {worst}."
     return Section("cost", "What does it cost?", (text,), ("threshold",))
 
 

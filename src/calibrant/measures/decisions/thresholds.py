@@ -59,6 +59,12 @@ class ThresholdLossCurve:
         """The larger one-sided limit at each threshold: ties are broken against the decision maker."""
         return np.maximum(self.before, self.after)
 
+    @property
+    def worst(self) -> tuple[float, float]:
+        """The threshold that loses most, and what it loses per record."""
+        top = int(np.argmax(self.peaks))
+        return float(self.thresholds[top]), float(self.peaks[top])
+
     def at(self, mu: npt.ArrayLike) -> Array:
         """Return h at any thresholds in [0, 1]; at a jump the larger limit."""
         asked = np.asarray(mu, dtype=np.float64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ PICKED_CAPTION = (
 )
 FINDINGS = "off beyond chance", "within chance"
 MOST = 20  # groups in the forest
+LABEL = 36  # characters per line of a group's label
 LEVEL = 0.05  # family-wise
 
 
@@ -37,14 +39,16 @@ def forest(audit: Audit) -> Chart:
     """Draw the worst groups of an audit, the worst on top."""
     alt, canvas = altair(), Canvas()
     groups = audit.groups[:MOST]
-    order = [group.rule for group in groups]
+    columns = _columns(groups)
+    lines = max(label.count("\n") + 1 for label in columns["label"])
     shapes = alt.Scale(domain=FINDINGS, range=["diamond", "circle"])
     shades = alt.Scale(domain=FINDINGS, range=[LIGHT["second"], LIGHT["model"]])
     tips = ["group:N", alt.Tooltip("gap:Q", format="+.4f"), alt.Tooltip("records:Q", format=",d")]
     tips += [alt.Tooltip("z:Q", format=".2f"), alt.Tooltip("p-value:Q", format=".3g")]
-    base = canvas.on(_columns(groups)).encode(
-        y=alt.Y("group:N", sort=order, title=None, axis=alt.Axis(labelLimit=190)),
-        color=alt.Color("finding:N", scale=shades),
+    wrapped = alt.Axis(labelLimit=230, labelExpr="split(datum.label, '\\n')", labelBaseline="middle")
+    base = canvas.on(columns).encode(
+        y=alt.Y("label:N", sort=columns["label"], title=None, axis=wrapped),
+        color=alt.Color("finding:N", scale=shades, legend=alt.Legend(direction="vertical")),
         tooltip=tips,
     )
     layers = [
@@ -53,10 +57,10 @@ def forest(audit: Audit) -> Chart:
             x=alt.X("low:Q", title="mean outcome − prediction"), x2="high:Q"
         ),
         base.mark_point(size=70, filled=True, opacity=1).encode(
-            x="gap:Q", shape=alt.Shape("finding:N", scale=shapes)
+            x="gap:Q", shape=alt.Shape("finding:N", scale=shapes, legend=alt.Legend(direction="vertical"))
         ),
     ]
-    return canvas.finished(layers, FOREST, FOREST_CAPTION, height=40 + 24 * len(groups))
+    return canvas.finished(layers, FOREST, FOREST_CAPTION, height=40 + (10 + 14 * lines) * len(groups))
 
 
 def _columns(groups: Sequence[Group]) -> dict[str, list[Any]]:
@@ -64,6 +68,7 @@ def _columns(groups: Sequence[Group]) -> dict[str, list[Any]]:
     half = [1.96 * group.sigma for group in groups]
     return {
         "group": [group.rule for group in groups],
+        "label": [_label(group.rule) for group in groups],
         "gap": gaps,
         "low": [gap - h for gap, h in zip(gaps, half, strict=True)],
         "high": [gap + h for gap, h in zip(gaps, half, strict=True)],
@@ -75,6 +80,13 @@ def _columns(groups: Sequence[Group]) -> dict[str, list[Any]]:
             for group in groups
         ],
     }
+
+
+def _label(rule: str) -> str:
+    """Break a rule into lines that fit beside the chart: one condition per line where it can be."""
+    conditions = rule.split(" and ")
+    parts = [part if k == 0 else f"and {part}" for k, part in enumerate(conditions)]
+    return "\n".join(line for part in parts for line in textwrap.wrap(part, LABEL) or [part])
 
 
 def group_curves(audit: Audit) -> Chart:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from calibrant.evaluation.bands import Band, consistency_band
 from calibrant.evaluation.coarse import POINTS, density, thinned
@@ -16,14 +18,23 @@ from calibrant.report.palette import LIGHT
 from calibrant.results import Array
 
 SMOOTHED, ISOTONIC = "smoothed", "isotonic fit (CORP)"
+FEW = 20  # records near a point below which the smoothed curve fades
 TITLE = "Reliability diagram"
 CAPTION = (
     "If the predictions were right, the curve would follow the dashed diagonal. Above it, predictions are "
     "too low; below it, too high. The grey band is where, at each prediction, 95% of the isotonic curves of "
-    "a calibrated forecaster lie. The shape at the bottom shows where the predictions are."
+    "a calibrated forecaster lie. The shape at the bottom shows where the predictions are; the smoothed "
+    "curve fades where they are few."
 )
 Frame = tuple[tuple[float, float], tuple[float, float]]  # the stretch shown across, and up
-Line = tuple[Array, Array]
+
+
+class Line(NamedTuple):
+    """A curve to draw; `faint` marks the points that few records support."""
+
+    prediction: Array
+    rate: Array
+    faint: npt.NDArray[np.bool_]
 
 
 def reliability_diagram(forecasts: Forecasts, *, seed: int = 0) -> Chart:
@@ -48,7 +59,9 @@ def smoothed(forecasts: Forecasts) -> Line:
     near = np.isfinite(found.outcome) & (found.prediction >= low) & (found.prediction <= high)
     at = np.flatnonzero(near)
     at = at[np.unique(np.linspace(0, len(at) - 1, 150).astype(int))]
-    return found.prediction[at], np.clip(found.outcome[at], 0.0, 1.0)
+    records = 1 / float(forecasts.squared_weights.sum())
+    near_by = found.density[at] * found.bandwidth * np.sqrt(2 * np.pi) * records
+    return Line(found.prediction[at], np.clip(found.outcome[at], 0.0, 1.0), near_by < FEW)
 
 
 def steps(forecasts: Forecasts, fit: Array, points: int = POINTS) -> Line:
@@ -56,7 +69,7 @@ def steps(forecasts: Forecasts, fit: Array, points: int = POINTS) -> Line:
     change = np.flatnonzero(np.diff(fit) != 0)
     corners = np.unique(np.concatenate(([0], change, change + 1, [len(fit) - 1])))
     corners = corners[thinned(fit[corners], points)]
-    return forecasts.values[corners], fit[corners]
+    return Line(forecasts.values[corners], fit[corners], np.zeros(len(corners), dtype=bool))
 
 
 def curves(canvas: Canvas, lines: dict[str, Line], frame: Frame) -> list[Any]:
@@ -70,14 +83,8 @@ def curves(canvas: Canvas, lines: dict[str, Line], frame: Frame) -> list[Any]:
     y = alt.Y("rate:Q", title="how often it happened", scale=up)
     low, high = max(frame[0][0], frame[1][0]), min(frame[0][1], frame[1][1])
     diagonal = canvas.on({"prediction": [low, high], "rate": [low, high]})
-    points = canvas.on(
-        {
-            "prediction": np.concatenate([line[0] for line in lines.values()]),
-            "rate": np.concatenate([line[1] for line in lines.values()]),
-            "curve": [name for name, line in lines.items() for _ in line[0]],
-        }
-    )
-    few = max(len(line[0]) for line in lines.values()) < 25
+    points = canvas.on(_pieces(lines))
+    few = max(len(line.rate) for line in lines.values()) < 25
     return [
         diagonal.mark_line(color=LIGHT["quiet"], strokeDash=[4, 4], strokeWidth=1.2).encode(x=x, y=y),
         points.mark_line(strokeWidth=2.2, point=few).encode(
@@ -85,8 +92,26 @@ def curves(canvas: Canvas, lines: dict[str, Line], frame: Frame) -> list[Any]:
             y=y,
             color=alt.Color("curve:N", scale=alt.Scale(domain=names, range=colours)),
             strokeDash=alt.StrokeDash("curve:N", scale=alt.Scale(domain=names, range=dashes)),
+            detail="piece:N",
+            opacity=alt.Opacity("opacity:Q", scale=None),
         ),
     ]
+
+
+def _pieces(lines: dict[str, Line]) -> dict[str, list[Any]]:
+    """Return the points of all curves, each cut into pieces that are faint or not and share their ends."""
+    columns: dict[str, list[Any]] = {key: [] for key in ("prediction", "rate", "curve", "piece", "opacity")}
+    for name, line in lines.items():
+        cuts = [0, *(np.flatnonzero(np.diff(line.faint)) + 1).tolist(), len(line.rate)]
+        for k, (start, stop) in enumerate(pairwise(cuts)):
+            piece = slice(max(0, start - 1), stop)  # from the last point of the piece before
+            count = len(line.rate[piece])
+            columns["prediction"] += line.prediction[piece].tolist()
+            columns["rate"] += line.rate[piece].tolist()
+            columns["curve"] += [name] * count
+            columns["piece"] += [k] * count
+            columns["opacity"] += [0.3 if line.faint[start] else 1.0] * count
+    return columns
 
 
 def _band(canvas: Canvas, band: Band) -> Any:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from calibrant.evaluation.coarse import thinned
 from calibrant.measures.decisions.thresholds import ThresholdLossCurve
 from calibrant.report.charts.style import Canvas, Chart, altair, hover
@@ -12,9 +10,9 @@ from calibrant.report.palette import LIGHT
 TITLE = "What trusting the predictions costs"
 CAPTION = (
     "Somebody acts when the probability exceeds a threshold: the cost of acting as a share of the loss that "
-    "it prevents. The curve is what they lose per record by acting on the predictions instead of "
-    "recalibrated ones (isotonic, fitted on other records), in units of one outcome that was not acted on. "
-    "The line marks the threshold that loses most. Below 0 the recalibration would have done harm."
+    "it prevents. The curve is what they lose by acting on the predictions instead of "
+    "recalibrated ones (isotonic, fitted on other records), in outcomes that were not acted on per 1,000 "
+    "decisions. The line marks the threshold that loses most. Below 0 the recalibration would have done harm."
 )
 
 
@@ -22,13 +20,13 @@ def threshold_loss(curve: ThresholdLossCurve) -> Chart:
     """Draw a threshold-loss curve with its worst threshold marked."""
     alt, canvas = altair(), Canvas()
     at = thinned(curve.loss, 300)
-    top = int(np.argmax(curve.peaks))
-    data = canvas.on({"threshold": curve.mu[at], "loss": curve.loss[at]})
-    peak = canvas.on({"worst": [curve.thresholds[top]], "label": [f"worst: {curve.thresholds[top]:.3g}"]})
-    side = {"align": "right", "dx": -6} if curve.thresholds[top] > 0.5 else {"align": "left", "dx": 6}
+    worst, _ = curve.worst
+    data = canvas.on({"threshold": curve.mu[at], "loss": 1000 * curve.loss[at]})
+    peak = canvas.on({"worst": [worst], "label": [f"worst: {worst:.3g}"]})
+    side = {"align": "right", "dx": -6} if worst > 0.5 else {"align": "left", "dx": 6}
     base = data.encode(
         x=alt.X("threshold:Q", title="threshold of action", scale=alt.Scale(domain=[0, 1])),
-        y=alt.Y("loss:Q", title="loss per record"),
+        y=alt.Y("loss:Q", title="loss per 1,000 decisions"),
     )
     layers = [
         canvas.on({"zero": [0.0]}).mark_rule(color=LIGHT["quiet"]).encode(y="zero:Q"),
@@ -37,6 +35,6 @@ def threshold_loss(curve: ThresholdLossCurve) -> Chart:
         peak.mark_text(color=LIGHT["ink"], baseline="top", fontSize=12, **side).encode(
             x="worst:Q", y=alt.value(4), text="label:N"
         ),
-        hover(data, len(at), "threshold", {"threshold": ".4f", "loss": ".6f"}),
+        hover(data, len(at), "threshold", {"threshold": ".4f", "loss": ".3f"}),
     ]
     return canvas.finished(layers, TITLE, CAPTION, height=280, wide=True)

@@ -7,13 +7,15 @@ from calibrant.forecasts import Forecasts
 from calibrant.measures.registry.lookup import measure
 from calibrant.report.charts.style import Canvas, Chart, altair, hover, window
 from calibrant.report.palette import LIGHT
+from calibrant.results import Array
 
 TITLE = "Smooth witness"
 CAPTION = (
     "The worst smooth way to look at the predictions: a weight between −1 and 1 that changes no faster than "
-    "the prediction. Outcome minus prediction, averaged with these weights, is the smooth calibration error. "
-    "Where the weight is positive predictions tend to be too low, where it is negative too high."
+    "the prediction. Outcome minus prediction, averaged with these weights, is the smooth calibration error."
 )
+BOTH_SIGNS = " Where the weight is positive predictions tend to be too low, where it is negative too high."
+ONE_SIGN = " It has one sign here: weighted so, predictions are too {} on balance."
 
 
 def smooth_witness(forecasts: Forecasts) -> Chart:
@@ -33,4 +35,11 @@ def smooth_witness(forecasts: Forecasts) -> Chart:
         base.mark_line(color=LIGHT["third"], strokeWidth=2.5, point=len(at) < 25),
         hover(data, len(at), "prediction", {"prediction": ".4f", "weight": "+.4f"}),
     ]
-    return canvas.finished(layers, TITLE, CAPTION, height=240, wide=True)
+    return canvas.finished(layers, TITLE, CAPTION + _signs(found.weights), height=240, wide=True)
+
+
+def _signs(weights: Array) -> str:
+    """Say what the sign of the weight means; with one sign the residuals need not change theirs."""
+    if weights.min() < 0 < weights.max():
+        return BOTH_SIGNS
+    return ONE_SIGN.format("low" if weights.max() > 0 else "high")
