@@ -63,7 +63,7 @@ def test_the_threshold_chart_marks_the_worst_threshold(forecasts):
     worst = rows(chart, "worst")[0]["worst"]
     assert curve.at(worst) == pytest.approx(curve.peaks.max(), rel=1e-3)
     assert max(r["loss"] for r in rows(chart, "threshold", "loss")) == pytest.approx(
-        curve.peaks.max(), rel=1e-4
+        1000 * curve.peaks.max(), rel=1e-4
     )
 
 
