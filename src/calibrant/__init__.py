@@ -54,6 +54,11 @@ if TYPE_CHECKING:
     from calibrant.measures.decisions.swap_regret import SwapRegret, swap_regret
     from calibrant.measures.multiclass import class_wise, one_vs_rest, top_label
     from calibrant.online.monitor import GroupMonitor, Monitor, Reading
+    from calibrant.recalibration.assess import Assessment
+    from calibrant.recalibration.recalibrate import recalibrate
+    from calibrant.recalibration.result import Recalibration, RecalibrationWarning
+    from calibrant.recalibration.storage import load_recalibration
+    from calibrant.recalibration.table import recalibrations
     from calibrant.report.evaluation import Evaluation, evaluate
     from calibrant.scale.sketch import Sketch
     from calibrant.truthfulness.gap import Truthfulness, truthfulness_gap
@@ -66,6 +71,7 @@ __version__ = "0.1.0"
 # What the registry does not need loads when one of its names is first used: importing calibrant stays quick.
 _LATER = {
     "ActionChange": "measures.decisions.fixed_payoff",
+    "Assessment": "recalibration.assess",
     "Audit": "groups.result",
     "Comparison": "inference.compare",
     "ConfidenceInterval": "inference.interval",
@@ -80,6 +86,8 @@ _LATER = {
     "Monitor": "online.monitor",
     "Plan": "inference.planning",
     "Reading": "online.monitor",
+    "Recalibration": "recalibration.result",
+    "RecalibrationWarning": "recalibration.result",
     "Search": "groups.search",
     "Sketch": "scale.sketch",
     "SwapRegret": "measures.decisions.swap_regret",
@@ -98,8 +106,11 @@ _LATER = {
     "fixed_decision_loss": "measures.decisions.fixed_payoff",
     "hosmer_lemeshow": "inference.statistics",
     "incentives": "truthfulness.incentives",
+    "load_recalibration": "recalibration.storage",
     "net_benefit": "measures.decisions.net_benefit",
     "one_vs_rest": "measures.multiclass",
+    "recalibrate": "recalibration.recalibrate",
+    "recalibrations": "recalibration.table",
     "required_samples": "inference.planning",
     "search_groups": "groups.search",
     "spiegelhalter": "inference.statistics",
@@ -112,6 +123,7 @@ _LATER = {
 
 __all__ = [
     "ActionChange",
+    "Assessment",
     "Audit",
     "CalibrantError",
     "Comparison",
@@ -132,6 +144,8 @@ __all__ = [
     "Plan",
     "RandomBinning",
     "Reading",
+    "Recalibration",
+    "RecalibrationWarning",
     "Search",
     "Sketch",
     "SmoothedReliability",
@@ -175,6 +189,7 @@ __all__ = [
     "kernel_calibration_error",
     "kolmogorov_smirnov_error",
     "kuiper_error",
+    "load_recalibration",
     "log_loss",
     "low_degree_error",
     "lower_distance",
@@ -184,6 +199,8 @@ __all__ = [
     "net_benefit",
     "one_vs_rest",
     "random_binning_estimate",
+    "recalibrate",
+    "recalibrations",
     "required_samples",
     "search_groups",
     "smooth_calibration_error",

@@ -1,0 +1,165 @@
+"""Logistic maps: shift, temperature, Platt (logistic recalibration, Cox) and beta, shrunk toward no change.
+
+All of them are logit q = g + a ln c - b ln(1 - c) with c the clipped prediction: shift has a = b = 1,
+temperature g = 0 and a = b, Platt a = b, beta a, b >= 0. The prior is Gaussian around the identity
+(a = b = 1, g = 0); its width, and where predictions are clipped, are chosen by the evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.fits.levels import Levels, pooled
+from calibrant.fits.logits import logit, worthwhile_clips
+from calibrant.fits.newton import Columns, Optimum, minimise, polished
+from calibrant.results import Array
+
+Family = Literal["shift", "temperature", "platt", "beta"]
+Shrink = Literal["auto"] | float | None
+Clip = Literal["auto"] | float
+
+CELLS = 4096  # of the logit, in which many levels are pooled before the last, exact steps
+WIDTHS = np.geomspace(10.0, 1e-3, 28)  # of the prior, from weak to strong
+HARDLY_ANY = 1e-9  # precision of the prior that keeps split outcomes finite when there is no shrinkage
+SMALLEST_SCALE = 1e-3
+CENTRES = {"shift": (0.0,), "temperature": (1.0,), "platt": (0.0, 1.0), "beta": (0.0, 1.0, 1.0)}
+
+
+@dataclass(frozen=True, slots=True)
+class LogisticFit:
+    """logit q = intercept + low ln c - high ln(1 - c), c the prediction held within [clip, 1 - clip].
+
+    `width` is that of the prior around no change; infinite where there is none.
+    """
+
+    intercept: float
+    low: float
+    high: float
+    clip: float
+    width: float
+    evidence: float
+
+
+def logistic(levels: Levels, family: Family, *, shrink: Shrink = "auto", clip: Clip = "auto") -> LogisticFit:
+    """Fit one family by penalised maximum likelihood; `shrink` is the width of the prior, None for none."""
+    if len(levels) == 1 and family != "shift":
+        family = "shift"  # one prediction shows no slope
+    clips = worthwhile_clips(levels) if clip == "auto" else (checked_clip(clip),)
+    trials = [_Trial(levels, family, each, _widths(shrink)) for each in clips]
+    best = trials[0]
+    for trial in trials[1:]:
+        if trial.evidence > best.evidence + 1e-9:
+            best = trial
+    return best.finished()
+
+
+def _widths(shrink: Shrink) -> Sequence[float]:
+    if shrink is None:
+        return [np.inf]
+    if shrink == "auto":
+        return list(WIDTHS)
+    if isinstance(shrink, bool) or not isinstance(shrink, (int, float)) or not 0 < shrink < np.inf:
+        rule = 'must be "auto", None or a positive width of the prior'
+        raise InvalidInputError(sentence("shrink", rule, f"got {shrink!r}"))
+    return [float(shrink)]
+
+
+def checked_clip(clip: object) -> float:
+    """Return a clip given as a number, or say what it must be."""
+    if isinstance(clip, bool) or not isinstance(clip, (int, float)) or not 0 < clip < 0.5:
+        rule = 'must be "auto" or a number between 0 and 0.5'
+        raise InvalidInputError(sentence("clip", rule, f"got {clip!r}"))
+    return float(clip)
+
+
+class _Trial:
+    """One clip: the prior's width by evidence, on pooled levels; `finished` then fits all of them exactly."""
+
+    def __init__(self, levels: Levels, family: Family, clip: float, widths: Sequence[float]) -> None:
+        self.levels, self.family, self.clip = levels, family, clip
+        self.logits = logit(levels.values, clip)
+        self.centre = np.array(CENTRES[family])
+        places, cells = pooled(self.logits, levels, CELLS)
+        self.cells, self.places = cells, places
+        self.scales = _scales(places, cells.weights, family)
+        self.evidence, self.start, self.width = -np.inf, self.centre, widths[0]
+        for width in widths:
+            fitted = self._fit_cells(width)
+            evidence = fitted.evidence(self._precision(width)) if np.isfinite(width) else -fitted.loss
+            if evidence > self.evidence:
+                self.evidence, self.start, self.width = evidence, fitted.beta, float(width)
+
+    def _precision(self, width: float) -> Array:
+        strength = HARDLY_ANY if np.isinf(width) else width**-2
+        return np.diag(self.scales**2 * strength)
+
+    def _fit_cells(self, width: float) -> Optimum:
+        design = _design(self.places, self.family, range(len(self.centre)))
+        precision = self._precision(width)
+        last = None if np.isinf(self.evidence) else self.start
+        return minimise(
+            design, self.cells.rates, self.cells.weights,
+            centre=self.centre, precision=precision, start=last, tolerance=1e-12,
+        )  # fmt: skip
+
+    def finished(self) -> LogisticFit:
+        """Return the fit on all levels at the chosen width; negative powers of beta are held at 0."""
+        free = list(range(len(self.centre)))
+        beta = self._exact(free)
+        while self.family == "beta" and (negative := [k for k in free if k > 0 and beta[k] < 0]):
+            free.remove(min(negative, key=lambda k: beta[k] * self.scales[k]))
+            beta = self._exact(free)
+        intercept, low, high = _as_beta(beta, self.family)
+        return LogisticFit(intercept, low, high, self.clip, self.width, float(self.evidence))
+
+    def _exact(self, free: list[int]) -> Array:
+        """Return the coefficients, all but the free ones at 0."""
+        precision = self._precision(self.width)[np.ix_(free, free)]
+        levels, places = self.levels, self.logits
+        start, centre = self.start[free], self.centre[free]
+        if len(self.cells) < len(levels) or len(free) < len(self.centre):
+            cells = self.cells
+            design = _design(self.places, self.family, free)
+            start = minimise(design, cells.rates, cells.weights, centre=centre, precision=precision).beta
+        design = _design(places, self.family, free)
+        beta = np.zeros(len(self.centre))
+        beta[free] = polished(
+            design, levels.rates, levels.weights, centre=centre, precision=precision, start=start
+        )
+        return beta
+
+
+def _scales(logits: Array, weights: Array, family: Family) -> Array:
+    """Return how much a change of each coefficient by 1 moves the logit: root mean squares."""
+    design = _design(logits, family, range(len(CENTRES[family])))
+    squares = [float(weights @ column**2 / weights.sum()) for column in design.columns]
+    return np.maximum(np.sqrt(squares), SMALLEST_SCALE)
+
+
+def _design(logits: Array, family: Family, free: Sequence[int]) -> Columns:
+    one = np.ones(len(logits))
+    if family == "shift":
+        return Columns((one,), offset=logits)
+    if family == "temperature":
+        return Columns((logits,))
+    if family == "platt":
+        return Columns((one, logits))
+    columns = (one, -np.logaddexp(0.0, -logits), np.logaddexp(0.0, logits))
+    return Columns(tuple(columns[k] for k in free))
+
+
+def _as_beta(beta: Array, family: Family) -> tuple[float, float, float]:
+    """Return intercept and the powers of c and of 1 - c."""
+    numbers = [float(b) for b in beta]
+    if family == "shift":
+        return numbers[0], 1.0, 1.0
+    if family == "temperature":
+        return 0.0, numbers[0], numbers[0]
+    if family == "platt":
+        return numbers[0], numbers[1], numbers[1]
+    return numbers[0], numbers[1], numbers[2]

@@ -1,0 +1,26 @@
+"""Logits of predictions that may be 0 or 1, and the clips worth trying."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibrant.fits.levels import Levels
+from calibrant.results import Array
+
+CLIPS = (1e-7, 1e-5, 1e-4, 1e-3, 1e-2)
+
+
+def logit(values: Array, clip: float) -> Array:
+    """Return ln(c / (1 - c)) with c = min(max(value, clip), 1 - clip)."""
+    clipped = np.clip(values, clip, 1.0 - clip)
+    return np.asarray(np.log(clipped) - np.log1p(-clipped))
+
+
+def worthwhile_clips(levels: Levels) -> tuple[float, ...]:
+    """Return the smallest clip, and of the others those that change some level.
+
+    Where predictions of 0 and 1 count as certain is a parameter that no data fix in advance: a clip of 1e-2
+    gained 40 thousandths of a nat on physicians' predictions and lost 30 on those of a neural network.
+    """
+    closest = min(float(levels.values[0]), 1.0 - float(levels.values[-1]))
+    return CLIPS[:1] + tuple(clip for clip in CLIPS[1:] if clip > closest)

@@ -1,0 +1,1 @@
+"""Recalibration: methods as rows of a registry, the chooser, did it help, and export."""

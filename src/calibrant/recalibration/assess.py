@@ -1,0 +1,164 @@
+"""Did it help? The whole procedure cross-fitted, choice included, with an honest interval of the gain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+
+from calibrant.errors import CalibrantError
+from calibrant.fits.levels import Levels
+from calibrant.forecasts import Forecasts
+from calibrant.measures.smooth import smooth_calibration_error
+from calibrant.recalibration.losses import costs
+from calibrant.recalibration.registry import Fitted
+from calibrant.recalibration.samples import Rows, Sample
+from calibrant.results import Array
+
+Verdict = Literal["helps", "no evidence that it helps", "harms", "too little data to say"]
+Procedure = Callable[[Sample, int], Fitted]
+
+FOLDS = 5
+CONFIDENCE = 0.95
+FEWEST, FEWEST_EACH = 20, 5  # records, and records of either outcome, below which nothing is said
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One measure of held-out records before and after, and the gain (before - after) with its interval."""
+
+    before: float
+    after: float
+    gain: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Assessment:
+    """What recalibration gains on records it was not fitted to.
+
+    `gain`, `lower`, `upper`, `before` and `after` are mean log losses, in nats; `changes` has them for the
+    log loss, the Brier score and the smooth calibration error. The interval is that of Nadeau and Bengio
+    (2003): the folds share records, which widens it.
+    """
+
+    gain: float
+    lower: float
+    upper: float
+    before: float
+    after: float
+    verdict: Verdict
+    n: int
+    folds: int
+    confidence: float
+    seed: int
+    changes: Mapping[str, Change]
+    levels_before: int  # distinct predictions
+    levels_after: int  # distinct recalibrated predictions: fewer means that ties were created
+
+    def __repr__(self) -> str:
+        interval = f"[{self.lower:.3g}, {self.upper:.3g}]"
+        return f"Assessment({self.verdict}: log loss gain {self.gain:.3g} in {interval}, n = {self.n:,})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all figures, ready for JSON."""
+        plain = {name: getattr(self, name) for name in _PLAIN}
+        changes = {name: {k: getattr(c, k) for k in _CHANGE} for name, c in self.changes.items()}
+        return {**plain, "changes": changes}
+
+    @classmethod
+    def from_dict(cls, figures: Mapping[str, Any]) -> Assessment:
+        """Rebuild from what `to_dict` returned."""
+        changes = {name: Change(**c) for name, c in figures["changes"].items()}
+        return cls(**{name: figures[name] for name in _PLAIN}, changes=MappingProxyType(changes))
+
+
+_CHANGE = ("before", "after", "gain", "lower", "upper")
+_PLAIN = (*("gain", "lower", "upper", "before", "after", "verdict", "n", "folds", "confidence", "seed"),
+          *("levels_before", "levels_after"))  # fmt: skip
+
+
+def assess(sample: Sample, procedure: Procedure, *, seed: int, folds: int = FOLDS) -> Assessment | str:
+    """Cross-fit a procedure and judge it; the reason as text where that cannot be done."""
+    if sample.cuttable:
+        return sample.cuttable
+    try:
+        parts = sample.cut(folds, seed)
+        fitted = [procedure(rest, seed) for rest, _ in parts]
+    except CalibrantError as reason:
+        return str(reason)
+    pairs = [_judged(fit, part) for fit, (_, part) in zip(fitted, parts, strict=True)]
+    share = np.array([before.total for before, _ in pairs])
+    changes = {
+        "log_loss": _change([_losses(pair, "log") for pair in pairs], share),
+        "brier_score": _change([_losses(pair, "brier") for pair in pairs], share),
+        "smooth": _change([_smooth(pair) for pair in pairs], share),
+    }
+    return _summed_up(changes, sample, folds, seed, pairs)
+
+
+def _judged(fitted: Fitted, part: Sample) -> tuple[Levels, Levels]:
+    """Return the held-out records under their predictions and under the recalibrated ones."""
+    if fitted.map.needs_covariates and isinstance(part, Rows):
+        return part.levels, part.unmerged.with_predictions(
+            fitted.map.predict(part.predictions, part.covariates)
+        )
+    return part.levels, part.levels.with_predictions(fitted.map.predict(part.levels.values))
+
+
+def _losses(pair: tuple[Levels, Levels], loss: str) -> tuple[float, float]:
+    before, after = pair
+    return costs(before, before.values, loss).mean, costs(after, after.values, loss).mean
+
+
+def _smooth(pair: tuple[Levels, Levels]) -> tuple[float, float]:
+    before, after = (Forecasts(side.rates, side.values, sample_weight=side.weights) for side in pair)
+    return float(smooth_calibration_error(before)), float(smooth_calibration_error(after))
+
+
+def _change(figures: list[tuple[float, float]], share: Array) -> Change:
+    """Return the mean over folds, and Nadeau and Bengio's interval of the gain."""
+    from scipy.stats import t
+
+    table = np.array(figures)
+    before, after = (float(np.average(column, weights=share)) for column in table.T)
+    gains = table[:, 0] - table[:, 1]
+    folds = len(gains)
+    variance = float(np.var(gains, ddof=1)) * (1 / folds + 1 / (folds - 1))
+    reach = float(t.ppf((1 + CONFIDENCE) / 2, folds - 1)) * np.sqrt(variance)
+    gain = before - after
+    return Change(before, after, gain, gain - float(reach), gain + float(reach))
+
+
+def _summed_up(
+    changes: dict[str, Change], sample: Sample, folds: int, seed: int, pairs: list[tuple[Levels, Levels]]
+) -> Assessment:
+    main = changes["log_loss"]
+    return Assessment(
+        gain=main.gain,
+        lower=main.lower,
+        upper=main.upper,
+        before=main.before,
+        after=main.after,
+        verdict=_verdict(main, sample),
+        n=sample.n,
+        folds=folds,
+        confidence=CONFIDENCE,
+        seed=seed,
+        changes=MappingProxyType(changes),
+        levels_before=sum(len(before) for before, _ in pairs),
+        levels_after=sum(len(after) for _, after in pairs),
+    )
+
+
+def _verdict(main: Change, sample: Sample) -> Verdict:
+    ones = float(sample.levels.ones.sum())
+    if sample.n < FEWEST or min(ones, sample.levels.total - ones) < FEWEST_EACH:
+        return "too little data to say"
+    if main.lower > 0:
+        return "helps"
+    return "harms" if main.upper < 0 else "no evidence that it helps"

@@ -1,0 +1,39 @@
+"""Columns that stand beside the predictions: covariates, groups and clusters, from a mapping or any frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import InvalidInputError, sentence
+
+
+def columns_of(given: Any, rows: int, subject: str = "covariates") -> dict[str, npt.NDArray[Any]]:
+    """Return columns by name, each with one value per row."""
+    columns = _mapped(given, subject)
+    if not columns:
+        raise InvalidInputError(sentence(subject, "must have a column", "got none"))
+    for name, column in columns.items():
+        if column.shape != (rows,):
+            found = f"got shape {column.shape} for {rows:,} rows"
+            raise InvalidInputError(sentence(f"{subject} {name!r}", "must have one value per row", found))
+    return columns
+
+
+def _mapped(given: Any, subject: str) -> dict[str, npt.NDArray[Any]]:
+    if isinstance(given, Mapping):
+        return {str(name): np.asarray(column) for name, column in given.items()}
+    import narwhals as nw
+
+    try:
+        table: Any = nw.from_native(given)
+    except TypeError:
+        found = f"got {type(given).__name__}"
+        rule = "must be a mapping of columns or a data frame"
+        raise InvalidInputError(sentence(subject, rule, found)) from None
+    if isinstance(table, nw.LazyFrame):
+        table = table.collect(backend="pyarrow")
+    return {name: table[name].to_numpy() for name in table.columns}

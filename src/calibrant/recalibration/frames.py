@@ -1,0 +1,84 @@
+"""Apply a map to a column of any frame; lazy frames stay lazy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.recalibration.maps.form import Map
+
+
+class FrameAlgebra:
+    """The functions of maps, as narwhals expressions."""
+
+    def log(self, x: Any) -> Any:
+        """Return the natural logarithm."""
+        return x.log()
+
+    def exp(self, x: Any) -> Any:
+        """Return e to the power x."""
+        return x.exp()
+
+    def clip(self, x: Any, low: float, high: float) -> Any:
+        """Return x held within [low, high]."""
+        return x.clip(low, high)
+
+    def when(self, condition: Any, then: Any, otherwise: Any) -> Any:
+        """Return one of two expressions."""
+        import narwhals as nw
+
+        return nw.when(condition).then(then).otherwise(otherwise)
+
+    def number(self, value: float) -> Any:
+        """Return a constant."""
+        import narwhals as nw
+
+        return nw.lit(value)
+
+
+def opened(frame: Any, prediction: str, into: str) -> Any:
+    """Return the frame as narwhals knows it, or say what is wrong with it."""
+    import narwhals as nw
+
+    try:
+        table: Any = nw.from_native(frame)
+    except TypeError:
+        hint = "pass arrays to predict"
+        raise InvalidInputError(
+            sentence("frame", "must be a data frame", f"got {type(frame).__name__}", hint)
+        ) from None
+    known = table.collect_schema().names()
+    if prediction not in known:
+        raise reject_name("column", prediction, known)
+    if not isinstance(into, str) or not into:
+        raise InvalidInputError(sentence("into", "must be a column name", f"got {into!r}"))
+    return table
+
+
+def lazily(table: Any, fitted: Map, prediction: str, into: str) -> Any:
+    """Add the column as an expression: nothing is read, and rows without a usable prediction get null."""
+    import narwhals as nw
+
+    column = nw.col(prediction).cast(nw.Float64)
+    mapped = fitted.expression(column, FrameAlgebra())
+    usable = (column >= 0) & (column <= 1)
+    return table.with_columns(nw.when(usable).then(mapped.clip(0.0, 1.0)).alias(into)).to_native()
+
+
+def eagerly(table: Any, predict: Any, prediction: str, into: str) -> tuple[Any, np.ndarray[Any, Any]]:
+    """Add the column by numbers; return the frame and the predictions as an array, NaN for missing."""
+    import narwhals as nw
+
+    column = table.select(nw.col(prediction).cast(nw.Float64))[prediction]
+    p = np.asarray(column.to_numpy(), dtype=np.float64)
+    with np.errstate(invalid="ignore"):
+        usable = (p >= 0) & (p <= 1)
+    q = np.full(len(p), np.nan)
+    q[usable] = predict(p[usable], usable)
+    series = nw.new_series(into, q, nw.Float64, backend=nw.get_native_namespace(table))
+    out = table.with_columns(series)
+    if not usable.all():
+        out = out.with_columns(nw.when(~nw.col(into).is_nan()).then(nw.col(into)).alias(into))
+    return out.to_native(), p

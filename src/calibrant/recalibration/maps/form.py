@@ -1,0 +1,64 @@
+"""What every fitted map can do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple, Self
+
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.recalibration.maps.algebra import Algebra
+from calibrant.results import Array
+
+
+class Interval(NamedTuple):
+    """Lower and upper limits, one pair per prediction."""
+
+    lower: Array
+    upper: Array
+
+
+class Knot(NamedTuple):
+    """The points between which a map is linear: predictions and what they become."""
+
+    values: Array
+    rates: Array
+
+
+class Map(ABC):
+    """A fitted map. Its numbers are all in `to_dict`; `form` is what files call its kind."""
+
+    form: ClassVar[str]
+    needs_covariates: ClassVar[bool] = False
+
+    @abstractmethod
+    def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
+        """Return the recalibrated predictions; `p` is checked, one number per row."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers of the map, ready for JSON."""
+
+    @classmethod
+    @abstractmethod
+    def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
+        """Rebuild the map from what `to_dict` returned."""
+
+    def expression(self, p: Any, algebra: Algebra) -> Any:
+        """Return the map as an expression of a column, or say that it cannot be one."""
+        raise InvalidInputError(sentence(f"a {self.form} map", "cannot be written as an expression"))
+
+    def interval(self, p: Array) -> Interval:
+        """Return limits per prediction, where the method has them."""
+        raise InvalidInputError(
+            sentence(f"a {self.form} map", "has no interval", hint='use "venn-abers" or "histogram"')
+        )
+
+    @property
+    def knots(self) -> Knot | None:
+        """The points between which the map is linear, or None."""
+        return None
+
+    def thinned(self, tolerance: float) -> Map:
+        """Return a map with fewer numbers that differs by at most `tolerance`; itself where it has few."""
+        return self

@@ -1,0 +1,73 @@
+"""Venn-Abers pairs: two values per prediction, merged into one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from calibrant.recalibration.maps.algebra import Algebra, balanced
+from calibrant.recalibration.maps.form import Interval, Map
+from calibrant.results import Array
+
+
+def merged_pair(low: Array, high: Array, merge: str) -> Array:
+    """Return the one prediction with the smallest worst regret: in log loss, or in Brier score."""
+    if merge == "brier":
+        return np.asarray(high + (low**2 - high**2) / 2)
+    return np.asarray(high / (1.0 - low + high))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairMap(Map):
+    """The values of a record with outcome 0 and 1 in each gap before, between and after the levels."""
+
+    form: ClassVar[str] = "pairs"
+    values: Array
+    if_zero: Array
+    if_one: Array
+    merge: str
+
+    @classmethod
+    def of(cls, values: Array, if_zero: Array, if_one: Array, merge: str) -> Self:
+        """Return the map without the levels between gaps of equal values, which change nothing."""
+        kept = (np.diff(if_zero) != 0) | (np.diff(if_one) != 0)
+        gaps = np.concatenate(([True], kept))
+        return cls(values[kept], if_zero[gaps], if_one[gaps], merge)
+
+    def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
+        """Return the merged pair."""
+        return merged_pair(*self.interval(p), self.merge)
+
+    def interval(self, p: Array) -> Interval:
+        """Return the pair; a prediction equal to a level joins it."""
+        above = np.searchsorted(self.values, p, side="left")
+        below = np.searchsorted(self.values, p, side="right")
+        return Interval(self.if_zero[below], self.if_one[above])
+
+    def expression(self, p: Any, algebra: Algebra) -> Any:
+        """Return a balanced tree with a branch for predictions equal to a level."""
+        between = merged_pair(self.if_zero, self.if_one, self.merge)
+        exact = merged_pair(self.if_zero[1:], self.if_one[:-1], self.merge)
+
+        def gap(k: int) -> Any:
+            inside = algebra.number(float(between[k]))
+            if k == 0:
+                return inside
+            hit = algebra.number(float(exact[k - 1]))
+            return algebra.when(p == float(self.values[k - 1]), hit, inside)
+
+        return balanced(p, [float(v) for v in self.values], gap, algebra)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the levels and the pairs."""
+        arrays = {"values": self.values, "if_zero": self.if_zero, "if_one": self.if_one}
+        return {name: array.tolist() for name, array in arrays.items()} | {"merge": self.merge}
+
+    @classmethod
+    def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
+        """Rebuild from the levels and the pairs."""
+        arrays = [np.array(numbers[name], float) for name in ("values", "if_zero", "if_one")]
+        return cls(arrays[0], arrays[1], arrays[2], str(numbers["merge"]))

@@ -1,0 +1,138 @@
+"""Linear between knots, constant outside; on the scale of the prediction, or as a shift of its logit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from calibrant.fits.logits import logit
+from calibrant.kernels.thinning import kept_knots
+from calibrant.recalibration.maps.algebra import Algebra, balanced, expit
+from calibrant.recalibration.maps.form import Knot, Map
+from calibrant.results import Array
+
+
+def interpolated(x: Array, values: Array, heights: Array) -> Array:
+    """Return heights at x, linear between values and constant outside; never beyond the two neighbours."""
+    if len(values) == 1:
+        return np.full(len(x), heights[0])
+    left = np.clip(np.searchsorted(values, x, side="right") - 1, 0, len(values) - 2)
+    inside = np.clip(x, values[0], values[-1])
+    start, stop = heights[left], heights[left + 1]
+    found = start + slopes(values, heights)[left] * (inside - values[left])
+    found = np.where(x >= values[-1], heights[-1], found)
+    return np.asarray(np.clip(found, np.minimum(start, stop), np.maximum(start, stop)))
+
+
+def slopes(values: Array, heights: Array) -> Array:
+    """Return the slope of each piece; 0 where it is too short to have a finite one."""
+    with np.errstate(over="ignore", divide="ignore"):
+        slope = np.diff(heights) / np.diff(values)
+    return np.where(np.isfinite(slope), slope, 0.0)
+
+
+def written(x: Any, values: Array, heights: Array, algebra: Algebra) -> Any:
+    """Return the same as a balanced tree of choices. v + s (x - x0), not a x + b: that would cancel."""
+    slope = slopes(values, heights)
+    last = len(values)
+
+    def piece(k: int) -> Any:
+        if k in (0, last) or slope[k - 1] == 0:
+            return algebra.number(float(heights[max(k - 1, 0)]))
+        return (x - float(values[k - 1])) * float(slope[k - 1]) + float(heights[k - 1])
+
+    return balanced(x, [float(v) for v in values], piece, algebra)
+
+
+def without_flat_middles(values: Array, heights: Array) -> tuple[Array, Array]:
+    """Drop the knots inside plateaus, which change nothing."""
+    same = np.diff(heights) == 0
+    middle = np.concatenate(([False], same[:-1] & same[1:], [False])) if len(values) > 2 else None
+    return (values, heights) if middle is None else (values[~middle], heights[~middle])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PiecewiseMap(Map):
+    """Isotonic, centered isotonic and bounded slope maps."""
+
+    form: ClassVar[str] = "piecewise"
+    values: Array
+    rates: Array
+
+    @classmethod
+    def of(cls, values: Array, rates: Array) -> Self:
+        """Return the map, without the knots that change nothing."""
+        return cls(*without_flat_middles(values, rates))
+
+    def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
+        """Look up and interpolate."""
+        return interpolated(p, self.values, self.rates)
+
+    def expression(self, p: Any, algebra: Algebra) -> Any:
+        """Return a balanced tree of linear pieces."""
+        return written(p, self.values, self.rates, algebra)
+
+    @property
+    def knots(self) -> Knot:
+        """The points between which the map is linear."""
+        return Knot(self.values, self.rates)
+
+    def thinned(self, tolerance: float) -> PiecewiseMap:
+        """Return a map on fewer knots, nowhere further away than the tolerance."""
+        if tolerance <= 0 or len(self.values) < 3:
+            return self
+        kept = kept_knots(self.values, self.rates, tolerance)
+        return PiecewiseMap(self.values[kept], self.rates[kept])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the knots."""
+        return {"values": self.values.tolist(), "rates": self.rates.tolist()}
+
+    @classmethod
+    def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
+        """Rebuild from the knots."""
+        return cls(np.array(numbers["values"], float), np.array(numbers["rates"], float))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SplineMap(Map):
+    """logit q = l + delta(l), delta linear between knots of the logit l of the clipped prediction."""
+
+    form: ClassVar[str] = "spline"
+    logits: Array
+    shifts: Array
+    clip: float
+
+    def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
+        """Shift the logit."""
+        from scipy.special import expit as rate
+
+        place = logit(p, self.clip)
+        return np.asarray(rate(place + interpolated(place, self.logits, self.shifts)), dtype=np.float64)
+
+    def expression(self, p: Any, algebra: Algebra) -> Any:
+        """Return a balanced tree on the prediction itself, whose leaves shift its logit."""
+        clipped = algebra.clip(p, self.clip, 1.0 - self.clip)
+        place = algebra.log(clipped / (-clipped + 1.0))
+        slope = slopes(self.logits, self.shifts)
+        cuts = [float(v) for v in 1.0 / (1.0 + np.exp(-self.logits))]
+
+        def piece(k: int) -> Any:
+            if k in (0, len(cuts)):
+                return algebra.number(float(self.shifts[max(k - 1, 0)]))
+            return (place - float(self.logits[k - 1])) * float(slope[k - 1]) + float(self.shifts[k - 1])
+
+        return expit(place + balanced(p, cuts, piece, algebra), algebra)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return knots, shifts and clip."""
+        return {"logits": self.logits.tolist(), "shifts": self.shifts.tolist(), "clip": self.clip}
+
+    @classmethod
+    def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
+        """Rebuild from knots, shifts and clip."""
+        logits, shifts = np.array(numbers["logits"], float), np.array(numbers["shifts"], float)
+        return cls(logits, shifts, float(numbers["clip"]))

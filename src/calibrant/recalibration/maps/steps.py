@@ -1,0 +1,56 @@
+"""Constant in bins: histogram binning and scaling-binning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.recalibration.maps.algebra import Algebra, balanced
+from calibrant.recalibration.maps.form import Interval, Map
+from calibrant.results import Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepMap(Map):
+    """One rate per bin (-inf, e_1], (e_1, e_2], ..., (e_k, inf); limits of it where they are known."""
+
+    form: ClassVar[str] = "steps"
+    edges: Array
+    rates: Array
+    lower: Array | None = None
+    upper: Array | None = None
+
+    def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
+        """Look the bin up."""
+        return self.rates[np.searchsorted(self.edges, p, side="left")]
+
+    def expression(self, p: Any, algebra: Algebra) -> Any:
+        """Return a balanced tree; bins are closed on the right, so the next number above an edge cuts."""
+        cuts = [float(np.nextafter(edge, 2.0)) for edge in self.edges]
+        return balanced(p, cuts, lambda k: algebra.number(float(self.rates[k])), algebra)
+
+    def interval(self, p: Array) -> Interval:
+        """Return the simultaneous limits of the bin."""
+        if self.lower is None or self.upper is None:
+            hint = 'use "histogram" with outcomes of 0 and 1'
+            raise InvalidInputError(sentence("these bins", "have no interval", hint=hint))
+        member = np.searchsorted(self.edges, p, side="left")
+        return Interval(self.lower[member], self.upper[member])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return edges, rates and limits."""
+        arrays = {"edges": self.edges, "rates": self.rates, "lower": self.lower, "upper": self.upper}
+        return {name: None if array is None else array.tolist() for name, array in arrays.items()}
+
+    @classmethod
+    def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
+        """Rebuild from edges, rates and limits."""
+        names = ("edges", "rates", "lower", "upper")
+        arrays = [None if numbers.get(n) is None else np.array(numbers[n], float) for n in names]
+        if arrays[0] is None or arrays[1] is None:
+            raise KeyError("edges")
+        return cls(arrays[0], arrays[1], arrays[2], arrays[3])

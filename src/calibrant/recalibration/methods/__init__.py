@@ -1,0 +1,1 @@
+"""Methods: one function per method, on records; the fits themselves live in calibrant.fits."""

@@ -1,0 +1,239 @@
+"""recalibrate: fit a map from predictions to better ones."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+
+from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.forecasts import Forecasts, Missing, checked
+from calibrant.inputs import Names
+from calibrant.recalibration.choose import auto
+from calibrant.recalibration.columns import columns_of
+from calibrant.recalibration.maps.form import Map
+from calibrant.recalibration.maps.prevalence import PrevalenceMap
+from calibrant.recalibration.procedure import Candidate
+from calibrant.recalibration.registry import Fitted, Method
+from calibrant.recalibration.result import FitFacts, Recalibration, RecalibrationWarning, one_column
+from calibrant.recalibration.samples import Sample, rows_of, sample_of
+from calibrant.recalibration.table import find_method
+from calibrant.seeds import recorded_seed
+
+Weights = Literal["sampling", "frequency"]
+
+AUTO = Method(
+    name="auto",
+    fit=auto,
+    meaning="the simplest method whose cross-fitted log loss is within one standard error of the best",
+    citation="Breiman et al. 1984 (one-standard-error rule)",
+)
+ENOUGH_TO_SPLIT = 5  # records of either outcome: fewer are split by chance too often
+PERFECT = (
+    "A threshold on the predictions splits the outcomes perfectly. If they were made on the rows that the"
+    " model was trained on, a recalibration fitted to them is wrong for new rows: use held-out predictions."
+)
+
+
+def recalibrate(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    method: str = "auto",
+    sample_weight: Any = None,
+    weights: Weights = "sampling",
+    covariates: Any = None,
+    groups: Any = None,
+    clusters: Any = None,
+    prevalence: float | None = None,
+    missing: Missing = "error",
+    seed: int | None = None,
+    **options: Any,
+) -> Recalibration:
+    """Fit a map that turns predictions into better calibrated ones.
+
+    The predictions must come from rows that the model was not trained on; that cannot be seen from them.
+
+    Parameters
+    ----------
+    y_true : array, Forecasts or Sketch
+        Outcomes 0 or 1; fractions count as known probabilities.
+    y_prob : array
+        Predictions in [0, 1]; of pairs of columns whose rows sum to 1, the second counts.
+    method : str
+        A name of `recalibrations()`, or "auto": the simplest within one standard error of the best.
+    sample_weight : array, optional
+        Record weights.
+    weights : {"sampling", "frequency"}
+        Whether weights are rescaled to the effective number of records, or count equal records.
+    covariates : mapping of columns or frame, optional
+        For methods that need them.
+    groups : mapping of columns or frame, optional
+        Columns whose values are groups to repair, for methods that need them.
+    clusters : array, optional
+        Cluster labels (patients, races); a cluster is never split over folds.
+    prevalence : float, optional
+        Base rate where the map will be used, if it differs from that of the records.
+    missing : {"error", "drop"}
+        Refuse rows with a missing value, or leave them out.
+    seed : int, optional
+        Of the folds; drawn and recorded when absent.
+    **options
+        Of the method; see `recalibrations()[method].options`.
+
+    Returns
+    -------
+    Recalibration
+
+    Examples
+    --------
+    >>> p = [0.2] * 4 + [0.8] * 4
+    >>> y = [0, 0, 0, 1, 1, 1, 1, 0]
+    >>> fitted = recalibrate(y, p, method="platt", shrink=None)
+    >>> fitted.predict([0.2, 0.8]).round(6).tolist()
+    [0.25, 0.75]
+    """
+    row = AUTO if method == "auto" else find_method(method)
+    _check_weights_kind(weights)
+    used = recorded_seed(seed)
+    sample = _sample(
+        y_true, y_prob, sample_weight, _Beside(covariates, groups, clusters), weights == "frequency", missing
+    )
+    candidate = Candidate(row, MappingProxyType(dict(options)))
+    change = _Prevalence.to(prevalence, sample)
+
+    def procedure(part: Sample, seed: int) -> Fitted:
+        return candidate.fit(part, seed)
+
+    fitted = procedure(sample, used)
+    notes = (*fitted.notes, *([PERFECT] if _split(sample) else []))
+    for note in notes:
+        if note != "No change is justified by these records.":
+            warnings.warn(note, RecalibrationWarning, stacklevel=2)
+    return Recalibration(
+        method=method,
+        chosen=str(fitted.details.get("chosen", method)),
+        options=MappingProxyType({**row.options, **options}),
+        map=change.applied(fitted.map),
+        fit=_facts(sample, weights, used),
+        notes=notes,
+        details=MappingProxyType({**fitted.details, **change.details()}),
+        sample=sample,
+        procedure=procedure,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Beside:
+    """What stands beside the predictions, as the user gave it."""
+
+    covariates: Any
+    groups: Any
+    clusters: Any
+
+    @property
+    def given(self) -> bool:
+        return any(item is not None for item in (self.covariates, self.groups, self.clusters))
+
+
+def _check_weights_kind(weights: str) -> None:
+    if weights not in ("sampling", "frequency"):
+        raise reject_name("weights", str(weights), ["sampling", "frequency"])
+
+
+def _sample(
+    y_true: Any, y_prob: Any, sample_weight: Any, beside: _Beside, frequency: bool, missing: Missing
+) -> Sample:
+    made = getattr(y_true, "forecasts", None)  # a Sketch makes its own
+    if isinstance(y_true, Forecasts) or callable(made):
+        if y_prob is not None or sample_weight is not None or beside.given:
+            rule = "must stand alone"
+            raise InvalidInputError(sentence("forecasts", rule, "got further columns beside them"))
+        forecasts = made() if callable(made) else y_true
+        return sample_of(forecasts, frequency=frequency)
+    if y_prob is None:
+        raise InvalidInputError(sentence("y_prob", "must be given beside y_true", "got none"))
+    p = one_column(y_prob)[0] if np.ndim(y_prob) == 2 else y_prob
+    if not beside.given:
+        return sample_of(
+            Forecasts(y_true, p, sample_weight=sample_weight, missing=missing), frequency=frequency
+        )
+    return _rows(y_true, p, sample_weight, beside, frequency)
+
+
+def _rows(y_true: Any, p: Any, sample_weight: Any, beside: _Beside, frequency: bool) -> Sample:
+    """Return single rows with the columns beside them; rows of weight 0 are left out of all."""
+    y, prediction, weight, _ = checked(y_true, p, _ones_if_none(sample_weight, p), "error", Names())
+    rows = len(np.asarray(y_true))
+    columns = {} if beside.covariates is None else columns_of(beside.covariates, rows)
+    named = {} if beside.groups is None else columns_of(beside.groups, rows, "groups")
+    clusters = None
+    if beside.clusters is not None:
+        clusters = columns_of({"clusters": beside.clusters}, rows, "clusters")["clusters"]
+    beside_all = {**columns, **named}
+    if len(prediction) < rows:
+        kept = np.asarray(sample_weight, dtype=float) > 0
+        beside_all = {name: column[kept] for name, column in beside_all.items()}
+        clusters = None if clusters is None else clusters[kept]
+    return rows_of(
+        y, prediction, weight,
+        frequency=frequency, clusters=clusters, covariates=beside_all or None, groups=tuple(named),
+    )  # fmt: skip
+
+
+def _ones_if_none(sample_weight: Any, p: Any) -> Any:
+    return np.ones(len(np.asarray(p))) if sample_weight is None else sample_weight
+
+
+def _facts(sample: Sample, weights: str, seed: int) -> FitFacts:
+    levels = sample.levels
+    ends = (levels.values <= 0) | (levels.values >= 1)
+    return FitFacts(
+        n=sample.n,
+        effective_n=levels.total,
+        base_rate=levels.base_rate,
+        low=float(levels.values[0]),
+        high=float(levels.values[-1]),
+        levels=len(levels),
+        at_ends=float(levels.weights[ends].sum()),
+        weights=weights,
+        seed=seed,
+    )
+
+
+def _split(sample: Sample) -> bool:
+    """Return whether a threshold splits outcomes, with enough of both that chance does not explain it."""
+    levels = sample.levels
+    ones = float(levels.ones.sum())
+    if min(ones, levels.total - ones) < ENOUGH_TO_SPLIT:
+        return False
+    return bool(levels.values[levels.rates > 0].min() > levels.values[levels.rates < 1].max())
+
+
+@dataclass(frozen=True, slots=True)
+class _Prevalence:
+    """The ratio of the odds of two base rates, if one was asked for."""
+
+    prevalence: float | None
+    ratio: float
+
+    @classmethod
+    def to(cls, prevalence: float | None, sample: Sample) -> _Prevalence:
+        if prevalence is None:
+            return cls(None, 1.0)
+        if isinstance(prevalence, bool) or not isinstance(prevalence, (int, float)) or not 0 < prevalence < 1:
+            raise InvalidInputError(sentence("prevalence", "must lie between 0 and 1", f"got {prevalence!r}"))
+        seen = sample.levels.base_rate
+        if not 0 < seen < 1:
+            raise InvalidInputError(sentence("prevalence", "needs both outcomes", f"got base rate {seen:g}"))
+        return cls(float(prevalence), prevalence / (1 - prevalence) * (1 - seen) / seen)
+
+    def applied(self, fitted: Map) -> Map:
+        return fitted if self.prevalence is None else PrevalenceMap(fitted, self.ratio)
+
+    def details(self) -> Mapping[str, Any]:
+        return {} if self.prevalence is None else {"prevalence": self.prevalence}

@@ -1,0 +1,222 @@
+"""Recalibration: the fitted value. It predicts, says whether it helped, and can be exported."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from calibrant.errors import InvalidInputError, reject_rows, sentence
+from calibrant.inputs import check_unit_interval, vector
+from calibrant.recalibration.assess import Assessment, Procedure, assess
+from calibrant.recalibration.maps.form import Interval, Knot, Map
+from calibrant.recalibration.samples import Sample
+from calibrant.results import NOTHING, Array
+
+SUM = 1e-6  # how far the two columns of a pair of probabilities may miss 1
+
+
+class RecalibrationWarning(UserWarning):
+    """Something about the records or the new predictions that the user should look at."""
+
+
+@dataclass(frozen=True, slots=True)
+class FitFacts:
+    """What a recalibration was fitted to."""
+
+    n: int
+    effective_n: float
+    base_rate: float
+    low: float  # smallest prediction seen
+    high: float
+    levels: int  # distinct predictions
+    at_ends: float  # records predicted at exactly 0 or 1 (their effective number)
+    weights: str  # "sampling" or "frequency"
+    seed: int
+    data: str = ""  # hash of the levels
+
+
+@dataclass(frozen=True, eq=False)
+class Recalibration:
+    """A fitted recalibration; made by `recalibrate` or `load_recalibration`.
+
+    `method` is what was asked for, `chosen` what it came to (they differ for auto), `options` its options,
+    `notes` what the user should know of the fit, `fit` what it was fitted to, `details` what was learnt.
+    """
+
+    method: str
+    chosen: str
+    options: Mapping[str, Any]
+    map: Map
+    fit: FitFacts
+    notes: tuple[str, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    sample: Sample | None = field(default=None, repr=False)
+    procedure: Procedure | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        came_to = "" if self.chosen == self.method else f" -> {self.chosen}"
+        return f"Recalibration({self.method}{came_to}, n = {self.fit.n:,})"
+
+    def predict(self, p: Any, covariates: Any = None) -> Array:
+        """Return recalibrated predictions.
+
+        Parameters
+        ----------
+        p : array
+            Predictions in [0, 1], or pairs of columns whose rows sum to 1.
+        covariates : mapping of columns or frame, optional
+            For methods that need them.
+
+        Returns
+        -------
+        ndarray of the shape that was given.
+
+        Examples
+        --------
+        >>> from calibrant import recalibrate
+        >>> fitted = recalibrate([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.8], method="isotonic")
+        >>> fitted.predict([0.2, 0.5]).tolist()
+        [0.25, 0.5]
+        """
+        column, pair = one_column(p)
+        columns = self._columns(covariates, len(column))
+        rates = self.map.predict(column, columns)
+        return np.column_stack([1.0 - rates, rates]) if pair else rates
+
+    def _columns(self, covariates: Any, rows: int) -> Mapping[str, Any] | None:
+        if not self.map.needs_covariates:
+            return None
+        from calibrant.recalibration.columns import columns_of
+
+        if covariates is None:
+            raise InvalidInputError(
+                sentence(f"method {self.chosen!r}", "needs covariates", "got none", "pass covariates=")
+            )
+        return columns_of(covariates, rows)
+
+    def interval(self, p: Any) -> Interval:
+        """Return limits per prediction: a Venn-Abers pair, or the simultaneous limits of its bin."""
+        return self.map.interval(one_column(p)[0])
+
+    @property
+    def knots(self) -> Knot | None:
+        """The points between which the map is linear; None for formulas, steps and pairs."""
+        return self.map.knots
+
+    @property
+    def guarantee(self) -> str:
+        """What holds in finite samples, if anything does."""
+        return str(self.details.get("guarantee", ""))
+
+    @cached_property
+    def assessment(self) -> Assessment | None:
+        """Did it help? Computed on first access; None where the records cannot be held back in turn."""
+        return self._assessed if isinstance(self._assessed, Assessment) else None
+
+    @property
+    def why_not_assessed(self) -> str:
+        """Why there is no assessment; empty if there is one."""
+        return self._assessed if isinstance(self._assessed, str) else ""
+
+    @cached_property
+    def _assessed(self) -> Assessment | str:
+        if self.sample is None or self.procedure is None:
+            return "the records were not kept"
+        return assess(self.sample, self.procedure, seed=self.fit.seed)
+
+    def to_sql(self, column: str, dialect: str = "duckdb", tolerance: float = 0.0) -> str:
+        """Return the map as one SQL expression of a column.
+
+        NULL, NaN and values outside [0, 1] become NULL. A tolerance above 0 drops knots as long as the map
+        nowhere changes by more.
+
+        Examples
+        --------
+        >>> from calibrant import recalibrate
+        >>> fitted = recalibrate([0, 1], [0.2, 0.8], method="isotonic", ends="raw")
+        >>> "CASE WHEN" in fitted.to_sql("score")
+        True
+        """
+        from calibrant.recalibration.sql import sql_of
+
+        return sql_of(self.map, column, dialect, tolerance)
+
+    def apply(self, frame: Any, *, prediction: str, into: str = "p_recalibrated") -> Any:
+        """Return the frame with a column of recalibrated predictions; lazy frames stay lazy.
+
+        Rows whose prediction is missing or outside [0, 1] get null. For frames in memory such rows, and rows
+        outside the range seen, are counted in a warning.
+        """
+        import narwhals as nw
+
+        from calibrant.recalibration.frames import eagerly, lazily, opened
+
+        table = opened(frame, prediction, into)
+        if isinstance(table, nw.LazyFrame):
+            return lazily(table, self.map, prediction, into)
+        columns = None
+        if self.map.needs_covariates:
+            from calibrant.recalibration.columns import columns_of
+
+            columns = columns_of(frame, len(table))
+
+        def predicted(p: Array, usable: Any) -> Array:
+            kept = None if columns is None else {name: c[usable] for name, c in columns.items()}
+            return self.map.predict(p, kept)
+
+        out, p = eagerly(table, predicted, prediction, into)
+        self._warn_of(p)
+        return out
+
+    def _warn_of(self, p: Array) -> None:
+        with np.errstate(invalid="ignore"):
+            unusable = int(np.count_nonzero(~((p >= 0) & (p <= 1))))
+            outside = int(np.count_nonzero(((p < self.fit.low) | (p > self.fit.high)) & (p >= 0) & (p <= 1)))
+        if unusable:
+            text = f"{unusable:,} rows have no prediction in [0, 1]; they stay missing."
+            warnings.warn(text, RecalibrationWarning, stacklevel=3)
+        if outside:
+            seen = f"[{self.fit.low:g}, {self.fit.high:g}]"
+            text = f"{outside:,} rows lie outside {seen}, the range of the predictions it was fitted to."
+            warnings.warn(text, RecalibrationWarning, stacklevel=3)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the records, ready for JSON."""
+        from calibrant.recalibration.storage import as_dict
+
+        return as_dict(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write a JSON file, whole or not at all; it holds numbers and no code, and the assessment."""
+        from calibrant.recalibration.storage import save
+
+        save(self, Path(path))
+
+    def with_assessment(self, assessed: Assessment | str) -> Self:
+        """Return self with an assessment that is already known."""
+        self.__dict__["_assessed"] = assessed
+        return self
+
+
+def one_column(p: Any) -> tuple[Array, bool]:
+    """Return predictions as one checked column, and whether they came as pairs of columns."""
+    array = np.asarray(p)
+    pair = array.ndim == 2 and array.shape[1] == 2
+    if pair:
+        sums = array.sum(axis=1, dtype=np.float64)
+        hint = "pass the column of outcome 1"
+        reject_rows("y_prob", "must sum to 1 in each row", sums, np.abs(sums - 1) > SUM, hint)
+        array = array[:, 1]
+    elif array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    column = vector(array if array is not p or array.ndim == 1 else p, "y_prob")
+    if column.dtype.kind == "f":
+        reject_rows("y_prob", "must not be missing", column, np.isnan(column))
+    check_unit_interval(column, "y_prob")
+    return column.astype(np.float64, copy=False) + 0.0, pair

@@ -1,0 +1,314 @@
+"""Records to fit on, in an order that does not depend on the user's rows, and how they are cut into folds."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
+from calibrant.fits.levels import Levels, merged
+from calibrant.forecasts import Forecasts
+from calibrant.results import Array
+
+Ints = npt.NDArray[np.int64]
+MOST_EXACT = 10**9  # records that can be dealt without replacement
+
+
+class Sample(Protocol):
+    """What a method fits: levels, and a way to hold part of the records back."""
+
+    @property
+    def levels(self) -> Levels:
+        """The records merged by prediction."""
+
+    @property
+    def n(self) -> int:
+        """How many records there are."""
+
+    @property
+    def binary(self) -> bool:
+        """Whether every outcome is 0 or 1."""
+
+    @property
+    def weighted(self) -> bool:
+        """Whether records weigh differently."""
+
+    @property
+    def cuttable(self) -> str:
+        """An empty text if the records can be cut into folds, else the reason why not."""
+
+    def cut(self, folds: int, seed: int) -> list[tuple[Sample, Sample]]:
+        """Return pairs (all but one fold, that fold)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Single records in canonical order: by prediction, outcome, weight, cluster, then covariates.
+
+    The weights sum to the (effective) number of records. `covariates` are columns in the same order.
+    """
+
+    predictions: Array
+    outcomes: Array
+    weights: Array
+    clusters: Ints | None = None
+    covariates: Mapping[str, npt.NDArray[Any]] | None = None
+    groups: tuple[str, ...] = ()  # which of the covariates are groups to repair
+    binary: bool = True
+    weighted: bool = False
+
+    @property
+    def n(self) -> int:
+        """How many records there are."""
+        return len(self.predictions)
+
+    @property
+    def cuttable(self) -> str:
+        """An empty text: records can be dealt."""
+        return ""
+
+    @cached_property
+    def levels(self) -> Levels:
+        """The records merged by prediction."""
+        return merged(self.predictions, self.outcomes, self.weights)
+
+    @property
+    def unmerged(self) -> Levels:
+        """The records one by one, for maps that tell records of equal prediction apart."""
+        return Levels(self.predictions, self.outcomes, self.weights)
+
+    def where(self, chosen: npt.NDArray[Any]) -> Rows:
+        """Return some of the records, by a mask or ascending places; the canonical order is kept."""
+        columns = self.covariates
+        return replace(
+            self,
+            predictions=self.predictions[chosen],
+            outcomes=self.outcomes[chosen],
+            weights=self.weights[chosen],
+            clusters=None if self.clusters is None else self.clusters[chosen],
+            covariates=None if columns is None else {name: c[chosen] for name, c in columns.items()},
+        )
+
+    def cut(self, folds: int, seed: int) -> list[tuple[Sample, Sample]]:
+        """Return pairs (all but one fold, that fold)."""
+        fold = self.dealt(folds, seed)
+        return [(self.where(fold != k), self.where(fold == k)) for k in range(folds)]
+
+    def dealt(self, folds: int, seed: int) -> Ints:
+        """Return the fold of each record: stratified by outcome, or whole clusters at a time."""
+        if self.clusters is not None:
+            return _dealt_clusters(self.clusters, folds, seed)
+        if self.n < folds:
+            raise TooFewRecordsError(sentence("folds", f"need {folds} records", f"got {self.n}"))
+        order = np.lexsort((np.random.default_rng(seed).random(self.n), self.outcomes))
+        fold = np.empty(self.n, dtype=np.int64)
+        fold[order] = np.arange(self.n) % folds
+        return fold
+
+
+def _dealt_clusters(clusters: Ints, folds: int, seed: int) -> Ints:
+    """Deal whole clusters, largest first, each to the fold that has the fewest records."""
+    sizes = np.bincount(clusters)
+    present = np.flatnonzero(sizes)
+    if len(present) < folds:
+        raise TooFewRecordsError(sentence("clusters", f"must be at least {folds}", f"got {len(present)}"))
+    order = present[np.lexsort((np.random.default_rng(seed).random(len(present)), -sizes[present]))]
+    piles = [(0, k) for k in range(folds)]
+    fold = np.zeros(len(sizes), dtype=np.int64)
+    for cluster in order:
+        size, k = heapq.heappop(piles)
+        fold[cluster] = k
+        heapq.heappush(piles, (size + int(sizes[cluster]), k))
+    return fold[clusters]
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Unweighted 0/1 records known only by cell: how many of either outcome each cell holds."""
+
+    values: Array
+    ones: Ints
+    zeros: Ints
+    binary = True
+    weighted = False
+
+    @property
+    def n(self) -> int:
+        """How many records there are."""
+        return int(self.ones.sum() + self.zeros.sum())
+
+    @property
+    def cuttable(self) -> str:
+        """An empty text: the records of a cell can be dealt."""
+        return ""
+
+    @cached_property
+    def levels(self) -> Levels:
+        """One level per cell that holds a record."""
+        counts = self.ones + self.zeros
+        held = counts > 0
+        return Levels(
+            self.values[held], (self.ones / np.maximum(counts, 1))[held], counts[held].astype(float)
+        )
+
+    def cut(self, folds: int, seed: int) -> list[tuple[Sample, Sample]]:
+        """Deal the records of every cell at random."""
+        if self.n < folds:
+            raise TooFewRecordsError(sentence("folds", f"need {folds} records", f"got {self.n}"))
+        draws = np.random.default_rng(seed)
+        ones, zeros = _dealt_counts(self.ones, folds, draws), _dealt_counts(self.zeros, folds, draws)
+        return [
+            (Cells(self.values, self.ones - a, self.zeros - b), Cells(self.values, a, b))
+            for a, b in zip(ones, zeros, strict=True)
+        ]
+
+
+def _dealt_counts(counts: Ints, folds: int, draws: np.random.Generator) -> list[Ints]:
+    left, hands = counts.copy(), []
+    for k in range(folds):
+        rest = folds - k
+        if left.sum() < MOST_EXACT:
+            share = int(left.sum()) // rest
+            hand = draws.multivariate_hypergeometric(left, share, method="marginals") if rest > 1 else left
+        else:
+            hand = draws.binomial(left, 1.0 / rest)
+        hands.append(np.asarray(hand, dtype=np.int64))
+        left = left - hands[-1]
+    return hands
+
+
+@dataclass(frozen=True, eq=False)
+class Merged:
+    """Levels whose single records are not known any more: a weighted sketch."""
+
+    levels: Levels
+    n: int
+    binary: bool
+    weighted: bool = True
+
+    @property
+    def cuttable(self) -> str:
+        """Why there are no folds."""
+        return "weighted records merged in a sketch cannot be cut into folds"
+
+    def cut(self, folds: int, seed: int) -> list[tuple[Sample, Sample]]:
+        """Refuse."""
+        hint = "name a method, or pass the rows"
+        raise InvalidInputError(sentence("y_true", "must be single records", self.cuttable, hint))
+
+
+@dataclass(frozen=True, eq=False)
+class Behind:
+    """The records behind exact forecasts: levels at once, single records only when they are to be dealt."""
+
+    forecasts: Forecasts
+    frequency: bool = False
+
+    @property
+    def n(self) -> int:
+        """How many records there are."""
+        return self.forecasts.n
+
+    @property
+    def binary(self) -> bool:
+        """Whether every outcome is 0 or 1."""
+        return self.forecasts.binary
+
+    @property
+    def weighted(self) -> bool:
+        """Whether records weigh differently."""
+        return self.forecasts.record_weights is not None
+
+    @property
+    def cuttable(self) -> str:
+        """An empty text: records can be dealt."""
+        return ""
+
+    @cached_property
+    def levels(self) -> Levels:
+        """The records merged by prediction."""
+        return Levels.of(self.forecasts, frequency=self.frequency)
+
+    def cut(self, folds: int, seed: int) -> list[tuple[Sample, Sample]]:
+        """Deal the single records."""
+        return self._records.cut(folds, seed)
+
+    @cached_property
+    def _records(self) -> Rows:
+        f = self.forecasts
+        values = np.repeat(f.values, f.counts)
+        weights = np.ones(f.n) if f.record_weights is None else f.record_weights
+        outcomes = _record_outcomes(f)
+        if f.record_outcomes is not None or f.record_weights is not None:
+            order = np.lexsort((weights, outcomes, values))
+            values, outcomes, weights = values[order], outcomes[order], weights[order]
+        counted = weights * (self.levels.total / weights.sum())
+        return Rows(values, outcomes, counted, binary=self.binary, weighted=self.weighted)
+
+
+def sample_of(forecasts: Forecasts, *, frequency: bool = False) -> Sample:
+    """Return the records behind forecasts, or what is known of them."""
+    if forecasts.cells is None:
+        return Behind(forecasts, frequency)
+    if forecasts.binary and _unweighted(forecasts):
+        ones = np.rint(forecasts.outcomes * forecasts.n).astype(np.int64)
+        return Cells(forecasts.values, ones, forecasts.counts - ones)
+    return Merged(Levels.of(forecasts, frequency=frequency), forecasts.n, forecasts.binary)
+
+
+def _unweighted(forecasts: Forecasts) -> bool:
+    """Return whether every record of a sketch weighs the same: then weights are counts."""
+    return bool(
+        np.allclose(forecasts.weights * forecasts.n, forecasts.counts, rtol=1e-12, atol=0.0)
+    ) and bool(np.isclose(forecasts.squared_weights.sum() * forecasts.n, 1.0, rtol=1e-9))
+
+
+def _record_outcomes(forecasts: Forecasts) -> Array:
+    """Return the outcome of each record, ascending within a level."""
+    if forecasts.record_outcomes is not None:
+        return forecasts.record_outcomes
+    ones = np.rint(forecasts.outcomes * forecasts.n).astype(np.int64)
+    first_one = np.cumsum(forecasts.counts) - ones
+    return (np.arange(forecasts.n) >= np.repeat(first_one, forecasts.counts)).astype(np.float64)
+
+
+def rows_of(
+    y: npt.NDArray[Any],
+    p: Array,
+    w: Array | None,
+    *,
+    frequency: bool = False,
+    clusters: npt.NDArray[Any] | None = None,
+    covariates: Mapping[str, npt.NDArray[Any]] | None = None,
+    groups: tuple[str, ...] = (),
+) -> Rows:
+    """Return checked rows in canonical order, with the clusters and covariates that belong to them."""
+    outcomes = y.astype(np.float64)
+    weights = np.ones(len(p)) if w is None else w
+    codes = None if clusters is None else _codes(clusters)
+    columns = covariates or {}
+    keys = [_codes(column) for column in reversed(list(columns.values()))]
+    order = np.lexsort((*keys, *([] if codes is None else [codes]), weights, outcomes, p))
+    scale = 1.0 if frequency else float(weights.sum() / (weights @ weights))
+    return Rows(
+        (p + 0.0)[order],
+        outcomes[order],
+        weights[order] * scale,
+        None if codes is None else codes[order],
+        {name: column[order] for name, column in columns.items()} if covariates is not None else None,
+        groups,
+        binary=not bool(np.any((outcomes > 0) & (outcomes < 1))),
+        weighted=w is not None and bool(np.any(w != w[0])),
+    )
+
+
+def _codes(column: npt.NDArray[Any]) -> Ints:
+    """Return a whole number per value, in an order that does not depend on the rows."""
+    plain = column.astype(str) if column.dtype.kind == "O" else column
+    return np.unique(plain, return_inverse=True)[1].astype(np.int64).reshape(-1)

@@ -1,0 +1,132 @@
+"""Maps as SQL: one expression of one column, for any engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.recalibration.maps.form import Map
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How an engine quotes names and calls a double; `most` is the largest expression it is known to take."""
+
+    quote: str
+    double: str
+    most: int  # characters
+
+
+DIALECTS = {
+    "duckdb": Dialect('"', "DOUBLE", 10_000_000),
+    "spark": Dialect("`", "DOUBLE", 2_000_000),
+    "postgres": Dialect('"', "DOUBLE PRECISION", 10_000_000),
+    "bigquery": Dialect("`", "FLOAT64", 1_000_000),
+}
+
+
+class Sql:
+    """A piece of SQL that can be added, multiplied and compared like a number."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __add__(self, other: Sql | float) -> Sql:
+        return Sql(f"({self.text} + {_text(other)})")
+
+    def __sub__(self, other: Sql | float) -> Sql:
+        return Sql(f"({self.text} - {_text(other)})")
+
+    def __mul__(self, other: Sql | float) -> Sql:
+        return Sql(f"({self.text} * {_text(other)})")
+
+    def __truediv__(self, other: Sql | float) -> Sql:
+        return Sql(f"({self.text} / {_text(other)})")
+
+    def __neg__(self) -> Sql:
+        return Sql(f"(-{self.text})")
+
+    def __lt__(self, other: Sql | float) -> Sql:
+        return Sql(f"{self.text} < {_text(other)}")
+
+    def __eq__(self, other: object) -> Sql:  # type: ignore[override]
+        return Sql(f"{self.text} = {_text(other)}")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _text(item: object) -> str:
+    return item.text if isinstance(item, Sql) else number(float(item))  # type: ignore[arg-type]
+
+
+def number(value: float) -> str:
+    """Return a number as a double in every engine: without an exponent some would read a decimal.
+
+    >>> number(0.25), number(1e-07), number(-2.0)
+    ('0.25e0', '1e-07', '(-2.0e0)')
+    """
+    text = repr(float(value))
+    text = text if "e" in text else f"{text}e0"
+    return f"({text})" if value < 0 else text
+
+
+class SqlAlgebra:
+    """The functions of maps, in SQL."""
+
+    def log(self, x: Sql) -> Sql:
+        """Return the natural logarithm."""
+        return Sql(f"LN({x.text})")
+
+    def exp(self, x: Sql) -> Sql:
+        """Return e to the power x."""
+        return Sql(f"EXP({x.text})")
+
+    def clip(self, x: Sql, low: float, high: float) -> Sql:
+        """Return x held within [low, high]."""
+        return Sql(f"LEAST(GREATEST({x.text}, {number(low)}), {number(high)})")
+
+    def when(self, condition: Sql, then: Sql, otherwise: Sql) -> Sql:
+        """Return one of two expressions."""
+        return Sql(f"CASE WHEN {condition.text} THEN {then.text} ELSE {otherwise.text} END")
+
+    def number(self, value: float) -> Sql:
+        """Return a constant."""
+        return Sql(number(value))
+
+
+def find_dialect(name: str) -> Dialect:
+    """Return a dialect by name."""
+    if name not in DIALECTS:
+        raise reject_name("dialect", str(name), list(DIALECTS))
+    return DIALECTS[name]
+
+
+def quoted(name: str, dialect: Dialect) -> str:
+    """Return a column name as an identifier of the engine."""
+    mark = dialect.quote
+    if not isinstance(name, str) or not name or (mark == "`" and "\\" in name):
+        raise InvalidInputError(sentence("column", "must be a plain name", f"got {name!r}"))
+    return mark + name.replace(mark, mark * 2) + mark
+
+
+def sql_of(fitted: Map, column: str, dialect: str, tolerance: float) -> str:
+    """Return the map of a column as one SQL expression.
+
+    NULL, NaN and values outside [0, 1] become NULL.
+    """
+    if isinstance(tolerance, bool) or not isinstance(tolerance, (int, float)) or not 0 <= tolerance < 1:
+        raise InvalidInputError(sentence("tolerance", "must lie in [0, 1)", f"got {tolerance!r}"))
+    engine = find_dialect(dialect)
+    name = Sql(f"CAST({quoted(column, engine)} AS {engine.double})")
+    mapped = fitted.thinned(float(tolerance)).expression(name, SqlAlgebra())
+    held = SqlAlgebra().clip(mapped, 0.0, 1.0)
+    text = f"CASE WHEN {name.text} >= 0e0 AND {name.text} <= 1e0 THEN {held.text} END"
+    if len(text) > engine.most:
+        found = f"got {len(text):,} characters"
+        hint = "pass a tolerance, such as 1e-6, to thin the knots"
+        raise InvalidInputError(
+            sentence(f"SQL for {dialect}", f"must have at most {engine.most:,} characters", found, hint)
+        )
+    return text

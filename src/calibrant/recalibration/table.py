@@ -1,0 +1,157 @@
+"""The registry of recalibration methods, in order of simplicity: one row per method."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from calibrant.errors import reject_name
+from calibrant.recalibration.methods import binning, isotonic, logistic, spline
+from calibrant.recalibration.registry import Method
+from calibrant.results import NOTHING
+
+UNSHRUNK = MappingProxyType({"shrink": None})
+RAW = MappingProxyType({"ends": "raw"})
+
+ROWS: tuple[Method, ...] = (
+    Method(
+        name="identity",
+        fit=logistic.identity,
+        meaning="no change; always among the candidates of auto",
+        citation="none",
+        keeps_ranks=True,
+        repetition=True,
+        keeps_calibrated=True,
+        auto_options=(NOTHING,),
+    ),
+    Method(
+        name="shift",
+        fit=logistic.shift,
+        meaning="adds a constant to the logit: corrects predictions that are too high or too low throughout",
+        citation="Cox 1958; Saerens, Latinne & Decaestecker 2002",
+        keeps_ranks=True,
+        repetition=True,
+        mean_kept=True,
+        keeps_calibrated=True,
+        law_options=UNSHRUNK,
+        auto_options=(NOTHING,),
+    ),
+    Method(
+        name="temperature",
+        fit=logistic.temperature,
+        meaning="multiplies the logit: corrects over- and underconfidence around one half",
+        citation="Guo, Pleiss, Sun & Weinberger 2017",
+        needs_both_outcomes=True,
+        keeps_ranks=True,
+        repetition=True,
+        keeps_calibrated=True,
+        law_options=UNSHRUNK,
+    ),
+    Method(
+        name="platt",
+        fit=logistic.platt,
+        meaning="intercept and slope of the logit (logistic recalibration, Cox), shrunk toward no change",
+        citation="Cox 1958; Platt 1999",
+        needs_both_outcomes=True,
+        keeps_ranks=True,
+        repetition=True,
+        mean_kept=True,
+        keeps_calibrated=True,
+        law_options=UNSHRUNK,
+        auto_options=(NOTHING, UNSHRUNK),
+    ),
+    Method(
+        name="beta",
+        fit=logistic.beta,
+        meaning="powers of p and of 1 - p: Platt with different slopes at the two ends",
+        citation="Kull, Silva Filho & Flach 2017",
+        needs_both_outcomes=True,
+        repetition=True,
+        mean_kept=True,
+        keeps_calibrated=True,
+        law_options=UNSHRUNK,
+        auto_options=(UNSHRUNK,),
+    ),
+    Method(
+        name="spline",
+        fit=spline.spline,
+        meaning="a smooth shift of the logit, shrunk toward none; penalties by evidence",
+        citation="Lucena 2018 (spline calibration); MacKay 1992 (evidence)",
+        needs_both_outcomes=True,
+        keeps_calibrated=True,
+        auto_options=(NOTHING,),
+    ),
+    Method(
+        name="centered-isotonic",
+        fit=isotonic.centered_isotonic,
+        meaning="isotonic regression with one knot per block: keeps ranks and stays off 0 and 1",
+        citation="Oron & Flournoy 2017; Krichevsky & Trofimov 1981",
+        keeps_ranks=True,
+        auto_options=(NOTHING,),
+    ),
+    Method(
+        name="venn-abers",
+        fit=isotonic.venn_abers,
+        meaning="isotonic values of a new record under either outcome: an interval, and one number from it",
+        citation="Vovk & Petej 2014",
+        guarantee="one of the two values is perfectly calibrated (exchangeable 0/1 records of equal weight)",
+        auto_options=(NOTHING,),
+    ),
+    Method(
+        name="isotonic",
+        fit=isotonic.isotonic,
+        meaning="the best non-decreasing map, with ends that stay off 0 and 1",
+        citation="Ayer et al. 1955; Zadrozny & Elkan 2002; Krichevsky & Trofimov 1981",
+        repetition=True,
+        mean_kept=True,
+        keeps_calibrated=True,
+        law_options=RAW,
+    ),
+    Method(
+        name="bounded-slope",
+        fit=isotonic.bounded_slope,
+        meaning="the best gentle correction (slope between 0 and 2): gains at least the squared smooth error",
+        citation="Błasiok, Gopalan, Hu & Nakkiran 2023",
+        repetition=True,
+        mean_kept=True,
+        keeps_calibrated=True,
+    ),
+    Method(
+        name="histogram",
+        fit=binning.histogram,
+        meaning="the outcome rate of bins of equal mass, with limits that hold for all bins at once",
+        citation="Zadrozny & Elkan 2001; Gupta & Ramdas 2021",
+        monotone=False,
+        guarantee="all bins within a stated tolerance of their true rates, at a stated confidence",
+        smallest_n=2,
+        symmetric=False,
+    ),
+    Method(
+        name="scaling-binning",
+        fit=binning.scaling_binning,
+        meaning="Platt, then the mean of its output in bins of equal mass: few values, small error",
+        citation="Kumar, Liang & Ma 2019",
+        needs_both_outcomes=True,
+        symmetric=False,
+    ),
+)
+
+_TABLE: Mapping[str, Method] = MappingProxyType({row.name: row for row in ROWS})
+
+
+def recalibrations() -> Mapping[str, Method]:
+    """Return the registry: every recalibration method by name, from simple to complex.
+
+    Examples
+    --------
+    >>> recalibrations()["platt"].keeps_ranks
+    True
+    """
+    return _TABLE
+
+
+def find_method(name: str) -> Method:
+    """Return a row of the registry, or say which names there are."""
+    if name not in _TABLE:
+        raise reject_name("method", str(name), ["auto", *_TABLE])
+    return _TABLE[name]
