@@ -33,6 +33,7 @@ from calibrant.measures.truthful import averaged_two_bin_error, binned_squared_e
 from calibrant.results import Measurement
 
 if TYPE_CHECKING:
+    from calibrant.demonstration import load_demo
     from calibrant.groups.audit import audit
     from calibrant.groups.result import Audit
     from calibrant.groups.search import Search, search_groups
@@ -105,6 +106,7 @@ _LATER = {
     "evaluate": "report.evaluation",
     "fixed_decision_loss": "measures.decisions.fixed_payoff",
     "hosmer_lemeshow": "inference.statistics",
+    "load_demo": "demonstration",
     "incentives": "truthfulness.incentives",
     "load_recalibration": "recalibration.storage",
     "net_benefit": "measures.decisions.net_benefit",
@@ -189,6 +191,7 @@ __all__ = [
     "kernel_calibration_error",
     "kolmogorov_smirnov_error",
     "kuiper_error",
+    "load_demo",
     "load_recalibration",
     "log_loss",
     "low_degree_error",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +53,46 @@ def demonstration(rows: int = 20_000, seed: int = 1) -> Demonstration:
     return Demonstration(
         rng.random(rows) < probability, _expit(score), probability, employment, region, age, seed
     )
+
+
+def load_demo(rows: int = 20_000, seed: int = 1) -> Any:
+    """Return the loans of the demo as a data frame: something to try everything on.
+
+    The columns are `default` (the outcome, 0 or 1), `p` (the predicted probability), `employment`, `region`
+    and `age`. The predictions are wrong in a known way: overconfident (slope 0.8 on the logit scale), and too
+    low for the self-employed.
+
+    Parameters
+    ----------
+    rows : int
+        How many loans to generate.
+    seed : int
+        Seed of the generator.
+
+    Returns
+    -------
+    frame
+        A pandas, Polars or PyArrow table, the first of them that is installed; else a dict of arrays.
+
+    Examples
+    --------
+    >>> len(load_demo(100)["p"])
+    100
+    """
+    loans = demonstration(rows, seed)
+    columns = {
+        "default": loans.outcome.astype(np.int64),
+        "p": loans.prediction,
+        "employment": loans.employment,
+        "region": loans.region,
+        "age": loans.age,
+    }
+    import narwhals as nw
+
+    for backend in ("pandas", "polars", "pyarrow"):
+        with suppress(ImportError):
+            return nw.from_dict(columns, backend=backend).to_native()
+    return columns
 
 
 def _expit(x: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ class Canvas:
     ) -> Chart:
         """Stack the layers and set title, caption, size and type; `wide` asks for a whole row of a page."""
         alt = altair()
-        chart = alt.layer(*layers).properties(
+        chart = _offline()(layer=list(layers)).properties(
             title=alt.TitleParams(title, subtitle=textwrap.wrap(caption, 92), anchor="start", frame="group"),
             width=WIDTH,
             height=height,
@@ -55,6 +56,21 @@ class Canvas:
         )
         chart.datasets = self._datasets
         return chart
+
+
+@cache
+def _offline() -> Any:
+    """Return the class of charts that notebooks show as pictures; Altair's own view needs the network."""
+
+    class OfflineChart(altair().LayerChart):  # type: ignore[misc]  # Altair is loaded when a chart is drawn
+        """A layered chart with a view that needs no network and survives the export of a notebook."""
+
+        def _repr_mimebundle_(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+            import vl_convert
+
+            return {"image/svg+xml": vl_convert.vegalite_to_svg(self.to_json(validate=False))}
+
+    return OfflineChart
 
 
 def _short(item: Any) -> Any:
