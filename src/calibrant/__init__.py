@@ -33,6 +33,7 @@ from calibrant.measures.truthful import averaged_two_bin_error, binned_squared_e
 from calibrant.results import Measurement
 
 if TYPE_CHECKING:
+    from calibrant import online
     from calibrant.demonstration import load_demo
     from calibrant.groups.audit import audit
     from calibrant.groups.result import Audit
@@ -54,7 +55,8 @@ if TYPE_CHECKING:
     from calibrant.measures.decisions.net_benefit import DecisionCurve, net_benefit
     from calibrant.measures.decisions.swap_regret import SwapRegret, swap_regret
     from calibrant.measures.multiclass import class_wise, one_vs_rest, top_label
-    from calibrant.online.monitor import GroupMonitor, Monitor, Reading
+    from calibrant.online.group_monitor import GroupMonitor
+    from calibrant.online.monitor import Monitor, Reading
     from calibrant.recalibration.assess import Assessment
     from calibrant.recalibration.recalibrate import recalibrate
     from calibrant.recalibration.result import Recalibration, RecalibrationWarning
@@ -81,7 +83,7 @@ _LATER = {
     "DecisionReport": "measures.decisions.fixed_payoff",
     "Difference": "inference.compare",
     "Evaluation": "report.evaluation",
-    "GroupMonitor": "online.monitor",
+    "GroupMonitor": "online.group_monitor",
     "Incentive": "truthfulness.incentives",
     "Incentives": "truthfulness.incentives",
     "Monitor": "online.monitor",
@@ -111,6 +113,7 @@ _LATER = {
     "load_recalibration": "recalibration.storage",
     "net_benefit": "measures.decisions.net_benefit",
     "one_vs_rest": "measures.multiclass",
+    "online": "online",  # a room itself: cb.online.OnlineCalibrator
     "recalibrate": "recalibration.recalibrate",
     "recalibrations": "recalibration.table",
     "required_samples": "inference.planning",
@@ -201,6 +204,7 @@ __all__ = [
     "miscalibration",
     "net_benefit",
     "one_vs_rest",
+    "online",
     "random_binning_estimate",
     "recalibrate",
     "recalibrations",
@@ -227,7 +231,8 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'calibrant' has no attribute {name!r}")
     from importlib import import_module
 
-    found: object = getattr(import_module(f"calibrant.{_LATER[name]}"), name)
+    module = import_module(f"calibrant.{_LATER[name]}")
+    found: object = module if name == _LATER[name] else getattr(module, name)
     globals()[name] = found
     return found
 

@@ -106,10 +106,10 @@ def test_what_is_no_state_is_refused():
         "[1]": "JSON of a Monitor",
         "{}": "JSON of a Monitor",
         '{"calibrant_monitor": 9, "pay": []}': "version",
-        '{"calibrant_monitor": 2}': "got none of alpha",
+        '{"calibrant_monitor": 2}': "got no 'alpha'",
         edited(monitor, pay=[1.0]): "numbers",
-        edited(monitor, wealth=3): "what a Monitor wrote",
-        edited(monitor, n="many"): "count",
+        edited(monitor, wealth=3): "must be a list",
+        edited(monitor, n="many"): "whole number",
         edited(monitor, alpha=2): "alpha",
     }
     for text, message in bad.items():

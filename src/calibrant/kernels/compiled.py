@@ -24,8 +24,8 @@ PATIENCE = 1.5  # seconds of compiling after which a person at a terminal is tol
 class compiled(Generic[P, R]):  # noqa: N801 - reads as a decorator
     """Run `kernel` through numba when its first argument, an array, is long; as plain Python otherwise.
 
-    A kernel may call other kernels of its own module; they are compiled along with it. Once numba is in
-    use for a kernel it stays in use, whatever the length: the start-up time has been paid.
+    A kernel may call other kernels and plain functions of its own module; they are compiled along with it.
+    Once numba is in use for a kernel it stays in use, whatever the length: the start-up time has been paid.
     """
 
     def __init__(self, kernel: Callable[P, R]) -> None:
@@ -60,12 +60,20 @@ def _machine_code(kernel: types.FunctionType) -> Callable[..., Any]:
     except ImportError:
         return kernel
     called = {name: kernel.__globals__.get(name) for name in kernel.__code__.co_names}
-    fast = {name: _machine_code(k.plain) for name, k in called.items() if isinstance(k, compiled)}
+    sources = {name: _source(item, kernel.__module__) for name, item in called.items()}
+    fast = {name: _machine_code(item) for name, item in sources.items() if item is not None}
     source = types.FunctionType(
         kernel.__code__, {**kernel.__globals__, **fast}, kernel.__name__, kernel.__defaults__
     )
     source.__qualname__ = kernel.__qualname__
     return cast("Callable[..., Any]", numba.njit(cache=True, nogil=True)(source))
+
+
+def _source(item: object, module: str) -> types.FunctionType | None:
+    """Return what must be compiled along with its caller: a kernel, or a plain function beside it."""
+    if isinstance(item, compiled):
+        return cast("types.FunctionType", item.plain)
+    return item if isinstance(item, types.FunctionType) and item.__module__ == module else None
 
 
 class _told_when_slow:  # noqa: N801 - reads as a phrase

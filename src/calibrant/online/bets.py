@@ -19,8 +19,14 @@ CERTAIN = 700.0  # log of the pay when something happens that was predicted to b
 
 
 def bet_names() -> list[str]:
-    """Return what each bet supposes, in the order of `log_pays`."""
-    return [f"{shape}: log odds {stake:+g}" for shape in SHAPES for stake in STAKES]
+    """Return what each bet supposes in words, with the log odds it adds, in the order of `log_pays`."""
+    return [f"{_in_words(shape, stake > 0)} (log odds {stake:+g})" for shape in SHAPES for stake in STAKES]
+
+
+def _in_words(shape: str, upwards: bool) -> str:
+    if shape == "spread":
+        return f"spread: predictions are {'not extreme enough' if upwards else 'too extreme'}"
+    return f"{shape}: events come {'more' if upwards else 'less'} often than predicted"
 
 
 def log_pays(outcomes: Array, predictions: Array) -> Array:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
+from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.inputs import check_same_length, check_unit_interval, vector
 from calibrant.online.bets import SHAPES, STAKES, bet_names, log_pays
+from calibrant.online.state import Fields, not_a_state, parsed, read_text, save_text
 from calibrant.results import Array
 
 CHUNK = 512  # records between two stakings
@@ -66,7 +67,7 @@ class Monitor:
     """
 
     def __init__(self, *, alpha: float = 0.05) -> None:
-        self.alpha = _checked_alpha(alpha)
+        self.alpha = checked_alpha(alpha)
         self.n = 0
         self.stakings = 0  # how often cash was staked
         self.stake_at = 0  # records seen when it is staked next
@@ -82,7 +83,7 @@ class Monitor:
 
     def update(self, y_true: Any, y_prob: Any) -> Reading:
         """Take the next records, any number of them (also none), and return where things stand."""
-        outcomes, predictions = _checked(y_true, y_prob)
+        outcomes, predictions = checked_records(y_true, y_prob)
         start = 0
         while start < len(outcomes):
             if self.n >= self.stake_at:
@@ -198,7 +199,16 @@ class Monitor:
 
     def to_json(self) -> str:
         """Return the whole state as JSON text: some ten kilobytes, whatever the length of the stream."""
-        return json.dumps(self._state())
+        return json.dumps(self._state(), allow_nan=False)
+
+    def save(self, path: str | Path) -> None:
+        """Write the state to a file, whole and under a lock."""
+        save_text(path, self.to_json())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Monitor:
+        """Return the monitor whose state `save` wrote."""
+        return cls.from_json(read_text(path))
 
     def _state(self) -> dict[str, Any]:
         state = {name: getattr(self, name) for name in ("alpha", "peak", "alarm_at", *_COUNTS)}
@@ -208,152 +218,69 @@ class Monitor:
 
     @classmethod
     def from_json(cls, text: str) -> Monitor:
-        """Return the monitor whose state this is."""
-        return cls._from_state(_object(text, "Monitor"))
+        """Return the monitor whose state this is; every field is checked."""
+        return cls._from_state(parsed(text, "Monitor"))
 
     @classmethod
     def _from_state(cls, state: Any) -> Monitor:
         if not isinstance(state, dict) or "calibrant_monitor" not in state:
-            raise _not_a_state("Monitor", state)
+            raise not_a_state("Monitor", state)
         version = state["calibrant_monitor"]
         if version != VERSION:
             raise InvalidInputError(sentence("state", f"must be of version {VERSION}", f"got {version!r}"))
         self = cls()
-        missing = [name for name in self._state() if name not in state]
-        if missing:
-            found = f"got none of {', '.join(missing)}"
-            raise InvalidInputError(sentence("state", "must hold every field of a Monitor", found))
-        try:
-            self._restore(state)
-        except (TypeError, ValueError, OverflowError) as problem:
-            rule, hint = "must hold what a Monitor wrote", "it may have been edited"
-            raise InvalidInputError(sentence("state", rule, f"but {problem}".rstrip("."), hint)) from None
+        self._restore(Fields(state, "Monitor"))
         return self
 
-    def _restore(self, state: dict[str, Any]) -> None:
-        self.alpha = _checked_alpha(state["alpha"])
-        self.n, self.stakings, self.stake_at = (_count(state[name]) for name in _COUNTS)
-        self.alarm_at = None if state["alarm_at"] is None else _count(state["alarm_at"])
-        self.peak = float(state["peak"])
-        wealth = [[-np.inf if x is None else x for x in purse] for purse in state["wealth"]]
-        self.wealth = _shaped(wealth, (len(RATES), BETS))
-        self.pay, self.lowest, self.highest, self.rise = (_shaped(state[name], (BETS,)) for name in _LEVELS)
-        moments = (_shaped(state[name], (BETS,)).astype(np.int64) for name in _MOMENTS)
-        self.lowest_at, self.rise_from = moments
+    def _restore(self, fields: Fields) -> None:
+        self.alpha = fields.checked("alpha", checked_alpha)
+        self.n, self.stakings, self.stake_at = (fields.count(name) for name in _COUNTS)
+        self.peak = fields.number("peak", 0)
+        self.alarm_at = None if fields.take("alarm_at") is None else fields.count("alarm_at", self.n)
+        self.wealth = _purses(fields)
+        for name in _LEVELS:
+            setattr(self, name, np.array(fields.numbers(name, BETS)))
+        for name in _MOMENTS:
+            setattr(self, name, np.array(fields.counts(name, BETS), dtype=np.int64))
+        self._check(fields)
+
+    def _check(self, fields: Fields) -> None:
+        """Refuse fields that contradict each other; an edited peak or alarm would stay silent for ever."""
+        if (self.alarm_at is None) == (self.peak >= -math.log(self.alpha)):
+            raise fields.refused("alarm_at", "must be given when, and only when, the peak reached 1 / alpha")
+        if self.log_evalue > self.peak + 1e-9 * (1 + abs(self.peak)):
+            raise fields.refused("peak", "must not be less than the evidence now")
+        if self.stake_at < self.n or (self.n > 0) != (self.stakings > 0):
+            raise fields.refused("stake_at", "must not lie before the records seen")
+        if (self.lowest > np.minimum(self.pay, 0)).any() or (self.highest < np.maximum(self.pay, 0)).any():
+            raise fields.refused("pay", "must lie between its lowest and highest")
+        if (self.rise < 0).any():
+            raise fields.refused("rise", "must not be negative")
+        for name in _MOMENTS:
+            if (getattr(self, name) > self.n).any():
+                raise fields.refused(name, "must not lie after the records seen")
 
 
-class GroupMonitor:
-    """One Monitor a group and one for everybody; the chance of any false alarm is at most alpha.
-
-    The groups are named beforehand, so that memory is bounded; each monitor gets an equal part of alpha.
-    `a + b`, of the same groups and alpha, adds up monitor by monitor, as Monitor does.
-
-    >>> watch = GroupMonitor(["north", "south"])
-    >>> sorted(watch.update([1] * 60, [0.5] * 60, ["north"] * 60))
-    ['everybody', 'north', 'south']
-    """
-
-    EVERYBODY = "everybody"
-
-    def __init__(self, groups: Iterable[str], *, alpha: float = 0.05) -> None:
-        names = [str(name) for name in groups]
-        if not names or len(set(names)) < len(names) or self.EVERYBODY in names:
-            rule = f"must be different names other than {self.EVERYBODY!r}"
-            raise InvalidInputError(sentence("groups", rule, f"got {names}"))
-        share = _checked_alpha(alpha) / (len(names) + 1)
-        self.monitors = {name: Monitor(alpha=share) for name in [self.EVERYBODY, *names]}
-
-    def update(self, y_true: Any, y_prob: Any, groups: Any) -> Mapping[str, Reading]:
-        """Take the next records (or none) with the group of each, and return every monitor's reading."""
-        outcomes, predictions = _checked(y_true, y_prob)
-        labels = np.asarray(groups).astype(str)
-        check_same_length(labels, outcomes, ("groups", "y_true"))
-        for name in np.unique(labels):
-            if name not in self.monitors or name == self.EVERYBODY:
-                raise reject_name("group", str(name), [n for n in self.monitors if n != self.EVERYBODY])
-        self.monitors[self.EVERYBODY].update(outcomes, predictions)
-        for name in np.unique(labels):
-            own = labels == name
-            self.monitors[str(name)].update(outcomes[own], predictions[own])
-        return self.readings()
-
-    def readings(self) -> Mapping[str, Reading]:
-        """Return where things stand for everybody and for each group."""
-        return {name: monitor.reading() for name, monitor in self.monitors.items()}
-
-    def __add__(self, later: GroupMonitor) -> GroupMonitor:
-        """Return the monitors of these records followed by those of `later`, group by group."""
-        if not isinstance(later, GroupMonitor):
-            return NotImplemented
-        shares = [{name: m.alpha for name, m in part.monitors.items()} for part in (self, later)]
-        if shares[0] != shares[1]:
-            own, other = (_described(part) for part in shares)
-            rule = "must have the same groups and alpha to be added"
-            raise InvalidInputError(sentence("GroupMonitors", rule, f"got {own} and {other}"))
-        return self._holding({name: m + later.monitors[name] for name, m in self.monitors.items()})
-
-    @classmethod
-    def _holding(cls, monitors: dict[str, Monitor]) -> GroupMonitor:
-        self = cls.__new__(cls)
-        self.monitors = monitors
-        return self
-
-    def to_json(self) -> str:
-        """Return the state of all monitors as JSON text."""
-        return json.dumps({name: monitor._state() for name, monitor in self.monitors.items()})
-
-    @classmethod
-    def from_json(cls, text: str) -> GroupMonitor:
-        """Return the monitors whose state this is."""
-        states = _object(text, "GroupMonitor")
-        if cls.EVERYBODY not in states or len(states) < 2:
-            raise _not_a_state("GroupMonitor", states)
-        return cls._holding({name: Monitor._from_state(state) for name, state in states.items()})
+def _purses(fields: Fields) -> Array:
+    """Return the log wealth of every purse and bet; null is nothing staked yet."""
+    rows = fields.items("wealth")
+    if len(rows) != len(RATES) or not all(isinstance(row, list) for row in rows):
+        raise fields.refused("wealth", f"must be {len(RATES)} lists, one per purse")
+    filled = [Fields({"wealth": [0.0 if x is None else x for x in row]}, fields.kind) for row in rows]
+    logs = np.array([row.numbers("wealth", BETS) for row in filled])
+    return np.where(np.array([[x is None for x in row] for row in rows]), -np.inf, logs)
 
 
-def _object(text: str, kind: str) -> dict[str, Any]:
-    """Return the JSON object that `text` is."""
-    try:
-        found = json.loads(text)
-    except (TypeError, ValueError):
-        raise _not_a_state(kind, text) from None
-    if not isinstance(found, dict):
-        raise _not_a_state(kind, found)
-    return found
-
-
-def _not_a_state(kind: str, found: Any) -> InvalidInputError:
-    shown = repr(found)
-    shown = shown if len(shown) <= 60 else shown[:57] + "..."
-    rule, hint = f"must be the JSON of a {kind}", f"pass what {kind}.to_json() returned"
-    return InvalidInputError(sentence("text", rule, f"got {shown}", hint))
-
-
-def _count(value: Any) -> int:
-    if type(value) is not int or value < 0:
-        raise ValueError(f"{value!r} is not a count")
-    return value
-
-
-def _shaped(values: Any, shape: tuple[int, ...]) -> Array:
-    array = np.array(values, dtype=np.float64)
-    if array.shape != shape or np.isnan(array).any():
-        raise ValueError(f"{array.size} numbers where {math.prod(shape)} belong, or a missing one")
-    return array
-
-
-def _described(shares: Mapping[str, float]) -> str:
-    groups = [name for name in shares if name != GroupMonitor.EVERYBODY]
-    return f"{groups} at alpha {sum(shares.values()):g}"
-
-
-def _checked_alpha(alpha: float) -> float:
-    if not 0 < alpha < 1:
-        raise InvalidInputError(sentence("alpha", "must lie strictly between 0 and 1", f"got {alpha}"))
+def checked_alpha(alpha: Any) -> float:
+    """Return alpha as a float, or refuse it."""
+    numeric = isinstance(alpha, (int, float, np.integer, np.floating)) and not isinstance(alpha, bool)
+    if not numeric or not 0 < alpha < 1:
+        raise InvalidInputError(sentence("alpha", "must lie strictly between 0 and 1", f"got {alpha!r}"))
     return float(alpha)
 
 
-def _checked(y_true: Any, y_prob: Any) -> tuple[Array, Array]:
+def checked_records(y_true: Any, y_prob: Any) -> tuple[Array, Array]:
+    """Return outcomes and predictions as float64, both in [0, 1]; none at all is allowed."""
     if np.shape(y_true) == np.shape(y_prob) == (0,):  # a quiet hour is no mistake in a stream
         return np.empty(0), np.empty(0)
     outcomes, predictions = vector(y_true, "y_true"), vector(y_prob, "y_prob")

@@ -1,0 +1,242 @@
+"""Tables of answers and events per bin, one per epoch, and the forecaster that draws among the bins."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.kernels.online_bins import chosen_pair, fresh_weight, run_bins, settle, weight_of
+from calibrant.online.base import Stream
+from calibrant.online.bounds import epoch_ends
+from calibrant.online.coins import coin, coins
+from calibrant.online.inputs import checked_count
+from calibrant.online.run import Run
+from calibrant.online.state import Fields
+from calibrant.results import Array
+from calibrant.seeds import recorded_seed
+
+MOST_BINS = 10**6
+
+
+class BinTable:
+    """How often each bin was answered and how many events followed, per group, with the weights."""
+
+    def __init__(self, bins: int, groups: int, quadratic: bool) -> None:
+        self.quadratic = quadratic
+        self.answers = [[0] * bins for _ in range(groups)]
+        self.events = [[0] * bins for _ in range(groups)]
+        self.up = [[fresh_weight(quadratic)] * bins for _ in range(groups)]
+        self.down = [[fresh_weight(quadratic)] * bins for _ in range(groups)]
+
+    @property
+    def bins(self) -> int:
+        """Return the number of bins."""
+        return len(self.answers[0])
+
+    def learn(self, groups: tuple[int, ...], chosen: int, outcome: float) -> None:
+        """Count one outcome."""
+        settle(self.answers, self.events, self.up, self.down, groups, chosen, outcome, self.quadratic)
+
+    def run(
+        self, outcomes: Array, guides: Array, members: Any, tosses: Array, last: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], Array]:
+        """Forecast and learn many rounds; return the bins, which left the guide's, and the error gained."""
+        counted = [np.array(table, dtype=np.int64) for table in (self.answers, self.events)]
+        weights = [np.array(table) for table in (self.up, self.down)]
+        size = len(outcomes)
+        chosen, steered, errors = np.empty(size, np.int64), np.empty(size, np.bool_), np.empty(size)
+        run_bins(
+            outcomes, guides, members, tosses, counted[0], counted[1], weights[0], weights[1],
+            np.array([last], dtype=np.int64), self.quadratic, chosen, steered, errors,
+        )  # fmt: skip
+        self.answers, self.events = (table.tolist() for table in counted)
+        self.up, self.down = (table.tolist() for table in weights)
+        return chosen, steered, errors
+
+    def error(self, group: int = 0) -> float:
+        """Return the sum of |events - answers times middle|: the expected calibration error, times n."""
+        middles = (np.arange(self.bins) + 0.5) / self.bins
+        return float(np.abs(np.array(self.events[group]) - np.array(self.answers[group]) * middles).sum())
+
+    def rounds(self, group: int = 0) -> int:
+        """Return how many outcomes were learnt."""
+        return sum(self.answers[group])
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the counts; the weights follow from them."""
+        return {"answers": self.answers, "events": self.events}
+
+    def restore(self, fields: Fields) -> None:
+        """Take over saved counts, every one checked, and renew the weights."""
+        for name in ("answers", "events"):
+            rows = fields.items(name)
+            if len(rows) != len(self.answers):
+                raise fields.refused(name, f"must be {len(self.answers)} lists, one per group")
+            inner = [Fields({name: row}, fields.kind).counts(name, self.bins) for row in rows]
+            setattr(self, name, inner)
+        if any(
+            e > a
+            for es, as_ in zip(self.events, self.answers, strict=True)
+            for e, a in zip(es, as_, strict=True)
+        ):
+            raise fields.refused("events", "must not exceed the answers")
+        for g in range(len(self.answers)):
+            for i in range(self.bins):
+                self._renew(g, i)
+
+    def _renew(self, g: int, i: int) -> None:
+        n, s = self.answers[g][i], self.events[g][i]
+        left, right = i / self.bins, (i + 1) / self.bins
+        self.up[g][i] = weight_of(s - n * right, s * (1.0 - right) + (n - s) * right, self.quadratic)
+        self.down[g][i] = weight_of(n * left - s, s * (1.0 - left) + (n - s) * left, self.quadratic)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Rows of a run that fall in one epoch, and how many outcomes its table had learnt before them."""
+
+    rows: slice
+    epoch: int
+    before: int
+
+    @property
+    def rounds(self) -> npt.NDArray[np.int64]:
+        """Return the outcomes learnt in this epoch after each row."""
+        return self.before + np.arange(1, self.rows.stop - self.rows.start + 1)
+
+
+class BinForecaster(Stream):
+    """Answers the middle of a bin, or of one of two neighbours by a coin; a fresh table every epoch.
+
+    Without a horizon the bins suit an epoch, whose end multiplies; what is promised adds over the epochs.
+    """
+
+    FIRST_EPOCH: int
+    EPOCH_FACTOR: int
+
+    def __init__(
+        self, horizon: int | None, bins: int | None, groups: int, quadratic: bool, seed: int | None
+    ) -> None:
+        super().__init__()
+        self.horizon = None if horizon is None else checked_count(horizon, "horizon", 1)
+        self.bins = None if bins is None else min(checked_count(bins, "bins", 1), MOST_BINS)
+        self.seed = recorded_seed(seed)
+        self._groups, self._quadratic = groups, quadratic
+        self._forecasts = 0  # made so far: the counter of the coins, and what ends an epoch
+        self._tables: list[BinTable] = []
+        self._last = 0
+        self._open_epoch()
+
+    @abstractmethod
+    def _suited_bins(self, epoch: int) -> int:
+        """Return the number of bins of an epoch."""
+
+    @property
+    def _one_table(self) -> bool:
+        return self.horizon is not None or self.bins is not None
+
+    def _open_epoch(self) -> None:
+        bins = self.bins or self._suited_bins(len(self._tables))
+        self._tables.append(BinTable(bins, self._groups, self._quadratic))
+        self._last = bins // 2
+
+    def _epoch_end(self) -> float:
+        """Return after how many forecasts the current epoch ends."""
+        if self._one_table:
+            return float("inf")
+        return float(self.FIRST_EPOCH * self.EPOCH_FACTOR ** (len(self._tables) - 1))
+
+    @property
+    def rounds(self) -> int:
+        """How many outcomes have been learnt."""
+        return sum(table.rounds() for table in self._tables)
+
+    def _draw(self, guide: float | None, groups: tuple[int, ...]) -> int:
+        """Return the bin to answer, moving on to the next epoch when this one is over."""
+        if self._forecasts >= self._epoch_end():
+            self._open_epoch()
+        table = self._tables[-1]
+        start = self._last if guide is None else min(int(guide * table.bins), table.bins - 1)
+        low, high, chance = chosen_pair(table.up, table.down, groups, start, table.bins)
+        self._last = low
+        if high != low and coin(self.seed, self._forecasts) >= chance:
+            self._last = high
+        self._forecasts += 1
+        return self._last
+
+    def _answer(self, chosen: int) -> float:
+        return (chosen + 0.5) / self._tables[-1].bins
+
+    def _learn(self, answer: tuple[Any, ...], outcome: float) -> None:
+        epoch, chosen, *groups = answer
+        self._tables[epoch].learn(tuple(groups), chosen, outcome)
+
+    def _run(self, outcomes: Array, guides: Array | None, members: Any) -> tuple[Run, list[Stretch]]:
+        """Forecast and learn many rounds, epoch by epoch; the bound is for the caller to add."""
+        size, begin = len(outcomes), 0
+        predictions, steered, errors = np.empty(size), np.empty(size, np.bool_), np.empty(size)
+        stretches = []
+        while begin < size:
+            if self._forecasts >= self._epoch_end():
+                self._open_epoch()
+            end = int(min(size, begin + self._epoch_end() - self._forecasts))
+            part, table = slice(begin, end), self._tables[-1]
+            stretches.append(Stretch(part, len(self._tables) - 1, table.rounds()))
+            error = sum(earlier.error() for earlier in self._tables)
+            tosses = coins(self.seed, self._forecasts, end - begin)
+            own = np.empty(0) if guides is None else guides[part]
+            chosen, steered[part], gained = table.run(outcomes[part], own, members[part], tosses, self._last)
+            predictions[part], errors[part] = (chosen + 0.5) / table.bins, error + gained
+            self._last, self._forecasts = int(chosen[-1]), self._forecasts + end - begin
+            begin = end
+        self._pending.note_batch(min(1, size))
+        return Run(predictions, errors, None, steered), stretches
+
+    def _per_epoch(self, rounds: int) -> list[tuple[int, int]]:
+        """Return the rounds and bins of each epoch, when so many rounds are learnt and none is forgotten."""
+        if self._one_table:
+            return [(rounds, self._tables[0].bins)]
+        parts, begin = [], 0
+        for epoch, end in enumerate(epoch_ends(self.FIRST_EPOCH, self.EPOCH_FACTOR)):
+            known = epoch < len(self._tables)
+            bins = self._tables[epoch].bins if known else self._suited_bins(epoch)
+            parts.append((min(rounds, end) - begin, bins))
+            if end >= rounds:
+                break
+            begin = end
+        return parts
+
+    def _learnt_per_epoch(self) -> list[tuple[int, int]]:
+        return [(table.rounds(), table.bins) for table in self._tables]
+
+    def _to_state(self) -> dict[str, Any]:
+        settings = {"horizon": self.horizon, "bins": self.bins, "seed": self.seed}
+        tables = [table.to_state() for table in self._tables]
+        return {**settings, "forecasts": self._forecasts, "last": self._last, "epochs": tables}
+
+    def _restore(self, fields: Fields) -> None:
+        self._forecasts = fields.count("forecasts")
+        epochs = fields.items("epochs")
+        ends = epoch_ends(self.FIRST_EPOCH, self.EPOCH_FACTOR)
+        last = 0 if self._one_table else next(k for k, end in enumerate(ends) if end >= self._forecasts)
+        expected = last + 1
+        if len(epochs) != expected:
+            raise fields.refused("epochs", f"must be {expected} after {self._forecasts:,} forecasts")
+        while len(self._tables) < expected:
+            self._open_epoch()
+        for table, state in zip(self._tables, epochs, strict=True):
+            table.restore(Fields(state, fields.kind))
+        self._last = fields.count("last", self._tables[-1].bins - 1)
+        if self.rounds > self._forecasts:
+            raise fields.refused("forecasts", "must not be less than the outcomes learnt")
+
+    def _checked_answer(self, answer: list[Any], fields: Fields) -> tuple[Any, ...]:
+        counts = Fields({"waiting": answer}, fields.kind).counts("waiting", len(answer))
+        fits = len(counts) >= 3 and counts[0] < len(self._tables) and counts[1] < self._tables[counts[0]].bins
+        if not fits or max(counts[2:]) >= self._groups:
+            raise fields.refused("waiting", "must name an epoch, a bin and groups")
+        return tuple(counts)

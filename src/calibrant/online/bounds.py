@@ -1,0 +1,118 @@
+"""What is promised after T rounds, whatever the outcomes: the bounds that the proof page proves.
+
+All are totals over the rounds, T times the measure, and functions of numbers or arrays.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from calibrant.results import Array
+
+SLACK, SPLIT_COST = 0.25, 1.0  # of the guard: b and c of its theorem
+
+
+def adaptive_bound(rounds: Any, delay: int = 0) -> Any:
+    """Return the bound on the certificate of a grid that splits where it is used (theorems 1 and 2)."""
+    d = delay + 1
+    t = np.asarray(rounds, dtype=np.float64)
+    late = delay / 4 * np.log2(1 + 3 * t / d)
+    return 3 * np.sqrt(d * (t + d) / 2) - 2 * d + late
+
+
+def uniform_cells(horizon: int, delay: int = 0) -> int:
+    """Return the number of cells of the fixed grid that is best for so many rounds."""
+    return max(1, round(math.sqrt(2 * horizon / (3 * (delay + 1)))))
+
+
+def uniform_bound(rounds: Any, cells: int, delay: int = 0) -> Any:
+    """Return the bound on the certificate of a fixed grid (theorem 3)."""
+    inner = np.arange(1, cells) / cells
+    carried = (delay + 1) * float(np.maximum(inner, 1 - inner).sum())
+    return carried + np.asarray(rounds, dtype=np.float64) / (2 * cells)
+
+
+def guard_bound(rounds: Any, delay: int = 0, slack: float = SLACK, cost: float = SPLIT_COST) -> Any:
+    """Return the bound on the certificate of a grid with slack (theorem 4)."""
+    x = np.cbrt(7 * np.asarray(rounds, dtype=np.float64) / cost + 1)  # cells when all levels are split
+    return (4 * slack + cost) / 3 * (x**2 - 1) + (delay + 1) * (x + 1) + 2 * slack + delay * np.log2(x)
+
+
+def expected_error_bins(horizon: int, delay: int = 0) -> int:
+    """Return the number of bins that is best for so many rounds."""
+    return max(1, round(float(np.cbrt(horizon / (2 * delay + 1)))))
+
+
+def expected_error_bound(rounds: Any, bins: int, delay: int = 0) -> Any:
+    """Return the bound on the expected calibration error in expectation (theorem 5)."""
+    t = np.asarray(rounds, dtype=np.float64)
+    return t / (2 * bins) + np.sqrt((2 * delay + 1) * bins * t)
+
+
+def log_potential(rounds: float, bins: int, groups: int = 1) -> float:
+    """Return L: the expected sum of all potentials is at most exp(L) (theorem 6)."""
+    return math.log(2 * bins * groups * (1 + 1.5 * (1 + math.log(1 + rounds / bins))))
+
+
+def decision_loss_bound(rounds: float, bins: int, groups: int = 1, planned: float | None = None) -> float:
+    """Return the bound on the decision loss in expectation (theorem 7).
+
+    It maximises twice the sum of sqrt(3 n L) - n d over how often the bins are answered, d being how far
+    the decision threshold lies from a bin. Any multiplier gives an upper bound (weak duality); the best
+    one is searched for. `planned` is how many rounds all groups together may have, where `rounds` counts
+    those of one group.
+    """
+    if rounds <= 0:
+        return 0.0
+    height = 3 * log_potential(rounds if planned is None else planned, bins, groups)
+    steps = np.repeat(np.arange(1, bins) / bins, 2)
+    gaps = np.concatenate([[-0.5 / bins, 0.0, 0.0], steps])[:bins]
+
+    def dual(multiplier: float) -> float:
+        return multiplier * rounds + float((height / (4 * (gaps + multiplier))).sum())
+
+    low, high = 0.5 / bins * (1 + 1e-12), 0.5 / bins + math.sqrt(height * bins / rounds) + 1.0
+    return 2 * dual(_least(dual, low, high))
+
+
+def _least(function: Any, low: float, high: float) -> float:
+    """Return about where a convex function is least; golden sections of the logarithm."""
+    a, b = math.log(low), math.log(high)
+    ratio = (math.sqrt(5) - 1) / 2
+    for _ in range(80):
+        left, right = b - ratio * (b - a), a + ratio * (b - a)
+        if function(math.exp(left)) <= function(math.exp(right)):
+            b = right
+        else:
+            a = left
+    return math.exp((a + b) / 2)
+
+
+@functools.cache
+def decision_loss_bins(horizon: int, groups: int = 1) -> int:
+    """Return the number of bins whose bound is smallest."""
+    tried = np.unique(np.round(np.geomspace(2, max(3.0, math.sqrt(horizon)), 60)).astype(int))
+    return min((int(m) for m in tried), key=lambda m: decision_loss_bound(horizon, m, groups))
+
+
+def epoch_ends(first: int, factor: int) -> Iterator[int]:
+    """Yield after how many rounds each epoch ends: the first, then each so many times the one before."""
+    end = first
+    while True:
+        yield end
+        end *= factor
+
+
+def regret_bound(delay: int, prior: float, segments: int = 1) -> float:
+    """Return by how much the total Brier score may exceed that of the raw forecasts (theorem 8)."""
+    return segments * (delay + 1) * math.log(1 / prior) / 2
+
+
+def as_numbers(bound: Any) -> Array:
+    """Return a bound over many rounds as an array."""
+    return np.asarray(bound, dtype=np.float64)

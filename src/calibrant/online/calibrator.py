@@ -1,0 +1,395 @@
+"""OnlineCalibrator: somebody's predictions in, calibrated ones out, with a certificate for any future."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.inputs import check_same_length
+from calibrant.online.base import Stream
+from calibrant.online.bounds import SLACK, SPLIT_COST, as_numbers, guard_bound, regret_bound
+from calibrant.online.experts import NAMES, Experts
+from calibrant.online.grid import Grid
+from calibrant.online.inputs import (
+    Key,
+    batch_ends,
+    checked_count,
+    checked_fraction,
+    checked_probability,
+    outcome_column,
+    probability_column,
+)
+from calibrant.online.labels import label_name, label_names
+from calibrant.online.pending import Pending
+from calibrant.online.run import Run
+from calibrant.online.state import Fields
+from calibrant.results import Array
+
+ALL = "all"  # the one segment of a stream that is not cut
+
+
+class Segment:
+    """The experts and the guard of one segment, and how many of its outcomes wait."""
+
+    def __init__(self, settings: OnlineCalibrator) -> None:
+        self.experts = Experts(
+            bins=settings.bins, decay=settings.decay, prior=settings.prior, delay=settings.delay
+        )
+        self.guard = Grid(slack=SLACK, cost=SPLIT_COST) if settings.guard else None
+        self.rounds = 0
+        self.waiting = Pending()  # of this segment: answers without content
+
+    def learn(self, answers: list[float], cell: list[float], outcome: float) -> None:
+        """Learn an outcome: the experts by what they said, the guard by the cell it answered from."""
+        self.experts.learn(answers, outcome)
+        if self.guard is not None:
+            self.guard.learn(cell[0], cell[1], cell[2], outcome)
+        self.rounds += 1
+
+
+class OnlineCalibrator(Stream):
+    """Recalibrate somebody's predictions as outcomes come in; start today, without history.
+
+    Five experts on the incoming p (see `weights`) are mixed by Vovk's aggregating algorithm. A guard lets the
+    mixture pass unless there is proof against it, and then moves it to the nearest prediction that is
+    defensible. What is promised for any outcomes:
+
+    - With the guard: T times the distance to calibration is at most `certificate`, which is at most
+      `bound()`, about 2.44 T^(2/3).
+    - While the guard has not moved anything, or without it: the total Brier score exceeds that of the raw
+      predictions by at most `brier_bound()`, ln(2) / 2 = 0.347 over the whole stream and for ever.
+
+    With `by` there is one calibrator per segment, and both promises add over the segments.
+
+    Parameters
+    ----------
+    by : str, optional
+        What segments the stream, such as "league"; every prediction is then handed over with its segment.
+    guard : bool, default True
+        Whether to keep the certificate. It rarely moves a prediction.
+    bins : int, default 10
+        Bins of the two experts that work by bin.
+    decay : float, default 0.998
+        How much of the past the forgetting expert keeps from one outcome to the next.
+    prior : float, default 0.5
+        Weight of the raw predictions at the start; the promise is ln(1 / prior) / 2.
+    delay : int, default 0
+        How many earlier outcomes of the segment may still be unknown when a prediction is made, such as
+        games of the same day. The weights then move by 2 / (delay + 1), and the promises grow with it. The
+        Brier promise covers batches, forecast whole and learnt whole; the certificate covers any order.
+
+    Examples
+    --------
+    >>> calibrator = OnlineCalibrator()
+    >>> round(calibrator.transform_one(0.2), 4)
+    0.2066
+    >>> calibrator.learn_one(1)
+    >>> calibrator
+    OnlineCalibrator(rounds=1, certificate=1.2, bound=6.16667)
+    """
+
+    certifies = "distance to calibration"
+
+    def __init__(
+        self,
+        *,
+        by: str | None = None,
+        guard: bool = True,
+        bins: int = 10,
+        decay: float = 0.998,
+        prior: float = 0.5,
+        delay: int = 0,
+    ) -> None:
+        super().__init__()
+        if by is not None and not isinstance(by, str):
+            raise InvalidInputError(sentence("by", "must be the name of what segments", f"got {by!r}"))
+        if not isinstance(guard, bool):
+            raise InvalidInputError(sentence("guard", "must be True or False", f"got {guard!r}"))
+        self.by, self.guard = by, guard
+        self.bins = checked_count(bins, "bins", 1)
+        self.decay = checked_fraction(decay, "decay", one=True)
+        self.prior = checked_fraction(prior, "prior", one=False)
+        self.delay = checked_count(delay, "delay")
+        self._segments: dict[str, Segment] = {} if by else {ALL: Segment(self)}
+
+    @property
+    def rounds(self) -> int:
+        """How many outcomes have been learnt."""
+        return sum(segment.rounds for segment in self._segments.values())
+
+    @property
+    def segments(self) -> list[str]:
+        """The names of the segments seen so far."""
+        return list(self._segments)
+
+    @property
+    def steered(self) -> int:
+        """How many predictions the guard moved."""
+        return sum(segment.guard.steered for segment in self._segments.values() if segment.guard)
+
+    @property
+    def certificate(self) -> float | None:
+        """What the distance to calibration, times the rounds so far, does not exceed; None without guard."""
+        if not self.guard:
+            return None
+        return sum(segment.guard.certificate for segment in self._segments.values() if segment.guard)
+
+    def bound(self, T: int | None = None) -> float | None:
+        """Return what the certificate cannot exceed after T rounds (default: now).
+
+        None without guard, or if more outcomes than `delay` allows were unknown at once. With `by` and T
+        it is what the worst division of the T rounds among the segments seen so far allows.
+        """
+        if not self.guard or not self._kept_in_time:
+            return None
+        if T is None:
+            rounds = [float(segment.rounds) for segment in self._segments.values()]
+        else:  # the bound is concave: equal parts are the worst
+            parts = max(1, len(self._segments))
+            rounds = [checked_count(T, "T") / parts] * parts
+        return float(sum(guard_bound(t, self.delay) for t in rounds))
+
+    def brier_bound(self) -> float | None:
+        """Return by how much the total Brier score exceeds that of the raw predictions at most.
+
+        None if the guard has moved a prediction, more outcomes than `delay` allows were unknown at once, or
+        a prediction was made between two outcomes of one batch.
+        """
+        rolling = any(segment.waiting.rolling for segment in self._segments.values())
+        if self.steered or rolling or not self._kept_in_time:
+            return None
+        return regret_bound(self.delay, self.prior, max(1, len(self._segments)))
+
+    @property
+    def _kept_in_time(self) -> bool:
+        return all(segment.waiting.most <= self.delay + 1 for segment in self._segments.values())
+
+    def weights(self, by: Any = None) -> dict[str, float]:
+        """Return the weight of each expert now, in a segment where there are several."""
+        segment = self._segments.get(self._name(by))
+        shares = (segment or Segment(self)).experts.shares
+        return dict(zip(NAMES, shares, strict=True))
+
+    def _name(self, by: Any) -> str:
+        if self.by is not None:
+            return label_name(by)
+        if by is not None:
+            rule, hint = "needs a calibrator that was made with by=", 'OnlineCalibrator(by="league")'
+            raise InvalidInputError(sentence("by", rule, f"got {by!r}", hint))
+        return ALL
+
+    def transform_one(self, p: float, *, by: Any = None, key: Key = None) -> float:
+        """Return the calibrated prediction.
+
+        Parameters
+        ----------
+        p : float
+            The prediction to calibrate.
+        by : str or number, optional
+            Its segment, if the calibrator has segments; a missing label is a segment of its own.
+        key : str or int, optional
+            A name for the outcome, where it may come late. Without one, learn it before the next prediction.
+
+        Returns
+        -------
+        float
+        """
+        key = self._pending.check_free(key)
+        raw, name = checked_probability(p, "p"), self._name(by)
+        segment = self._segments.get(name)
+        if segment is None:
+            segment = self._segments[name] = Segment(self)
+        answers = segment.experts.answers(raw)
+        prediction = segment.experts.mix(answers)
+        cell: tuple[float, ...] = ()
+        if segment.guard is not None:
+            cell = segment.guard.predict(prediction)
+            prediction = cell[2]
+        self._pending.add(key, (name, *answers, *cell))
+        segment.waiting.add(key, ())
+        return prediction
+
+    def learn_one(self, y: Any, *, key: Key = None) -> None:
+        """Learn the outcome, 0 or 1, of the prediction with this key.
+
+        Parameters
+        ----------
+        y : 0 or 1
+            What happened.
+        key : str or int, optional
+            The key the prediction was made with.
+        """
+        name = self._pending.peek(key)[0]
+        super().learn_one(y, key=key)
+        self._segments[name].waiting.take(key, learnt=True)
+
+    def forget(self, key: Key = None) -> None:
+        """Stop waiting for an outcome that will never be known."""
+        name = self._pending.take(key, learnt=False)[0]
+        self._segments[name].waiting.take(key, learnt=False)
+
+    def _learn(self, answer: tuple[Any, ...], outcome: float) -> None:
+        name, *numbers = answer
+        self._segments[name].learn(numbers[:5], numbers[5:], outcome)
+
+    def run(self, y: Any, p: Any, *, by: Any = None, batches: Any = None) -> Run:
+        """Calibrate and learn many rows, exactly as step by step, but compiled.
+
+        Parameters
+        ----------
+        y : array-like of 0 and 1
+            The outcomes, in order.
+        p : array-like
+            The predictions to calibrate.
+        by : array-like, optional
+            The segment of each row, if the calibrator has segments.
+        batches : array-like, optional
+            A label per row; each stretch of equal labels (a day) is calibrated whole, then learnt.
+
+        Returns
+        -------
+        Run
+        """
+        self._check_nothing_waits()
+        outcomes = outcome_column(y)
+        raw = probability_column(p, outcomes, "p")
+        ends = batch_ends(batches, len(outcomes))
+        batch = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
+        parts = self._parts(by, len(outcomes))
+        run = self._blank(len(outcomes))
+        self._pending.note_batch(int(np.diff(ends, prepend=0).max(initial=0)))
+        for name, rows in parts.items():
+            own = np.flatnonzero(np.diff(batch[rows], append=-1)) + 1
+            self._run_segment(name, outcomes[rows], raw[rows], own, rows, run)
+        return self._totalled(run)
+
+    def _parts(self, by: Any, size: int) -> dict[str, npt.NDArray[np.int64]]:
+        """Return the rows of each segment, the segments in the order in which they come."""
+        if (by is None) != (self.by is None):
+            rule = "needs by=" if self.by else "must be left out: the calibrator has no segments"
+            raise InvalidInputError(sentence("by", rule, f"got {'none' if by is None else 'a column'}"))
+        if by is None:
+            return {ALL: np.arange(size)}
+        names = label_names(by)
+        check_same_length(names, np.empty(size), ("by", "y"))
+        known, first, codes = np.unique(names.astype(str), return_index=True, return_inverse=True)
+        order = np.argsort(codes, kind="stable")
+        cuts = np.split(order, np.cumsum(np.bincount(codes, minlength=len(known)))[:-1]) if size else []
+        return {str(known[k]): cuts[k] for k in np.argsort(first)}
+
+    def _blank(self, size: int) -> dict[str, Any]:
+        columns = ("predictions", "certificate", "bound")
+        blank: dict[str, Any] = {name: np.zeros(size) for name in columns}
+        return blank | {"steered": np.zeros(size, np.bool_), "weights": np.empty((size, len(NAMES)))}
+
+    def _run_segment(
+        self,
+        name: str,
+        outcomes: Array,
+        raw: Array,
+        ends: npt.NDArray[np.int64],
+        rows: Any,
+        run: dict[str, Any],
+    ) -> None:
+        """Run one segment; what certificate and bound gain per row goes into the columns, to be summed."""
+        segment = self._segments.setdefault(name, Segment(self))
+        predictions, run["weights"][rows] = segment.experts.run(outcomes, raw, ends)
+        if segment.guard is not None:
+            before = segment.guard.certificate
+            predictions, certificates, run["steered"][rows] = segment.guard.run(outcomes, predictions, ends)
+            run["certificate"][rows] = np.diff(certificates, prepend=before)
+            after = guard_bound(segment.rounds + np.arange(len(rows) + 1), self.delay)
+            run["bound"][rows] = np.diff(as_numbers(after))
+        run["predictions"][rows] = predictions
+        segment.rounds += len(rows)
+        segment.waiting.note_batch(int(np.diff(ends, prepend=0).max(initial=0)))
+
+    def _totalled(self, run: dict[str, Any]) -> Run:
+        """Return the run with certificate and bound summed over the segments, as they were after each row."""
+        certificate, bound = self.certificate, self.bound()
+        if certificate is not None:
+            run["certificate"] = _running_to(run["certificate"], certificate)
+        if bound is not None:
+            run["bound"] = _running_to(run["bound"], bound)
+        return Run(
+            run["predictions"],
+            None if certificate is None else run["certificate"],
+            None if bound is None else run["bound"],
+            run["steered"],
+            run["weights"],
+        )
+
+    def _to_state(self) -> dict[str, Any]:
+        names = ("by", "guard", "bins", "decay", "prior", "delay")
+        settings = {name: getattr(self, name) for name in names}
+        segments = [[name, _segment_state(segment)] for name, segment in self._segments.items()]
+        return {**settings, "segments": segments}
+
+    @classmethod
+    def _from_fields(cls, fields: Fields) -> Self:
+        by = fields.take("by")
+        if by is not None and not isinstance(by, str):
+            raise fields.refused("by", "must be a name or null")
+        self = cls(
+            by=by,
+            guard=fields.flag("guard"),
+            bins=fields.checked("bins", lambda x: checked_count(x, "bins", 1)),
+            decay=fields.checked("decay", lambda x: checked_fraction(x, "decay", one=True)),
+            prior=fields.checked("prior", lambda x: checked_fraction(x, "prior", one=False)),
+            delay=fields.count("delay"),
+        )
+        self._segments = {}
+        for row in fields.items("segments"):
+            fits = isinstance(row, list) and len(row) == 2 and isinstance(row[0], str)
+            if not fits or row[0] in self._segments:
+                raise fields.refused("segments", "must list each name once, with its state")
+            self._segments[row[0]] = self._restored(Fields(row[1], fields.kind))
+        if by is None and list(self._segments) != [ALL]:
+            raise fields.refused("segments", f"must be one, {ALL!r}, without by")
+        return self
+
+    def _restored(self, fields: Fields) -> Segment:
+        segment = Segment(self)
+        segment.experts.restore(fields.inner("experts"))
+        segment.rounds = fields.count("rounds")
+        if segment.guard is not None:
+            segment.guard.restore(fields.inner("guard"))
+        if sum(segment.experts.answered) != segment.rounds or (
+            segment.guard is not None and segment.guard.rounds != segment.rounds
+        ):
+            raise fields.refused("rounds", "must be what experts and guard have learnt")
+        flags = fields.flag("rolling"), fields.flag("learning")
+        segment.waiting = Pending.from_state({}, fields.count("most"), *flags)
+        return segment
+
+    def _checked_answer(self, answer: list[Any], fields: Fields) -> tuple[Any, ...]:
+        expected = 9 if self.guard else 6
+        if len(answer) != expected or answer[0] not in self._segments:
+            raise fields.refused("waiting", "must name a segment and its answers")
+        numbers = Fields({"waiting": answer[1:]}, fields.kind).numbers("waiting", expected - 1, 0, 1)
+        if self.guard:
+            guard = self._segments[answer[0]].guard
+            assert guard is not None
+            low, high = guard.checked_ends(numbers[5:7], fields)
+            if not low <= numbers[7] <= high:
+                raise fields.refused("waiting", "must hold a prediction within its cell")
+        return (answer[0], *numbers)
+
+    def _after_loading(self) -> None:
+        for key, answer in self._pending.waiting.items():
+            self._segments[answer[0]].waiting.waiting[key] = ()
+
+
+def _segment_state(segment: Segment) -> dict[str, Any]:
+    waiting = {k: v for k, v in segment.waiting.to_state().items() if k != "waiting"}
+    guard = {} if segment.guard is None else {"guard": segment.guard.to_state()}
+    return {"rounds": segment.rounds, **waiting, "experts": segment.experts.to_state(), **guard}
+
+
+def _running_to(gains: Array, final: float) -> Array:
+    """Return running sums of the gains that end at `final`."""
+    total = np.cumsum(gains)
+    return np.asarray(total + (final - total[-1])) if len(total) else total
