@@ -8,6 +8,7 @@ from calibrant.measures.binned import binned_calibration_error
 from calibrant.measures.convolved import convolved_calibration_error
 from calibrant.measures.curve import kolmogorov_smirnov_error, kuiper_error, weighted_calibration_error
 from calibrant.measures.decisions.thresholds import ThresholdLossCurve
+from calibrant.measures.decisions.u_calibration import monotone_regret, u_calibration_error
 from calibrant.measures.decisions.worst_task import WorstTask, decision_loss, threshold_loss_curve, worst_task
 from calibrant.measures.distances.interval import interval_calibration_error
 from calibrant.measures.distances.lower import TransportPlan, lower_distance, transport_plan
@@ -41,11 +42,13 @@ if TYPE_CHECKING:
     from calibrant.inference.calibration_test import calibration_test
     from calibrant.inference.compare import Comparison, Difference, compare
     from calibrant.inference.decision import DecisionEstimate, estimate_decision_loss
+    from calibrant.inference.dominance import Dominance, dominance
     from calibrant.inference.engine import TestResult
     from calibrant.inference.interval import ConfidenceInterval, confidence_interval
     from calibrant.inference.planning import Plan, detectable_distance, required_samples
     from calibrant.inference.statistics import hosmer_lemeshow, spiegelhalter
     from calibrant.inference.tolerance import ToleranceResult, tolerance_test
+    from calibrant.measures.decisions.best_actions import BestActions, ConvexScore, as_score, best_actions
     from calibrant.measures.decisions.fixed_payoff import (
         ActionChange,
         DecisionReport,
@@ -76,12 +79,15 @@ _LATER = {
     "ActionChange": "measures.decisions.fixed_payoff",
     "Assessment": "recalibration.assess",
     "Audit": "groups.result",
+    "BestActions": "measures.decisions.best_actions",
     "Comparison": "inference.compare",
     "ConfidenceInterval": "inference.interval",
+    "ConvexScore": "measures.decisions.best_actions",
     "DecisionCurve": "measures.decisions.net_benefit",
     "DecisionEstimate": "inference.decision",
     "DecisionReport": "measures.decisions.fixed_payoff",
     "Difference": "inference.compare",
+    "Dominance": "inference.dominance",
     "Evaluation": "report.evaluation",
     "GroupMonitor": "online.group_monitor",
     "Incentive": "truthfulness.incentives",
@@ -97,13 +103,16 @@ _LATER = {
     "TestResult": "inference.engine",
     "ToleranceResult": "inference.tolerance",
     "Truthfulness": "truthfulness.gap",
+    "as_score": "measures.decisions.best_actions",
     "audit": "groups.audit",
+    "best_actions": "measures.decisions.best_actions",
     "calibration_test": "inference.calibration_test",
     "class_wise": "measures.multiclass",
     "compare": "inference.compare",
     "confidence_interval": "inference.interval",
     "decision_report": "measures.decisions.fixed_payoff",
     "detectable_distance": "inference.planning",
+    "dominance": "inference.dominance",
     "estimate_decision_loss": "inference.decision",
     "evaluate": "report.evaluation",
     "fixed_decision_loss": "measures.decisions.fixed_payoff",
@@ -130,14 +139,17 @@ __all__ = [
     "ActionChange",
     "Assessment",
     "Audit",
+    "BestActions",
     "CalibrantError",
     "Comparison",
     "ConfidenceInterval",
+    "ConvexScore",
     "DecisionCurve",
     "DecisionEstimate",
     "DecisionReport",
     "Difference",
     "Distances",
+    "Dominance",
     "Evaluation",
     "Forecasts",
     "GroupMonitor",
@@ -161,8 +173,10 @@ __all__ = [
     "TransportPlan",
     "Truthfulness",
     "WorstTask",
+    "as_score",
     "audit",
     "averaged_two_bin_error",
+    "best_actions",
     "binned_calibration_error",
     "binned_squared_error",
     "brier_score",
@@ -182,6 +196,7 @@ __all__ = [
     "detectable_distance",
     "distance_to_calibration",
     "distances",
+    "dominance",
     "earth_mover_error",
     "estimate_decision_loss",
     "evaluate",
@@ -202,6 +217,7 @@ __all__ = [
     "measure",
     "measures",
     "miscalibration",
+    "monotone_regret",
     "net_benefit",
     "one_vs_rest",
     "online",
@@ -219,6 +235,7 @@ __all__ = [
     "top_label",
     "transport_plan",
     "truthfulness_gap",
+    "u_calibration_error",
     "upper_distance",
     "weighted_calibration_error",
     "worst_task",

@@ -83,3 +83,45 @@ def net_benefit(sample: Sample, threshold: float) -> float:
     treated = sample.p >= threshold
     ones = float(np.sum(sample.weights[treated] * sample.y[treated]))
     return ones - (float(np.sum(sample.weights[treated])) - ones) * threshold / (1 - threshold)
+
+
+def better_report(y: np.ndarray, w: np.ndarray, used: np.ndarray, other: np.ndarray) -> float:
+    """The most that any bounded proper payoff loses by reports `used` instead of `other`, record by record.
+
+    A linear program over all tables S[report, outcome] in [0, 1] for which every report is a best response to
+    itself. Equal reports earn the same: whoever acts at a threshold acts on both sides of the comparison.
+    """
+    beliefs = np.unique(np.concatenate((used, other)))
+    k = len(beliefs)
+    gain = np.zeros(2 * k)
+    for reports, sign in ((other, 1.0), (used, -1.0)):
+        place = np.searchsorted(beliefs, reports)
+        np.add.at(gain, place, sign * w * (1 - y))
+        np.add.at(gain, k + place, sign * w * y)
+    proper = np.zeros((k * k, 2 * k))
+    for r, belief in enumerate(beliefs):
+        for lie in range(k):
+            row = proper[r * k + lie]
+            row[[lie, k + lie]] += 1 - belief, belief
+            row[[r, k + r]] -= 1 - belief, belief
+    scale = float(np.abs(gain).max())
+    if scale == 0:
+        return 0.0
+    tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    found = linprog(-gain / scale, A_ub=proper, b_ub=np.zeros(k * k), bounds=(0, 1), options=tight)
+    assert found.status == 0
+    return -float(found.fun) * scale
+
+
+def best_monotone(sample: Sample) -> np.ndarray:
+    """The best non-decreasing map by the min-max formula, one rate per record."""
+    table = levels(sample)
+    sums = [(w, a) for _, w, a in table]
+
+    def rate(i: int, j: int) -> float:
+        return sum(a for _, a in sums[i : j + 1]) / sum(w for w, _ in sums[i : j + 1])
+
+    m = len(table)
+    fit = [max(min(rate(i, j) for j in range(k, m)) for i in range(k + 1)) for k in range(m)]
+    at = {v: fit[k] for k, (v, _, _) in enumerate(table)}
+    return np.array([at[float(p)] for p in sample.p])

@@ -13,6 +13,7 @@ from calibrant.evaluation.rows import take
 from calibrant.forecasts import Forecasts
 from calibrant.measures.crossfit import held_out, joined
 from calibrant.measures.decisions.thresholds import Responses, ThresholdLossCurve, curve_of
+from calibrant.measures.decisions.u_calibration import u_calibration_error
 from calibrant.measures.decisions.worst_task import WorstTask, worst_task_of
 from calibrant.measures.registry.row import Measure
 from calibrant.results import Array
@@ -44,6 +45,7 @@ class Preview:
     task: WorstTask
     folds: int
     seed: int
+    base_rate_regret: float  # U-calibration error: the base rate in place of the recalibrated predictions
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers, ready for JSON (not the curve)."""
@@ -55,6 +57,7 @@ class Preview:
             "measures": rows,
             "decision_loss": self.task.loss,
             "worst_thresholds": self.task.thresholds.tolist(),
+            "u_calibration": self.base_rate_regret,
         }
 
 
@@ -67,7 +70,8 @@ def preview(forecasts: Forecasts, wanted: Sequence[Measure], *, seed: int) -> Pr
     except CalibrantError:
         return None
     curve = curve_of(joined(parts))
-    return Preview(tuple(_changes(parts, wanted)), curve, worst_task_of(curve), FOLDS, seed)
+    regret = float(u_calibration_error.core(forecasts))
+    return Preview(tuple(_changes(parts, wanted)), curve, worst_task_of(curve), FOLDS, seed, regret)
 
 
 def _changes(parts: Sequence[Responses], wanted: Sequence[Measure]) -> list[Change]:

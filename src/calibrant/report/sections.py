@@ -157,7 +157,14 @@ def _cost(evaluation: Findings) -> Section:
         "Over all decisions with payoffs between 0 and 1, also those with more than two actions, the most "
         f"that is lost is {short(1000 * found.task.loss)} units of payoff per 1,000 decisions."
     )
-    return Section("cost", "What does it cost?", (text,), ("threshold",))
+    if found.base_rate_regret > 0:
+        base = (
+            "Always acting on the base rate would have served somebody better, by "
+            f"{short(1000 * found.base_rate_regret)} units of payoff per 1,000 decisions at most."
+        )
+    else:
+        base = "Always acting on the base rate would have served nobody better."
+    return Section("cost", "What does it cost?", (text, base), ("threshold",))
 
 
 def _recalibration(evaluation: Findings) -> Section:

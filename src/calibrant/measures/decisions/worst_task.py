@@ -102,6 +102,17 @@ def worst_task_of(curve: ThresholdLossCurve) -> WorstTask:
     return task
 
 
+def certified_worst(curve: ThresholdLossCurve) -> Certified:
+    """Return the largest loss of any task with payoffs in [0, 1] by a curve, with the task in the details."""
+    return _worst_pair(curve.thresholds, curve.peaks).certified()
+
+
+def worst_loss(thresholds: Array, peaks: Array) -> float:
+    """Return that loss alone, of a curve given by its peaks at ascending thresholds in [0, 1]."""
+    pair = _worst_pair(thresholds, peaks)
+    return 2.0 * (pair.share * pair.peaks[0] + (1.0 - pair.share) * pair.peaks[1])
+
+
 @dataclass(frozen=True, slots=True)
 class _Pair:
     """The two points of the curve whose chord is highest over 1/2, and a bound no chord can pass."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from calibrant.measures.binned import binned_calibration_error
 from calibrant.measures.convolved import convolved_calibration_error
 from calibrant.measures.curve import kolmogorov_smirnov_error, kuiper_error
+from calibrant.measures.decisions.u_calibration import monotone_regret, u_calibration_error
 from calibrant.measures.decisions.worst_task import decision_loss
 from calibrant.measures.distances.interval import interval_calibration_error, interval_resolution
 from calibrant.measures.distances.lower import lower_distance
@@ -267,6 +268,28 @@ ROWS = (
         decision="no task with payoffs in [0, 1] loses more; the worst thresholds are in the details",
         cost="O(m log m)",
         citation="Hu & Wu 2024, Predict to minimize swap regret for all payoff-bounded tasks",
+    ),
+    Measure(
+        "u-calibration",
+        u_calibration_error,
+        family="decisions",
+        meaning="payoff lost against always acting on the base rate, in the worst task (payoffs in [0, 1])",
+        complete=True,
+        symmetric=True,
+        decision="0 means that nobody would have done better by acting on the base rate throughout",
+        cost="O(m log m)",
+        citation="Kleinberg, Leme, Schneider & Teng 2023, U-calibration: forecasting for an unknown agent",
+    ),
+    Measure(
+        "monotone-regret",
+        monotone_regret,
+        family="decisions",
+        meaning="payoff lost against the best monotone recalibration, in the worst task (payoffs in [0, 1])",
+        complete=True,
+        symmetric=True,
+        decision="what a monotone recalibration, fitted in hindsight, could gain at most",
+        cost="O(m log m)",
+        citation=_SURVEY + ", section 4.4",
     ),
     Measure(
         "convolved",

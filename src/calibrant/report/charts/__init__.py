@@ -5,6 +5,7 @@ They can be saved as SVG, PNG or PDF with ``chart.save("name.svg")``.
 
 from calibrant.report.charts.comparison import comparison
 from calibrant.report.charts.cumulative import cumulative_differences
+from calibrant.report.charts.dominance import murphy_difference
 from calibrant.report.charts.groups import forest, group_curves
 from calibrant.report.charts.null import null_histogram
 from calibrant.report.charts.reliability import reliability_diagram
@@ -16,6 +17,7 @@ __all__ = [
     "cumulative_differences",
     "forest",
     "group_curves",
+    "murphy_difference",
     "null_histogram",
     "reliability_diagram",
     "smooth_witness",

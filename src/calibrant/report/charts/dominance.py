@@ -1,0 +1,58 @@
+"""Murphy difference: which of two models serves whom better, for every threshold of action."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibrant.evaluation.coarse import thinned
+from calibrant.inference.dominance import Dominance
+from calibrant.report.charts.style import Canvas, Chart, altair, hover
+from calibrant.report.palette import LIGHT
+
+TITLE = "Which model serves whom"
+CAPTION = (
+    "Somebody acts when the probability exceeds a threshold: the cost of acting as a share of the loss that "
+    "it prevents. The curve is what they lose per record by using the first model instead of the second, in "
+    "units of one outcome that was not acted on. Below 0 the first model is better; the shading shows which "
+    "one wins. The band is pointwise, from resampled rows."
+)
+SHADES = 200  # strips in which the winner is shown
+
+
+def murphy_difference(found: Dominance, *, first: str = "first", second: str = "second") -> Chart:
+    """Draw the difference of two models at every threshold, its band, and who wins where."""
+    alt, canvas = altair(), Canvas()
+    curve = found.curve
+    at = thinned(curve.loss, 300)
+    data = canvas.on({"threshold": curve.mu[at], "loss": curve.loss[at]})
+    base = data.encode(
+        x=alt.X("threshold:Q", title="threshold of action", scale=alt.Scale(domain=[0, 1])),
+        y=alt.Y("loss:Q", title=f"loss of {first} against {second}"),
+    )
+    layers = [_winners(canvas, found, first, second)]
+    if found.band is not None:
+        band = canvas.on(
+            {"threshold": found.band.thresholds, "lower": found.band.lower, "upper": found.band.upper}
+        )
+        mark = band.mark_area(color=LIGHT["band"], opacity=0.6)
+        layers.append(mark.encode(x="threshold:Q", y="lower:Q", y2="upper:Q"))
+    layers += [
+        canvas.on({"zero": [0.0]}).mark_rule(color=LIGHT["quiet"]).encode(y="zero:Q"),
+        base.mark_line(color=LIGHT["model"], strokeWidth=2),
+        hover(data, len(at), "threshold", {"threshold": ".4f", "loss": ".6f"}),
+    ]
+    return canvas.finished(layers, TITLE, CAPTION, height=280, wide=True)
+
+
+def _winners(canvas: Canvas, found: Dominance, first: str, second: str) -> Chart:
+    """Return strips along the thresholds, coloured by the model that wins there; none where they tie."""
+    alt = altair()
+    edges = np.linspace(0.0, 1.0, SHADES + 1)
+    middle = found.curve.at((edges[:-1] + edges[1:]) / 2)
+    wins = np.where(middle < -1e-12, first, np.where(middle > 1e-12, second, ""))
+    kept = wins != ""
+    strips = canvas.on({"from": edges[:-1][kept], "to": edges[1:][kept], "better": wins[kept].tolist()})
+    colour = alt.Color(
+        "better:N", scale=alt.Scale(domain=[first, second], range=[LIGHT["model"], LIGHT["second"]])
+    )
+    return strips.mark_rect(opacity=0.12).encode(x="from:Q", x2="to:Q", color=colour)
