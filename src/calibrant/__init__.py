@@ -37,8 +37,11 @@ if TYPE_CHECKING:
     from calibrant import online
     from calibrant.demonstration import load_demo
     from calibrant.groups.audit import audit
+    from calibrant.groups.distinguish import distinguish
+    from calibrant.groups.distinguisher import Distinguisher
     from calibrant.groups.result import Audit
     from calibrant.groups.search import Search, search_groups
+    from calibrant.groups.weight_family import WeightFamily, weight_family
     from calibrant.inference.calibration_test import calibration_test
     from calibrant.inference.compare import Comparison, Difference, compare
     from calibrant.inference.decision import DecisionEstimate, estimate_decision_loss
@@ -88,6 +91,7 @@ _LATER = {
     "DecisionReport": "measures.decisions.fixed_payoff",
     "Difference": "inference.compare",
     "Dominance": "inference.dominance",
+    "Distinguisher": "groups.distinguisher",
     "Evaluation": "report.evaluation",
     "GroupMonitor": "online.group_monitor",
     "Incentive": "truthfulness.incentives",
@@ -104,6 +108,7 @@ _LATER = {
     "ToleranceResult": "inference.tolerance",
     "Truthfulness": "truthfulness.gap",
     "as_score": "measures.decisions.best_actions",
+    "WeightFamily": "groups.weight_family",
     "audit": "groups.audit",
     "best_actions": "measures.decisions.best_actions",
     "calibration_test": "inference.calibration_test",
@@ -113,6 +118,7 @@ _LATER = {
     "decision_report": "measures.decisions.fixed_payoff",
     "detectable_distance": "inference.planning",
     "dominance": "inference.dominance",
+    "distinguish": "groups.distinguish",
     "estimate_decision_loss": "inference.decision",
     "evaluate": "report.evaluation",
     "fixed_decision_loss": "measures.decisions.fixed_payoff",
@@ -133,6 +139,7 @@ _LATER = {
     "top_label": "measures.multiclass",
     "truthfulness_gap": "truthfulness.gap",
     "worst_truth": "truthfulness.worst",
+    "weight_family": "groups.weight_family",
 }
 
 __all__ = [
@@ -150,6 +157,7 @@ __all__ = [
     "Difference",
     "Distances",
     "Dominance",
+    "Distinguisher",
     "Evaluation",
     "Forecasts",
     "GroupMonitor",
@@ -172,6 +180,7 @@ __all__ = [
     "ToleranceResult",
     "TransportPlan",
     "Truthfulness",
+    "WeightFamily",
     "WorstTask",
     "as_score",
     "audit",
@@ -197,6 +206,7 @@ __all__ = [
     "distance_to_calibration",
     "distances",
     "dominance",
+    "distinguish",
     "earth_mover_error",
     "estimate_decision_loss",
     "evaluate",
@@ -237,6 +247,7 @@ __all__ = [
     "truthfulness_gap",
     "u_calibration_error",
     "upper_distance",
+    "weight_family",
     "weighted_calibration_error",
     "worst_task",
     "worst_truth",

@@ -15,6 +15,7 @@ VERBS = {
     "check": "calibrant.cli.check:check",
     "compare": "calibrant.cli.compare:compare",
     "demo": "calibrant.cli.demo:demo",
+    "distinguish": "calibrant.cli.distinguish:distinguish",
     "evaluate": "calibrant.cli.evaluate:evaluate",
     "measures": "calibrant.cli.measures:list_measures",
     "merge": "calibrant.cli.merge:merge",

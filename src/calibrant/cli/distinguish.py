@@ -1,0 +1,76 @@
+"""`calibrant distinguish`: can anything in a file tell its outcomes from draws with the predictions?"""
+
+from __future__ import annotations
+
+import click
+
+from calibrant.cli.audit import _names
+from calibrant.cli.options import as_json, columns, seed
+from calibrant.cli.tables import show_json, show_table
+from calibrant.forecasts import Missing
+from calibrant.groups import distinguish as learned
+
+
+@click.command()
+@click.argument("file")
+@columns
+@click.option(
+    "--covariates",
+    metavar="A,B,C",
+    required=True,
+    callback=_names,
+    help="Columns that the auditor may learn from.",
+)
+@click.option(
+    "--nominal", metavar="A,B,C", callback=_names, help="Covariates that are numbers without an order."
+)
+@click.option("--draws", default=999, show_default=True, help="Simulated data sets for each p-value.")
+@click.option("--confidence", default=0.95, show_default=True, help="Of the interval.")
+@seed
+@as_json
+def distinguish(
+    file: str,
+    outcome: str,
+    prediction: str,
+    weight: str | None,
+    missing: Missing,
+    covariates: list[str],
+    nominal: list[str],
+    draws: int,
+    confidence: float,
+    seed: int | None,
+    json_: bool,
+) -> None:
+    """Let a model learn from the covariates in FILE where the predictions fail, and test what it learnt.
+
+    It learns from one half of the rows and is tested on the other, in turns. The question is more than
+    calibration: do the covariates know anything that the predictions do not?
+    """
+    from calibrant.scale.files import read_categories, read_columns
+
+    main = read_columns(file, [outcome, prediction] + ([weight] if weight else []))
+    found = learned.distinguish(
+        main[outcome],
+        main[prediction],
+        read_categories(file, covariates),
+        sample_weight=main[weight] if weight else None,
+        draws=draws,
+        confidence=confidence,
+        nominal=nominal,
+        missing=missing,
+        seed=seed,
+    )
+    if json_:
+        show_json(found.to_dict())
+        return
+    click.echo(str(found))
+    click.echo("")
+    lines = [
+        [f"{one.size:,}", f"{one.share:.1%}", f"{one.gap:+.4f}", f"{one.carried:+.5f}", one.rule]
+        for one in found.rules
+    ]
+    show_table(
+        ["rows", "share", "mean residual", "carried", "group"],
+        lines,
+        "What the auditor learnt, as groups; those that carry most of the advantage first",
+    )

@@ -1,0 +1,145 @@
+"""Trees as tables: what boosting has grown, ready for JSON, and the sum of their leaves for any rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.kernels.forest import forest_sums
+from calibrant.results import Array
+
+MACHINE_CODE_ABOVE = 5_000  # walks down a tree, from which compiling repays
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A leaf (`feature` -1) with its value, or a question about one feature.
+
+    A number goes left where it is at most `threshold`; a category where its code is among `codes`. What is
+    missing goes where `missing_left` says.
+    """
+
+    feature: int
+    left: int
+    right: int
+    missing_left: bool
+    threshold: float
+    codes: tuple[int, ...] | None
+    value: float
+
+    @classmethod
+    def leaf(cls, value: float) -> Node:
+        """Return a leaf."""
+        return cls(-1, -1, -1, False, 0.0, None, value)
+
+
+Tree = Sequence[Node]  # the root first; children are places in this sequence
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Trees whose leaves add up."""
+
+    trees: tuple[Tree, ...]
+
+    def __len__(self) -> int:
+        return len(self.trees)
+
+    def first(self, count: int) -> Forest:
+        """Return the first few trees."""
+        return Forest(self.trees[:count])
+
+    def predict(self, rows: Array) -> Array:
+        """Return the sum of the leaves that each row reaches."""
+        if not self.trees:
+            return np.zeros(len(rows))
+        return self.staged(rows, len(self))[:, -1]
+
+    def staged(self, rows: Array, every: int) -> Array:
+        """Return the sums after `every`, 2 `every`, ... trees, one column each."""
+        sums = np.zeros((len(rows), len(self) // every))
+        if len(rows) * len(self) >= MACHINE_CODE_ABOVE:
+            forest_sums.expect_much()
+        nodes, thresholds, values, bits, roots = self._arrays
+        given = np.ascontiguousarray(rows, dtype=np.float64)
+        forest_sums(given, nodes, thresholds, values, bits, roots, every, sums)
+        return sums
+
+    @cached_property
+    def _arrays(self) -> tuple[npt.NDArray[Any], ...]:
+        roots = np.cumsum([0, *(len(tree) for tree in self.trees)])
+        nodes = [(node, root) for tree, root in zip(self.trees, roots, strict=False) for node in tree]
+        table, words = np.empty((len(nodes), 6), dtype=np.int64), [np.zeros(0, dtype=np.uint64)]
+        at = 0
+        for k, (node, root) in enumerate(nodes):
+            bits = _bits(node.codes)
+            children = (node.left + root, node.right + root)
+            table[k] = (node.feature, *children, node.missing_left, at, len(bits))
+            words.append(bits)
+            at += len(bits)
+        thresholds = np.array([node.threshold for node, _ in nodes])
+        values = np.array([node.value for node, _ in nodes])
+        return table, thresholds, values, np.concatenate(words), roots[:-1].astype(np.int64)
+
+    def to_list(self) -> list[list[dict[str, Any]]]:
+        """Return the tables, ready for JSON."""
+        return [[_plain(node) for node in tree] for tree in self.trees]
+
+    @classmethod
+    def from_list(cls, trees: Sequence[Sequence[Mapping[str, Any]]], features: int) -> Forest:
+        """Read the tables back; a table that is not a tree over so many features is refused."""
+        forest = cls(tuple(tuple(_node(item) for item in tree) for tree in trees))
+        for k, tree in enumerate(forest.trees):
+            if not _is_tree(tree, features):
+                raise InvalidInputError(sentence(f"tree {k}", "must be a table of nodes, root first"))
+        return forest
+
+
+def _bits(codes: tuple[int, ...] | None) -> npt.NDArray[np.uint64]:
+    """Return a word for every 64 codes, a bit for each; none for a number, at least one for categories."""
+    if codes is None:
+        return np.zeros(0, dtype=np.uint64)
+    words = np.zeros(max(codes, default=0) // 64 + 1, dtype=np.uint64)
+    for code in codes:
+        words[code // 64] |= np.uint64(1) << np.uint64(code % 64)
+    return words
+
+
+def _plain(node: Node) -> dict[str, Any]:
+    if node.feature < 0:
+        return {"value": node.value}
+    question = {"codes": list(node.codes)} if node.codes is not None else {"at_most": node.threshold}
+    sides = {"left": node.left, "right": node.right, "missing": "left" if node.missing_left else "right"}
+    return {"feature": node.feature, **question, **sides}
+
+
+def _node(item: Mapping[str, Any]) -> Node:
+    try:
+        if "value" in item:
+            return Node.leaf(float(item["value"]))
+        codes = tuple(map(int, item["codes"])) if "codes" in item else None
+        threshold = 0.0 if codes is not None else float(item["at_most"])
+        left, right, missing = int(item["left"]), int(item["right"]), item["missing"] == "left"
+        return Node(int(item["feature"]), left, right, missing, threshold, codes, 0.0)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise InvalidInputError(sentence("a node", "must be a leaf or a question", f"got {item!r}")) from None
+
+
+def _is_tree(tree: Tree, features: int) -> bool:
+    """Return whether children come after their parents, so that every walk ends, and numbers make sense."""
+    for place, node in enumerate(tree):
+        if node.feature < 0:
+            if node.feature != -1 or not np.isfinite(node.value):
+                return False
+            continue
+        inside = place < node.left < len(tree) and place < node.right < len(tree)
+        sensible = node.feature < features and not np.isnan(node.threshold)
+        if not (inside and sensible and min(node.codes or (0,)) >= 0):
+            return False
+    return len(tree) > 0

@@ -1,0 +1,167 @@
+"""Trees as tables: they say what the package that grew them says, also of gaps and categories never seen."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from calibrant.errors import CalibrantError
+from calibrant.fits import trees
+from calibrant.fits.forest import Forest, Node
+from calibrant.fits.trees import Growth, boosted_logits, boosted_means
+from calibrant.kernels.forest import forest_sums
+
+CODES = (1, 3)
+
+
+def table(seed: int, n: int, gaps: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    """Two numbers, a column of 12 categories and one of 300, with gaps; outcomes that depend on them."""
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n, 4))
+    rows[:, 1], rows[:, 3] = rng.integers(0, 12, n), rng.integers(0, 300, n)
+    if gaps:
+        rows[rng.random((n, 4)) < 0.1] = np.nan
+    eta = np.nan_to_num(rows[:, 0]) + np.nan_to_num(rows[:, 1]) % 3 - 1
+    return rows, (rng.random(n) < 1 / (1 + np.exp(-eta))).astype(float)
+
+
+def slow_sum(forest: Forest, row: np.ndarray) -> float:
+    """Walk one record down every tree."""
+    total = 0.0
+    for tree in forest.trees:
+        node = tree[0]
+        while node.feature >= 0:
+            value = row[node.feature]
+            if np.isnan(value):
+                left = node.missing_left
+            else:
+                left = value <= node.threshold if node.codes is None else int(value) in node.codes
+            node = tree[node.left if left else node.right]
+        total += node.value
+    return total
+
+
+@pytest.mark.parametrize("by", ["lightgbm", "scikit-learn"])
+def test_every_walk_is_the_slow_walk_and_stages_are_partial_sums(by):
+    pytest.importorskip("lightgbm" if by == "lightgbm" else "sklearn")
+    rows, y = table(0, 2000)
+    forest = boosted_logits(rows, y, np.zeros(2000), np.ones(2000), Growth(CODES, trees=30), by)
+    new, _ = table(1, 60)
+    new[:10, 3] = 1000.0  # a category that nobody had
+    assert forest.predict(new) == pytest.approx([slow_sum(forest, row) for row in new], abs=1e-12)
+    staged = forest.staged(new, 10)
+    assert staged.shape == (60, 3)
+    for stage in range(3):
+        assert staged[:, stage] == pytest.approx(forest.first(10 * (stage + 1)).predict(new), abs=1e-12)
+    plain = np.zeros((60, 3))
+    forest_sums.plain(new, *forest._arrays, 10, plain)
+    np.testing.assert_array_equal(plain, staged)
+
+
+def test_lightgbm_says_the_same_as_its_tables():
+    lightgbm = pytest.importorskip("lightgbm")
+    rows, y = table(2, 3000)
+    w = np.random.default_rng(0).random(3000) + 0.5
+    growth = Growth(CODES, trees=40, smallest_leaf=20)
+    forest = boosted_means(rows, y, w, growth, "lightgbm")
+    settings = {
+        "objective": "regression",
+        "learning_rate": growth.learning_rate,
+        "num_leaves": growth.leaves,
+        "min_child_samples": growth.smallest_leaf,
+        "lambda_l2": growth.ridge,
+        "boost_from_average": False,
+        "verbosity": -1,
+        "deterministic": True,
+        "force_row_wise": True,
+        "num_threads": 1,
+        "seed": growth.seed,
+    }
+    data = lightgbm.Dataset(rows, y, weight=w, categorical_feature=list(CODES))
+    booster = lightgbm.train(settings, data, num_boost_round=40)
+    new, _ = table(3, 500)
+    new[:10, 3] = 1000.0
+    np.testing.assert_allclose(forest.predict(new), booster.predict(new), rtol=0, atol=1e-12)
+
+
+def test_scikit_learn_says_the_same_as_its_tables():
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    rows, y = table(4, 3000)
+    growth = Growth(CODES, trees=40, smallest_leaf=20)
+    forest = boosted_means(rows, y, np.ones(3000), growth, "scikit-learn")
+    kept, columns = trees._few_codes(rows, CODES)
+    model = ensemble.HistGradientBoostingRegressor(
+        max_iter=40,
+        learning_rate=growth.learning_rate,
+        max_leaf_nodes=growth.leaves,
+        min_samples_leaf=20,
+        l2_regularization=growth.ridge,
+        categorical_features=list(columns),
+        early_stopping=False,
+        random_state=growth.seed,
+    ).fit(kept, y)
+    new, _ = table(5, 500)
+    common = set(np.unique(kept[~np.isnan(kept[:, 3]), 3]))
+    rare = np.array([code not in common and code == code for code in new[:, 3]])
+    known = new.copy()
+    known[rare, 3] = np.nan
+    np.testing.assert_allclose(forest.predict(new), model.predict(known), rtol=0, atol=1e-12)
+    assert rare.any()
+
+
+@pytest.mark.parametrize("by", ["lightgbm", "scikit-learn"])
+def test_boosting_lowers_the_logistic_loss_from_any_start(by):
+    pytest.importorskip("lightgbm" if by == "lightgbm" else "sklearn")
+    rows, y = table(6, 3000)
+    start = np.where(rows[:, 2] > 0, 0.5, -0.2)
+    forest = boosted_logits(rows, y, start, np.ones(3000), Growth(CODES, trees=50), by)
+    new, fresh = table(7, 3000)
+    before = np.where(new[:, 2] > 0, 0.5, -0.2)
+    after = before + forest.predict(new)
+    loss = [np.mean(np.logaddexp(0, eta) - fresh * eta) for eta in (before, after)]
+    assert loss[1] < loss[0] - 0.05
+
+
+def test_tables_survive_json_to_the_last_bit():
+    pytest.importorskip("lightgbm")
+    rows, y = table(8, 1500)
+    forest = boosted_logits(rows, y, np.zeros(1500), np.ones(1500), Growth(CODES, trees=20))
+    again = Forest.from_list(json.loads(json.dumps(forest.to_list())), 4)
+    np.testing.assert_array_equal(again.predict(rows), forest.predict(rows))
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        [],
+        [{"feature": 0, "at_most": 1.0, "left": 0, "right": 1, "missing": "left"}, {"value": 1.0}],  # a loop
+        [
+            {"feature": 9, "at_most": 1.0, "left": 1, "right": 2, "missing": "left"},
+            {"value": 1},
+            {"value": 2},
+        ],
+        [{"feature": 0, "at_most": 1.0, "left": 1, "right": 7, "missing": "left"}, {"value": 1.0}],
+        [{"value": "nan"}],
+        [{"value": "much"}],
+        [{"feature": 0, "left": 1, "right": 2, "missing": "left"}, {"value": 1}, {"value": 2}],
+        [{"feature": 0, "codes": [-3], "left": 1, "right": 2, "missing": "left"}, {"value": 1}, {"value": 2}],
+    ],
+)
+def test_a_table_that_is_no_tree_is_refused(tree):
+    with pytest.raises(CalibrantError):
+        Forest.from_list([tree], 2)
+
+
+def test_no_trees_add_nothing():
+    assert Forest(()).predict(np.zeros((3, 2))).tolist() == [0, 0, 0]
+    assert Forest(((Node.leaf(2.5),),)).predict(np.zeros((2, 1))).tolist() == [2.5, 2.5]
+
+
+def test_where_neither_package_is_installed_the_extra_is_named(monkeypatch):
+    monkeypatch.setattr(trees, "find_spec", lambda name: None)
+    with pytest.raises(CalibrantError, match=r"calibrant\[boost\]"):
+        trees.grower()
+    monkeypatch.setattr(trees, "find_spec", lambda name: None if name == "lightgbm" else object())
+    assert trees.grower() == "scikit-learn"
