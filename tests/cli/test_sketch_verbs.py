@@ -17,7 +17,7 @@ from click.testing import CliRunner
 import calibrant as cb
 from calibrant import Sketch
 from calibrant.cli.main import calibrant
-from calibrant.errors import CalibrantError
+from calibrant.errors import CalibrantError, UnreadableFileError
 from calibrant.scale import memory
 
 
@@ -106,7 +106,8 @@ def test_how_many_rows_there_are_at_most(tmp_path):
     pl.DataFrame({"p": [0.1] * 500}).write_parquet(tmp_path / "b.parquet")
     assert memory.rows_at_most(tmp_path / "*.parquet") == 1500
     assert 400 <= memory.rows_at_most(csv(tmp_path / "a.csv")) <= 2000
-    assert memory.rows_at_most(tmp_path / "none.parquet") == 0
+    with pytest.raises(UnreadableFileError, match="must exist"):
+        memory.rows_at_most(tmp_path / "none.parquet")
     assert memory.memory() > 2**28
 
 

@@ -14,9 +14,21 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.inputs import vector
 from calibrant.scale.cells import REJECTS, SUMS, CellTable, codes_in_a_group, merged, reject_code
+from calibrant.scale.labels import (
+    Label,
+    Reader,
+    duration,
+    label_reader,
+    label_sql,
+    moment,
+    ordered_labels,
+    plain_label,
+)
+from calibrant.scale.session import quoted
+from calibrant.scale.sources import Column
 
-Label = tuple[Any, ...]
 V, Y, W, CODE = "calibrant_v", "calibrant_y", "calibrant_w", "calibrant_code"
 COUNT, LOW, HIGH = "calibrant_count", "calibrant_low", "calibrant_high"
 
@@ -46,7 +58,24 @@ class Aggregated:
 
 def aggregate(frame: Any, columns: Columns, cells: int) -> Aggregated:
     """Sum a frame of any engine into cells."""
-    return from_rows(collected(cell_frame(frame, columns, cells)), columns, cells)
+    readers: list[Reader] | None = None
+    if type(frame).__name__ == "DuckDBPyRelation":
+        frame, readers = _labelled(frame, columns)
+    return from_rows(collected(cell_frame(frame, columns, cells)), columns, cells, readers)
+
+
+def _labelled(relation: Any, columns: Columns) -> tuple[Any, list[Reader] | None]:
+    """Let DuckDB write the labels itself: what it hands to numpy has lost zones, decimals and dates."""
+    kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
+    if not set(columns.wanted) <= set(kinds):
+        return relation, None  # refused by name a little later
+    numbers = [quoted(name) for name in dict.fromkeys(columns.wanted) if name not in columns.by]
+    labels = [
+        f"{label_sql(Column(name, quoted(name), kinds[name]))} AS {quoted(name)}" for name in columns.by
+    ]
+    return relation.project(", ".join([*numbers, *labels])), [
+        label_reader(kinds[name]) for name in columns.by
+    ]
 
 
 def cell_frame(frame: Any, columns: Columns, cells: int) -> Any:
@@ -116,8 +145,18 @@ def _opened(frame: Any, columns: Columns) -> Any:
     for name in columns.wanted:
         if name not in schema:
             raise reject_name("column", name, schema.names())
+    for name in columns.by:
+        if schema[name].is_nested() or schema[name] == nw.Binary:
+            rule, found = "must hold one value per row", f"got dtype {schema[name]}"
+            hint = "choose one element, or make it text"
+            raise InvalidInputError(sentence(f"column {name!r}", rule, found, hint))
     for name in columns.wanted[: len(columns.wanted) - len(columns.by)]:
-        if not (schema[name].is_numeric() or schema[name] == nw.Boolean):
+        if schema[name] == nw.Object and isinstance(table, nw.DataFrame):
+            # Python objects: truth values with None, decimals; text among them is refused
+            values = vector(table[name].to_numpy(), f"column {name!r}")
+            made = nw.new_series(name, values.astype(np.float64), backend=table.implementation)
+            table = table.with_columns(made)
+        elif not (schema[name].is_numeric() or schema[name] == nw.Boolean):
             found = f"got dtype {schema[name]}"
             raise InvalidInputError(
                 sentence(
@@ -137,9 +176,27 @@ def collected(frame: Any) -> dict[str, list[Any] | npt.NDArray[Any]]:
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect(backend="pyarrow")
     return {
-        name: frame[name].to_list() if name.startswith("calibrant_by_") else frame[name].to_numpy()
+        name: _labels(frame[name]) if name.startswith("calibrant_by_") else frame[name].to_numpy()
         for name in frame.columns
     }
+
+
+def _labels(series: Any) -> list[Any]:
+    """Return a column of labels as Python values; times in whole nanoseconds, before a digit is lost."""
+    import narwhals as nw
+
+    def each(column: Any, label: Any) -> list[Any]:
+        return [None if item is None or item != item else label(int(item)) for item in column.to_list()]
+
+    gaps = series.is_null().to_list()
+    if isinstance(series.dtype, nw.Datetime):
+        zone = series.dtype.time_zone is not None
+        found = each(series.dt.timestamp("ns"), lambda item: moment(item, zone))
+    elif isinstance(series.dtype, nw.Duration):
+        found = each(series.dt.total_nanoseconds(), duration)
+    else:
+        found = series.to_list()
+    return [None if gap else item for gap, item in zip(gaps, found, strict=True)]
 
 
 def _plain(column: npt.NDArray[Any]) -> list[Any] | npt.NDArray[Any]:
@@ -148,7 +205,9 @@ def _plain(column: npt.NDArray[Any]) -> list[Any] | npt.NDArray[Any]:
     return column
 
 
-def from_rows(rows: dict[str, Any], columns: Columns, cells: int) -> Aggregated:
+def from_rows(
+    rows: dict[str, Any], columns: Columns, cells: int, readers: list[Reader] | None = None
+) -> Aggregated:
     """Put what an engine returned into one table, rejects without sums, groups in a fixed order."""
     codes = np.asarray(rows[CODE], dtype=np.int64)
     counts = np.asarray(rows[COUNT], dtype=np.int64)
@@ -165,9 +224,8 @@ def from_rows(rows: dict[str, Any], columns: Columns, cells: int) -> Aggregated:
             )
         )
     low, high = (np.where(good, _floats(rows[name]), 0.0) for name in (LOW, HIGH))
-    labels, groups = _numbered(
-        [rows[f"calibrant_by_{place}"] for place in range(len(columns.by))], len(codes)
-    )
+    raw = [rows[f"calibrant_by_{place}"] for place in range(len(columns.by))]
+    labels, groups = _numbered(raw, len(codes), readers or [plain_label] * len(raw))
     keys = groups * codes_in_a_group(cells) + codes
     return Aggregated(labels, merged([CellTable(keys, counts, sums, low + 0.0, high + 0.0)]))
 
@@ -177,25 +235,30 @@ def _floats(column: Any) -> npt.NDArray[np.float64]:
     return np.array(column, dtype=np.float64)
 
 
-def _numbered(columns: list[Any], size: int) -> tuple[tuple[Label, ...], npt.NDArray[np.int64]]:
+def _numbered(
+    columns: list[Any], size: int, readers: list[Reader]
+) -> tuple[tuple[Label, ...], npt.NDArray[np.int64]]:
     """Return the distinct labels of the rows, ordered, and which of them each row has."""
     if not columns:
         return ((),), np.zeros(size, dtype=np.int64)
-    rows = [tuple(map(plain_label, row)) for row in zip(*columns, strict=True)]
+    read = [_read_once(column, reader) for column, reader in zip(columns, readers, strict=True)]
+    rows = list(zip(*read, strict=True))
     labels = ordered_labels(set(rows))
     numbers = {label: number for number, label in enumerate(labels)}
     return labels, np.fromiter((numbers[row] for row in rows), dtype=np.int64, count=size)
 
 
-def plain_label(item: Any) -> Any:
-    """Return a group label as text, a number, a truth value or None, so that it can be stored anywhere."""
-    if hasattr(item, "item"):
-        item = item.item()
-    if item is None or item != item:
-        return None
-    return item if isinstance(item, (str, int, float)) else str(item)
-
-
-def ordered_labels(labels: set[Label]) -> tuple[Label, ...]:
-    """Return labels in an order that does not depend on the engine: by type, then by value."""
-    return tuple(sorted(labels, key=lambda label: [(type(i).__name__, 0 if i is None else i) for i in label]))
+def _read_once(column: Any, reader: Reader) -> list[Any]:
+    """Read each distinct label once; there are far more cells than labels."""
+    known: dict[Any, Any] = {}
+    read = []
+    for item in column:
+        key = (type(item), item) if getattr(item, "__hash__", None) else None
+        if key is None or key not in known:
+            label = None if item is None else reader(item)
+            if key is None:
+                read.append(label)
+                continue
+            known[key] = label
+        read.append(known[key])
+    return read

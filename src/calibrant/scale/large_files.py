@@ -4,90 +4,108 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence
+from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Missing
 from calibrant.scale.aggregate import Aggregated, Columns, cell_frame, collected, from_rows
 from calibrant.scale.cells import rejected
-from calibrant.scale.files import connect, open_table, quoted
+from calibrant.scale.files import PLAIN, FileNames, in_pieces_or_whole, opened
+from calibrant.scale.labels import Reader, label_family, label_reader, label_sql
 from calibrant.scale.rejects import refuse
+from calibrant.scale.sources import Source
+from calibrant.scale.text_numbers import Notation, not_a_number, unread_sql
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection, DuckDBPyRelation
+    from duckdb import DuckDBPyConnection
 
 MEMORY = "768MB"  # what DuckDB may hold before it spills to disk
 POLL = 0.1  # seconds between looks at the progress
 
 
 def aggregate_file(
-    path: str | Path,
+    path: FileNames,
     columns: Columns,
     cells: int,
     missing: Missing,
     invalid: Missing,
     progress: Callable[[float], object] | None = None,
+    notation: Notation = PLAIN,
 ) -> Aggregated:
-    """Sum a file or glob into cells, in one pass and bounded memory."""
-    import duckdb
+    """Sum files into cells, in one pass and bounded memory."""
+    return in_pieces_or_whole(
+        lambda parallel: _aggregate(path, columns, cells, missing, invalid, progress, notation, parallel)
+    )
 
-    with tempfile.TemporaryDirectory(prefix="calibrant-") as spill, connect() as connection:
-        connection.execute(f"SET memory_limit = '{MEMORY}'")
-        connection.execute(f"SET temp_directory = '{spill}'")
-        connection.execute("SET preserve_insertion_order = false")
-        connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
-        connection.execute("SET progress_bar_time = 0")
-        source = open_table(connection, path)
-        table = _numeric(source, columns, path)
-        frame = cell_frame(table, columns, cells)
-        try:
+
+def _aggregate(
+    path: FileNames,
+    columns: Columns,
+    cells: int,
+    missing: Missing,
+    invalid: Missing,
+    progress: Callable[[float], object] | None,
+    notation: Notation,
+    parallel: bool,
+) -> Aggregated:
+    with tempfile.TemporaryDirectory(prefix="calibrant-") as spill:
+        settings = {"memory_limit": MEMORY, "temp_directory": spill, "preserve_insertion_order": "false"}
+        settings |= {"enable_progress_bar": "true", "enable_progress_bar_print": "false"}
+        settings |= {"progress_bar_time": "0"}
+        with opened(path, columns.wanted, parallel, **settings) as (connection, parts):
+            inside = _inside(columns)
+            table = connection.sql(" UNION ALL ".join(_rows(part, columns, notation) for part in parts))
+            frame = cell_frame(table, inside, cells)
             rows = _watched(connection, lambda: collected(frame), progress)
-            found = from_rows(rows, columns, cells)
-            if invalid == "error":
-                _refuse_text(source, columns, rejected(found.table, cells))
-            refuse(rejected(found.table, cells), columns, missing, invalid, table)
-        except duckdb.Error as error:
-            reason = str(error).splitlines()[0]
-            raise UnreadableFileError(sentence(f"file {str(path)!r}", "must be readable", reason)) from None
+            readers = [_reader(parts, name) for name in columns.by]
+            found = from_rows(rows, inside, cells, readers)
+            bad = rejected(found.table, cells)
+            if invalid == "error" and any("missing" in reason for reason in bad):
+                _refuse_text(connection, parts, columns, notation)
+            refuse(bad, columns, missing, invalid, table, inside)
     return found
 
 
-def _numeric(table: DuckDBPyRelation, columns: Columns, path: str | Path) -> DuckDBPyRelation:
-    """Keep the wanted columns, numbers written as text parsed; what is no number counts as missing."""
-    for name in columns.wanted:
-        if name not in table.columns:
-            raise reject_name(f"column of {path}", name, table.columns)
-    kinds = dict(zip(table.columns, map(str, table.types), strict=True))
-    numbers = set(columns.wanted) - set(columns.by)
-
-    def read(name: str) -> str:
-        text = kinds[name] == "VARCHAR" and name in numbers
-        return f"{_parsed(name)} AS {quoted(name)}" if text else quoted(name)
-
-    return table.project(", ".join(read(name) for name in dict.fromkeys(columns.wanted)))
+def _inside(columns: Columns) -> Columns:
+    """Return names for use inside the query: SQL takes `p` and `P` for the same column, files do not."""
+    by = tuple(f"by_{place}" for place in range(len(columns.by)))
+    return Columns("outcome", "prediction", "weight" if columns.weight else None, by)
 
 
-def _parsed(name: str) -> str:
-    # trim() keeps DuckDB from handing the cast to its CSV reader, which would fail where TRY_CAST must not
-    return f"TRY_CAST(trim({quoted(name)}) AS DOUBLE)"
+def _rows(part: Source, columns: Columns, notation: Notation) -> str:
+    """Return the SQL of the wanted columns: numbers as numbers, labels in the one grammar of labels."""
+    count = len(columns.wanted) - len(columns.by)
+    cells = [part.columns[name].number(notation) for name in columns.wanted[:count]]
+    cells += [label_sql(part.columns[name]) for name in columns.by]
+    pairs = zip(cells, _inside(columns).wanted, strict=True)
+    return f"SELECT {', '.join(f'{cell} AS {name}' for cell, name in pairs)} FROM {part.scan}"
 
 
-def _refuse_text(table: DuckDBPyRelation, columns: Columns, rejects: dict[str, int]) -> None:
-    """Name a cell that is no number, if rows without a value were found in a column of text."""
-    if not any("missing" in reason for reason in rejects):
-        return
-    kinds = dict(zip(table.columns, map(str, table.types), strict=True))
+def _reader(parts: Sequence[Source], name: str) -> Reader:
+    """Return how the labels of a column are read; files that give it types of another family are refused."""
+    kinds = [part.columns[name].kind for part in parts]
+    families = {label_family(kind) for kind in kinds}
+    if len(families) > 1:
+        rule, got = "must have one type in all files", f"got {' and '.join(sorted(set(kinds)))}"
+        raise InvalidInputError(sentence(f"column {name!r}", rule, got))
+    return label_reader(kinds[0])
+
+
+def _refuse_text(
+    connection: DuckDBPyConnection, parts: Sequence[Source], columns: Columns, notation: Notation
+) -> None:
+    """Name a cell that is no number, now that rows without a value were found."""
     for name in columns.wanted[: len(columns.wanted) - len(columns.by)]:
-        if kinds[name] != "VARCHAR":
-            continue
-        unread = table.filter(f"{quoted(name)} IS NOT NULL AND {_parsed(name)} IS NULL")
-        [(count, example)] = unread.aggregate(f"count(*), min({quoted(name)})").fetchall()
-        if count:
-            found = f"got the text {example!r} ({count:,} row{'s' if count > 1 else ''})"
-            hint = "map the labels to 0 and 1, or correct the cells"
-            raise InvalidInputError(sentence(f"column {name!r}", "must be numeric", found, hint))
+        for part in parts:
+            text = part.columns[name].text
+            if text is None:
+                continue
+            unread = unread_sql(text, part.columns[name].number(notation))
+            query = f"SELECT count(*), min({text}) FROM {part.scan} WHERE {unread}"
+            [(count, example)] = connection.execute(query).fetchall()
+            if count:
+                raise not_a_number(name, example, f" ({count:,} row{'s' if count > 1 else ''})")
 
 
 def _watched(

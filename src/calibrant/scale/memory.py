@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from calibrant.scale.files import READERS, connect
+from calibrant.scale.files import FileNames
+from calibrant.scale.located import PACKED, kind_of, located
+from calibrant.scale.session import connect, literal, plain_names
 
-BYTES_A_ROW = 120  # peak of reading, sorting and measuring a row exactly, columns and copies together
+BYTES_PER_ROW = 120  # peak of reading, sorting and measuring a row exactly, columns and copies together
 BYTES_OF_TEXT = 8  # a row of a text file takes at least about that
+PACKING = 10  # how much larger text may be than its packed form
 UNKNOWN_MEMORY = 4 * 2**30
 
 
-def fits(path: str | Path) -> bool:
-    """Tell whether exact measures of a file would take at most half of the machine's memory."""
-    return rows_at_most(path) * BYTES_A_ROW <= memory() / 2
+def fits(path: FileNames) -> bool:
+    """Return whether exact measures of the files would take at most half of the machine's memory."""
+    return rows_at_most(path) * BYTES_PER_ROW <= memory() / 2
 
 
 def memory() -> int:
@@ -25,19 +28,25 @@ def memory() -> int:
         return UNKNOWN_MEMORY
 
 
-def rows_at_most(path: str | Path) -> int:
-    """Return how many rows a file or glob has: from the footers of Parquet, at most so many from a size."""
+def rows_at_most(path: FileNames) -> int:
+    """Return how many rows files have: from the footers of Parquet, at most so many by the size of others."""
+    files = located(path)
+    if kind_of(files[0]) == "parquet":
+        return _footers(files)
+    return sum(_unpacked(file) for file in files) // BYTES_OF_TEXT
+
+
+def _unpacked(file: Path) -> int:
+    return file.stat().st_size * (PACKING if file.suffix.lower() in PACKED else 1)
+
+
+def _footers(files: list[Path]) -> int:
     import duckdb
 
-    name = str(path).replace("'", "''")
-    suffix = Path(path).suffix.lower()
-    with connect() as connection:
+    with plain_names(files) as names, connect(names) as connection:
+        shown = ", ".join(map(literal, names))
         try:
-            if READERS.get(suffix) == "read_parquet":
-                query = f"SELECT sum(num_rows) FROM parquet_file_metadata('{name}')"
-            else:
-                query = f"SELECT sum(size) // {BYTES_OF_TEXT} FROM read_blob('{name}')"
-            found = connection.execute(query).fetchall()
+            query = f"SELECT sum(num_rows) FROM parquet_file_metadata([{shown}])"
+            return int(connection.execute(query).fetchall()[0][0] or 0)
         except duckdb.Error:
             return 0  # whoever reads the file says what is wrong with it
-    return int(found[0][0] or 0)

@@ -19,10 +19,20 @@ RULES = {
 
 
 def refuse(
-    rejects: Mapping[str, int], columns: Columns, missing: Missing, invalid: Missing, frame: Any
+    rejects: Mapping[str, int],
+    columns: Columns,
+    missing: Missing,
+    invalid: Missing,
+    frame: Any,
+    inside: Columns | None = None,
 ) -> None:
-    """Raise for the first kind of bad row that the user did not ask to drop."""
+    """Raise for the first kind of bad row that the user did not ask to drop.
+
+    `inside` are the names of the columns in `frame`, where they are others than the user's.
+    """
     names = {"prediction": columns.prediction, "outcome": columns.outcome, "weight": columns.weight}
+    inner = inside or columns
+    inner_names = {"prediction": inner.prediction, "outcome": inner.outcome, "weight": inner.weight}
     for reason, count in rejects.items():
         if reason == WEIGHTLESS or (missing if "missing" in reason else invalid) == "drop":
             continue
@@ -31,7 +41,7 @@ def refuse(
         rows = f"{count:,} row{'s' if count > 1 else ''}"
         found, hint = f"got {rows} without a value", 'pass missing="drop" to leave such rows out'
         if "missing" not in reason:
-            low, high = _range(frame, str(name))
+            low, high = _range(frame, str(inner_names[reason.split()[0]]))
             found, hint = f"got values from {low:g} to {high:g} ({rows})", range_hint(low, high)
             if name == columns.weight:
                 hint = 'pass invalid="drop" to leave such rows out'

@@ -15,7 +15,7 @@ from calibrant.inputs import Names
 from calibrant.measures.registry.lookup import measure, measures
 from calibrant.measures.registry.row import Measure
 from calibrant.results import Measurement
-from calibrant.scale.aggregate import Aggregated, Columns, Label, aggregate, ordered_labels
+from calibrant.scale.aggregate import Aggregated, Columns, aggregate
 from calibrant.scale.cells import (
     CELLS,
     REJECTS,
@@ -28,6 +28,7 @@ from calibrant.scale.cells import (
     rejected,
     tabulated,
 )
+from calibrant.scale.labels import Label, ordered_labels
 from calibrant.scale.rejects import refuse
 
 

@@ -95,22 +95,24 @@ def from_arrow(table: Any) -> Sketch:
 
 
 def _write_parquet(sketch: Sketch, path: Path) -> None:
-    from calibrant.scale.files import connect
+    from calibrant.scale.session import connect
 
-    with connect() as connection:
+    with connect([path]) as connection:
         connection.register("cells", _columns(sketch))
         header = _header(sketch).replace("'", "''")
-        options = f"FORMAT parquet, COMPRESSION zstd, KV_METADATA {{{HEADER}: '{header}'}}"
+        options = (
+            f"FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false, KV_METADATA {{{HEADER}: '{header}'}}"
+        )
         connection.execute(f"COPY (SELECT * FROM cells) TO '{_escaped(path)}' ({options})")
 
 
 def _read_parquet(path: Path) -> Sketch:
     import duckdb
 
-    from calibrant.scale.files import connect
+    from calibrant.scale.session import connect
 
     try:
-        with connect() as connection:
+        with connect([path]) as connection:
             query = (
                 f"SELECT decode(value) FROM parquet_kv_metadata('{_escaped(path)}') WHERE key = '{HEADER}'"
             )

@@ -1,0 +1,100 @@
+"""Columns of groups and covariates: numbers, dates, truth values or text, decided by the whole column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.scale.sources import Column, Source
+from calibrant.scale.text_numbers import MISSING_SQL, Notation
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+# What a cell must look like for its column to be of a type; the first type that fits every cell is taken.
+# Leading zeros make a name of digits: a postal code is not a number.
+SHAPES = {
+    "BIGINT": r"[+-]?(0|[1-9][0-9]{0,17})",
+    "DOUBLE": r"[+-]?(0?\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][+-]?[0-9]+)?|[+-]?(?i)inf(inity)?",
+    "BOOLEAN": "(?i)true|false",
+    "DATE": "[0-9]{4}-[0-9]{2}-[0-9]{2}",
+    "TIMESTAMP": r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)?",
+}
+SHOWN_AS = {
+    "ENUM": "VARCHAR",
+    "UUID": "VARCHAR",
+    "DECIMAL": "DOUBLE",
+    "HUGEINT": "DOUBLE",
+    "UHUGEINT": "DOUBLE",
+}
+
+
+def category_column(
+    connection: DuckDBPyConnection, parts: Sequence[Source], name: str, notation: Notation
+) -> npt.NDArray[Any]:
+    """Return one column of any type, in the order of the rows."""
+    columns = [part.columns[name] for part in parts]
+    for column in columns:
+        refuse_nested(column)
+    if any(column.text is None for column in columns):
+        cells = [f"SELECT {_typed(part.columns[name])} AS x FROM {part.scan}" for part in parts]
+    else:
+        texts = [f"SELECT {_cell(part.columns[name], notation)} AS t FROM {part.scan}" for part in parts]
+        kind = _kind(connection, " UNION ALL ".join(texts))
+        cells = [f"SELECT TRY_CAST(t AS {kind}) AS x FROM ({text})" for text in texts]
+    return _together([_filled(connection.execute(query).fetchnumpy()["x"]) for query in cells])
+
+
+def refuse_nested(column: Column) -> None:
+    """Say in words that a column of lists or records has no groups."""
+    if column.kind.endswith("]") or column.kind.startswith(("STRUCT", "MAP", "UNION", "VARIANT")):
+        rule, got = "must hold one value per row", f"got values of type {column.kind}"
+        hint = "choose one element, or join them to text"
+        raise InvalidInputError(sentence(f"column {column.name!r}", rule, got, hint))
+
+
+def _typed(column: Column) -> str:
+    kind = column.kind.split("(")[0]
+    return f"CAST({column.sql} AS {SHOWN_AS[kind]})" if kind in SHOWN_AS else column.sql
+
+
+def _cell(column: Column, notation: Notation) -> str:
+    """Return the SQL of the text of a cell, NULL where it stands for a missing value."""
+    text = f"trim({column.text})"
+    known = f"CASE WHEN {text} IN ({MISSING_SQL}) THEN NULL ELSE {column.text} END"
+    return known if notation.decimal == "." else f"replace({known}, ',', '.')"
+
+
+def _kind(connection: DuckDBPyConnection, texts: str) -> str:
+    """Return the first type of SHAPES that every cell of a column has, else text."""
+    tests = [
+        f"bool_and(regexp_full_match(trim(t), '{shape}') AND TRY_CAST(t AS {kind}) IS NOT NULL)"
+        for kind, shape in SHAPES.items()
+    ]
+    [fits] = connection.execute(f"SELECT {', '.join(tests)} FROM ({texts}) WHERE t IS NOT NULL").fetchall()
+    return next((kind for kind, fit in zip(SHAPES, fits, strict=True) if fit), "VARCHAR")
+
+
+def _filled(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Put the missing value of its type where DuckDB left a gap."""
+    absent = np.ma.getmaskarray(column)
+    values = np.asarray(np.ma.getdata(column))
+    if not absent.any():
+        return values
+    if values.dtype.kind in "iuf":
+        return np.where(absent, np.nan, values.astype(np.float64))
+    if values.dtype.kind == "M":
+        return np.where(absent, np.array("NaT", dtype=values.dtype), values)
+    out = values.astype(object)
+    out[absent] = None
+    return out
+
+
+def _together(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Append columns; numbers stay numbers, and types that do not mix become objects."""
+    kinds = {"n" if part.dtype.kind in "iuf" else part.dtype.kind for part in parts}
+    return np.concatenate(parts if len(kinds) == 1 else [part.astype(object) for part in parts])

@@ -1,0 +1,61 @@
+"""DuckDB as calibrant uses it: an engine for the files it is given, and for nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+LOCKED: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "allow_unsigned_extensions": "false",
+    "python_enable_replacements": "false",  # a table name never means a variable of the caller
+}
+
+
+def connect(files: Iterable[str | Path] = (), **settings: str) -> DuckDBPyConnection:
+    """Open an in-memory DuckDB that may touch these files only, and neither the network nor extensions."""
+    import duckdb
+
+    connection = duckdb.connect(":memory:", config=LOCKED)
+    for name, value in settings.items():
+        connection.execute(f"SET {name} = {literal(value)}")
+    allowed = ", ".join(literal(str(file)) for file in files)
+    connection.execute(f"SET allowed_paths = [{allowed}]")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+    return connection
+
+
+def literal(text: str) -> str:
+    """Return text as an SQL string."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def quoted(name: str) -> str:
+    """Return a column name as an SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+@contextmanager
+def plain_names(files: Iterable[Path]) -> Iterator[list[str]]:
+    """Give each file an absolute name without glob marks: DuckDB would read `a[1].csv` as a pattern."""
+    with ExitStack() as stack:
+        links: Path | None = None
+        names = []
+        for number, file in enumerate(files):
+            whole = file.absolute()
+            if any(mark in str(whole) for mark in "*?["):
+                links = links or Path(stack.enter_context(TemporaryDirectory(prefix="calibrant-")))
+                link = links / f"{number}{''.join(file.suffixes[-2:])}"
+                link.symlink_to(whole)
+                whole = link
+            names.append(str(whole))
+        yield names

@@ -1,0 +1,73 @@
+"""Numbers that stand in a file as text: how a cell is read, and what is said of a cell that is none.
+
+A cell is read by itself. What the cells above or below it hold never changes what it means.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.scale.session import literal
+
+TEXT_FOR_MISSING = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
+MISSING_SQL = ", ".join(literal(text) for text in TEXT_FOR_MISSING)
+
+
+@dataclass(frozen=True, slots=True)
+class Notation:
+    """How numbers are written: the decimal mark, and whether a percent sign means hundredths."""
+
+    decimal: str = "."
+    percent: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse marks that no one writes."""
+        if self.decimal not in (".", ","):
+            raise InvalidInputError(sentence("decimal", "must be '.' or ','", f"got {self.decimal!r}"))
+
+
+def number_sql(text: str, notation: Notation) -> str:
+    """Return the SQL that reads text as a number: NULL where it is missing or not a number."""
+    # trim() keeps DuckDB from handing the cast to its CSV reader, which would fail where TRY_CAST must not
+    digits = f"trim({text})"
+    if notation.decimal == ",":
+        # a point would be a thousands separator or a mistake: neither is read
+        digits = f"CASE WHEN contains({text}, '.') THEN NULL ELSE replace(trim({text}), ',', '.') END"
+    hundredths = ""
+    if notation.percent:
+        bare = f"trim(rtrim({digits}, '%'))"
+        hundredths = f", CASE WHEN {digits} LIKE '%\\%' ESCAPE '\\' THEN TRY_CAST({bare} AS DOUBLE) / 100 END"
+    truth = f"CASE lower(trim({text})) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
+    return f"coalesce(TRY_CAST({digits} AS DOUBLE){hundredths}, {truth})"
+
+
+def unread_sql(text: str, number: str) -> str:
+    """Return the SQL condition of cells that hold text, but no number."""
+    return f"({number}) IS NULL AND {text} IS NOT NULL AND trim({text}) NOT IN ({MISSING_SQL})"
+
+
+def not_a_number(column: str, text: str, where: str) -> InvalidInputError:
+    """Build the error for a cell that is no number, with the hint that fits it."""
+    return InvalidInputError(
+        sentence(f"column {column!r}", "must be numeric", f"got the text {text!r}{where}", hint(text))
+    )
+
+
+def hint(text: str) -> str:
+    """Say what to do about a cell that is no number.
+
+    >>> hint("0,75"), hint("75 %")
+    ('this is a decimal comma; pass --decimal ,', 'this is a percentage; pass --percent')
+    """
+    shown = text.strip()
+    if re.fullmatch(r"[+-]?\d+([.,]\d+)?\s*%", shown):
+        return "this is a percentage; pass --percent" + (" and --decimal ," if "," in shown else "")
+    if re.fullmatch(r"[+-]?\d*,\d+([eE][+-]?\d+)?", shown):
+        return "this is a decimal comma; pass --decimal ,"
+    if re.fullmatch(r"[+-]?\d+\.\d+", shown):
+        return "this is a decimal point; leave --decimal , out"
+    if re.fullmatch(r"[+-]?[\d.,' ]+\d", shown):
+        return "write it without separators of thousands"
+    return "map the labels to 0 and 1, or correct the cells"
