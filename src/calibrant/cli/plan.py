@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from calibrant.cli.options import as_json, missing, seed
@@ -27,7 +29,10 @@ from calibrant.scale.files import read_columns
 @click.option("--records", "-n", type=int, help="Labelled records at hand.")
 @click.option("--power", default=0.9, show_default=True, help="Probability of detection.")
 @click.option("--alpha", default=0.05, show_default=True, help="Level of the test.")
-@click.option("--measure", "-m", default=DEFAULT_TEST, show_default=True, help="Measure to test with.")
+@click.option("--accept", type=float, help="Distance small enough to accept; with --reject.")
+@click.option("--reject", type=float, help="Distance too large: records that decide between the two.")
+@click.option("--confidence", default=0.95, show_default=True, help="Of that verdict.")
+@click.option("--measure", "-m", help=f"Measure to test with; {DEFAULT_TEST}, or lower-distance to decide.")
 @click.option(
     "--alternative",
     type=click.Choice(list(ALTERNATIVES)),
@@ -46,7 +51,10 @@ def plan(
     records: int | None,
     power: float,
     alpha: float,
-    measure: str,
+    accept: float | None,
+    reject: float | None,
+    confidence: float,
+    measure: str | None,
     alternative: str,
     draws: int,
     seed: int | None,
@@ -54,27 +62,30 @@ def plan(
 ) -> None:
     """Plan before labelling: records needed for a --distance, or the distance that --records can show.
 
+    With --accept and --reject: records from which on a tolerance test always reaches a verdict.
+
     FILE may hold predictions without outcomes; their shape matters.
     """  # fmt: skip
-    if (distance is None) == (records is None):
-        raise InvalidInputError(sentence("calibrant plan", "needs either --distance or --records"))
+    tolerance = accept is not None or reject is not None
+    if (distance is not None) + (records is not None) + tolerance != 1:
+        rule = "needs either --distance, or --records, or --accept and --reject"
+        raise InvalidInputError(sentence("calibrant plan", rule))
     if (file is None) != (prediction is None):
         raise InvalidInputError(sentence("FILE and --prediction", "must be given together"))
     shape, dropped = (None, 0) if file is None or prediction is None else _shape(file, prediction, missing)
-    options = {"power": power, "alpha": alpha, "measure": measure, "alternative": alternative}
+    options: dict[str, Any] = {"power": power, "alpha": alpha, "measure": measure, "alternative": alternative}
     options |= {"predictions": shape, "draws": draws, "seed": seed}
-    if distance is not None:
-        found = required_samples(distance, **options)  # type: ignore[arg-type]
+    if tolerance:
+        found = required_samples(accept=accept, reject=reject, confidence=confidence, measure=measure)
+    elif distance is not None:
+        found = required_samples(distance, **options)
     else:
-        found = detectable_distance(int(records or 0), **options)  # type: ignore[arg-type]
+        options["measure"] = measure or DEFAULT_TEST
+        found = detectable_distance(int(records or 0), **options)
     if json_:
         show_json({**found.to_dict(), "dropped": dropped})
         return
-    click.echo(
-        f"{found.n:,} records detect a distance of {found.distance:.4f} from calibration "
-        f"({found.alternative}) with power {found.power:.2f} at level {found.alpha:g}, "
-        f"by {found.measure} (seed {found.seed})"
-    )
+    click.echo(str(found))
     if dropped:
         click.echo(f"{dropped:,} row{'s' if dropped > 1 else ''} without a prediction dropped")
 

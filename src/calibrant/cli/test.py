@@ -29,10 +29,10 @@ from calibrant.seeds import Progress, recorded_seed
 @click.option("--measure", "-m", default=DEFAULT_TEST, show_default=True, help="Measure to test with.")
 @click.option(
     "--method",
-    type=click.Choice(["auto", "exact", "asymptotic"]),
+    type=click.Choice(["auto", "exact", "asymptotic", "validity"]),
     default="auto",
     show_default=True,
-    help="Simulate the null, use a limit law, or choose.",
+    help="Simulate the null, use a limit law, or choose; validity accepts while ATB <= 1/T.",
 )
 @click.option("--draws", default=999, show_default=True, help="Simulated data sets.")
 @click.option(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
+from calibrant.errors import InvalidInputError, sentence
 from calibrant.inference.engine import Method, TestResult, run_test
 from calibrant.inference.statistics import DEFAULT_TEST, find_test
+from calibrant.inference.validity import validity_test
 from calibrant.measures.registry.calling import as_forecasts
 from calibrant.seeds import Progress
 
@@ -18,7 +20,7 @@ def calibration_test(
     measure: str = DEFAULT_TEST,
     draws: int = 999,
     seed: int | None = None,
-    method: Method = "auto",
+    method: Method | Literal["validity"] = "auto",
     threads: int | None = None,
     progress: Progress | None = None,
     **options: Any,
@@ -29,7 +31,9 @@ def calibration_test(
     counts: p = (1 + number at least as bad) / (draws + 1). That is valid for any measure at any n, but
     never below 1 / (draws + 1). "asymptotic" uses a limit law where there is one (omnibus, Kuiper, KS, Brier,
     which is Spiegelhalter's test, and calibration in the large) and is right far into the tail. "auto"
-    takes the limit law once no level and no single outcome carries much of the variance.
+    takes the limit law once no level and no single outcome carries much of the variance. "validity" is the
+    test of the truthfulness paper: `details["accepted"]` while ATB <= 1/T, with a p-value by Markov's
+    inequality, which is valid at any n but far from sharp; its measure is ATB.
 
     `measure` is any name of the registry, or "omnibus" (Kuiper's range and Cox's score together, the most
     powerful on average over many kinds of error: docs/power.md), "spiegelhalter" or "hosmer-lemeshow", with
@@ -40,6 +44,11 @@ def calibration_test(
     ('exact', True)
     """
     forecasts = as_forecasts(y_true, y_prob, sample_weight)
+    if method == "validity":
+        if measure not in (DEFAULT_TEST, "atb") or options:
+            rule = 'must be "atb", without options, for method="validity"'
+            raise InvalidInputError(sentence("measure", rule, f"got {measure!r} and {options}"))
+        return validity_test(forecasts)
     return run_test(
         forecasts,
         find_test(measure, forecasts, options),

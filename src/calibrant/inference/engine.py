@@ -76,7 +76,7 @@ def run_test(
 ) -> TestResult:
     """Test calibration with one row of the registry as the statistic."""
     if method not in ("auto", "exact", "asymptotic"):
-        raise reject_name("method", method, ["auto", "exact", "asymptotic"])
+        raise reject_name("method", method, ["auto", "exact", "asymptotic", "validity"])
     settings = {**row.options, **options}
     found = row.function.core(forecasts, **settings)
     value, details = float(found), _plain(getattr(found, "details", {}))

@@ -14,6 +14,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.inference.engine import badness, centre_of
 from calibrant.inference.null_outcomes import one_by_one
 from calibrant.inference.statistics import DEFAULT_TEST, find_test
+from calibrant.inference.tolerance import records_for_verdict
 from calibrant.inputs import check_unit_interval, vector
 from calibrant.measures.distances.lower import lower_distance
 from calibrant.results import Array
@@ -30,17 +31,34 @@ Alternative = Callable[[Array], Array]
 class Plan:
     """`n` records detect `distance` from calibration with probability `power` at level `alpha`.
 
-    `distance` is the lower distance of the alternative that was tried; `power` is what simulation found.
+    `distance` is the lower distance of the alternative that was tried; `power` is what simulation found. A
+    plan for tolerance_test has `accept` and `reject` instead: from `n` records on its verdict is never
+    "undecided", whatever the truth, and wrong with probability `alpha` at most. Nothing is simulated for it.
     """
 
     n: int
-    distance: float
+    distance: float | None
     power: float
     alpha: float
     measure: str
     alternative: str
     draws: int
-    seed: int
+    seed: int | None
+    accept: float | None = None
+    reject: float | None = None
+
+    def __str__(self) -> str:
+        if self.distance is None:
+            return (
+                f"{self.n:,} records always decide between a distance from calibration below "
+                f"{self.reject:g} and one above {self.accept:g}, wrongly with probability {self.alpha:.2g} "
+                f"at most, by {self.measure}"
+            )
+        return (
+            f"{self.n:,} records detect a distance of {self.distance:.4f} from calibration "
+            f"({self.alternative}) with power {self.power:.2f} at level {self.alpha:g}, "
+            f"by {self.measure} (seed {self.seed})"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields, ready for JSON."""
@@ -68,37 +86,64 @@ def local(values: Array) -> Array:
     return np.asarray(np.maximum(0.0, 1 - away / 0.1))
 
 
+def alternating(values: Array) -> Array:
+    """Neighbours err in opposite ways, with random signs: hard to see, because errors nearly cancel."""
+    return _signs(values, len(values))
+
+
+def _signs(values: Array, blocks: int) -> Array:
+    """Return one random sign for each of `blocks` stretches of the predictions; always the same signs."""
+    signs = np.random.default_rng(blocks).choice([-1.0, 1.0], blocks)
+    return np.asarray(signs[np.arange(len(values)) * blocks // len(values)])
+
+
 ALTERNATIVES: dict[str, Alternative] = {
     "shift": shift,
     "overconfident": overconfident,
     "underconfident": underconfident,
     "local": local,
+    "alternating": alternating,
 }
 
 
 def required_samples(
-    distance: float,
+    distance: float | None = None,
     *,
     power: float = 0.9,
     alpha: float = 0.05,
-    measure: str = DEFAULT_TEST,
+    measure: str | None = None,
     predictions: Any = None,
     alternative: str | Alternative = "shift",
     draws: int = 999,
     seed: int | None = None,
+    accept: float | None = None,
+    reject: float | None = None,
+    confidence: float = 0.95,
 ) -> Plan:
-    """Return how many labelled records detect a given distance from calibration.
+    """Return how many labelled records detect a given distance, or decide whether it matters.
+
+    Give either a `distance`, to be detected by calibration_test, or `accept` and `reject`, between which
+    tolerance_test shall decide with `confidence`, whatever the predictions and the truth.
 
     `predictions` are unlabelled predictions of the model; 200 quantiles stand for them (uniform if absent).
-    The way of being wrong matters: "shift", "overconfident", "underconfident", "local", or a function from
-    those quantiles to the direction in which the truth lies off. Its size is set so that the lower distance
+    The way of being wrong matters: "shift", "overconfident", "underconfident", "local", "alternating"
+    (neighbouring predictions err in opposite ways: the hard case of section 5 of the testing paper, on [1/3,
+    2/3] unless predictions are given), or a function from those quantiles to the direction in which the
+    truth lies off. Its size is set so that the lower distance
     to calibration is `distance`. n grows as 1 / distance^2 (Lemma 1 of the testing paper); the constant
     comes from simulating the test.
 
     >>> required_samples(0.1, seed=1, draws=199).n < required_samples(0.05, seed=1, draws=199).n
     True
+    >>> required_samples(accept=0.02, reject=0.05).n
+    44239
     """
-    study = _Study(predictions, measure, alternative, alpha, power, draws, seed)
+    if (distance is None) == (accept is None and reject is None) or (accept is None) != (reject is None):
+        rule = "needs either a distance, or both accept and reject"
+        raise InvalidInputError(sentence("required_samples", rule))
+    if distance is None:
+        return _for_tolerance(accept, reject, confidence, measure)  # type: ignore[arg-type]
+    study = _Study(predictions, measure or DEFAULT_TEST, alternative, alpha, power, draws, seed)
     truth = study.at_distance(distance)
     high = 16
     while study.power(high, truth) < power:
@@ -110,6 +155,15 @@ def required_samples(
         middle = (low + high) // 2
         low, high = (low, middle) if study.power(middle, truth) >= power else (middle, high)
     return study.plan(high, truth)
+
+
+def _for_tolerance(accept: float, reject: float, confidence: float, measure: str | None) -> Plan:
+    used = measure or "lower-distance"
+    n = records_for_verdict(accept, reject, confidence, used)
+    if n > MOST:
+        found = f"got {n:,} records for {accept} and {reject}"
+        raise CalibrantError(sentence("accept and reject", "must be further apart", found))
+    return Plan(n, None, 1.0, 1 - confidence, used, "any", 0, None, accept, reject)
 
 
 def detectable_distance(
@@ -168,6 +222,8 @@ class _Study:
                 sentence("draws", f"must be at least 1 / alpha = {1 / alpha:.0f}", f"got {draws}")
             )
         self.values = _quantiles(predictions)
+        if alternative == "alternating" and predictions is None:
+            self.values = (1 + self.values) / 3  # D_theta of the testing paper: u_i = 1/3 + i / (3 t)
         if isinstance(alternative, str):
             if alternative not in ALTERNATIVES:
                 raise reject_name("alternative", alternative, list(ALTERNATIVES))
@@ -182,6 +238,8 @@ class _Study:
 
     def at_distance(self, distance: float) -> Array:
         """Return the true probabilities that put the predictions at this lower distance."""
+        if self.name == "alternating":
+            self._widen(distance)
         largest = self.distance(self.truth(1.0))
         if not 0 < distance <= largest:
             found = f"got {distance}"
@@ -192,6 +250,13 @@ class _Study:
 
         size = brentq(lambda a: self.distance(self.truth(a)) - distance, 0.0, 1.0, xtol=1e-5)
         return self.truth(float(size))
+
+    def _widen(self, distance: float) -> None:
+        """Let signs alternate as often as leaves room for the distance: errors of neighbours cancel."""
+        blocks = LEVELS
+        while blocks > 1 and self.distance(self.truth(1 / 3)) < distance:
+            blocks //= 2
+            self.direction = _signs(self.values, blocks)
 
     def distance(self, truth: Array) -> float:
         """Return the lower distance of predictions whose outcome rates are `truth`."""

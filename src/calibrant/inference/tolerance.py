@@ -23,6 +23,7 @@ from calibrant.seeds import Progress, checked_draws, recorded_seed
 
 # Expected deviation over sqrt(sum of squared weights); see _guaranteed for how they come about.
 EXPECTED = {"smooth": 1 + math.sqrt(0.5), "lower-distance": math.sqrt(2)}
+SOLVED = 1e-6  # to which the lower distance itself is computed
 # distance <= factor * measure, and distance >= measure / factor (Lemma 12 of the testing paper)
 FACTOR = {"smooth": 2.0, "lower-distance": 1.0}
 
@@ -131,6 +132,22 @@ def _guaranteed(forecasts: Forecasts, measure: str, error: float) -> tuple[float
     spread = math.sqrt(float(forecasts.squared_weights.sum()))
     deviation = spread * math.sqrt(2 * math.log(1 / error))
     return deviation + EXPECTED[measure] * spread, deviation
+
+
+def records_for_verdict(accept: float, reject: float, confidence: float, measure: str) -> int:
+    """Return the number of equally weighted records from which on tolerance_test cannot be undecided.
+
+    The guaranteed interval is (2 sqrt(2 ln(1/delta)) + c) / sqrt(n) wide, in units of the measure; once that
+    is less than the gap between the two limits, one of them lies outside.
+    """
+    _check(accept, reject, confidence, measure, "guaranteed")
+    factor = FACTOR[measure]
+    gap = reject / factor - accept * factor - SOLVED
+    if gap <= 0:
+        found = f"got {accept} and {reject}"
+        raise InvalidInputError(sentence("accept and reject", "must be further apart", found))
+    width = 2 * math.sqrt(2 * math.log(1 / (1 - confidence))) + EXPECTED[measure]
+    return math.floor((width / gap) ** 2) + 1
 
 
 def _bootstrapped(
