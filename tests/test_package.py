@@ -15,8 +15,9 @@ SOURCE = Path(cb.__file__).parent
 HEAVY = ["scipy", "numba", "pandas", "polars", "pyarrow", "duckdb", "narwhals", "rich", "altair", "jinja2"]
 HEAVY += ["sklearn", "torch", "pyspark"]
 
-ROOMS = ["kernels", "inputs", "seeds", "forecasts", "fits", "measures", "inference", "groups"]
-ROOMS += ["recalibration", "online", "truthfulness", "scale", "evaluation", "report", "sklearn", "cli"]
+ROOMS = ["kernels", "options", "inputs", "seeds", "records", "forecasts", "fits", "measures", "inference"]
+ROOMS += ["groups", "recalibration", "online", "truthfulness", "scale", "evaluation", "report", "sklearn"]
+ROOMS += ["cli"]
 FREE = {"errors", "results", "numerals", "sheets", "calibrant"}
 BELOW = {room: set(ROOMS[:rank]) | {room} for rank, room in enumerate(ROOMS)}
 BELOW["losses"] = set()  # stands alone, beside PyTorch

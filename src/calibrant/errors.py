@@ -30,8 +30,23 @@ class TooFewRecordsError(CalibrantError):
     """The data cannot support the question that was asked of it."""
 
 
+class SwappedArgumentsWarning(UserWarning):
+    """Outcomes are fractions and predictions only 0 and 1: were the two arguments swapped?"""
+
+
 class MissingDependencyError(CalibrantError, ImportError):
     """An optional package is needed; the message gives the install command."""
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn, and show the user's own line: the nearest one outside this package."""
+    import sys
+    import warnings
+
+    frame, depth = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "calibrant":
+        frame, depth = frame.f_back, depth + 1
+    warnings.warn(message, category, stacklevel=depth)
 
 
 def sentence(subject: str, rule: str, got: str = "", hint: str = "") -> str:

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
-from calibrant.inputs import (
-    Names,
-    check_same_length,
-    check_unit_interval,
-    check_weights,
-    missing_rows,
-    vector,
-)
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.inputs import Names, frame_columns
+from calibrant.records import Checked, Missing, Records, check, warn_if_swapped
 from calibrant.results import Array
 
 Counts = npt.NDArray[np.int64]
-Missing = Literal["error", "drop"]
+PROBED = 64  # rows looked at again before records are sorted: were the arrays changed meanwhile?
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +65,10 @@ class Forecasts:
     def __init__(
         self, y_true: Any, y_prob: Any, *, sample_weight: Any = None, missing: Missing = "error"
     ) -> None:
-        self._take(y_true, y_prob, sample_weight, missing, Names())
+        names = Names()
+        checked = check(y_true, y_prob, sample_weight, missing, names)
+        warn_if_swapped(checked, names)
+        self._take(checked)
 
     @classmethod
     def from_frame(
@@ -86,10 +82,34 @@ class Forecasts:
     ) -> Forecasts:
         """Take columns of a mapping, or of any frame that narwhals knows (pandas, Polars, DuckDB, ...)."""
         wanted = [outcome, prediction] + ([weight] if weight else [])
-        taken = frame_columns(frame, wanted)
+        names = Names.of_columns(outcome, prediction, weight)
+        y, p, *w = frame_columns(frame, wanted)
+        checked = check(y, p, w[0] if w else None, missing, names)
+        warn_if_swapped(checked, names)
+        return cls.of_checked(checked)
+
+    @classmethod
+    def of_checked(cls, checked: Checked) -> Forecasts:
+        """Merge rows that have been checked; labels of equal weight need not be put in order first."""
         self = cls.__new__(cls)
-        names = Names(*(f"column {name!r}" for name in wanted))
-        self._take(taken[0], taken[1], taken[2] if weight else None, missing, names)
+        self._take(checked)
+        return self
+
+    @classmethod
+    def of_records(cls, records: Records) -> Forecasts:
+        """Merge records that are in order already; they stay at hand."""
+        self = cls.__new__(cls)
+        total = float(len(records)) if records.weight is None else float(records.weight.sum())
+        binary = not np.any((records.outcome > 0) & (records.outcome < 1))
+        self.__dict__.update(
+            _merge_records(records, binary),
+            cells=None,
+            binary=binary,
+            dropped=records.dropped,
+            total_weight=records.largest * total,
+            records=records,
+        )
+        self._freeze()
         return self
 
     @classmethod
@@ -131,18 +151,45 @@ class Forecasts:
         """Return the same predictions and weights with other outcomes, given as the weight of y per level."""
         other = Forecasts.__new__(Forecasts)
         other.__dict__.update(self.__dict__, outcomes=outcomes, record_outcomes=None)
-        for derived in ("residuals", "curve"):
+        for derived in ("residuals", "curve", "records", "_source", "_probe"):
             other.__dict__.pop(derived, None)
         return other
 
-    def _take(self, y_true: Any, y_prob: Any, sample_weight: Any, missing: Missing, names: Names) -> None:
-        y, p, w, dropped = checked(y_true, y_prob, sample_weight, missing, names)
-        total = float(len(p)) if w is None else float(np.max(w)) * float(np.sum(w / np.max(w)))
-        uniform = w is None or bool(np.all(w == w[0]))
-        binary = y.dtype.kind in "bui" or not np.any((y > 0) & (y < 1))
-        merged = _merge_labels(y, p) if uniform and binary else _merge_weighted(y, p, None if uniform else w)
-        self.__dict__.update(merged, cells=None, binary=binary, dropped=dropped, total_weight=total)
+    def _take(self, checked: Checked) -> None:
+        if checked.weight is not None or not checked.binary:
+            self.__dict__.update(Forecasts.of_records(Records.of(checked)).__dict__)
+            self.__dict__.pop("records")  # room for nothing that was not asked for; they can be had again
+        else:
+            self.__dict__.update(
+                _merge_labels(checked.outcome, checked.prediction),
+                cells=None,
+                binary=True,
+                dropped=checked.dropped,
+                total_weight=checked.largest * len(checked),
+            )
+        self.__dict__.update(_source=checked, _probe=_probed(checked))
         self._freeze()
+
+    @cached_property
+    def records(self) -> Records:
+        """The rows behind these forecasts, in the canonical order; a sketch and a part have none.
+
+        They are sorted when first asked for, so the arrays that were given must not have changed since.
+        """
+        checked: Checked | None = self.__dict__.get("_source")
+        if checked is None:
+            hint = "pass outcomes and predictions, or Forecasts made from them"
+            raise InvalidInputError(sentence("rows", "are not known behind these Forecasts", hint=hint))
+        found = Records.of(checked)
+        if not np.array_equal(_probed(checked), self.__dict__["_probe"]) or not self._holds(found):
+            rule = "must not change while Forecasts made of them are in use"
+            raise InvalidInputError(sentence("y_true and y_prob", rule, hint="pass copies"))
+        return found
+
+    def _holds(self, records: Records) -> bool:
+        """Return whether these records merge into these levels."""
+        again = Forecasts.of_records(records)
+        return np.array_equal(again.values, self.values) and np.array_equal(again.outcomes, self.outcomes)
 
     def _freeze(self) -> None:
         for item in self.__dict__.values():
@@ -244,75 +291,6 @@ class Forecasts:
         return float(self.squared_weights @ (self.values * (1.0 - self.values)))
 
 
-def frame_columns(frame: Any, wanted: list[str]) -> list[Any]:
-    """Return columns of any frame as arrays; a lazy frame or relation is collected first."""
-    if isinstance(frame, Mapping):
-        _check_columns(wanted, list(frame))
-        return [frame[name] for name in wanted]
-    import narwhals as nw
-
-    try:
-        table: Any = nw.from_native(frame)
-    except TypeError:
-        found = f"got {type(frame).__name__}"
-        raise InvalidInputError(
-            sentence("frame", "must be a data frame", found, "pass arrays to Forecasts(...)")
-        ) from None
-    _check_columns(wanted, table.collect_schema().names())
-    table = table.select(*dict.fromkeys(wanted))
-    if isinstance(table, nw.LazyFrame):
-        table = table.collect(backend="pyarrow")
-    return [table[name].to_numpy() for name in wanted]
-
-
-def _check_columns(wanted: list[str], known: list[str]) -> None:
-    for name in wanted:
-        if name not in known:
-            raise reject_name("column", name, known)
-
-
-def checked(
-    y_true: Any, y_prob: Any, sample_weight: Any, missing: Missing, names: Names
-) -> tuple[npt.NDArray[Any], Array, Array | None, int]:
-    """Return outcome, prediction and positive weight, free of missing rows, and how many were dropped."""
-    if missing not in ("error", "drop"):
-        raise reject_name("missing", missing, ["error", "drop"])
-    y, p = vector(y_true, names.outcome), vector(y_prob, names.prediction)
-    w = None if sample_weight is None else vector(sample_weight, names.weight)
-    check_same_length(y, p, (names.outcome, names.prediction))
-    if w is not None:
-        check_same_length(w, p, (names.weight, names.prediction))
-    absent = missing_rows(y, p, w)
-    if absent is not None and missing == "error":
-        for array, name in ((y, names.outcome), (p, names.prediction), (w, names.weight)):
-            if array is not None and array.dtype.kind == "f":
-                reject_rows(
-                    name,
-                    "must not be missing",
-                    array,
-                    np.isnan(array),
-                    'pass missing="drop" to leave such rows out and have them counted',
-                )
-    dropped = 0 if absent is None else int(np.count_nonzero(absent))
-    if absent is not None:
-        y, p, w = y[~absent], p[~absent], None if w is None else w[~absent]
-        if len(p) == 0:
-            raise InvalidInputError(
-                sentence(
-                    names.prediction,
-                    "must have a row without missing values",
-                    f"got {dropped:,} rows, all with one",
-                )
-            )
-    check_unit_interval(y, names.outcome)
-    check_unit_interval(p, names.prediction)
-    weight = None if w is None else check_weights(w, names.weight)
-    if weight is not None and not weight.all():
-        kept = weight > 0
-        y, p, weight = y[kept], p[kept], weight[kept]
-    return y, p.astype(np.float64, copy=False), weight, dropped
-
-
 def _merge_labels(y: npt.NDArray[Any], p: Array) -> dict[str, Any]:
     """Sort and merge unweighted 0/1 data by one vectorised sort of exact integer keys.
 
@@ -345,35 +323,30 @@ def _merge_labels(y: npt.NDArray[Any], p: Array) -> dict[str, Any]:
     }
 
 
-def _merge_weighted(y: npt.NDArray[Any], p: Array, w: Array | None) -> dict[str, Any]:
-    """Sort and merge weighted or fractional data; `w` is None when every record weighs the same."""
-    n = len(p)
-    order = np.argsort(p)
-    value = (p + 0.0)[order]
-    starts = _starts(value)
-    outcome = y.astype(np.float64)[order]
-    counts = np.diff(starts, append=n)
-    if w is None:
-        return {
-            "values": value[starts],
-            "outcomes": np.add.reduceat(outcome, starts) / n,
-            "counts": counts,
-            "n": n,
-            "record_weights": None,
-            "record_outcomes": outcome,
-        }
-    weight = w[order] / np.max(w)  # first to a largest of 1, so that no sum overflows
-    weight /= weight.sum()
+def _merge_records(records: Records, binary: bool) -> dict[str, Any]:
+    """Merge records in canonical order, so that every sum is the same in its last digit for any row order."""
+    n, weight, outcome = len(records), records.weight, records.outcome
+    starts = _starts(records.prediction)
+    merged = {"values": records.prediction[starts], "counts": np.diff(starts, append=n), "n": n}
+    if weight is None:
+        sums = np.add.reduceat(outcome, starts)
+        kept = None if binary else outcome
+        return {**merged, "outcomes": sums / n, "record_weights": None, "record_outcomes": kept}
+    weight = weight / weight.sum()
     return {
-        "values": value[starts],
+        **merged,
         "outcomes": np.add.reduceat(weight * outcome, starts),
         "weights": np.add.reduceat(weight, starts),
         "squared_weights": np.add.reduceat(weight * weight, starts),
-        "counts": counts,
-        "n": n,
         "record_weights": weight,
         "record_outcomes": outcome,
     }
+
+
+def _probed(checked: Checked) -> Array:
+    """Return a few of the numbers given, to notice later if they were changed."""
+    rows = np.linspace(0, len(checked) - 1, min(PROBED, len(checked))).astype(np.intp)
+    return np.concatenate((checked.prediction[rows], checked.outcome[rows]))
 
 
 def _starts(ordered: npt.NDArray[Any]) -> npt.NDArray[np.intp]:

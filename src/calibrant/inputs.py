@@ -1,14 +1,15 @@
-"""From whatever the user holds to checked float64 vectors: the boundary where input is checked, once."""
+"""From whatever the user holds to checked vectors: the boundary where arrays and frames are checked, once."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, reject_rows, sentence
+from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
 from calibrant.results import Array
 
 WIDEST_RATIO = (
@@ -24,14 +25,48 @@ class Names:
     prediction: str = "y_prob"
     weight: str = "sample_weight"
 
+    @classmethod
+    def of_columns(cls, outcome: str, prediction: str, weight: str | None = None) -> Names:
+        """Return the names of columns; the outcome must be another column than the prediction."""
+        if outcome == prediction:
+            raise InvalidInputError(
+                sentence("outcome and prediction", "must be different columns", f"got {outcome!r} for both")
+            )
+        return cls(f"column {outcome!r}", f"column {prediction!r}", f"column {weight!r}")
 
-def vector(data: Any, name: str) -> npt.NDArray[Any]:
-    """Return `data` as a one-dimensional bool, integer or float array, missing values as NaN."""
+
+def array_of(data: Any, name: str) -> npt.NDArray[Any]:
+    """Return `data` as an array of any shape; what is masked is missing: NaN, or None among objects."""
     if hasattr(data, "detach"):  # a torch tensor that requires grad refuses the array protocol
         data = data.detach()
     if isinstance(data, np.ma.MaskedArray):
-        data = np.where(np.ma.getmaskarray(data), np.nan, data.data)
-    array = np.asarray(data)
+        return _unmasked(data)
+    try:
+        return np.asarray(data)
+    except (ValueError, TypeError, OverflowError) as error:
+        ragged = "inhomogeneous" in str(error)
+        found = "got rows of different lengths" if ragged else f"got {type(data).__name__}: {error}"
+        raise InvalidInputError(
+            sentence(name, "must be an array", found, "pass a list or an array")
+        ) from None
+
+
+def _unmasked(data: np.ma.MaskedArray[Any, Any]) -> npt.NDArray[Any]:
+    mask, values = np.ma.getmaskarray(data), np.ma.getdata(data)
+    if not mask.any():
+        return values
+    if values.dtype.kind in "biuf":
+        return np.where(mask, np.nan, values)
+    if values.dtype.kind in "mM":
+        return np.where(mask, values.dtype.type("NaT", np.datetime_data(values.dtype)[0]), values)
+    values = values.astype(object)
+    values[mask] = None
+    return values
+
+
+def vector(data: Any, name: str) -> npt.NDArray[Any]:
+    """Return `data` as a one-dimensional bool, integer or float array, missing values as NaN."""
+    array = array_of(data, name)
     if array.ndim != 1:
         raise InvalidInputError(
             sentence(name, "must be one-dimensional", f"got shape {array.shape}", _shape_hint(array))
@@ -62,6 +97,9 @@ def _numbers(array: npt.NDArray[Any], name: str) -> Array:
     for row, item in enumerate(array):
         try:
             out[row] = np.nan if item is None or type(item).__name__ in ("NAType", "NaTType") else float(item)
+        except OverflowError:
+            found = f"got a whole number of {len(str(abs(item)))} digits in row {row}"
+            raise InvalidInputError(sentence(name, "must fit into a float64", found)) from None
         except (TypeError, ValueError):
             found = f"got {item!r} in row {row}"
             raise InvalidInputError(
@@ -81,11 +119,32 @@ def missing_rows(*arrays: npt.NDArray[Any] | None) -> npt.NDArray[np.bool_] | No
     return bad
 
 
-def check_same_length(first: npt.NDArray[Any], second: npt.NDArray[Any], names: tuple[str, str]) -> None:
+def check_same_length(first: Any, second: Any, names: tuple[str, str]) -> None:
     """Refuse two columns of different length."""
     if len(first) != len(second):
         found = f"got {len(first):,} and {len(second):,} rows"
         raise InvalidInputError(sentence(f"{names[0]} and {names[1]}", "must have the same length", found))
+
+
+def check_aligned(data: Any, labels: Any, names: tuple[str, str]) -> None:
+    """Refuse data that carries the same row labels as other data in another order: rows would pair wrongly.
+
+    Where the labels differ, or one has none, rows pair by position, as they do for arrays.
+    """
+    mine, other = row_labels(data), labels
+    if mine is None or other is None or len(mine) != len(other) or mine.equals(other):
+        return
+    if set(mine) == set(other):
+        row = next(k for k, (a, b) in enumerate(zip(mine, other, strict=True)) if a != b)
+        found = f"got the labels {mine[row]!r} and {other[row]!r} in row {row}"
+        hint = "align them with .reindex, or pass arrays to pair the rows by position"
+        rule = "must have their index labels in the same order"
+        raise InvalidInputError(sentence(f"{names[0]} and {names[1]}", rule, found, hint))
+
+
+def row_labels(data: Any) -> Any:
+    """Return the index of a pandas object; None for anything else."""
+    return data.index if hasattr(data, "iloc") and hasattr(data, "index") else None
 
 
 def check_unit_interval(array: npt.NDArray[Any], name: str) -> None:
@@ -115,6 +174,7 @@ def range_hint(low: float, high: float) -> str:
 def check_weights(array: npt.NDArray[Any], name: str) -> Array:
     """Return the weights as float64, refusing negative, infinite and all-zero ones."""
     weight = np.asarray(array, dtype=np.float64)
+    reject_rows(name, "must not be missing", weight, np.isnan(weight))
     reject_rows(name, "must be finite", weight, ~np.isfinite(weight))
     reject_rows(name, "must not be negative", weight, weight < 0)
     if not weight.any():
@@ -123,3 +183,30 @@ def check_weights(array: npt.NDArray[Any], name: str) -> Array:
     rule = f"must be 0 or within a factor of {WIDEST_RATIO:.0e} of the largest"
     reject_rows(name, rule, weight, negligible, "give such rows weight 0 to leave them out")
     return weight
+
+
+def frame_columns(frame: Any, wanted: Sequence[str]) -> list[Any]:
+    """Return columns of any frame as arrays; a lazy frame or relation is collected first."""
+    if isinstance(frame, Mapping):
+        _check_columns(wanted, list(frame))
+        return [frame[name] for name in wanted]
+    import narwhals as nw
+
+    try:
+        table: Any = nw.from_native(frame)
+    except TypeError:
+        found = f"got {type(frame).__name__}"
+        raise InvalidInputError(
+            sentence("frame", "must be a data frame", found, "pass arrays to Forecasts(...)")
+        ) from None
+    _check_columns(wanted, table.collect_schema().names())
+    table = table.select(*dict.fromkeys(wanted))
+    if isinstance(table, nw.LazyFrame):
+        table = table.collect(backend="pyarrow")
+    return [table[name].to_numpy() for name in wanted]
+
+
+def _check_columns(wanted: Sequence[str], known: list[str]) -> None:
+    for name in wanted:
+        if name not in known:
+            raise reject_name("column", name, known)

@@ -130,7 +130,7 @@ def test_groups_that_leave_no_doubt_can_be_left_out():
     found = audit(rng.random(1000) < p, p, groups=masks, min_variance=5, draws=9, seed=0)
     assert [group.name for group in found.groups if group.name != "everyone"] == ["some"]
     assert found.not_tested.too_small == 1
-    with pytest.raises(CalibrantError, match="min_variance must not be negative; got nan"):
+    with pytest.raises(CalibrantError, match="min_variance must be a finite number of at least 0; got nan"):
         audit(rng.random(1000) < p, p, groups=masks, min_variance=np.nan)
 
 

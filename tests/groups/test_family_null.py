@@ -11,9 +11,9 @@ from oracles import multicalibration as oracle
 from calibrant.groups.audit import audit
 from calibrant.groups.family_null import Null, adjusted_pvalues, bernoulli_words
 from calibrant.groups.metric import Lists
-from calibrant.groups.records import ascending, check, put_in_order
 from calibrant.groups.variants import Terms, Variant
 from calibrant.kernels.segments import LANES, null_ranges
+from calibrant.records import Records, check
 
 
 def test_coins_fall_with_their_chance():
@@ -40,8 +40,8 @@ def _null(n: int, draws: int, variant: str = "plain", digits: int = 2) -> tuple[
     rng = np.random.default_rng(7)
     p = np.round(rng.random(n), digits)
     y = (rng.random(n) < p).astype(int)
-    checked = check(y, p, rng.random(n) + 0.1, "error", variant == "real")
-    records = put_in_order(checked, ascending(checked.prediction), [])
+    checked = check(y, p, rng.random(n) + 0.1, kind="real" if variant == "real" else "labels")
+    records = Records.of(checked)
     batch = Lists.of(
         ["a", "b", "c"], [np.flatnonzero(rng.random(n) < c).astype(np.int32) for c in (1, 0.4, 0.1)]
     )

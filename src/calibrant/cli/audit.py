@@ -11,7 +11,6 @@ import click
 
 from calibrant.cli.options import as_json, columns, seed
 from calibrant.cli.tables import show_json, show_table
-from calibrant.forecasts import Missing
 from calibrant.groups import audit as audits
 from calibrant.groups import search as searches
 from calibrant.groups.family import Progress
@@ -19,6 +18,7 @@ from calibrant.groups.result import Audit, Group, is_bound
 from calibrant.groups.search import Search
 from calibrant.groups.variants import StatisticName, VariantName
 from calibrant.numerals import chance
+from calibrant.records import Missing
 
 
 def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str]:

@@ -16,9 +16,9 @@ from calibrant.cli.sketched import needed_sketch, refuse_groups
 from calibrant.cli.tables import show_json, show_table
 from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence
 from calibrant.evaluation.gate import EXIT_CODES, Finding, judge, judge_groups, overall
-from calibrant.forecasts import Missing
 from calibrant.inference.interval import check_confidence
 from calibrant.measures.registry.lookup import measures
+from calibrant.records import Missing
 from calibrant.seeds import recorded_seed
 
 DRAWS = 999

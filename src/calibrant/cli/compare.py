@@ -5,13 +5,14 @@ from __future__ import annotations
 import click
 
 from calibrant.cli.options import as_json, missing, seed
+from calibrant.cli.rows import refuse_swapped
 from calibrant.cli.tables import number, show_json, show_table
 from calibrant.cli.test import draws_bar
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.forecasts import Missing, checked
 from calibrant.inference.compare import Comparison
 from calibrant.inference.compare import compare as compare_models
 from calibrant.inputs import Names
+from calibrant.records import Missing, check
 from calibrant.scale.files import read_columns
 
 
@@ -52,8 +53,10 @@ def compare(
             raise InvalidInputError(sentence("--prediction", rule, f"got {name!r} {again} times"))
     read = read_columns(file, [outcome, *predictions, *([weight] if weight else [])])
     for name in predictions:  # here, so that errors name the columns
-        names = Names(*(f"column {column!r}" for column in (outcome, name, weight)))
-        checked(read[outcome], read[name], read[weight] if weight else None, missing, names)
+        names = Names.of_columns(outcome, name, weight)
+        refuse_swapped(
+            check(read[outcome], read[name], read[weight] if weight else None, missing, names), names
+        )
     with draws_bar() as progress:
         found = compare_models(
             read[outcome],

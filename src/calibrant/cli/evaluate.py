@@ -14,7 +14,7 @@ from calibrant.cli.tables import show_json, show_table
 from calibrant.evaluation.facts import facts_sentence
 from calibrant.evaluation.findings import headline
 from calibrant.evaluation.sheets import group_sheet, measure_sheet
-from calibrant.forecasts import Missing
+from calibrant.records import Missing
 from calibrant.report import evaluation as report
 from calibrant.report.evaluation import Evaluation
 from calibrant.scale.sketch import Sketch
@@ -73,17 +73,7 @@ def read_evaluation(
         file, outcome=outcome, prediction=prediction, weight=weight, missing=missing, groups=groups
     )
     title = f"{prediction} in {Path(file).name}"
-    if data.groups is None:
-        return report.evaluate(data.forecasts, title=title, **options)
-    return report.evaluate(
-        data.outcome,
-        data.prediction,
-        sample_weight=data.weight,
-        groups=data.groups,
-        missing=missing,
-        title=title,
-        **options,
-    )
+    return report.evaluate(data.forecasts, groups=data.groups, title=title, **options)
 
 
 def show_evaluation(found: Evaluation, json_: bool, sketch: Sketch | None = None) -> None:

@@ -9,7 +9,6 @@ import click
 from calibrant.cli.options import as_json, missing, seed
 from calibrant.cli.tables import show_json
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.forecasts import Missing
 from calibrant.inference.planning import (
     ALTERNATIVES,
     checked_predictions,
@@ -17,6 +16,7 @@ from calibrant.inference.planning import (
     required_samples,
 )
 from calibrant.inference.statistics import DEFAULT_TEST
+from calibrant.records import Missing
 from calibrant.results import Array
 from calibrant.scale.files import read_columns
 

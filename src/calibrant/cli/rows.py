@@ -6,53 +6,62 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from calibrant.forecasts import Forecasts, Missing
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.forecasts import Forecasts
+from calibrant.inputs import Names
+from calibrant.records import Checked, Missing, Records, check, swapped
 from calibrant.scale.files import read_categories, read_columns
 
 if TYPE_CHECKING:
     from calibrant.groups.result import Audit
+    from calibrant.groups.variants import VariantName
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileRows:
-    """Outcome, prediction and weight by row, what they make as Forecasts, and columns of groups."""
+    """Forecasts that know their rows, and columns of groups."""
 
-    outcome: Any
-    prediction: Any
-    weight: Any
     forecasts: Forecasts
     groups: Mapping[str, Any] | None
-    missing: Missing
 
     def audit(self, *, draws: int, seed: int) -> Audit:
         """Audit the groups; fractional outcomes by the variance they show."""
         from calibrant.groups.audit import audit
 
-        return audit(
-            self.outcome,
-            self.prediction,
-            sample_weight=self.weight,
-            groups=self.groups,
-            missing=self.missing,
-            draws=draws,
-            seed=seed,
-            variant="plain" if self.forecasts.binary else "real",
-        )
+        variant: VariantName = "plain" if self.forecasts.binary else "real"
+        return audit(self.forecasts, groups=self.groups, draws=draws, seed=seed, variant=variant)
 
 
 def read_rows(
     file: str, *, outcome: str, prediction: str, weight: str | None, missing: Missing, groups: str | None
 ) -> FileRows:
-    """Read the columns named; `groups` is a list with commas."""
+    """Read the columns named, check them once, and put them in order once if there are groups to cut.
+
+    `groups` is a list with commas. What looks like swapped columns is refused here: nobody reads warnings.
+    """
+    names = Names.of_columns(outcome, prediction, weight)
     numbers = read_columns(file, [outcome, prediction] + ([weight] if weight else []))
-    forecasts = Forecasts.from_frame(
-        numbers, outcome=outcome, prediction=prediction, weight=weight, missing=missing
+    checked = check(
+        numbers[outcome], numbers[prediction], numbers[weight] if weight else None, missing, names
     )
-    return FileRows(
-        numbers[outcome],
-        numbers[prediction],
-        numbers[weight] if weight else None,
-        forecasts,
-        read_categories(file, groups.split(",")) if groups else None,
-        missing,
-    )
+    refuse_swapped(checked, names)
+    if not groups:
+        return FileRows(Forecasts.of_checked(checked), None)
+    categories = read_categories(file, column_names(groups))
+    return FileRows(Forecasts.of_records(Records.of(checked)), categories)
+
+
+def column_names(text: str) -> list[str]:
+    """Return the names in a list with commas, without the blanks around them."""
+    names = [part.strip() for part in text.split(",")]
+    if not all(names):
+        raise InvalidInputError(sentence("a list of columns", "must not have an empty name", f"got {text!r}"))
+    return names
+
+
+def refuse_swapped(checked: Checked, names: Names) -> None:
+    """Refuse fractions as outcomes beside predictions of 0 and 1 alone."""
+    if swapped(checked):
+        found = f"got fractions in {names.outcome}, and 0 and 1 alone in {names.prediction}"
+        hint = "exchange the two; outcomes that are known probabilities can be measured in Python"
+        raise InvalidInputError(sentence("--outcome and --prediction", "must not be swapped", found, hint))

@@ -9,7 +9,7 @@ import click
 from calibrant.cli.options import as_json, columns
 from calibrant.cli.sketched import progress_bar
 from calibrant.cli.tables import show_json
-from calibrant.forecasts import Missing
+from calibrant.records import Missing
 from calibrant.scale.cells import CELLS
 from calibrant.scale.sketch import Sketch, merge
 

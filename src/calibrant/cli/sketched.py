@@ -10,7 +10,7 @@ import click
 
 from calibrant.cli.tables import number, show_table
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.forecasts import Missing
+from calibrant.records import Missing
 from calibrant.scale.memory import fits
 from calibrant.scale.sketch import Sketch
 

@@ -8,10 +8,11 @@ from contextlib import contextmanager
 import click
 
 from calibrant.cli.options import as_json, columns_unless_sketch, seed
+from calibrant.cli.rows import read_rows
 from calibrant.cli.sketched import needed_sketch, progress_bar
 from calibrant.cli.tables import number, show_json, show_table
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.forecasts import Forecasts, Missing
+from calibrant.forecasts import Forecasts
 from calibrant.inference.calibration_test import calibration_test
 from calibrant.inference.engine import Method
 from calibrant.inference.interval import confidence_interval
@@ -19,7 +20,7 @@ from calibrant.inference.statistics import DEFAULT_TEST
 from calibrant.inference.tolerance import tolerance_test
 from calibrant.measures.registry.lookup import measures
 from calibrant.numerals import chance
-from calibrant.scale.files import read_forecasts
+from calibrant.records import Missing
 from calibrant.seeds import Progress, recorded_seed
 
 
@@ -105,9 +106,9 @@ def _forecasts(
     sketch = needed_sketch(file, outcome=outcome, prediction=prediction, weight=weight, missing=missing)
     if sketch is not None:
         return sketch.forecasts()
-    return read_forecasts(
-        file, outcome=str(outcome), prediction=str(prediction), weight=weight, missing=missing
-    )
+    return read_rows(
+        file, outcome=str(outcome), prediction=str(prediction), weight=weight, missing=missing, groups=None
+    ).forecasts
 
 
 def _shown(key: str, value: object) -> str:

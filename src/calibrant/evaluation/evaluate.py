@@ -6,17 +6,17 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from calibrant.errors import InvalidInputError, sentence
 from calibrant.evaluation.facts import facts
 from calibrant.evaluation.findings import Findings
 from calibrant.evaluation.null_reference import Chance
 from calibrant.evaluation.recalibration_preview import preview
 from calibrant.evaluation.rows import Row, chosen, take
 from calibrant.evaluation.verdict import SIZE, WHERE, verdict
-from calibrant.forecasts import Forecasts, Missing
+from calibrant.forecasts import Forecasts
 from calibrant.inference.interval import check_confidence
 from calibrant.measures.distances.sandwich import distances_beside
 from calibrant.measures.registry.calling import as_forecasts
+from calibrant.records import Missing, Records, check, warn_if_swapped
 from calibrant.results import Measurement
 from calibrant.seeds import recorded_seed
 
@@ -45,7 +45,7 @@ def find(
     progress: Callable[[float], object] | None = None,
 ) -> F:
     """Compute the findings on some forecasts, as the kind that the caller can draw."""
-    forecasts = _forecasts(y_true, y_prob, sample_weight, missing)
+    forecasts = _forecasts(y_true, y_prob, sample_weight, missing, groups)
     if confidence:
         check_confidence(confidence)
     seed = recorded_seed(seed)
@@ -54,9 +54,7 @@ def find(
     every = {row.name: row for row in (*wanted, *chosen([SIZE, WHERE]))}
     done = _steps(progress, len(every) + 4)
     rows = {name: done(luck.judged(take(forecasts, about))) for name, about in every.items()}
-    variant = "plain" if forecasts.binary else "real"
-    options = {"missing": missing, "draws": draws, "seed": seed, "variant": variant}
-    groups_found = done(_audit(y_true, y_prob, groups, sample_weight=sample_weight, **options))
+    groups_found = done(_audit(forecasts, groups, draws, seed))
     return kind(
         title=title,
         forecasts=forecasts,
@@ -90,20 +88,20 @@ def _steps(progress: Callable[[float], object] | None, total: int) -> Callable[[
     return done
 
 
-def _forecasts(y_true: Any, y_prob: Any, sample_weight: Any, missing: Missing) -> Forecasts:
-    if isinstance(y_true, Forecasts):
+def _forecasts(y_true: Any, y_prob: Any, sample_weight: Any, missing: Missing, groups: Any) -> Forecasts:
+    """Check the rows once; where groups will cut them, put them in order once too."""
+    if isinstance(y_true, Forecasts) or y_prob is None:
         return as_forecasts(y_true, y_prob, sample_weight)
-    return Forecasts(y_true, y_prob, sample_weight=sample_weight, missing=missing)
+    checked = check(y_true, y_prob, sample_weight, missing)
+    warn_if_swapped(checked)
+    return Forecasts.of_checked(checked) if groups is None else Forecasts.of_records(Records.of(checked))
 
 
-def _audit(y_true: Any, y_prob: Any, groups: Any, **options: Any) -> Audit | None:
+def _audit(forecasts: Forecasts, groups: Any, draws: int, seed: int) -> Audit | None:
     if groups is None:
         return None
     from calibrant.groups.audit import audit
 
-    if isinstance(y_true, Forecasts):
-        hint = "pass y_true and y_prob as arrays"
-        raise InvalidInputError(
-            sentence("groups", "need the rows, which Forecasts no longer have", hint=hint)
-        )
-    return audit(y_true, y_prob, groups=groups, **options)
+    return audit(
+        forecasts, groups=groups, draws=draws, seed=seed, variant="plain" if forecasts.binary else "real"
+    )

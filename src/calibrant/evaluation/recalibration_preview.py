@@ -16,6 +16,7 @@ from calibrant.measures.decisions.thresholds import Responses, ThresholdLossCurv
 from calibrant.measures.decisions.u_calibration import u_calibration_error
 from calibrant.measures.decisions.worst_task import WorstTask, worst_task_of
 from calibrant.measures.registry.row import Measure
+from calibrant.records import check
 from calibrant.results import Array
 
 FOLDS = 5
@@ -90,4 +91,4 @@ def _changes(parts: Sequence[Responses], wanted: Sequence[Measure]) -> list[Chan
 
 def _judged(part: Responses, predictions: Array) -> Forecasts:
     rates = np.clip(part.outcomes / part.weights, 0.0, 1.0)
-    return Forecasts(rates, predictions, sample_weight=part.weights)
+    return Forecasts.of_checked(check(rates, predictions, part.weights))

@@ -6,27 +6,28 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
+from calibrant.forecasts import Forecasts
 from calibrant.groups.coding import Column, code_columns
 from calibrant.groups.family import Family, Progress
 from calibrant.groups.family_null import Null
 from calibrant.groups.metric import Batch
-from calibrant.groups.options import at_least
 from calibrant.groups.paths import FRUITLESS, random_paths
-from calibrant.groups.records import Records, ascending, check, put_in_order
 from calibrant.groups.result import Audit
 from calibrant.groups.subpopulations import Masks, as_masks, combinations, everyone, masked
 from calibrant.groups.variants import StatisticName, Variant, VariantName
+from calibrant.options import finite_number, whole_numbers
+from calibrant.records import Checked, Missing, Records, check
 from calibrant.seeds import recorded_seed
 
 
 def audit(
     y_true: Any,
-    y_prob: Any,
+    y_prob: Any = None,
     *,
     groups: Any = None,
     covariates: Any = None,
@@ -42,7 +43,7 @@ def audit(
     statistic: StatisticName = "kuiper",
     variant: VariantName = "plain",
     rho: float = 0.01,
-    missing: Literal["error", "drop"] = "error",
+    missing: Missing = "error",
     progress: Progress | None = None,
 ) -> Audit:
     """Measure calibration in many subpopulations at once, and whether the worst is more than chance.
@@ -50,7 +51,8 @@ def audit(
     Parameters
     ----------
     y_true, y_prob, sample_weight, missing
-        Outcomes (0 or 1), predictions and weights; rows with a gap are an "error", or "drop" and count them.
+        Outcomes (0 or 1), predictions and weights, or Forecasts made from rows alone; rows with a gap are an
+        "error", or "drop" and count them.
         Rows of weight 0 carry nothing: they are left out, and neither `n` nor `dropped` counts them.
     groups, depth, limit
         A mapping of names to boolean masks, or columns (any data frame, or a mapping of names to arrays)
@@ -85,21 +87,21 @@ def audit(
     >>> round(mean.worst.gap, 3)
     0.725
     """
-    at_least(1, subpopulations=subpopulations, depth=depth, limit=limit, min_size=min_size)
-    at_least(0, draws=draws)
+    whole_numbers(1, subpopulations=subpopulations, depth=depth, limit=limit, min_size=min_size)
+    whole_numbers(0, draws=draws)
     _check_choice(groups, covariates, nominal, min_variance)
     kind, seed = Variant(variant, rho, statistic), recorded_seed(seed)
     null_rng, path_rng = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
-    checked = check(y_true, y_prob, sample_weight, missing, kind.real)
+    rows = _rows(y_true, y_prob, sample_weight, missing, kind)
     with ThreadPoolExecutor(1) as pool:  # sorting predictions and coding columns take about as long
-        sorting = pool.submit(ascending, checked.prediction)
-        given = _Given.of(groups, checked.length)
-        split = [] if covariates is None else code_columns(covariates, checked.length, "covariates", nominal)
+        sorting = pool.submit(_sorted, rows)
+        given = _Given.of(groups, rows)
+        split = [] if covariates is None else _coded(covariates, rows, "covariates", nominal)
     known = [*given.masks.values(), *(column.codes for column in given.columns + split)]
-    records = put_in_order(checked, sorting.result(), known)
+    records = sorting.result().refined(known)
     null = Null.simulate(records, kind, draws, null_rng) if draws else None
-    terms = kind.terms(records.prediction, records.outcome, records.weight)
-    own = Variant().terms(records.prediction, records.outcome, records.weight) if kind.reweights else None
+    terms = kind.terms(records.prediction, records.outcome, records.weights)
+    own = Variant().terms(records.prediction, records.outcome, records.weights) if kind.reweights else None
     family = Family(records, terms, null, min_size, min_variance, progress, own)
     offered = 1 + given.offered(depth)
     family.expected = min(1 + limit, offered) + (subpopulations if split else 0)
@@ -118,8 +120,30 @@ def _check_choice(groups: Any, covariates: Any, nominal: Sequence[str], min_vari
         raise InvalidInputError(
             sentence("nominal", "must name columns of covariates", f"got {nominal!r} and no covariates", hint)
         )
-    if not min_variance >= 0:
-        raise InvalidInputError(sentence("min_variance", "must not be negative", f"got {min_variance!r}"))
+    finite_number("min_variance", min_variance, least=0)
+
+
+def _rows(y_true: Any, y_prob: Any, sample_weight: Any, missing: Missing, kind: Variant) -> Checked | Records:
+    """Check the rows, or take those behind Forecasts, which are in order already."""
+    if not isinstance(y_true, Forecasts):
+        if y_prob is None:
+            raise InvalidInputError(sentence("y_prob", "must be given", "got None"))
+        return check(y_true, y_prob, sample_weight, missing, kind="real" if kind.real else "labels")
+    if y_prob is not None or sample_weight is not None:
+        hint = "pass them alone"
+        raise InvalidInputError(sentence("Forecasts", "hold predictions and weights already", hint=hint))
+    if not kind.real and not y_true.binary:
+        hint = 'pass variant="real" for responses that are not 0 or 1'
+        raise InvalidInputError(sentence("outcomes", "must be 0 or 1", "got fractions", hint))
+    return y_true.records
+
+
+def _sorted(rows: Checked | Records) -> Records:
+    return rows if isinstance(rows, Records) else Records.of(rows)
+
+
+def _coded(columns: Any, rows: Checked | Records, argument: str, nominal: Sequence[str] = ()) -> list[Column]:
+    return code_columns(columns, rows.length, argument, nominal, rows.labels)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,11 +154,11 @@ class _Given:
     columns: list[Column]
 
     @classmethod
-    def of(cls, groups: Any, length: int) -> _Given:
+    def of(cls, groups: Any, rows: Checked | Records) -> _Given:
         if groups is None:
             return cls({}, [])
-        masks = as_masks(groups, length)
-        return cls({}, code_columns(groups, length, "groups")) if masks is None else cls(masks, [])
+        masks = as_masks(groups, rows.length, rows.labels)
+        return cls({}, _coded(groups, rows, "groups")) if masks is None else cls(masks, [])
 
     def offered(self, depth: int) -> int:
         """Return how many masks or combinations of values there are, those that nobody has among them."""

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.inputs import array_of, check_aligned, check_same_length
 
 Codes = npt.NDArray[Any]
 
@@ -42,9 +43,16 @@ class Column:
         return replace(self, codes=self.codes[rows])
 
 
-def code_columns(data: Any, length: int, argument: str, nominal: Sequence[str] = ()) -> list[Column]:
-    """Code every column of a frame, a mapping of columns or a two-dimensional array."""
+def code_columns(
+    data: Any, length: int, argument: str, nominal: Sequence[str] = (), labels: Any = None
+) -> list[Column]:
+    """Code every column of a frame, a mapping of columns or a two-dimensional array.
+
+    They have `length` rows; `labels` is the index of the predictions that they belong to.
+    """
     named = _named(data, argument)
+    for subject, part in [(argument, data), *((f"{argument} {name!r}", values) for name, values in named)]:
+        check_aligned(part, labels, (subject, "y_prob"))
     unordered = {nominal} if isinstance(nominal, str) else set(map(str, nominal))
     columns = [_narrowed(_code(name, values, name in unordered)) for name, values in named]
     if not columns:
@@ -52,11 +60,7 @@ def code_columns(data: Any, length: int, argument: str, nominal: Sequence[str] =
     for name in sorted(unordered.difference(column.name for column in columns)):
         raise reject_name("nominal", name, [column.name for column in columns])
     for column in columns:
-        if len(column.codes) != length:
-            found = f"got {len(column.codes):,} and {length:,} rows"
-            raise InvalidInputError(
-                sentence(f"{argument} {column.name!r} and y_prob", "must have the same length", found)
-            )
+        check_same_length(column.codes, range(length), (f"{argument} {column.name!r}", "y_prob"))
     return columns
 
 
@@ -68,7 +72,7 @@ def _named(data: Any, argument: str) -> list[tuple[str, Any]]:
     if isinstance(data, Mapping):
         return [(str(name), values) for name, values in data.items()]
     if isinstance(data, np.ndarray) and data.ndim == 2:
-        return [(f"x{j}", data[:, j]) for j in range(data.shape[1])]
+        return [(f"x{j}", data[:, j]) for j in range(data.shape[1])]  # masked parts stay masked
     import narwhals as nw
 
     try:
@@ -108,7 +112,7 @@ def _code(name: str, values: Any, nominal: bool) -> Column:
             series = series.dt.replace_time_zone(None)
         array = series.to_numpy()
     else:
-        array = values if isinstance(values, np.ndarray) else np.asarray(values)
+        array = array_of(values, f"column {name!r}")
     if array.ndim != 1:
         raise InvalidInputError(sentence(f"column {name!r}", "must be one-dimensional", f"got {array.shape}"))
     if array.dtype.kind in "US":

@@ -18,10 +18,10 @@ from calibrant.groups.cores import WORKERS, on_all_cores
 from calibrant.groups.family_null import Null, adjusted_pvalues
 from calibrant.groups.metric import Batch, Curves
 from calibrant.groups.partition import Partition
-from calibrant.groups.records import Records
 from calibrant.groups.result import Group, GroupCurve, NotTested
 from calibrant.groups.variants import Terms
 from calibrant.kernels.segments import thinned_curve
+from calibrant.records import Records
 from calibrant.results import Array
 
 CURVES = 5  # worst subpopulations whose curves are kept

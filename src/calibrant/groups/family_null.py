@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.groups.metric import Batch, Lists
-from calibrant.groups.records import Records
 from calibrant.groups.variants import Variant
 from calibrant.kernels.segments import (
     LANES,
@@ -24,6 +23,7 @@ from calibrant.kernels.segments import (
     segment_curves,
     successive_variances,
 )
+from calibrant.records import Records
 from calibrant.results import Array
 
 BLOCK = 1 << 12  # records drawn at a time, so that the work stays in the cache
@@ -57,7 +57,7 @@ class Null:
         bits = np.empty((n, -(-draws // LANES)), dtype=np.uint64)
         for start in range(0, n, BLOCK):
             bits[start : start + BLOCK] = bernoulli_words(chance[start : start + BLOCK], bits.shape[1], rng)
-        weight = variant.weights(p, records.outcome, records.weight)
+        weight = variant.weights(p, records.outcome, records.weights)
         value = np.zeros(n) if variant.statistic == "mean" else p
         return cls(records, variant, draws, bits, np.column_stack((value, weight * (1.0 - p), -weight * p)))
 
@@ -121,7 +121,7 @@ class Null:
             word, lane = divmod(draw, LANES)
             one = ((self.bits[:, word] >> np.uint64(lane)) & np.uint64(1)).astype(np.float64)
             response = records.prediction + (2.0 * one - 1.0) * gap if self.variant.real else one
-            terms = self.variant.terms(records.prediction, response, records.weight)
+            terms = self.variant.terms(records.prediction, response, records.weights)
             out[:, draw] = batch.measure(terms).z
         return out
 

@@ -13,9 +13,9 @@ from calibrant.groups.variants import Terms
 from calibrant.kernels.segments import Index, Offsets, segment_curves, successive_variances
 from calibrant.results import Array
 
-SUMS = 8  # that the kernels fill for each subpopulation
+SUMS = 9  # that the kernels fill for each subpopulation
 WORTH_SHARING = 1 << 17  # members, below which one core is as quick
-NEARLY_ZERO = 1e-13  # of the largest step: below it a range is rounding
+NEARLY_ZERO = 1e-13  # of the predictions and responses that were subtracted: below it a range is rounding
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,7 +135,7 @@ class Lists:
 
 def curves_of(sums: Array, ends: Offsets, terms: Terms) -> Curves:
     """Turn what the kernels filled into what the curves say."""
-    size, total, moment, variance, end, top, bottom, mark = sums.T
+    size, total, moment, variance, end, top, bottom, mark, scale = sums.T
     total = np.where(size > 0, total, 1.0)
     kuiper, sigma = (top - bottom) / total, np.sqrt(variance) / total
     after_high, after_low = ends[:, 1], ends[:, 3]
@@ -148,16 +148,16 @@ def curves_of(sums: Array, ends: Offsets, terms: Terms) -> Curves:
         kuiper=kuiper,
         gap=end / total,
         sigma=sigma,
-        z=quotient(kuiper, sigma, terms.largest),
+        z=quotient(kuiper, sigma, scale / total),
         first=np.where(rising > 0, after_low, np.where(rising < 0, after_high, -1)),
         last=np.where(rising != 0, np.maximum(ends[:, 0], ends[:, 2]), -1),
         direction=rising,
         mark=mark,
     )
-    return by_mean(curves, terms.largest) if terms.statistic == "mean" else curves
+    return by_mean(curves, scale / total) if terms.statistic == "mean" else curves
 
 
-def by_mean(curves: Curves, scale: float) -> Curves:
+def by_mean(curves: Curves, scale: Array) -> Curves:
     """Judge the same curves by where they end: all predictions count, and the sign is that of the gap."""
     nowhere = np.full(len(curves.size), -1)
     size = np.abs(curves.gap)
@@ -166,7 +166,7 @@ def by_mean(curves: Curves, scale: float) -> Curves:
     return replace(curves, z=z, first=nowhere, last=nowhere, direction=direction)
 
 
-def quotient(statistic: Array, sigma: Array, scale: float) -> Array:
+def quotient(statistic: Array, sigma: Array, scale: Array) -> Array:
     """D_k / sigma_k; 0 where both are nearly 0, infinite where only sigma is (an impossible outcome)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         z = statistic / sigma

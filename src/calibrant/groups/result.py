@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from calibrant.groups.options import at_least
+from calibrant.options import whole_number
 from calibrant.results import Array
 
 EVERYONE = "everyone"
@@ -173,7 +173,7 @@ class Audit:
         An infinite z (an outcome that was predicted to be impossible) is the string "inf".
         """
         if top is not None:
-            at_least(0, top=top)
+            whole_number("top", top)
         return {
             "metric": plain(self.metric),
             "sigma": self.sigma,

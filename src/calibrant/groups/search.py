@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -17,13 +17,13 @@ from calibrant.groups.coding import Column, code_columns
 from calibrant.groups.family import Family
 from calibrant.groups.family_null import Null
 from calibrant.groups.metric import Lists
-from calibrant.groups.options import at_least
-from calibrant.groups.records import Records, ascending, check, put_in_order
 from calibrant.groups.result import Group, NotTested, left_out, plain
 from calibrant.groups.rules import between, conjunction
 from calibrant.groups.subpopulations import everyone
 from calibrant.groups.variants import StatisticName, Terms, Variant, VariantName
 from calibrant.kernels.segments import Index
+from calibrant.options import whole_numbers
+from calibrant.records import Missing, Records, check
 from calibrant.seeds import recorded_seed
 
 SEARCHED_ROWS = 200_000  # at most; all other rows confirm
@@ -150,7 +150,7 @@ def search_groups(
     statistic: StatisticName = "kuiper",
     variant: VariantName = "plain",
     rho: float = 0.01,
-    missing: Literal["error", "drop"] = "error",
+    missing: Missing = "error",
 ) -> Search:
     """Search for the subpopulation with the largest z, and confirm it on rows the search did not see.
 
@@ -166,11 +166,11 @@ def search_groups(
     >>> search_groups(y, p, {"city": city, "sex": sex}, seed=1).worst.rule
     'city = B and sex = F'
     """
-    at_least(1, depth=depth, beam=beam, rules=rules, min_size=min_size, draws=draws)
+    whole_numbers(1, depth=depth, beam=beam, rules=rules, min_size=min_size, draws=draws)
     kind = Variant(variant, rho, statistic)
-    checked = check(y_true, y_prob, sample_weight, missing, kind.real)
-    columns = code_columns(covariates, checked.length, "covariates", nominal)
-    records = put_in_order(checked, ascending(checked.prediction), [column.codes for column in columns])
+    checked = check(y_true, y_prob, sample_weight, missing, kind="real" if kind.real else "labels")
+    columns = code_columns(covariates, checked.length, "covariates", nominal, checked.labels)
+    records = Records.of(checked, [column.codes for column in columns])
     if len(records) < 2 * min_size:
         found = f"got {len(records):,} rows"
         raise TooFewRecordsError(sentence("a search", f"needs at least {2 * min_size:,} rows", found))
@@ -222,7 +222,7 @@ class _BeamSearch:
     def run(self, depth: int, beam: int, rules: int) -> list[Node]:
         """Return the best rules of all depths."""
         r = self.records
-        terms = self.kind.terms(r.prediction, r.outcome, r.weight)
+        terms = self.kind.terms(r.prediction, r.outcome, r.weights)
         found: list[Node] = []
         level = [Node({}, np.arange(len(r), dtype=np.int32), 0.0, 0.0)]
         for _ in range(depth):
@@ -281,8 +281,8 @@ def _confirm(
     rng: np.random.Generator,
 ) -> tuple[tuple[Finding, ...], NotTested]:
     """Test the rules, and everyone, on rows that the search did not see."""
-    terms = kind.terms(others.prediction, others.outcome, others.weight)
-    own = Variant().terms(others.prediction, others.outcome, others.weight) if kind.reweights else None
+    terms = kind.terms(others.prediction, others.outcome, others.weights)
+    own = Variant().terms(others.prediction, others.outcome, others.weights) if kind.reweights else None
     family = Family(others, terms, Null.simulate(others, kind, draws, rng), min_size, plain=own)
     family.take(everyone(len(others)), 1)
     named = {node.rule(columns): node for node in nodes}

@@ -13,7 +13,7 @@ from calibrant.errors import InvalidInputError, sentence
 from calibrant.groups.coding import Column
 from calibrant.groups.metric import Batch, Lists
 from calibrant.groups.partition import Partition
-from calibrant.inputs import check_same_length
+from calibrant.inputs import array_of, check_aligned, check_same_length
 from calibrant.kernels.segments import Index
 
 Masks = dict[str, npt.NDArray[np.bool_]]
@@ -21,11 +21,14 @@ Masks = dict[str, npt.NDArray[np.bool_]]
 MOST_MEMBERS = 1 << 20
 
 
-def as_masks(groups: Any, length: int) -> Masks | None:
-    """Return boolean masks by name when that is what was given, None when the groups are columns."""
+def as_masks(groups: Any, length: int, labels: Any = None) -> Masks | None:
+    """Return boolean masks by name when that is what was given, None when the groups are columns.
+
+    They have `length` rows; `labels` is the index of the predictions that they belong to.
+    """
     if not isinstance(groups, Mapping):
         return None
-    arrays = {str(name): np.asarray(mask) for name, mask in groups.items()}
+    arrays = {str(name): array_of(mask, f"mask {name!r}") for name, mask in groups.items()}
     if not arrays or any(array.dtype.kind != "b" for array in arrays.values()):
         return None
     for name, array in arrays.items():
@@ -33,7 +36,9 @@ def as_masks(groups: Any, length: int) -> Masks | None:
             raise InvalidInputError(
                 sentence(f"mask {name!r}", "must be one-dimensional", f"got shape {array.shape}")
             )
-        check_same_length(array, np.empty(length), (f"mask {name!r}", "y_prob"))
+        check_same_length(array, range(length), (f"mask {name!r}", "y_prob"))
+    for name, mask in groups.items():
+        check_aligned(mask, labels, (f"mask {name!r}", "y_prob"))
     return arrays
 
 

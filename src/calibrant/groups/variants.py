@@ -7,8 +7,9 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.errors import reject_name
 from calibrant.groups.cores import on_all_cores
+from calibrant.options import positive_number
 from calibrant.results import Array
 
 BLOCK = 1 << 17  # records filled in at a time
@@ -27,7 +28,6 @@ class Terms:
 
     rows: Array
     successive: bool
-    largest: float  # step
     statistic: StatisticName = "kuiper"
 
     @property
@@ -60,7 +60,8 @@ class Variant:
         outcome, so even perfect predictions have a drift, S (1 - S) (1 / A - 1) a record; the p-values here
         come from simulation and know it.
     real
-        responses of any size; variances by eq. (6) (Appendix C), null by random signs of R - S, which is
+        responses of any size; variances by eq. (6) (Appendix C), records that share a prediction compared
+        with each other and not with their neighbours; null by random signs of R - S, which is
         exact when errors are symmetric about 0.
 
     Of each curve the `statistic` is taken: its range ("kuiper", multi-calibration), or how far from 0 it ends
@@ -76,8 +77,7 @@ class Variant:
             raise reject_name("variant", self.name, list(get_args(VariantName)))
         if self.statistic not in get_args(StatisticName):
             raise reject_name("statistic", self.statistic, list(get_args(StatisticName)))
-        if not (np.isfinite(self.rho) and self.rho > 0):
-            raise InvalidInputError(sentence("rho", "must be a positive number", f"got {self.rho}"))
+        positive_number("rho", self.rho)
 
     @property
     def real(self) -> bool:
@@ -110,12 +110,11 @@ class Variant:
         weight = self.weights(prediction, response, weight)
         rows = np.empty((len(prediction), 4))
 
-        def fill(start: int) -> float:
+        def fill(start: int) -> None:
             part = slice(start, start + BLOCK)
             residual = weight[part] * (response[part] - prediction[part])
             rows[part, 0], rows[part, 1], rows[part, 2] = prediction[part], weight[part], residual
             rows[part, 3] = np.random.default_rng(start).random(len(residual))
-            return float(max(residual.max(), -residual.min()))
 
-        largest = max(on_all_cores(fill, range(0, len(prediction), BLOCK)))
-        return Terms(rows, self.real, largest, self.statistic)
+        on_all_cores(fill, range(0, len(prediction), BLOCK))
+        return Terms(rows, self.real, self.statistic)

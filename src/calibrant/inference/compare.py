@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.forecasts import Forecasts, Missing, checked, frame_columns
+from calibrant.forecasts import Forecasts
 from calibrant.inference.interval import central, check_confidence, check_resampling, reflected
 from calibrant.inference.null_outcomes import batched
 from calibrant.inference.resample import Resamples, tallied, values_of
-from calibrant.inputs import Names, missing_rows, vector
+from calibrant.inputs import Names, check_aligned, frame_columns, missing_rows, row_labels, vector
 from calibrant.measures.registry.lookup import find_measure
 from calibrant.measures.registry.row import Measure
+from calibrant.records import Missing, check, warn_if_swapped
 from calibrant.results import Array
 from calibrant.seeds import Progress, checked_draws, in_blocks, recorded_seed
 
@@ -72,7 +73,7 @@ class Comparison:
 @dataclass(frozen=True, slots=True, eq=False)
 class _Model:
     forecasts: Forecasts
-    level_of: npt.NDArray[np.intp]  # of each row, in the order the rows were given
+    level_of: npt.NDArray[np.intp]  # of each row, in their common order
 
 
 def compare(
@@ -105,13 +106,11 @@ def compare(
     check_confidence(confidence)
     row, count, used = find_measure(measure), checked_draws(draws), recorded_seed(seed)
     settings = {**row.options, **options}
-    outcomes, predicted, weights, dropped = _paired(y_true, named, sample_weight, missing)
-    check_resampling(len(outcomes))
-    models = {name: _model(outcomes, p, weights) for name, p in predicted.items()}
+    rows = _paired(y_true, named, sample_weight, missing)
+    check_resampling(len(rows.outcomes))
+    models = {name: _model(rows, p) for name, p in rows.models.items()}
     values = {name: float(row.function.core(m.forecasts, **settings)) for name, m in models.items()}
-    drawn = _resampled(
-        list(models.values()), outcomes, weights, row, settings, count, used, threads, progress
-    )
+    drawn = _resampled(list(models.values()), rows, row, settings, count, used, threads, progress)
     drawn, errors = _error(row, drawn), {name: float(_error(row, value)) for name, value in values.items()}
     pairs = [
         _difference(first, second, errors, drawn[:, i] - drawn[:, j], confidence, folded=row.signed)
@@ -123,10 +122,10 @@ def compare(
         differences=_holm(pairs),
         confidence=confidence,
         fair=row.fair,
-        n=len(outcomes),
+        n=len(rows.outcomes),
         draws=count,
         seed=used,
-        dropped=dropped,
+        dropped=rows.dropped,
     )
 
 
@@ -165,37 +164,56 @@ def _named_already(models: Any) -> dict[str, Any] | None:
     return dict(zip(names, frame_columns(models, names), strict=True))
 
 
-def _paired(
-    y_true: Any, named: dict[str, Any], sample_weight: Any, missing: Missing
-) -> tuple[Array, dict[str, Array], Array | None, int]:
-    """Return outcomes, predictions and weights of the rows complete for every model, and how many are not."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Paired:
+    """Rows that are complete for every model, in an order that their own order does not decide."""
+
+    outcomes: Array
+    models: dict[str, Array]
+    weights: Array | None
+    dropped: int
+
+    def in_order(self) -> _Paired:
+        """Put the rows in order by everything that is known of them: rows that tie are the same row."""
+        keys = [self.outcomes, *self.models.values(), *([] if self.weights is None else [self.weights])]
+        return self.take(np.lexsort(keys))
+
+    def take(self, rows: npt.NDArray[Any]) -> _Paired:
+        weights = None if self.weights is None else self.weights[rows]
+        models = {name: p[rows] for name, p in self.models.items()}
+        return _Paired(self.outcomes[rows], models, weights, self.dropped)
+
+
+def _paired(y_true: Any, named: dict[str, Any], sample_weight: Any, missing: Missing) -> _Paired:
+    """Return the rows that are complete for every model and weigh something; count those that are not."""
     for name, p in named.items():
-        checked(y_true, p, sample_weight, missing, Names(prediction=f"model {name!r}"))
+        names = Names(prediction=f"model {name!r}")
+        warn_if_swapped(check(y_true, p, sample_weight, missing, names), names)
+    first, *others = named
+    for name in others:
+        check_aligned(named[name], row_labels(named[first]), (f"model {name!r}", f"model {first!r}"))
     y = vector(y_true, "y_true").astype(np.float64)
     w = None if sample_weight is None else vector(sample_weight, "sample_weight").astype(np.float64)
-    models = {name: vector(p, name).astype(np.float64) for name, p in named.items()}
-    absent = missing_rows(y, w, *models.values())
-    if absent is None:
-        return y, models, w, 0
-    if absent.all():
-        found = f"got {len(y):,} rows, none complete"
-        raise InvalidInputError(sentence("compare", "needs rows without a missing value in any model", found))
-    kept = ~absent
-    models = {name: p[kept] for name, p in models.items()}
-    return y[kept], models, None if w is None else w[kept], int(np.count_nonzero(absent))
+    paired = _Paired(y, {name: vector(p, name).astype(np.float64) for name, p in named.items()}, w, 0)
+    absent = missing_rows(y, w, *paired.models.values())
+    if absent is not None:
+        if absent.all():
+            rule, found = "needs rows without a missing value in any model", f"got {len(y):,}, none complete"
+            raise InvalidInputError(sentence("compare", rule, found))
+        paired = replace(paired.take(~absent), dropped=int(np.count_nonzero(absent)))
+    if paired.weights is not None:
+        paired = paired.take(paired.weights > 0)
+    return paired.in_order()
 
 
-def _model(outcomes: Array, predictions: Array, weights: Array | None) -> _Model:
-    forecasts = Forecasts(outcomes, predictions, sample_weight=weights)
-    # a row of weight 0 has no level of its own; it is put beside its neighbour and carries nothing
-    level = np.minimum(np.searchsorted(forecasts.values, predictions), forecasts.levels - 1)
-    return _Model(forecasts, level)
+def _model(rows: _Paired, predictions: Array) -> _Model:
+    forecasts = Forecasts.of_checked(check(rows.outcomes, predictions, rows.weights))
+    return _Model(forecasts, np.searchsorted(forecasts.values, predictions))
 
 
 def _resampled(
     models: list[_Model],
-    outcomes: Array,
-    weights: Array | None,
+    paired: _Paired,
     row: Measure,
     settings: dict[str, Any],
     draws: int,
@@ -204,16 +222,16 @@ def _resampled(
     progress: Progress | None,
 ) -> Array:
     """Return the measure of every model (columns) on resampled rows, the same rows for all models."""
-    n = len(outcomes)
+    n, weights = len(paired.outcomes), paired.weights
     quick = row.null.residuals_only and batched(models[0].forecasts, row, settings)
 
     def work(generator: np.random.Generator, rows: int) -> Array:
         times = tallied(generator.integers(0, n, size=(rows, n)), n).astype(np.float64)
         mass = times if weights is None else times * weights
-        mass /= mass.sum(axis=1, keepdims=True)
+        mass = mass / mass.sum(axis=1, keepdims=True)  # in place it would normalise the counts as well
         columns = []
         for model in models:
-            levels = _levels(model, mass, outcomes, times)
+            levels = _levels(model, mass, paired.outcomes, times)
             columns.append(values_of(model.forecasts, row, settings, levels, quick))
         return np.stack(columns, axis=1)
 
@@ -250,8 +268,6 @@ def _difference(
 
 def _holm(pairs: list[Difference]) -> tuple[Difference, ...]:
     """Adjust the p-values for the number of pairs: Holm's step-down, monotone and at most 1."""
-    from dataclasses import replace
-
     order = sorted(range(len(pairs)), key=lambda k: pairs[k].pvalue)
     adjusted, largest = dict[int, float](), 0.0
     for rank, k in enumerate(order):

@@ -17,6 +17,7 @@ from calibrant.inference.statistics import DEFAULT_TEST, find_test
 from calibrant.inference.tolerance import records_for_verdict
 from calibrant.inputs import check_unit_interval, vector
 from calibrant.measures.distances.lower import lower_distance
+from calibrant.records import check
 from calibrant.results import Array
 from calibrant.seeds import checked_draws, recorded_seed
 
@@ -262,7 +263,7 @@ class _Study:
         """Return the lower distance of predictions whose outcome rates are `truth`."""
         if np.array_equal(truth, self.values):
             return 0.0
-        return lower_distance(Forecasts(truth, self.values), tolerance=1e-5)
+        return lower_distance(Forecasts.of_checked(check(truth, self.values)), tolerance=1e-5)
 
     def power(self, n: int, truth: Array) -> float:
         """Return the probability of rejection, from as many simulated sets under each hypothesis."""

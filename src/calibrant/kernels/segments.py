@@ -25,15 +25,17 @@ ROUNDING = 1e-14  # of the steps so far: a new extreme must exceed the last by m
 
 @compiled
 def segment_curves(members: Index, offsets: Offsets, terms: Array, sums: Array, ends: Offsets) -> None:
-    """Fill for each list: size, weight, weight * value, variance, the curve's end, highest, lowest, mark.
+    """Fill nine sums for each list, and the records about its highest and lowest point.
 
-    A row of `terms` holds value, weight, residual and key of a record, so that a record is one cache line.
-    The sum of the keys marks a set of members. `ends` gets the records before and after the highest
-    point, then those before and after the lowest; -1 before a curve's start and after its end.
+    The sums: size, weight, weight * value, variance, the curve's end, highest, lowest, mark and scale. A row
+    of `terms` holds value, weight, residual and key of a record, so that a record is one cache line. The sum
+    of the keys marks a set of members. The scale is the sum of weight * (|value| + |response|): residuals
+    are differences of these, and wrong by a part of them. `ends` gets the records around the highest
+    point, then those around the lowest; -1 before a curve's start and after its end.
     """
     for k in range(len(offsets) - 1):
         start, stop = offsets[k], offsets[k + 1]
-        total = moment = spread = steps = curve = high = low = mark = 0.0
+        total = moment = spread = steps = curve = high = low = mark = scale = 0.0
         ends[k, 0] = ends[k, 2] = -1
         ends[k, 1] = ends[k, 3] = members[start] if stop > start else -1
         for j in range(start, stop):
@@ -45,6 +47,7 @@ def segment_curves(members: Index, offsets: Offsets, terms: Array, sums: Array, 
             curve += residual
             steps += abs(residual)
             mark += terms[i, 3]
+            scale += abs(weight * value) + abs(weight * value + residual)
             following = members[j + 1] if j + 1 < stop else -1
             if following < 0 or terms[following, 0] != value:
                 if curve > high + ROUNDING * steps:
@@ -55,6 +58,7 @@ def segment_curves(members: Index, offsets: Offsets, terms: Array, sums: Array, 
                     ends[k, 2], ends[k, 3] = i, following
         sums[k, 0], sums[k, 1], sums[k, 2], sums[k, 3] = stop - start, total, moment, spread
         sums[k, 4], sums[k, 5], sums[k, 6], sums[k, 7] = curve, high, low, mark
+        sums[k, 8] = scale
 
 
 @compiled
@@ -90,6 +94,7 @@ def partition_curves(cell: Index, terms: Array, sums: Array, ends: Offsets) -> N
         sums[k, 3] += weight * weight * value * (1.0 - value)
         sums[k, 4] = curve + residual
         sums[k, 7] += terms[i, 3]
+        sums[k, 8] += abs(weight * value) + abs(weight * value + residual)
         steps[k] += abs(residual)
     for k in range(parts):
         if sums[k, 4] > sums[k, 5] + ROUNDING * steps[k]:
@@ -102,19 +107,50 @@ def partition_curves(cell: Index, terms: Array, sums: Array, ends: Offsets) -> N
 
 @compiled
 def successive_variances(members: Index, offsets: Offsets, terms: Array, variance: Array) -> None:
-    """Fill the variance of the end of each curve from differences of neighbours, eq. (6) times (sum W)^2."""
+    """Fill the variance of the end of each curve, from differences of residuals.
+
+    Members with a prediction of their own are compared with their neighbours of this kind, by eq. (6) times
+    (sum W)^2. Members that share a prediction are compared with each other, around their mean: between them
+    there is no order that neither the rows nor the outcomes decide.
+    """
     for k in range(len(offsets) - 1):
-        start, stop = offsets[k], offsets[k + 1]
-        total = squares = pairs = 0.0
-        for j in range(start, stop):
-            weight, gap = terms[members[j], 1], terms[members[j], 2] / terms[members[j], 1]
-            total += weight
-            if j + 1 < stop:
-                other = terms[members[j + 1], 1]
-                both = weight + other
-                squares += ((gap - terms[members[j + 1], 2] / other) * both) ** 2
-                pairs += both  # in sum W_1 + W_n + 2 (W_2 + ... + W_{n-1}), the last factor of (6)
-        variance[k] = total * squares / (4.0 * pairs) if pairs > 0.0 else 0.0
+        stop = offsets[k + 1]
+        total = squares = pairs = within = 0.0
+        last_gap = last_weight = 0.0
+        singles = 0
+        j = offsets[k]
+        while j < stop:
+            value, end = terms[members[j], 0], j + 1
+            while end < stop and terms[members[end], 0] == value:
+                end += 1
+            if end - j > 1:
+                within += _tied_variance(members[j:end], terms)
+            else:
+                weight = terms[members[j], 1]
+                gap = terms[members[j], 2] / weight
+                total += weight
+                if singles > 0:
+                    both = weight + last_weight
+                    squares += ((gap - last_gap) * both) ** 2
+                    pairs += both  # in sum W_1 + W_n + 2 (W_2 + ... + W_{n-1}), the last factor of (6)
+                last_gap, last_weight = gap, weight
+                singles += 1
+            j = end
+        if singles == 1:  # no neighbour of its own kind: its square is all there is
+            within += (last_gap * last_weight) ** 2
+        variance[k] = within + (total * squares / (4.0 * pairs) if pairs > 0.0 else 0.0)
+
+
+@compiled
+def _tied_variance(members: Index, terms: Array) -> float:
+    """Return the sum of squared weights times the unbiased variance of the residuals around their mean."""
+    mean = squared_weights = apart = 0.0
+    for i in members:
+        mean += terms[i, 2] / terms[i, 1] / len(members)
+        squared_weights += terms[i, 1] ** 2
+    for i in members:
+        apart += (terms[i, 2] / terms[i, 1] - mean) ** 2
+    return squared_weights * apart / (len(members) - 1)
 
 
 @compiled

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.forecasts import Forecasts
+from calibrant.inputs import array_of, check_aligned, row_labels
 from calibrant.results import Array
 
 SUM = 1e-3  # how far the probabilities of a row may miss 1: single precision and rounded files pass
@@ -62,7 +63,7 @@ def class_wise(
 
 def _checked(probabilities: Any, y_true: Any, classes: Any) -> tuple[Array, npt.NDArray[np.intp]]:
     """Return the table of probabilities and, for each row, the column of the class that occurred."""
-    table = np.asarray(probabilities)
+    table = array_of(probabilities, "probabilities")
     if table.ndim != 2 or table.shape[1] < 2 or table.dtype.kind not in "fiu":
         rule = "must be numbers, a row for each record and a column for each class"
         raise InvalidInputError(
@@ -70,14 +71,17 @@ def _checked(probabilities: Any, y_true: Any, classes: Any) -> tuple[Array, npt.
         )
     if len(table) == 0:
         raise InvalidInputError(sentence("probabilities", "must not be empty", "got no rows"))
+    gaps = np.isnan(table).any(axis=1)
+    reject_rows("probabilities", "must not be missing", table, gaps, "leave such rows out")
     outside = ~np.all((table >= 0) & (table <= 1), axis=1)
     reject_rows("probabilities", "must lie in [0, 1]", table, outside, "pass softmax of logits, not logits")
     sums = table.sum(axis=1, dtype=np.float64)
     reject_rows("probabilities", "must sum to 1 in each row", sums, np.abs(sums - 1) > SUM)
-    labels = np.asarray(y_true)
+    labels = array_of(y_true, "y_true")
     if labels.shape != (len(table),):
         found = f"got shape {labels.shape} for {len(table):,} rows"
         raise InvalidInputError(sentence("y_true", "must be one class label a row", found))
+    check_aligned(y_true, row_labels(probabilities), ("y_true", "probabilities"))
     return table, _places(labels, _class_names(classes, table.shape[1]), "y_true")
 
 

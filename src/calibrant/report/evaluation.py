@@ -12,7 +12,7 @@ from calibrant.evaluation.evaluate import find
 from calibrant.evaluation.facts import facts_sentence
 from calibrant.evaluation.findings import Findings, headline
 from calibrant.evaluation.sheets import measure_sheet
-from calibrant.forecasts import Missing
+from calibrant.records import Missing
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.forecasts import Missing
 from calibrant.inputs import range_hint
+from calibrant.records import Missing
 from calibrant.scale.aggregate import Columns
 from calibrant.scale.cells import WEIGHTLESS
 

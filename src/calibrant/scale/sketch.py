@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
-from calibrant.forecasts import Cells, Forecasts, Missing, checked
-from calibrant.inputs import Names
+from calibrant.forecasts import Cells, Forecasts
 from calibrant.measures.registry.lookup import measure, measures
 from calibrant.measures.registry.row import Measure
+from calibrant.records import Missing, check, warn_if_swapped
 from calibrant.results import Measurement
 from calibrant.scale.aggregate import Aggregated, Columns, aggregate
 from calibrant.scale.cells import (
@@ -132,14 +132,16 @@ class Sketch:
             raise InvalidInputError(
                 sentence("update", "needs a sketch without groups", f"got by={list(self._by)}")
             )
-        y, v, w, dropped = checked(y_true, y_prob, sample_weight, missing, Names())
+        rows = check(y_true, y_prob, sample_weight, missing)
+        warn_if_swapped(rows)
+        w = np.full(len(rows), rows.largest) if rows.weight is None and rows.largest != 1.0 else rows.weight
         with np.errstate(over="ignore"):
-            batch = tabulated(np.asarray(y, dtype=np.float64), v + 0.0, w, self._cells)
+            batch = tabulated(rows.outcome.astype(np.float64), rows.prediction + 0.0, w, self._cells)
         if not np.all(np.isfinite(batch.sums)):
             raise InvalidInputError(sentence("sample_weight", "must have finite sums of squares"))
         self._add(batch)
-        if dropped:
-            self._add(_dropped(self._cells, dropped))
+        if rows.dropped:
+            self._add(_dropped(self._cells, rows.dropped))
 
     def _add(self, batch: CellTable) -> None:
         """Add a small table: in place where all its cells are known, by merging where some are new."""

@@ -9,7 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
-from calibrant.inputs import check_same_length, check_unit_interval, check_weights, missing_rows, vector
+from calibrant.inputs import (
+    array_of,
+    check_aligned,
+    check_same_length,
+    check_unit_interval,
+    check_weights,
+    missing_rows,
+    row_labels,
+    vector,
+)
 from calibrant.measures.decisions.payoff import Payoff, Table, task_of
 from calibrant.results import Array
 
@@ -82,11 +91,10 @@ def _outcomes(y_true: Any, sample_weight: Any) -> tuple[Array, Array]:
     if absent is not None:
         reject_rows("y_true", "must not be missing", y, absent)
     check_unit_interval(y, "y_true")
-    w = (
-        np.ones(len(y))
-        if sample_weight is None
-        else check_weights(vector(sample_weight, "sample_weight"), "sample_weight")
-    )
+    w = np.ones(len(y))
+    if sample_weight is not None:
+        check_aligned(sample_weight, row_labels(y_true), ("sample_weight", "y_true"))
+        w = check_weights(vector(sample_weight, "sample_weight"), "sample_weight")
     check_same_length(w, y, ("sample_weight", "y_true"))
     w = w / w.max()
     return y.astype(np.float64), w / w.sum()
@@ -94,7 +102,7 @@ def _outcomes(y_true: Any, sample_weight: Any) -> tuple[Array, Array]:
 
 def _numbered(actions: Any, task: Table) -> npt.NDArray[np.intp]:
     """Return the actions as row numbers of the table."""
-    array = np.asarray(actions)
+    array = array_of(actions, "actions")
     if array.ndim != 1:
         raise InvalidInputError(sentence("actions", "must be one-dimensional", f"got shape {array.shape}"))
     if array.dtype.kind in "biu":

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.inputs import check_same_length
+from calibrant.inputs import check_same_length, vector
 from calibrant.kernels.intervals import spread_boundaries
 from calibrant.kernels.partitions import best_grouping, contiguous_groups, running
 from calibrant.measures.distances.lower import proven_lower
@@ -64,8 +64,8 @@ def certified_distance(y_true: Any, y_prob: Any, ids: Any, *, sample_weight: Any
     distance. `details["points"]` holds the ids, `details["group"]` the group of each.
     """
     forecasts = Forecasts(y_true, y_prob, sample_weight=sample_weight)
-    outcome, prediction = (np.asarray(column, dtype=np.float64) for column in (y_true, y_prob))
-    weight = np.ones(len(outcome)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    outcome, prediction = (vector(column, "").astype(np.float64) for column in (y_true, y_prob))
+    weight = np.ones(len(outcome)) if sample_weight is None else vector(sample_weight, "").astype(np.float64)
     names, point = _points(ids, prediction)
     weights = np.bincount(point, weight / weight.max())
     outcomes = np.bincount(point, weight / weight.max() * outcome)

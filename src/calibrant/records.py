@@ -1,0 +1,277 @@
+"""Records: the rows of the user, checked once and put in one order that does not depend on row order.
+
+This is the floor under everything that must know single rows: groups cut them, compare and intervals
+resample them, cross-fitting deals them. Forecasts merges them by prediction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import (
+    InvalidInputError,
+    SwappedArgumentsWarning,
+    reject_name,
+    reject_rows,
+    sentence,
+    warn_user,
+)
+from calibrant.inputs import (
+    Names,
+    check_aligned,
+    check_same_length,
+    check_unit_interval,
+    check_weights,
+    missing_rows,
+    row_labels,
+    vector,
+)
+from calibrant.results import Array
+
+Rows = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+Sorting = tuple[Rows, Array]  # the order that sorts some values, and the values in it
+Missing = Literal["error", "drop"]
+OutcomeKind = Literal["shares", "labels", "real"]  # outcomes in [0, 1], outcomes 0 or 1, any numbers
+
+ARGUMENTS = Names()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Checked:
+    """The user's rows after checking, still in their own order.
+
+    `rows` says where each came from (None: all rows are here). `weight` is None where all weigh the same,
+    which is then the `largest`. `length` is that of the user's columns, `dropped` counts the rows with a
+    missing value, and `labels` is the index of the rows if pandas gave them one.
+    """
+
+    outcome: npt.NDArray[Any]
+    prediction: Array
+    weight: Array | None
+    largest: float
+    rows: Rows | None
+    length: int
+    dropped: int
+    labels: Any = None
+
+    def __len__(self) -> int:
+        return len(self.prediction)
+
+    @property
+    def binary(self) -> bool:
+        """Whether every outcome is 0 or 1."""
+        y = self.outcome
+        return y.dtype.kind in "bui" or not np.any((y > 0) & (y < 1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Records:
+    """Prediction, outcome and weight of every kept row, in the canonical order.
+
+    Rows stand by prediction; ties by a hash of everything else that is known of them, so that rows which
+    change places are the same row. `rows` says where each came from, `length` how long the user's columns
+    are, `labels` which index they have, `dropped` how many rows a missing value cost. `weight` is in units of
+    the `largest`, and None where all weigh the same.
+    """
+
+    rows: Rows
+    prediction: Array
+    outcome: Array
+    weight: Array | None
+    largest: float
+    length: int
+    dropped: int
+    labels: Any = None
+
+    @classmethod
+    def of(
+        cls, checked: Checked, columns: Sequence[npt.NDArray[Any]] = (), sorting: Sorting | None = None
+    ) -> Records:
+        """Put checked rows in order; `columns` (codes, masks) belong to the rows of the user."""
+        order, ordered = ascending(checked.prediction) if sorting is None else sorting
+        weight = checked.weight
+        records = cls(
+            order if checked.rows is None else checked.rows[order],
+            ordered,
+            checked.outcome[order].astype(np.float64),
+            None if weight is None else weight[order] / checked.largest,
+            checked.largest,
+            checked.length,
+            checked.dropped,
+            checked.labels,
+        )
+        return records.refined(columns)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def weights(self) -> Array:
+        """Weight of each record, largest 1, whether or not they differ."""
+        return np.broadcast_to(1.0, len(self)) if self.weight is None else self.weight
+
+    def take(self, which: npt.NDArray[Any]) -> Records:
+        """Return some of the records, in the same order."""
+        return Records(
+            self.rows[which],
+            self.prediction[which],
+            self.outcome[which],
+            None if self.weight is None else self.weight[which],
+            self.largest,
+            self.length,
+            self.dropped,
+            self.labels,
+        )
+
+    def refined(self, columns: Sequence[npt.NDArray[Any]]) -> Records:
+        """Break ties by weight, outcome and `columns`, which are given for the rows of the user.
+
+        Ties are harmless to a curve, but random numbers are dealt out by position: row order must not
+        decide who gets which. Rows with equal hashes are the same row.
+        """
+        same = self.prediction[1:] == self.prediction[:-1]
+        if not same.any():
+            return self
+        where = np.flatnonzero(np.append(same, False) | np.append(False, same))
+        rows = self.rows[where]
+        digest = _hash(np.zeros(len(rows), dtype=np.uint64), (self.outcome[where] + 0.0).view(np.uint64))
+        if self.weight is not None:
+            digest = _hash(digest, self.weight[where].view(np.uint64))
+        for column in columns:
+            digest = _hash(digest, column[rows].astype(np.uint64))
+        order = np.arange(len(self))
+        order[where] = where[np.lexsort((digest, self.prediction[where]))]
+        return self.take(order)
+
+
+def check(
+    y_true: Any,
+    y_prob: Any,
+    sample_weight: Any = None,
+    missing: Missing = "error",
+    names: Names = ARGUMENTS,
+    kind: OutcomeKind = "shares",
+) -> Checked:
+    """Check outcome, prediction and weight; leave out rows of weight 0 and, if asked, rows with a gap."""
+    if missing not in ("error", "drop"):
+        raise reject_name("missing", missing, ["error", "drop"])
+    y, p = vector(y_true, names.outcome), vector(y_prob, names.prediction)
+    w = None if sample_weight is None else vector(sample_weight, names.weight)
+    check_same_length(y, p, (names.outcome, names.prediction))
+    if w is not None:
+        check_same_length(w, p, (names.weight, names.prediction))
+    labels = _labels(y_true, y_prob, sample_weight, names)
+    length, kept = len(p), _complete(y, p, w, missing, names)
+    if kept is not None:
+        y, p, w = y[kept], p[kept], None if w is None else w[kept]
+    dropped = length - len(p)
+    _check_ranges(y, p, names, kind)
+    largest = 1.0
+    if w is not None:
+        w = check_weights(w, names.weight)
+        largest = float(w.max())
+        if not w.all():
+            positive = np.flatnonzero(w)
+            kept = positive if kept is None else kept[positive]
+            y, p, w = y[positive], p[positive], w[positive]
+        w = None if np.all(w == largest) else w
+    return Checked(y, np.asarray(p, dtype=np.float64), w, largest, kept, length, dropped, labels)
+
+
+def _labels(y_true: Any, y_prob: Any, sample_weight: Any, names: Names) -> Any:
+    """Return the index that the rows have, after comparing those of all three inputs."""
+    labels = row_labels(y_prob)
+    check_aligned(y_true, labels, (names.outcome, names.prediction))
+    labels = row_labels(y_true) if labels is None else labels
+    check_aligned(sample_weight, labels, (names.weight, names.prediction))
+    return row_labels(sample_weight) if labels is None else labels
+
+
+def _complete(
+    y: npt.NDArray[Any], p: npt.NDArray[Any], w: npt.NDArray[Any] | None, missing: Missing, names: Names
+) -> Rows | None:
+    """Return the rows without a missing value; None where that is all of them."""
+    absent = missing_rows(y, p, w)
+    if absent is None:
+        return None
+    if missing == "error":
+        hint = 'pass missing="drop" to leave such rows out and have them counted'
+        for array, name in ((y, names.outcome), (p, names.prediction), (w, names.weight)):
+            if array is not None:
+                reject_rows(name, "must not be missing", array, array != array, hint)
+    if absent.all():
+        found = f"got {len(p):,} rows, all with one"
+        raise InvalidInputError(sentence(names.prediction, "must have a row without missing values", found))
+    return np.flatnonzero(~absent)
+
+
+def _check_ranges(y: npt.NDArray[Any], p: npt.NDArray[Any], names: Names, kind: OutcomeKind) -> None:
+    if kind == "real":
+        reject_rows(names.outcome, "must be finite", y, ~np.isfinite(y))
+        reject_rows(names.prediction, "must be finite", p, ~np.isfinite(p))
+        return
+    check_unit_interval(y, names.outcome)
+    check_unit_interval(p, names.prediction)
+    if kind == "labels" and y.dtype.kind == "f":
+        hint = 'pass variant="real" for responses that are not 0 or 1'
+        reject_rows(names.outcome, "must be 0 or 1", y, (y != 0) & (y != 1), hint)
+
+
+def swapped(checked: Checked) -> bool:
+    """Return whether outcomes are fractions and predictions only 0 and 1, as when the two are swapped."""
+    p = checked.prediction
+    return not checked.binary and not np.any((p > 0) & (p < 1))
+
+
+def warn_if_swapped(checked: Checked, names: Names = ARGUMENTS) -> None:
+    """Warn where the two arguments look swapped; known probabilities as outcomes are legitimate."""
+    if swapped(checked):
+        text = sentence(
+            f"{names.outcome} and {names.prediction}",
+            "may be swapped",
+            "got fractions as outcomes, and predictions of 0 and 1 alone",
+            "the outcomes come first",
+        )
+        warn_user(text, SwappedArgumentsWarning)
+
+
+def ascending(values: Array) -> Sorting:
+    """Sort values, ties in any order; -0.0 becomes 0.0.
+
+    In [0, 1] this is quicker than np.argsort: a word holds the leading bits of a value (whose two top bits
+    are clear) and the row's number, so that one vectorised sort of words does it. Rows that agree in all
+    the leading bits but not in the others, a few at most, are put right afterwards.
+    """
+    values = values + 0.0
+    if not 0.0 <= values.min() <= values.max() <= 1.0:
+        order = np.argsort(values)
+        return order, values[order]
+    low = np.uint64((1 << (len(values) - 1).bit_length()) - 1)
+    words = values.view(np.uint64) << np.uint64(2)
+    words &= ~low
+    words |= np.arange(len(values), dtype=np.uint64)
+    words.sort()
+    words &= low
+    order = words.view(np.int64)
+    found = values[order]
+    if np.any(found[1:] < found[:-1]):
+        leading = (found.view(np.uint64) << np.uint64(2)) & ~low
+        agree = leading[1:] == leading[:-1]
+        where = np.flatnonzero(np.append(agree, False) | np.append(False, agree))
+        right = np.lexsort((found[where], leading[where]))
+        order[where], found[where] = order[where][right], found[where][right]
+    return order, found
+
+
+def _hash(digest: Words, item: Words) -> Words:
+    """Mix one more column into the digests (the finaliser of splitmix64)."""
+    mixed = (digest ^ item) + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(mixed ^ (mixed >> np.uint64(31)))

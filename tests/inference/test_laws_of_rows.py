@@ -1,0 +1,157 @@
+"""Laws of rows for every inference function with every measure: order, weights of one, weights of zero.
+
+A result with the same seed is the same in its last digit, not merely close: whatever draws or deals rows does
+so in an order that the order of the rows does not decide.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import calibrant as cb
+from calibrant.measures.level_sets import LevelSetWarning
+
+pytestmark = pytest.mark.filterwarnings(f"ignore::{LevelSetWarning.__module__}.LevelSetWarning")
+
+N = 48
+NAMES = list(cb.measures())
+OPTIONS = {name: dict(row.law_options) for name, row in cb.measures().items()}
+
+
+def plain(result):
+    """All numbers of a result, comparable although some may be NaN."""
+    if dataclasses.is_dataclass(result):
+        return {f.name: plain(getattr(result, f.name)) for f in dataclasses.fields(result)}
+    if isinstance(result, dict):
+        return {key: plain(item) for key, item in result.items()}
+    if isinstance(result, list | tuple):
+        return [plain(item) for item in result]
+    if isinstance(result, np.ndarray):
+        return result.tolist()
+    return "nan" if isinstance(result, float) and np.isnan(result) else result
+
+
+def tested_of(name):
+    def run(y, p, q, g, w):
+        return cb.calibration_test(
+            y, p, sample_weight=w, measure=name, method="exact", draws=9, seed=1, **OPTIONS[name]
+        )
+
+    return run
+
+
+def interval_of(name):
+    def run(y, p, q, g, w):
+        return cb.confidence_interval(y, p, sample_weight=w, measure=name, draws=9, seed=1, **OPTIONS[name])
+
+    return run
+
+
+def comparison_of(name):
+    def run(y, p, q, g, w):
+        return cb.compare(y, p, q, sample_weight=w, measure=name, draws=9, seed=1, **OPTIONS[name])
+
+    return run
+
+
+def audited(variant):
+    def run(y, p, q, g, w):
+        return cb.audit(
+            y, p, sample_weight=w, groups={"g": g}, draws=9, seed=1, min_size=2, variant=variant
+        ).to_dict()
+
+    return run
+
+
+def tolerated(y, p, q, g, w):
+    return cb.tolerance_test(
+        y, p, sample_weight=w, accept=0.01, reject=0.2, method="bootstrap", draws=9, seed=1
+    )
+
+
+def decided(y, p, q, g, w):
+    return cb.estimate_decision_loss(y, p, sample_weight=w, draws=9, seed=1)
+
+
+def searched(y, p, q, g, w):
+    return cb.search_groups(y, p, {"g": g, "q": q}, sample_weight=w, draws=9, seed=1, min_size=4).to_dict()
+
+
+def evaluated(y, p, q, g, w):
+    return cb.evaluate(y, p, sample_weight=w, groups={"g": g}, draws=19, seed=1).to_dict()
+
+
+CALLS = {
+    **{f"calibration_test {name}": tested_of(name) for name in NAMES},
+    **{f"confidence_interval {name}": interval_of(name) for name in NAMES},
+    **{f"compare {name}": comparison_of(name) for name in NAMES},
+    **{
+        f"audit {name}": audited(name)
+        for name in ("plain", "proportional", "proportional-shifted", "low-prevalence", "real")
+    },
+    "tolerance_test": tolerated,
+    "estimate_decision_loss": decided,
+    "search_groups": searched,
+    "evaluate": evaluated,
+}
+every = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+
+
+def tied(weighted: bool):
+    """Gridded predictions of two models, labels, a group, and weights that differ among ties."""
+    rng = np.random.default_rng(11)
+    p, q = rng.integers(1, 10, N) / 10, rng.integers(1, 10, N) / 10
+    y = (rng.random(N) < p).astype(int)
+    w = rng.choice([0.3, 1.0, 1.7, 40.0], N) if weighted else None
+    return y, p, q, rng.choice(["a", "b", "c"], N), w
+
+
+def shuffled(data, seed=5):
+    order = np.random.default_rng(seed).permutation(N)
+    return [None if column is None else column[order] for column in data]
+
+
+@every
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_row_order_changes_nothing(call, weighted):
+    data = tied(weighted)
+    assert plain(call(*shuffled(data))) == plain(call(*data))
+
+
+@every
+def test_no_weights_are_weights_of_one_and_rows_of_weight_zero_are_not_there(call):
+    y, p, q, g, _ = tied(False)
+    alone = plain(call(y, p, q, g, None))
+    assert plain(call(y, p, q, g, np.ones(N))) == alone
+    extra = np.r_[y, 1, 0, 1], np.r_[p, 0.123, p[0], 1.0], np.r_[q, 0.9, 0.1, 0.0], np.r_[g, ["a", "b", "c"]]
+    weights = np.r_[np.ones(N), 0, 0, 0]
+    assert plain(call(*extra, weights)) == alone
+    order = np.random.default_rng(2).permutation(N + 3)
+    assert plain(call(*(column[order] for column in extra), weights[order])) == alone
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_interval_of_a_comparison_contains_the_difference(name):
+    rng = np.random.default_rng(3)
+    p = rng.integers(1, 20, 200) / 20
+    y = rng.random(200) < p
+    for model in (np.clip(p + 0.1, 0, 1), p**2, p[::-1]):
+        (pair,) = cb.compare(y, p, model, measure=name, draws=19, seed=1, **OPTIONS[name]).differences
+        assert pair.lower <= pair.difference <= pair.upper
+        assert pair.pvalue <= pair.adjusted <= 1
+
+
+def test_counts_reach_measures_that_use_them():
+    """Resampled counts were once normalised along with the weights, and this p-value was .995."""
+    rng = np.random.default_rng(0)
+    p = np.round(rng.random(600), 2)
+    y = rng.random(600) < p
+    for measure, options in (("ubse", {}), ("cdl", {"recalibrator": "isotonic"})):
+        (pair,) = cb.compare(
+            y, p, np.clip(p + 0.2, 0, 1), measure=measure, draws=39, seed=1, **options
+        ).differences
+        assert pair.pvalue <= 0.06
+        assert pair.upper < 0
