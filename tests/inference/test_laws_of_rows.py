@@ -18,6 +18,7 @@ pytestmark = pytest.mark.filterwarnings(f"ignore::{LevelSetWarning.__module__}.L
 
 N = 48
 NAMES = list(cb.measures())
+DRAWS = {name: 2 if name in ("low-degree", "lower-distance", "upper-distance") else 9 for name in NAMES}
 OPTIONS = {name: dict(row.law_options) for name, row in cb.measures().items()}
 
 
@@ -37,7 +38,7 @@ def plain(result):
 def tested_of(name):
     def run(y, p, q, g, w):
         return cb.calibration_test(
-            y, p, sample_weight=w, measure=name, method="exact", draws=9, seed=1, **OPTIONS[name]
+            y, p, sample_weight=w, measure=name, method="exact", draws=DRAWS[name], seed=1, **OPTIONS[name]
         )
 
     return run
@@ -45,14 +46,16 @@ def tested_of(name):
 
 def interval_of(name):
     def run(y, p, q, g, w):
-        return cb.confidence_interval(y, p, sample_weight=w, measure=name, draws=9, seed=1, **OPTIONS[name])
+        return cb.confidence_interval(
+            y, p, sample_weight=w, measure=name, draws=DRAWS[name], seed=1, **OPTIONS[name]
+        )
 
     return run
 
 
 def comparison_of(name):
     def run(y, p, q, g, w):
-        return cb.compare(y, p, q, sample_weight=w, measure=name, draws=9, seed=1, **OPTIONS[name])
+        return cb.compare(y, p, q, sample_weight=w, measure=name, draws=DRAWS[name], seed=1, **OPTIONS[name])
 
     return run
 
@@ -139,9 +142,21 @@ def test_the_interval_of_a_comparison_contains_the_difference(name):
     p = rng.integers(1, 20, 200) / 20
     y = rng.random(200) < p
     for model in (np.clip(p + 0.1, 0, 1), p**2, p[::-1]):
-        (pair,) = cb.compare(y, p, model, measure=name, draws=19, seed=1, **OPTIONS[name]).differences
+        (pair,) = cb.compare(
+            y, p, model, measure=name, draws=DRAWS[name], seed=1, **OPTIONS[name]
+        ).differences
         assert pair.lower <= pair.difference <= pair.upper
         assert pair.pvalue <= pair.adjusted <= 1
+
+
+@pytest.mark.parametrize("name", ["smooth", "atb", "slope", "binned"])
+def test_interval_and_pvalue_of_a_comparison_agree(name):
+    rng = np.random.default_rng(4)
+    for seed in range(25):
+        p = rng.random(60)
+        y = rng.random(60) < p
+        (pair,) = cb.compare(y, p, np.clip(p + 0.15, 0, 1), measure=name, draws=39, seed=seed).differences
+        assert (pair.pvalue <= 0.05) == (not pair.lower <= 0 <= pair.upper)
 
 
 def test_counts_reach_measures_that_use_them():

@@ -143,7 +143,8 @@ def _sorted(rows: Checked | Records) -> Records:
 
 
 def _coded(columns: Any, rows: Checked | Records, argument: str, nominal: Sequence[str] = ()) -> list[Column]:
-    return code_columns(columns, rows.length, argument, nominal, rows.labels)
+    coded = code_columns(columns, rows.length, argument, nominal, rows.labels)
+    return coded if rows.rows is None else [column.known_from(rows.rows) for column in coded]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

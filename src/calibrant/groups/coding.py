@@ -42,6 +42,16 @@ class Column:
         """Return the column for some rows."""
         return replace(self, codes=self.codes[rows])
 
+    def known_from(self, rows: npt.NDArray[Any]) -> Column:
+        """Return the column with the labels that some rows have: rows that are left out do not count."""
+        present = np.zeros(len(self.labels), dtype=bool)
+        present[self.codes[rows]] = True
+        if present.all():
+            return self
+        codes = (np.cumsum(present) - present).astype(self.codes.dtype)[self.codes]
+        labels = [label for label, kept in zip(self.labels, present, strict=True) if kept]
+        return replace(self, codes=codes, labels=labels, missing=self.missing and bool(present[0]))
+
 
 def code_columns(
     data: Any, length: int, argument: str, nominal: Sequence[str] = (), labels: Any = None

@@ -170,6 +170,8 @@ def search_groups(
     kind = Variant(variant, rho, statistic)
     checked = check(y_true, y_prob, sample_weight, missing, kind="real" if kind.real else "labels")
     columns = code_columns(covariates, checked.length, "covariates", nominal, checked.labels)
+    if checked.rows is not None:
+        columns = [column.known_from(checked.rows) for column in columns]
     records = Records.of(checked, [column.codes for column in columns])
     if len(records) < 2 * min_size:
         found = f"got {len(records):,} rows"

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.inference.interval import central, check_confidence, check_resampling, reflected
+from calibrant.inference.interval import central, check_confidence, check_resampling
 from calibrant.inference.null_outcomes import batched
 from calibrant.inference.resample import Resamples, tallied, values_of
 from calibrant.inputs import Names, check_aligned, frame_columns, missing_rows, row_labels, vector
@@ -94,7 +94,8 @@ def compare(
 
     Pass the predictions one after the other, or one mapping from names to predictions, or a data frame with
     a column for each model. ``missing="drop"`` leaves out a row for all models if it lacks a value for one.
-    Measures with a sign are compared by their distance from the ideal, and intervals are then percentiles.
+    Measures with a sign are compared by their distance from the ideal. Intervals and p-values are
+    approximate and agree: p is at most 1 - `confidence` where the interval leaves out 0.
     The default, ATB, is truthful: E[ATB(a, y)] - E[ATB(b, y)] = ATB(a, p) - ATB(b, p), so noise cannot
     change the order.
 
@@ -113,7 +114,7 @@ def compare(
     drawn = _resampled(list(models.values()), rows, row, settings, count, used, threads, progress)
     drawn, errors = _error(row, drawn), {name: float(_error(row, value)) for name, value in values.items()}
     pairs = [
-        _difference(first, second, errors, drawn[:, i] - drawn[:, j], confidence, folded=row.signed)
+        _difference(first, second, errors, drawn[:, i] - drawn[:, j], confidence)
         for (i, first), (j, second) in combinations(enumerate(models), 2)
     ]
     return Comparison(
@@ -250,19 +251,26 @@ def _levels(model: _Model, mass: Array, outcomes: Array, times: Array) -> Resamp
 
 
 def _difference(
-    first: str, second: str, errors: Mapping[str, float], drawn: Array, confidence: float, *, folded: bool
+    first: str, second: str, errors: Mapping[str, float], drawn: Array, confidence: float
 ) -> Difference:
+    """Join the central interval of the resamples and its reflection about the difference.
+
+    Resampling adds noise once more, which biases errors: the reflected interval allows for that. But where
+    an error is near 0 all resamples lie to one side of it, and the central one is right. Their hull holds
+    the difference, and the p-value is the least level at which the hull leaves out 0.
+    """
     difference = errors[first] - errors[second]
-    defined = drawn[np.isfinite(drawn)]
+    central(drawn, confidence)  # refuses where most resamples have no value
+    defined = np.sort(drawn[np.isfinite(drawn)])
+    rank = max(1, int((1 - confidence) / 2 * (len(defined) + 1) + 1e-9))  # so that interval and p-value agree
+    low, high = float(defined[rank - 1]), float(defined[-rank])
     slack = 1e-9 * abs(difference) + 1e-15
-    if folded:  # near the fold all resamples lie to one side; reflecting them would put them on the wrong one
-        lower, upper = central(drawn, confidence)
-        beyond = min(np.count_nonzero(defined <= slack), np.count_nonzero(defined >= -slack))
-        pvalue = min(1.0, 2 * (1 + int(beyond)) / (len(defined) + 1))
-        return Difference(first, second, difference, lower, upper, pvalue, pvalue)
-    lower, upper = reflected(drawn, difference, confidence)
-    reached = np.count_nonzero(np.abs(defined - difference) >= abs(difference) - slack)
-    pvalue = (1 + int(reached)) / (len(defined) + 1)
+    beyond = max(
+        min(np.count_nonzero(defined <= end + slack), np.count_nonzero(defined >= end - slack))
+        for end in (0.0, 2 * difference)
+    )
+    pvalue = min(1.0, 2 * (1 + int(beyond)) / (len(defined) + 1))
+    lower, upper = min(low, 2 * difference - high), max(high, 2 * difference - low)
     return Difference(first, second, difference, lower, upper, pvalue, pvalue)
 
 
