@@ -99,7 +99,7 @@ class Forecasts:
     def of_records(cls, records: Records) -> Forecasts:
         """Merge records that are in order already; they stay at hand."""
         self = cls.__new__(cls)
-        total = float(len(records)) if records.weight is None else float(records.weight.sum())
+        total = float(records.weight.sum()) if records.weighted else float(len(records))
         binary = not np.any((records.outcome > 0) & (records.outcome < 1))
         self.__dict__.update(
             _merge_records(records, binary),
@@ -328,7 +328,7 @@ def _merge_records(records: Records, binary: bool) -> dict[str, Any]:
     n, weight, outcome = len(records), records.weight, records.outcome
     starts = _starts(records.prediction)
     merged = {"values": records.prediction[starts], "counts": np.diff(starts, append=n), "n": n}
-    if weight is None:
+    if not records.weighted:
         sums = np.add.reduceat(outcome, starts)
         kept = None if binary else outcome
         return {**merged, "outcomes": sums / n, "record_weights": None, "record_outcomes": kept}

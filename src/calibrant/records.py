@@ -77,13 +77,14 @@ class Records:
     Rows stand by prediction; ties by a hash of everything else that is known of them, so that rows which
     change places are the same row. `rows` says where each came from, `length` how long the user's columns
     are, `labels` which index they have, `dropped` how many rows a missing value cost. `weight` is in units of
-    the `largest`, and None where all weigh the same.
+    the `largest`; unless `weighted`, all weigh the same.
     """
 
     rows: Rows
     prediction: Array
     outcome: Array
-    weight: Array | None
+    weight: Array
+    weighted: bool
     largest: float
     length: int
     dropped: int
@@ -100,7 +101,8 @@ class Records:
             order if checked.rows is None else checked.rows[order],
             ordered,
             checked.outcome[order].astype(np.float64),
-            None if weight is None else weight[order] / checked.largest,
+            _ones(len(order)) if weight is None else weight[order] / checked.largest,
+            weight is not None,
             checked.largest,
             checked.length,
             checked.dropped,
@@ -111,18 +113,15 @@ class Records:
     def __len__(self) -> int:
         return len(self.rows)
 
-    @property
-    def weights(self) -> Array:
-        """Weight of each record, largest 1, whether or not they differ."""
-        return np.broadcast_to(1.0, len(self)) if self.weight is None else self.weight
-
     def take(self, which: npt.NDArray[Any]) -> Records:
         """Return some of the records, in the same order."""
+        rows = self.rows[which]
         return Records(
-            self.rows[which],
+            rows,
             self.prediction[which],
             self.outcome[which],
-            None if self.weight is None else self.weight[which],
+            self.weight[which] if self.weighted else _ones(len(rows)),
+            self.weighted,
             self.largest,
             self.length,
             self.dropped,
@@ -141,7 +140,7 @@ class Records:
         where = np.flatnonzero(np.append(same, False) | np.append(False, same))
         rows = self.rows[where]
         digest = _hash(np.zeros(len(rows), dtype=np.uint64), (self.outcome[where] + 0.0).view(np.uint64))
-        if self.weight is not None:
+        if self.weighted:
             digest = _hash(digest, self.weight[where].view(np.uint64))
         for column in columns:
             digest = _hash(digest, column[rows].astype(np.uint64))
@@ -239,6 +238,11 @@ def warn_if_swapped(checked: Checked, names: Names = ARGUMENTS) -> None:
             "the outcomes come first",
         )
         warn_user(text, SwappedArgumentsWarning)
+
+
+def _ones(count: int) -> Array:
+    """Return equal weights without memory for each."""
+    return np.broadcast_to(1.0, count)
 
 
 def ascending(values: Array) -> Sorting:

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from calibrant.groups.records import ascending, check, put_in_order
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.multicalibration import step_down
@@ -17,7 +18,6 @@ from calibrant.errors import CalibrantError
 from calibrant.groups.family import Family
 from calibrant.groups.family_null import Null
 from calibrant.groups.metric import Lists
-from calibrant.groups.records import ascending, check, put_in_order
 from calibrant.groups.subpopulations import everyone
 from calibrant.groups.variants import Variant
 

@@ -7,8 +7,8 @@ import click
 from calibrant.cli.audit import _names
 from calibrant.cli.options import as_json, columns, seed
 from calibrant.cli.tables import show_json, show_table
-from calibrant.forecasts import Missing
 from calibrant.groups import distinguish as learned
+from calibrant.records import Missing
 
 
 @click.command()

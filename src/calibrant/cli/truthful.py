@@ -8,8 +8,8 @@ from calibrant.cli.options import as_json, missing, seed
 from calibrant.cli.tables import number, show_json, show_table
 from calibrant.cli.test import draws_bar
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.forecasts import Missing
 from calibrant.measures.registry.lookup import measures
+from calibrant.records import Missing
 from calibrant.truthfulness.gap import Truthfulness, truthfulness_gap
 from calibrant.truthfulness.incentives import RULES, Incentives
 from calibrant.truthfulness.incentives import incentives as ask_incentives

@@ -100,8 +100,8 @@ def audit(
     known = [*given.masks.values(), *(column.codes for column in given.columns + split)]
     records = sorting.result().refined(known)
     null = Null.simulate(records, kind, draws, null_rng) if draws else None
-    terms = kind.terms(records.prediction, records.outcome, records.weights)
-    own = Variant().terms(records.prediction, records.outcome, records.weights) if kind.reweights else None
+    terms = kind.terms(records.prediction, records.outcome, records.weight)
+    own = Variant().terms(records.prediction, records.outcome, records.weight) if kind.reweights else None
     family = Family(records, terms, null, min_size, min_variance, progress, own)
     offered = 1 + given.offered(depth)
     family.expected = min(1 + limit, offered) + (subpopulations if split else 0)

@@ -23,11 +23,11 @@ from calibrant.groups.family import Family
 from calibrant.groups.features import Features
 from calibrant.groups.metric import Lists
 from calibrant.groups.null_sums import null_sums
-from calibrant.groups.records import Records, ascending, check, put_in_order
 from calibrant.groups.result import GroupCurve
 from calibrant.groups.shallow_tree import Leaf, shallow_tree
 from calibrant.groups.subpopulations import everyone
 from calibrant.groups.variants import Variant
+from calibrant.records import Records, check
 from calibrant.results import Array
 from calibrant.seeds import checked_draws, recorded_seed
 
@@ -94,9 +94,9 @@ def distinguish(
     draws, seed = checked_draws(draws), recorded_seed(seed)
     if not 0.0 < confidence < 1.0:
         raise InvalidInputError(sentence("confidence", "must lie between 0 and 1", f"got {confidence!r}"))
-    checked = check(y_true, y_prob, sample_weight, missing, False)
-    columns = code_columns(covariates, checked.length, "covariates", nominal)
-    records = put_in_order(checked, ascending(checked.prediction), [column.codes for column in columns])
+    checked = check(y_true, y_prob, sample_weight, missing, kind="labels")
+    columns = code_columns(covariates, checked.length, "covariates", nominal, checked.labels)
+    records = Records.of(checked, [column.codes for column in columns])
     if len(records) < FEWEST:
         got = f"got {len(records):,}"
         raise TooFewRecordsError(sentence("a distinguisher", f"needs at least {FEWEST} rows", got))
@@ -171,7 +171,7 @@ class _Work:
             forest: Forest = boosted_means(rows, residual, np.ascontiguousarray(records.weight), growth)
             return forest.predict
         model = copy.deepcopy(self.model)
-        weighted = np.ptp(records.weight) > 0
+        weighted = records.weighted
         model.fit(rows, residual, **({"sample_weight": records.weight} if weighted else {}))
         return lambda given: np.asarray(model.predict(given), dtype=np.float64).reshape(len(given))
 

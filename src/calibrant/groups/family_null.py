@@ -57,7 +57,7 @@ class Null:
         bits = np.empty((n, -(-draws // LANES)), dtype=np.uint64)
         for start in range(0, n, BLOCK):
             bits[start : start + BLOCK] = bernoulli_words(chance[start : start + BLOCK], bits.shape[1], rng)
-        weight = variant.weights(p, records.outcome, records.weights)
+        weight = variant.weights(p, records.outcome, records.weight)
         value = np.zeros(n) if variant.statistic == "mean" else p
         return cls(records, variant, draws, bits, np.column_stack((value, weight * (1.0 - p), -weight * p)))
 
@@ -121,7 +121,7 @@ class Null:
             word, lane = divmod(draw, LANES)
             one = ((self.bits[:, word] >> np.uint64(lane)) & np.uint64(1)).astype(np.float64)
             response = records.prediction + (2.0 * one - 1.0) * gap if self.variant.real else one
-            terms = self.variant.terms(records.prediction, response, records.weights)
+            terms = self.variant.terms(records.prediction, response, records.weight)
             out[:, draw] = batch.measure(terms).z
         return out
 

@@ -224,7 +224,7 @@ class _BeamSearch:
     def run(self, depth: int, beam: int, rules: int) -> list[Node]:
         """Return the best rules of all depths."""
         r = self.records
-        terms = self.kind.terms(r.prediction, r.outcome, r.weights)
+        terms = self.kind.terms(r.prediction, r.outcome, r.weight)
         found: list[Node] = []
         level = [Node({}, np.arange(len(r), dtype=np.int32), 0.0, 0.0)]
         for _ in range(depth):
@@ -283,8 +283,8 @@ def _confirm(
     rng: np.random.Generator,
 ) -> tuple[tuple[Finding, ...], NotTested]:
     """Test the rules, and everyone, on rows that the search did not see."""
-    terms = kind.terms(others.prediction, others.outcome, others.weights)
-    own = Variant().terms(others.prediction, others.outcome, others.weights) if kind.reweights else None
+    terms = kind.terms(others.prediction, others.outcome, others.weight)
+    own = Variant().terms(others.prediction, others.outcome, others.weight) if kind.reweights else None
     family = Family(others, terms, Null.simulate(others, kind, draws, rng), min_size, plain=own)
     family.take(everyone(len(others)), 1)
     named = {node.rule(columns): node for node in nodes}

@@ -12,8 +12,8 @@ import numpy as np
 from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.groups.family_null import adjusted_pvalues
 from calibrant.groups.null_sums import null_sums
-from calibrant.groups.records import ascending, check, put_in_order
 from calibrant.groups.result import left_out
+from calibrant.records import Records, check
 from calibrant.results import Array
 from calibrant.seeds import checked_draws, recorded_seed
 
@@ -110,12 +110,12 @@ def weight_family(
     """
     draws, seed = checked_draws(draws), recorded_seed(seed)
     _check_family(functions)
-    checked = check(y_true, y_prob, sample_weight, missing, False)
+    checked = check(y_true, y_prob, sample_weight, missing, kind="labels")
     prediction = np.full(checked.length, np.nan)  # of dropped rows; what is returned there is not looked at
     prediction[checked.rows] = checked.prediction
     values = {str(k): _called(str(k), f, prediction, covariates, checked.rows) for k, f in functions.items()}
     keys = [np.ascontiguousarray(one).view(np.uint64) for one in values.values()]
-    records = put_in_order(checked, ascending(checked.prediction), keys)
+    records = Records.of(checked, keys)
     weight = records.weight / records.weight.sum()
     loads = np.array([one[records.rows] for one in values.values()]) * weight
     signed = loads @ (records.outcome - records.prediction)

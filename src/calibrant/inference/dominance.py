@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.forecasts import Missing, checked
 from calibrant.inference.interval import check_confidence, check_resampling
 from calibrant.inputs import Names, check_same_length, missing_rows, vector
 from calibrant.measures.decisions.thresholds import Responses, ThresholdLossCurve, curve_of
 from calibrant.measures.decisions.worst_task import WorstTask, worst_loss, worst_task_of
+from calibrant.records import Missing, check
 from calibrant.results import Array
 from calibrant.seeds import checked_draws, in_blocks, recorded_seed
 
@@ -166,10 +166,12 @@ def _paired(
     absent = missing_rows(a, b)
     if absent is not None and missing == "drop":  # a gap in one model is a gap in both
         prob_a, prob_b = np.where(absent, np.nan, a), np.where(absent, np.nan, b)
-    y, a, w, dropped = checked(y_true, prob_a, sample_weight, missing, Names(prediction="prob_a"))
-    _, b, _, _ = checked(y_true, prob_b, sample_weight, missing, Names(prediction="prob_b"))
-    mass = np.ones(len(a)) if w is None else w / np.max(w)
-    return y.astype(np.float64), a + 0.0, b + 0.0, mass / mass.sum(), dropped
+    first = check(y_true, prob_a, sample_weight, missing, Names(prediction="prob_a"))
+    second = check(y_true, prob_b, sample_weight, missing, Names(prediction="prob_b"))
+    y, a, b = first.outcome.astype(np.float64), first.prediction + 0.0, second.prediction + 0.0
+    mass = np.ones(len(a)) if first.weight is None else first.weight / first.largest
+    order = np.lexsort((y, b, a, mass))  # rows that tie are the same row: their order decides nothing
+    return y[order], a[order], b[order], mass[order] / mass[order].sum(), first.dropped
 
 
 class _Curves:

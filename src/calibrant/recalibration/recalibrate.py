@@ -11,8 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
-from calibrant.forecasts import Forecasts, Missing, checked
-from calibrant.inputs import Names
+from calibrant.forecasts import Forecasts
 from calibrant.recalibration.choose import auto
 from calibrant.recalibration.columns import columns_of
 from calibrant.recalibration.maps.form import Map
@@ -22,6 +21,7 @@ from calibrant.recalibration.registry import Fitted, Method
 from calibrant.recalibration.result import FitFacts, Recalibration, RecalibrationWarning, one_column
 from calibrant.recalibration.samples import Sample, rows_of, sample_of
 from calibrant.recalibration.table import find_method
+from calibrant.records import Missing, check
 from calibrant.seeds import recorded_seed
 
 Weights = Literal["sampling", "frequency"]
@@ -167,26 +167,23 @@ def _sample(
 
 def _rows(y_true: Any, p: Any, sample_weight: Any, beside: _Beside, frequency: bool) -> Sample:
     """Return single rows with the columns beside them; rows of weight 0 are left out of all."""
-    y, prediction, weight, _ = checked(y_true, p, _ones_if_none(sample_weight, p), "error", Names())
-    rows = len(np.asarray(y_true))
+    checked = check(y_true, p, sample_weight)
+    y, prediction, rows = checked.outcome, checked.prediction, checked.length
+    weight = np.full(len(checked), checked.largest) if checked.weight is None else checked.weight
     columns = {} if beside.covariates is None else columns_of(beside.covariates, rows)
     named = {} if beside.groups is None else columns_of(beside.groups, rows, "groups")
     clusters = None
     if beside.clusters is not None:
         clusters = columns_of({"clusters": beside.clusters}, rows, "clusters")["clusters"]
     beside_all = {**columns, **named}
-    if len(prediction) < rows:
-        kept = np.asarray(sample_weight, dtype=float) > 0
+    if checked.rows is not None:
+        kept = checked.rows
         beside_all = {name: column[kept] for name, column in beside_all.items()}
         clusters = None if clusters is None else clusters[kept]
     return rows_of(
         y, prediction, weight,
         frequency=frequency, clusters=clusters, covariates=beside_all or None, groups=tuple(named),
     )  # fmt: skip
-
-
-def _ones_if_none(sample_weight: Any, p: Any) -> Any:
-    return np.ones(len(np.asarray(p))) if sample_weight is None else sample_weight
 
 
 def _facts(sample: Sample, weights: str, seed: int) -> FitFacts:
