@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.forecasts import Forecasts, Missing
+from calibrant.forecasts import Forecasts
+from calibrant.records import Missing
 from calibrant.scale.categories import category_column
 from calibrant.scale.located import located
 from calibrant.scale.session import connect, plain_names

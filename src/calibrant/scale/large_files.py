@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.forecasts import Missing
+from calibrant.records import Missing
 from calibrant.scale.aggregate import Aggregated, Columns, cell_frame, collected, from_rows
 from calibrant.scale.cells import rejected
 from calibrant.scale.files import PLAIN, FileNames, in_pieces_or_whole, opened
