@@ -12,8 +12,8 @@ from samples import samples
 import calibrant as cb
 from calibrant.errors import InvalidInputError, TooFewRecordsError, UnknownNameError
 from calibrant.inference.resample import Resampler
+from calibrant.measures.distances.lower import transport_deviation
 from calibrant.measures.level_sets import LevelSetWarning
-from calibrant.measures.registry.null import transport_deviation
 
 pytestmark = pytest.mark.filterwarnings(f"ignore::{LevelSetWarning.__module__}.LevelSetWarning")
 

@@ -92,8 +92,9 @@ def _spiegelhalter_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Meas
 
 
 def _hosmer_lemeshow_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Measure:
-    starts, spread = _bins(forecasts, options.get("groups", 10))
-    degrees = len(starts) - (2 if options.get("fitted") else 0)
+    settings = hosmer_lemeshow.settings(options)
+    starts, spread = _bins(forecasts, settings["groups"])
+    degrees = len(starts) - (2 if settings["fitted"] else 0)
     if degrees < 1:
         found = f"got {len(starts)} bins"
         raise InvalidInputError(sentence("groups", "must leave a degree of freedom", found))

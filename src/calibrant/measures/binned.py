@@ -10,7 +10,12 @@ import numpy.typing as npt
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.measures.bins import Bins, bin_starts
+from calibrant.measures.registry.bin_bounds import residual_ranges, settled_bins, touched_bins
 from calibrant.measures.registry.calling import public
+from calibrant.measures.registry.null import Null, Settings
+from calibrant.measures.registry.papers import BINS_PAPER
+from calibrant.measures.registry.resolution import EPS, bracketed, no_certificate, rounded, rounding
+from calibrant.measures.registry.row import Measure
 from calibrant.results import Array, Certified
 
 
@@ -90,3 +95,64 @@ def _products_of_pairs(
 def _first_records(forecasts: Forecasts, starts: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
     """Number of the first record of each bin, in the order of the levels."""
     return (np.cumsum(forecasts.counts) - forecasts.counts)[starts]
+
+
+def _absolute_bins(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array | None:
+    """Binned calibration error, norms 1, 2 and "max", neither debiased nor with its width added."""
+    if settings["debiased"] or settings["add_width"]:
+        return None
+    starts = bin_starts(forecasts, settings["bins"], settings["strategy"])
+    weight = np.add.reduceat(forecasts.weights, starts)
+    sums = np.abs(np.add.reduceat(residuals, starts, axis=1))
+    norm = settings["norm"]
+    if norm == "max":
+        return np.asarray((sums / weight).max(axis=1))
+    return np.asarray(np.sqrt(np.square(sums) @ (1 / weight)) if norm == 2 else sums.sum(axis=1))
+
+
+@binned_calibration_error.certified_by
+def _binned_bounds(forecasts: Forecasts, found: Certified, settings: Settings) -> Certified:
+    """Bound the binned calibration error in each of its norms."""
+    for option in ("debiased", "add_width"):
+        if settings[option]:
+            raise no_certificate("binned", f"got {option}=True")
+    norm = settings["norm"]
+    touched = touched_bins(forecasts, settings["bins"], settings["strategy"])
+    if forecasts.exact and not touched.cut:
+        return rounded(forecasts, found)
+    residual = residual_ranges(forecasts, touched)
+    slack = 4 * rounding(forecasts)
+    if norm == 1:
+        residual = residual_ranges(forecasts, settled_bins(touched, residual, slack))
+        error = slack + 8 * EPS * touched.bins  # the bins share the rounding of the cells
+        return bracketed(found, float(residual.least.sum()) - error, float(residual.most.sum()) + error)
+    weight = touched.total(np.zeros(forecasts.levels), forecasts.weights, forecasts.weights)
+    most = residual.most + slack
+    # no gap exceeds 1, whatever little weight is left in a bin
+    steepest = np.minimum(1.0, most / np.maximum(weight.low - slack, 1e-300))
+    flattest = np.maximum(0.0, residual.least - slack) / (weight.high + slack)
+    if norm == "max":
+        return bracketed(found, float(flattest.max()) - slack, float(steepest.max()) + slack)
+    least = float(flattest @ np.maximum(0.0, residual.least - slack))
+    return bracketed(found, np.sqrt(least) - slack, np.sqrt(float(steepest @ most)) + slack)
+
+
+ROWS = (
+    Measure(
+        "binned",
+        binned_calibration_error,
+        family="bins",
+        headline=True,
+        meaning="mean gap between prediction and outcome rate over 15 equal bins (the usual ECE)",
+        complete=True,
+        null=Null(_absolute_bins),
+        cost="O(m + bins)",
+        citation=BINS_PAPER,
+        variants=(
+            {"strategy": "quantile", "bins": 4},
+            {"norm": 2},
+            {"norm": "max"},
+            {"bins": [0, 0.1, 0.5, 1]},
+        ),
+    ),
+)

@@ -10,6 +10,9 @@ from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.measures.reflected import NARROWEST, ReflectedGaussian
 from calibrant.measures.registry.calling import public
+from calibrant.measures.registry.null import Settings
+from calibrant.measures.registry.resolution import bracketed, reach, residual_mass, rounding, widened
+from calibrant.measures.registry.row import Measure
 from calibrant.results import Certified
 
 GRIDS = (2**13, 2**16, 2**19)  # cells: the next one is tried while the grid error is not small
@@ -68,3 +71,39 @@ def _certified(
 ) -> Certified:
     details = {"bandwidth": bandwidth, "cells": smoothed.cells}
     return Certified(value, min(lower, value), max(upper, value), False, None, MappingProxyType(details))
+
+
+@convolved_calibration_error.certified_by
+def _convolved_bounds(forecasts: Forecasts, found: Certified, settings: Settings) -> Certified:
+    """Gaussians of width s with centres d apart differ by at most d sqrt(2 / pi) / s in all.
+
+    So cECE_s changes by at most M / s. Both the sketch's and the raw cECE_s fall with s: at the larger root
+    L of s (lower - s) = M the raw one is at least lower - M / L = L, hence its fixed point is too; above
+    `upper` the raw fixed point s is at most upper + M / s.
+    """
+    moved = float(np.sqrt(2 / np.pi)) * float(residual_mass(forecasts) @ reach(forecasts))
+    slack, bandwidth = 2 * rounding(forecasts), settings["bandwidth"]
+    if bandwidth is not None:
+        return widened(found, min(moved / float(bandwidth), 2.0) + slack)
+    margin = 4 * moved
+    lower = (found.lower + np.sqrt(found.lower**2 - margin)) / 2 if found.lower**2 >= margin else 0.0
+    upper = (found.upper + np.sqrt(found.upper**2 + margin)) / 2
+    return bracketed(found, float(lower) - slack, float(upper) + slack)
+
+
+ROWS = (
+    Measure(
+        "convolved",
+        convolved_calibration_error,
+        family="distances",
+        meaning="expected calibration error after just enough Gaussian smoothing (SmoothECE)",
+        continuous=True,
+        complete=True,
+        sound=True,
+        consistency=(0.5, 2.0),
+        symmetric=True,
+        cost="O(m)",
+        citation="Błasiok & Nakkiran 2023, Smooth ECE: principled reliability diagrams via kernel smoothing",
+        variants=({"bandwidth": 0.1},),
+    ),
+)

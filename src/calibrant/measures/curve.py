@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
+from calibrant.kernels.curves import curve_extremes
 from calibrant.measures.registry.calling import public
+from calibrant.measures.registry.laws import BROWNIAN_LARGEST, BROWNIAN_RANGE
+from calibrant.measures.registry.null import Null, Settings
+from calibrant.measures.registry.papers import CURVE_PAPER, MULTI_PAPER
+from calibrant.measures.registry.resolution import band, rounding, widened
+from calibrant.measures.registry.row import Measure
 from calibrant.results import Array, Certified, Witness
 
 
@@ -81,3 +88,62 @@ def weighted_calibration_error(
     return Certified.point(
         abs(signed), Witness(forecasts.values, weight, "the weight function given"), signed=signed
     )
+
+
+def _ranges(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
+    """Kuiper: max C - min C, C_0 = 0 included."""
+    low, high = curve_extremes(residuals).T
+    return np.asarray(high - low)
+
+
+def _largest(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
+    """Kolmogorov-Smirnov: max |C|."""
+    low, high = curve_extremes(residuals).T
+    return np.asarray(np.maximum(high, -low))
+
+
+@kolmogorov_smirnov_error.certified_by
+def _kolmogorov_smirnov_bounds(forecasts: Forecasts, found: Certified, _: Settings) -> Certified:
+    """At least the sketch's value; inside a cell the curve stays in its band."""
+    lowest, highest = band(forecasts)
+    most = max(found.value, float(highest.max()), -float(lowest.min()))
+    return replace(widened(found, rounding(forecasts)), upper=most + rounding(forecasts))
+
+
+@kuiper_error.certified_by
+def _kuiper_bounds(forecasts: Forecasts, found: Certified, _: Settings) -> Certified:
+    """At least the sketch's value; at most the top of all bands minus the bottom of all."""
+    lowest, highest = band(forecasts)
+    most = max(0.0, float(highest.max())) - min(0.0, float(lowest.min()))
+    return replace(
+        widened(found, rounding(forecasts)), upper=max(found.value, most) + 2 * rounding(forecasts)
+    )
+
+
+ROWS = (
+    Measure(
+        "ks",
+        kolmogorov_smirnov_error,
+        family="curve",
+        meaning="largest cumulative residual over predictions below a threshold",
+        complete=True,
+        sound=True,
+        null=Null(_largest, residuals_only=True, power=1, law=BROWNIAN_LARGEST),
+        cost="O(m)",
+        citation=CURVE_PAPER,
+    ),
+    Measure(
+        "kuiper",
+        kuiper_error,
+        family="curve",
+        headline=True,
+        meaning="largest cumulative residual over any interval of predictions (cutoff calibration error)",
+        complete=True,
+        sound=True,
+        symmetric=True,
+        decision="bounds what any decision by a threshold or interval of the prediction gets wrong",
+        null=Null(_ranges, residuals_only=True, power=1, law=BROWNIAN_RANGE),
+        cost="O(m)",
+        citation=MULTI_PAPER + ", eq. (2)",
+    ),
+)

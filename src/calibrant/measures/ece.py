@@ -8,6 +8,9 @@ from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.measures.level_sets import warn_if_singletons
 from calibrant.measures.registry.calling import public
+from calibrant.measures.registry.null import Null, Settings
+from calibrant.measures.registry.papers import DISTANCE_PAPER
+from calibrant.measures.registry.row import Measure
 from calibrant.results import Array, Certified, Witness
 
 
@@ -46,3 +49,33 @@ def mean_power(gaps: Array, weights: Array, norm: float, root: bool) -> Array:
     largest = gaps.max(axis=-1)
     share = gaps / np.where(largest > 0, largest, 1.0)[..., None]
     return np.asarray(largest * (share**norm @ weights) ** (1 / norm))
+
+
+def _level_gaps(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
+    """ECE: E |gap|^norm over the levels."""
+    norm, weight = settings["norm"], forecasts.weights
+    gap = np.abs(residuals)
+    if norm == 1:
+        return np.asarray(gap.sum(axis=1))
+    gap /= weight
+    if np.isinf(norm):
+        return np.asarray(gap.max(axis=1))
+    return mean_power(gap, weight, float(norm), bool(settings["root"]))
+
+
+ROWS = (
+    Measure(
+        "ece",
+        expected_calibration_error,
+        family="levels",
+        meaning="mean gap between each distinct prediction and the outcome rate behind it",
+        complete=True,
+        sound=True,
+        needs_level_sets=True,
+        symmetric=True,
+        null=Null(_level_gaps),
+        cost="O(m)",
+        citation=DISTANCE_PAPER + ", section 1",
+        variants=({"norm": 2}, {"norm": 3, "root": True}, {"norm": float("inf")}),
+    ),
+)

@@ -9,8 +9,19 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.kernels.laplace import laplace_form
+from calibrant.kernels.laplace import laplace_form, laplace_forms
 from calibrant.measures.registry.calling import public
+from calibrant.measures.registry.null import Null, Settings
+from calibrant.measures.registry.papers import DISTANCE_PAPER, TRUTHFUL_PAPER
+from calibrant.measures.registry.resolution import (
+    bracketed,
+    no_certificate,
+    reach,
+    residual_mass,
+    rounding,
+    widened,
+)
+from calibrant.measures.registry.row import Measure
 from calibrant.results import Array, Certified, Witness
 
 Kernel = Literal["laplace", "gaussian"] | Callable[[Array, Array], Array]
@@ -82,3 +93,85 @@ def _blocked_product(values: Array, residuals: Array, kernel: Callable[[Array, A
             raise InvalidInputError(sentence("kernel", rule, f"got shape {block.shape}"))
         product[start : start + rows] = block @ residuals
     return product
+
+
+def _laplace(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array | None:
+    """Laplace kernel error, or its square; other kernels have no linear-time form."""
+    if settings["kernel"] != "laplace":
+        return None
+    squares = laplace_forms(forecasts.values, residuals, float(settings["bandwidth"]))
+    return squares if settings["squared"] else np.sqrt(squares)
+
+
+def _kernel_mean(forecasts: Forecasts, settings: Settings) -> float | None:
+    """Mean of the squared kernel error: k(v, v) = 1 for the kernels known by name."""
+    known = settings["kernel"] in ("laplace", "gaussian")
+    return forecasts.null_variance if settings["squared"] and known else None
+
+
+@kernel_calibration_error.certified_by
+def _kernel_bounds(forecasts: Forecasts, found: Certified, settings: Settings) -> Certified:
+    """Certify the norm of sum r_i phi(v_i), phi the feature map of the kernel, or its square."""
+    name, bandwidth = settings["kernel"], float(settings["bandwidth"])
+    if name not in ("laplace", "gaussian"):
+        raise no_certificate("kernel", "got a kernel of your own")
+    distance = reach(forecasts) / bandwidth
+    change = (_gaussian_change if name == "gaussian" else _laplace_change)(residual_mass(forecasts), distance)
+    squared = bool(settings["squared"])
+    norm = float(np.sqrt(found.value)) if squared else found.value
+    slack = 4 * rounding(forecasts)
+    margin = change + slack / max(norm, float(np.sqrt(slack)))  # the norm is the root of a rounded sum
+    if squared:
+        return bracketed(found, max(0.0, norm - margin) ** 2 - slack, (norm + margin) ** 2 + slack)
+    return widened(found, margin)
+
+
+def _gaussian_change(mass: Array, distance: Array) -> float:
+    """Feature maps of predictions d bandwidths apart differ by the root of 2 - 2 exp(-d^2)."""
+    return float(mass @ np.sqrt(-2 * np.expm1(-(np.minimum(distance, 40.0) ** 2))))
+
+
+def _laplace_change(mass: Array, distance: Array) -> float:
+    """Bound the norm of the sum of the changes of all cells, whose feature maps differ by 2 - 2 exp(-d).
+
+    One cell changes by at most A sqrt(2 - 2 exp(-d)). For s < t in two cells the kernel is a product,
+    exp(s) exp(-t), so their changes have an inner product of at most A (e^d - 1) A' (e^d' - 1): nearly
+    orthogonal, hence the root of a sum of squares and not the sum.
+    """
+    alone = mass * np.sqrt(-2 * np.expm1(-distance))
+    crossed = float(mass @ np.expm1(np.minimum(distance, 300.0)))
+    return min(float(alone.sum()), float(np.sqrt(alone @ alone + crossed**2)))
+
+
+ROWS = (
+    Measure(
+        "kernel",
+        kernel_calibration_error,
+        family="kernel",
+        meaning="residuals of neighbouring predictions multiplied together, neighbours weighing most",
+        continuous=True,
+        complete=True,
+        sound=True,
+        consistency=(0.5, 2.0),
+        symmetric=True,
+        null=Null(_laplace, residuals_only=True, power=1),
+        cost="O(m)",
+        citation=DISTANCE_PAPER + ", section 8",
+        variants=({"bandwidth": 0.05}, {"kernel": "gaussian"}),
+    ),
+    Measure(
+        "kernel-squared",
+        kernel_calibration_error,
+        options={"squared": True},
+        family="truthful",
+        meaning="square of the kernel error; fair for ranking models",
+        continuous=True,
+        complete=True,
+        sound=True,
+        truthful="batch",
+        symmetric=True,
+        null=Null(_laplace, residuals_only=True, power=2, mean=_kernel_mean),
+        cost="O(m)",
+        citation=TRUTHFUL_PAPER + ", section 3 (a mixture of binned squared errors)",
+    ),
+)

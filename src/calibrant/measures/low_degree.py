@@ -10,6 +10,10 @@ from numpy.polynomial import chebyshev
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.measures.registry.calling import public
+from calibrant.measures.registry.null import Settings
+from calibrant.measures.registry.papers import SURVEY
+from calibrant.measures.registry.resolution import lipschitz_weights
+from calibrant.measures.registry.row import Measure
 from calibrant.results import Array, Certified, Witness
 
 _TIGHT: Any = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
@@ -124,3 +128,25 @@ def _extrema(coefficients: Array) -> Array:
     roots = chebyshev.chebroots(chebyshev.chebder(coefficients))
     inner = roots.real[np.abs(roots.imag) < 1e-7]
     return np.concatenate([[-1.0, 1.0], np.clip(inner, -1.0, 1.0)])
+
+
+@low_degree_error.certified_by
+def _low_degree_bounds(forecasts: Forecasts, found: Certified, settings: Settings) -> Certified:
+    """Markov: a polynomial of degree d bounded by 1 on [0, 1] has a slope of at most 2 d^2 there."""
+    return lipschitz_weights(forecasts, found, 2.0 * int(settings["degree"]) ** 2)
+
+
+ROWS = (
+    Measure(
+        "low-degree",
+        low_degree_error,
+        family="curve",
+        meaning="worst residual against a cubic polynomial of the prediction bounded by 1",
+        continuous=True,
+        complete=True,
+        symmetric=True,
+        cost="O(m)",
+        citation=SURVEY + ", section 2",
+        variants=({"degree": 1},),
+    ),
+)

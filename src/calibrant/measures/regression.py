@@ -10,6 +10,11 @@ import numpy as np
 from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.measures.registry.calling import as_forecasts, public
+from calibrant.measures.registry.laws import NORMAL
+from calibrant.measures.registry.null import Null, Settings, zero
+from calibrant.measures.registry.papers import COX_PAPER, INDEX_PAPER
+from calibrant.measures.registry.resolution import same
+from calibrant.measures.registry.row import Measure
 from calibrant.measures.scores import isotonic_curve
 from calibrant.results import Array, Certified
 
@@ -195,3 +200,82 @@ def _newton_step(x: Array, ones: Array, weights: Array, beta: Array) -> tuple[Ar
     mixed = float(spread @ x)
     curvature = np.array([[spread.sum(), mixed], [mixed, (spread * x) @ x]])
     return gradient, np.linalg.lstsq(curvature, gradient, rcond=None)[0]
+
+
+calibration_in_the_large.certified_by(same)
+
+
+def _ends(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
+    """Calibration in the large."""
+    return np.asarray(residuals.sum(axis=1))
+
+
+ROWS = (
+    Measure(
+        "in-the-large",
+        calibration_in_the_large,
+        family="regression",
+        headline=True,
+        meaning="mean outcome minus mean prediction; positive when predictions are too low",
+        continuous=True,
+        complete=True,
+        signed=True,
+        lipschitz=1.0,
+        null=Null(_ends, residuals_only=True, mean=zero, law=NORMAL, two_sided=True),
+        cost="O(m)",
+        citation="Steyerberg 2019, Clinical prediction models, chapter 15",
+    ),
+    Measure(
+        "slope",
+        calibration_slope,
+        family="regression",
+        headline=True,
+        meaning="slope of the outcome on the logit of the prediction; 1 is right, below 1 overconfident",
+        ideal=1.0,
+        signed=True,
+        symmetric=True,
+        needs_both_outcomes=True,
+        cost="O(m) a step",
+        citation=COX_PAPER,
+    ),
+    Measure(
+        "intercept",
+        calibration_intercept,
+        family="regression",
+        meaning="shift on the logit scale that makes the mean right; positive when predictions are too low",
+        signed=True,
+        needs_both_outcomes=True,
+        cost="O(m) a step",
+        citation=COX_PAPER,
+    ),
+    Measure(
+        "ici",
+        integrated_calibration_index,
+        family="regression",
+        meaning="mean distance between the prediction and its isotonic recalibration",
+        complete=True,
+        symmetric=True,
+        cost="O(m)",
+        citation=INDEX_PAPER,
+    ),
+    Measure(
+        "e50",
+        integrated_calibration_index,
+        options={"quantile": 0.5},
+        family="regression",
+        meaning="median distance between the prediction and its isotonic recalibration",
+        complete=True,
+        cost="O(m log m)",
+        citation=INDEX_PAPER,
+    ),
+    Measure(
+        "e90",
+        integrated_calibration_index,
+        options={"quantile": 0.9},
+        family="regression",
+        meaning="distance between prediction and isotonic recalibration that 90 % of records stay below",
+        complete=True,
+        cost="O(m log m)",
+        citation=INDEX_PAPER,
+    ),
+)

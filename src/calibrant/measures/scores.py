@@ -10,6 +10,11 @@ import numpy as np
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.measures.registry.calling import as_forecasts, public
+from calibrant.measures.registry.laws import SPIEGELHALTER
+from calibrant.measures.registry.null import Null, Settings
+from calibrant.measures.registry.papers import CORP_PAPER
+from calibrant.measures.registry.resolution import EPS, bracketed, cells_of, rounding
+from calibrant.measures.registry.row import Measure
 from calibrant.results import Array, Certified
 
 CLIP = float(np.finfo(np.float64).eps)  # as scikit-learn does: a certain forecast that fails costs 36
@@ -104,3 +109,125 @@ def _score(forecasts: Forecasts, predictions: Array, score: str, clip: float) ->
         return float(ones @ (1 - predictions) ** 2 + zeros @ predictions**2)
     safe = np.clip(predictions, clip, 1 - clip)
     return float(-(ones @ np.log(safe) + zeros @ np.log1p(-safe)))
+
+
+def _brier(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
+    """Brier score, sum a (1 - v)^2 + (w - a) v^2 with a = b + w v."""
+    return np.asarray(residuals @ (1 - 2 * forecasts.values) + _brier_mean(forecasts, settings))
+
+
+def _brier_mean(forecasts: Forecasts, settings: Settings) -> float:
+    """Mean Brier score of calibrated forecasts, E[v (1 - v)]."""
+    return float(forecasts.weights @ (forecasts.values * (1 - forecasts.values)))
+
+
+@brier_score.certified_by
+def _brier_bounds(forecasts: Forecasts, found: Certified, _: Settings) -> Certified:
+    """Exact: y (1 - v)^2 + (1 - y) v^2 = y (1 - v) + (1 - y) v - v (1 - v), and the three sums are kept."""
+    cells = cells_of(forecasts)
+    value = float((cells.over + cells.under - cells.spread).sum())
+    return bracketed(found, value - rounding(forecasts), value + rounding(forecasts))
+
+
+def _log_score(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
+    """Log loss: linear in the residuals as well."""
+    miss, hit = _log_costs(forecasts, settings)
+    return np.asarray(residuals @ (hit - miss) + _log_mean(forecasts, settings))
+
+
+def _log_mean(forecasts: Forecasts, settings: Settings) -> float:
+    """Mean log loss of calibrated forecasts: their entropy."""
+    miss, hit = _log_costs(forecasts, settings)
+    return float(forecasts.weights @ (forecasts.values * hit + (1 - forecasts.values) * miss))
+
+
+def _log_costs(forecasts: Forecasts, settings: Settings) -> tuple[Array, Array]:
+    clip = settings["clip"]
+    safe = np.clip(forecasts.values, clip, 1 - clip)
+    return -np.log1p(-safe), -np.log(safe)
+
+
+@log_loss.certified_by
+def _log_loss_bounds(forecasts: Forecasts, found: Certified, settings: Settings) -> Certified:
+    """Bound the loss of the ones and of the zeros of each cell by convexity, given their mean prediction."""
+    cells, clip = cells_of(forecasts), float(settings["clip"])
+    ones, zeros = forecasts.outcomes, forecasts.weights - forecasts.outcomes
+    # a one costs -log(v), a zero -log(1 - v): the same bound for both, in v and in 1 - v
+    first = _log_bounds(ones, ones - cells.under, cells.low, cells.high, clip, forecasts)
+    second = _log_bounds(zeros, zeros - cells.over, 1 - cells.high, 1 - cells.low, clip, forecasts)
+    slack = 64 * rounding(forecasts)  # no loss exceeds -log(EPS) = 36 by default
+    return bracketed(found, first[0] + second[0] - slack, first[1] + second[1] + slack)
+
+
+def _log_bounds(
+    mass: Array, moment: Array, low: Array, high: Array, clip: float, forecasts: Forecasts
+) -> tuple[float, float]:
+    """Bound sum of w (-log v) over records in [low, high] of given total weight and total w v.
+
+    Below by Jensen, above by the chord; where clipping at the low end spoils convexity, by the ends.
+    """
+    kept = mass > 0
+    mass, low, high = mass[kept], low[kept], high[kept]
+    error = 4 * EPS * (forecasts.counts[kept] + 8) * forecasts.weights[kept] / mass
+    mean = moment[kept] / mass
+    least = -np.log(np.clip(np.clip(mean + error, low, high), clip, 1 - clip))
+    at_low, at_high = (-np.log(np.clip(end, clip, 1 - clip)) for end in (low, high))
+    share = np.divide(
+        high - np.clip(mean - error, low, high), high - low, out=np.zeros_like(low), where=high > low
+    )
+    most = at_high + share * (at_low - at_high)
+    least, most = np.where(low < clip, at_high, least), np.where(low < clip, at_low, most)
+    return float(mass @ least), float(mass @ most)
+
+
+ROWS = (
+    Measure(
+        "brier",
+        brier_score,
+        family="scores",
+        headline=True,
+        meaning="mean squared error of the prediction (calibration and sharpness together)",
+        continuous=True,
+        sound=True,
+        truthful="strict",
+        symmetric=True,
+        lipschitz=2.0,
+        null=Null(_brier, mean=_brier_mean, law=SPIEGELHALTER, two_sided=True),
+        cost="O(m)",
+        citation="Brier 1950, Verification of forecasts expressed in terms of probability",
+    ),
+    Measure(
+        "brier-mcb",
+        miscalibration,
+        family="scores",
+        headline=True,
+        meaning="part of the Brier score that the best monotone recalibration would remove",
+        complete=True,
+        symmetric=True,
+        cost="O(m)",
+        citation=CORP_PAPER,
+    ),
+    Measure(
+        "log-loss",
+        log_loss,
+        family="scores",
+        meaning="mean negative log likelihood in nats (calibration and sharpness together)",
+        sound=True,
+        truthful="strict",
+        symmetric=True,
+        null=Null(_log_score, mean=_log_mean, two_sided=True),
+        cost="O(m)",
+        citation="Good 1952, Rational decisions",
+    ),
+    Measure(
+        "log-mcb",
+        miscalibration,
+        options={"score": "log"},
+        family="scores",
+        meaning="part of the log loss that the best monotone recalibration would remove",
+        complete=True,
+        symmetric=True,
+        cost="O(m)",
+        citation=CORP_PAPER,
+    ),
+)

@@ -8,9 +8,13 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.kernels.trimming import denoised, denoising_cost, lipschitz_witness
+from calibrant.kernels.trimming import denoised, denoising_cost, lipschitz_witness, smooth_values
 from calibrant.measures.registry.calling import public
-from calibrant.results import Certified, Witness
+from calibrant.measures.registry.null import Null, Settings
+from calibrant.measures.registry.papers import DISTANCE_PAPER, SURVEY
+from calibrant.measures.registry.resolution import lipschitz_weights
+from calibrant.measures.registry.row import Measure
+from calibrant.results import Array, Certified, Witness
 
 
 @public
@@ -28,9 +32,19 @@ def smooth_calibration_error(forecasts: Forecasts, *, lipschitz: float = 1.0) ->
     >>> smooth_calibration_error([0, 0, 0, 0], [0.3, 0.3, 0.3, 0.3])
     0.3
     """
+    return _largest_weighted_residual(forecasts, _checked(lipschitz))
+
+
+@smooth_calibration_error.quickly_by
+def _smooth_value(forecasts: Forecasts, *, lipschitz: float = 1.0) -> float:
+    gaps = _checked(lipschitz) * np.diff(forecasts.values)
+    return denoising_cost(denoised(forecasts.curve, gaps), forecasts.curve, gaps)
+
+
+def _checked(lipschitz: float) -> float:
     if not (np.isfinite(lipschitz) and lipschitz > 0):
         raise InvalidInputError(sentence("lipschitz", "must be positive and finite", f"got {lipschitz}"))
-    return _largest_weighted_residual(forecasts, float(lipschitz))
+    return float(lipschitz)
 
 
 @public
@@ -62,3 +76,63 @@ def _largest_weighted_residual(forecasts: Forecasts, lipschitz: float) -> Certif
         witness=Witness(forecasts.values, weights, meaning),
         details=MappingProxyType({"lipschitz": lipschitz}),
     )
+
+
+def _smooth(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
+    """Smooth calibration error."""
+    return smooth_values(forecasts.values, residuals, float(settings["lipschitz"]))
+
+
+def _earth_mover(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
+    """Earth mover's error: the smooth error with Lipschitz constant 2."""
+    return smooth_values(forecasts.values, residuals, 2.0)
+
+
+@smooth_calibration_error.certified_by
+def _smooth_bounds(forecasts: Forecasts, found: Certified, settings: Settings) -> Certified:
+    """Weight functions of the smooth error have the Lipschitz constant that the user asked for."""
+    return lipschitz_weights(forecasts, found, float(settings["lipschitz"]))
+
+
+@earth_mover_error.certified_by
+def _earth_mover_bounds(forecasts: Forecasts, found: Certified, _: Settings) -> Certified:
+    """Weight functions f(v, 1) - f(v, 0) of the earth mover's error have Lipschitz constant 2."""
+    return lipschitz_weights(forecasts, found, 2.0)
+
+
+ROWS = (
+    Measure(
+        "smooth",
+        smooth_calibration_error,
+        family="distances",
+        headline=True,
+        meaning="worst residual against a smooth weight function; within a factor 2 of the distance",
+        continuous=True,
+        complete=True,
+        sound=True,
+        truthful="approximate",
+        consistency=(1.0, 2.0),
+        symmetric=True,
+        lipschitz=2.0,
+        null=Null(_smooth, residuals_only=True, power=1),
+        cost="O(m log m)",
+        citation=DISTANCE_PAPER + ", section 7",
+        variants=({"lipschitz": 0.5},),
+    ),
+    Measure(
+        "emd",
+        earth_mover_error,
+        family="distances",
+        meaning="probability mass times the way it must move to make the outcomes as predicted",
+        continuous=True,
+        complete=True,
+        sound=True,
+        truthful="approximate",
+        consistency=(1.0, 2.0),
+        symmetric=True,
+        lipschitz=3.0,
+        null=Null(_earth_mover, residuals_only=True, power=1),
+        cost="O(m log m)",
+        citation=SURVEY + ", Lemma 3.4",
+    ),
+)

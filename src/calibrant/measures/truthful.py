@@ -8,9 +8,15 @@ import numpy as np
 
 from calibrant.errors import reject_name
 from calibrant.forecasts import Forecasts
+from calibrant.kernels.curves import two_bin_absolutes, two_bin_squares
 from calibrant.measures.bins import Bins, bin_starts
+from calibrant.measures.registry.bin_bounds import residual_ranges, touched_bins
 from calibrant.measures.registry.calling import public
-from calibrant.results import Certified
+from calibrant.measures.registry.null import Null, Settings
+from calibrant.measures.registry.papers import TRUTHFUL_PAPER
+from calibrant.measures.registry.resolution import band, bracketed, cells_of, rounding
+from calibrant.measures.registry.row import Measure
+from calibrant.results import Array, Certified
 
 
 @public
@@ -45,8 +51,116 @@ def binned_squared_error(
     >>> binned_squared_error([0, 1], [0.25, 0.75], bins=1)
     0.0
     """
-    if bins is None:
-        bins = max(1, round(forecasts.n ** (1 / 3)))
-    starts = bin_starts(forecasts, bins, strategy)
+    starts = bin_starts(forecasts, _bins_of(forecasts, bins), strategy)
     residual = np.add.reduceat(forecasts.residuals, starts)
     return Certified.point(float(residual @ residual), bins=len(starts))
+
+
+def _bins_of(forecasts: Forecasts, bins: Bins | None) -> Bins:
+    """Return the bins asked for, or n^(1/3) of them."""
+    return max(1, round(forecasts.n ** (1 / 3))) if bins is None else bins
+
+
+def _two_bins(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
+    """ATB and l1-ATB: the integral of |C|^norm + |C_m - C|^norm."""
+    integrals = two_bin_absolutes if settings["norm"] == 1 else two_bin_squares
+    return integrals(residuals, forecasts.values)
+
+
+def _two_bin_mean(forecasts: Forecasts, settings: Settings) -> float | None:
+    """Mean of ATB for norm 2."""
+    return forecasts.null_variance if settings["norm"] == 2 else None
+
+
+@averaged_two_bin_error.certified_by
+def _two_bin_bounds(forecasts: Forecasts, found: Certified, settings: Settings) -> Certified:
+    """Integrate the cost of the two bins over the band of the curve inside cells, exactly outside them.
+
+    c^2 + (T - c)^2 and |c| + |T - c| are convex and symmetric about T / 2: the largest cost is at an end
+    of the band, the smallest at its point nearest to T / 2.
+    """
+    cells, curve, total = cells_of(forecasts), forecasts.curve, float(forecasts.curve[-1])
+    power = int(settings["norm"])
+
+    def cost(c: Array) -> Array:
+        return np.asarray(np.abs(c) ** power + np.abs(total - c) ** power)
+
+    gaps = np.append(cells.low, 1.0) - np.insert(cells.high, 0, 0.0)
+    outside = float(gaps @ cost(curve))
+    lowest, highest = band(forecasts)
+    least = outside + float(forecasts.extents @ cost(np.clip(total / 2, lowest, highest)))
+    most = outside + float(forecasts.extents @ np.maximum(cost(lowest), cost(highest)))
+    slack = 8 * rounding(forecasts)  # the cost has a slope of at most 4 in c and 2 in T
+    return bracketed(found, least - slack, most + slack)
+
+
+def _squared_bins(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
+    """UBSE: sum over bins of the squared residual."""
+    starts = bin_starts(forecasts, _bins_of(forecasts, settings["bins"]), settings["strategy"])
+    sums = np.add.reduceat(residuals, starts, axis=1)
+    return np.asarray(np.square(sums, out=sums).sum(axis=1))
+
+
+def _residual_variance(forecasts: Forecasts, settings: Settings) -> float:
+    """Mean of every binned squared error (ATB, UBSE): Lemma 3.3 of the truthfulness paper with r = p."""
+    return forecasts.null_variance
+
+
+@binned_squared_error.certified_by
+def _squared_bin_bounds(forecasts: Forecasts, found: Certified, settings: Settings) -> Certified:
+    """Bound the unnormalised binned squared error."""
+    touched = touched_bins(forecasts, _bins_of(forecasts, settings["bins"]), settings["strategy"])
+    residual, slack = residual_ranges(forecasts, touched), 4 * rounding(forecasts)
+    least = np.maximum(0.0, residual.least - slack)
+    most = residual.most + slack
+    return bracketed(found, float(least @ least) - slack, float(most @ most) + slack)
+
+
+ROWS = (
+    Measure(
+        "atb",
+        averaged_two_bin_error,
+        family="truthful",
+        headline=True,
+        meaning="squared residual of two bins, averaged over where they are cut; fair for ranking models",
+        continuous=True,
+        complete=True,
+        sound=True,
+        truthful="batch",
+        symmetric=True,
+        lipschitz=6.0,
+        null=Null(_two_bins, residuals_only=True, power=2, mean=_two_bin_mean),
+        cost="O(m)",
+        citation=TRUTHFUL_PAPER + ", Definition 1.1",
+    ),
+    Measure(
+        "l1-atb",
+        averaged_two_bin_error,
+        options={"norm": 1},
+        family="truthful",
+        meaning="absolute residual of two bins, averaged over where they are cut; scale of the distance",
+        continuous=True,
+        complete=True,
+        sound=True,
+        truthful="approximate",
+        consistency=(1.0, 2.0),
+        symmetric=True,
+        lipschitz=3.0,
+        null=Null(_two_bins, residuals_only=True, power=1),
+        cost="O(m)",
+        citation=TRUTHFUL_PAPER + ", section 4",
+    ),
+    Measure(
+        "ubse",
+        binned_squared_error,
+        family="truthful",
+        meaning="sum over bins of the squared residual; truthful for any bins of the predictions alone",
+        complete=True,
+        truthful="batch",
+        null=Null(_squared_bins, mean=_residual_variance),
+        cost="O(m + bins)",
+        citation=TRUTHFUL_PAPER + ", section 5",
+        law_options={"bins": 5},
+        variants=({"bins": 3, "strategy": "uniform"},),
+    ),
+)

@@ -9,6 +9,8 @@ from calibrant.measures.crossfit import cross_fitted, isotonic
 from calibrant.measures.decisions.thresholds import Responses, curve_of
 from calibrant.measures.decisions.worst_task import certified_worst
 from calibrant.measures.registry.calling import public
+from calibrant.measures.registry.papers import SURVEY
+from calibrant.measures.registry.row import Measure
 from calibrant.results import Certified
 
 SAME = 1e-12  # a base rate this near to a prediction is that prediction but for rounding
@@ -64,3 +66,29 @@ def _base_rate(forecasts: Forecasts) -> float:
     rate = min(1.0, max(0.0, forecasts.base_rate))
     nearest = forecasts.values[int(np.argmin(np.abs(forecasts.values - rate)))]
     return float(nearest) if abs(nearest - rate) <= SAME else rate
+
+
+ROWS = (
+    Measure(
+        "u-calibration",
+        u_calibration_error,
+        family="decisions",
+        meaning="payoff lost against always acting on the base rate, in the worst task (payoffs in [0, 1])",
+        complete=True,
+        symmetric=True,
+        decision="0 means that nobody would have done better by acting on the base rate throughout",
+        cost="O(m log m)",
+        citation="Kleinberg, Leme, Schneider & Teng 2023, U-calibration: forecasting for an unknown agent",
+    ),
+    Measure(
+        "monotone-regret",
+        monotone_regret,
+        family="decisions",
+        meaning="payoff lost against the best monotone recalibration, in the worst task (payoffs in [0, 1])",
+        complete=True,
+        symmetric=True,
+        decision="what a monotone recalibration, fitted in hindsight, could gain at most",
+        cost="O(m log m)",
+        citation=SURVEY + ", section 4.4",
+    ),
+)

@@ -13,6 +13,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.measures.crossfit import Recalibrator, name_of, responses
 from calibrant.measures.decisions.thresholds import ThresholdLossCurve, curve_of, peaks_at_predictions
 from calibrant.measures.registry.calling import as_forecasts, public
+from calibrant.measures.registry.row import Measure
 from calibrant.results import NOTHING, Array, Certified
 
 ROUNDING = 1e-14  # relative; the search for the worst pair ends when no point rises above its chord by more
@@ -175,3 +176,20 @@ def _worst_pair(mu: Array, peaks: Array) -> _Pair:
     bound = max(np.max(on_left + slope * left), np.max(on_right - slope * right))
     ends = float(0.0 if i == 0 else mu[i - 1]), float(1.0 if j == len(right) - 1 else mu[middle + j])
     return _Pair(ends, (float(on_left[i]), float(on_right[j])), float(share), float(bound))
+
+
+ROWS = (
+    Measure(
+        "cdl",
+        decision_loss,
+        family="decisions",
+        meaning="payoff lost by trusting the predictions, in the worst task with payoffs between 0 and 1",
+        complete=True,
+        sound=True,
+        needs_level_sets=True,
+        symmetric=True,
+        decision="no task with payoffs in [0, 1] loses more; the worst thresholds are in the details",
+        cost="O(m log m)",
+        citation="Hu & Wu 2024, Predict to minimize swap regret for all payoff-bounded tasks",
+    ),
+)

@@ -17,7 +17,10 @@ from calibrant.kernels.intervals import (
 )
 from calibrant.measures.distances.lower import proven_lower
 from calibrant.measures.registry.calling import public
-from calibrant.measures.registry.resolution import Settings, bracketed, mean_move, residual_mass, rounding
+from calibrant.measures.registry.null import Settings
+from calibrant.measures.registry.papers import DISTANCE_PAPER
+from calibrant.measures.registry.resolution import bracketed, mean_move, residual_mass, rounded, rounding
+from calibrant.measures.registry.row import Measure
 from calibrant.results import Certified
 
 EXACT_LEVELS = {"average": 4_096, "max": 512}  # the programs are quadratic in the levels
@@ -81,17 +84,37 @@ def _surrogate(forecasts: Forecasts) -> Certified:
     return Certified.point(best, width=at)
 
 
-def interval_resolution(forecasts: Forecasts, found: Certified, settings: Settings) -> Certified:
+@interval_calibration_error.certified_by
+def _interval_bounds(forecasts: Forecasts, found: Certified, settings: Settings) -> Certified:
     """Bound on a sketch: raw bins may follow the cells, and no bins beat the lower distance.
 
     A bin of whole cells has its residual unchanged and a hull wider by the extents of its end cells. Of the
     shifts of bins of width w a share of at most h / w cuts a cell, and then moves at most 2 A.
     """
+    if forecasts.exact:
+        return rounded(forecasts, found)
     floor = proven_lower(forecasts) if found.exact else found.lower  # inexact: that is the floor already
     floor = max(0.0, floor - mean_move(forecasts))
     slack = 4 * rounding(forecasts)
-    if settings.get("method") != "surrogate":
+    if settings["method"] != "surrogate":
         return bracketed(found, floor, found.upper + 2 * float(forecasts.extents.max()) + slack)
     cut = 2 * float(forecasts.extents @ residual_mass(forecasts))
     errors = [shifted_error(forecasts.values, forecasts.residuals, w) + w + cut / w for w in NARROWER[:20]]
     return bracketed(found, floor, min(errors) + slack)
+
+
+ROWS = (
+    Measure(
+        "interval",
+        interval_calibration_error,
+        family="distances",
+        meaning="least binned error plus width of the bins, over all ways to cut bins",
+        complete=True,
+        sound=True,
+        consistency=(0.5, 1.0),
+        symmetric=True,
+        cost="O(m^2) up to 4,096 levels, then O(m) for bounds",
+        citation=DISTANCE_PAPER + ", Definition 6.1",
+        variants=({"width": "max"}, {"method": "surrogate"}),
+    ),
+)

@@ -16,7 +16,10 @@ from calibrant.kernels.intervals import spread_boundaries
 from calibrant.kernels.partitions import best_grouping, contiguous_groups, running
 from calibrant.measures.distances.lower import proven_lower
 from calibrant.measures.registry.calling import public
-from calibrant.measures.registry.resolution import Settings, bracketed, mean_move
+from calibrant.measures.registry.null import Settings
+from calibrant.measures.registry.papers import DISTANCE_PAPER
+from calibrant.measures.registry.resolution import bracketed, mean_move, rounded
+from calibrant.measures.registry.row import Measure
 from calibrant.results import Array, Certified
 
 EXACT_GROUPS = 13  # items whose 3^m (set, subset) pairs can all be tried
@@ -86,8 +89,11 @@ def certified_distance(y_true: Any, y_prob: Any, ids: Any, *, sample_weight: Any
     return replace(found, details=MappingProxyType(details))
 
 
-def upper_resolution(forecasts: Forecasts, found: Certified, _: Settings) -> Certified:
+@upper_distance.certified_by
+def _upper_bounds(forecasts: Forecasts, found: Certified, _: Settings) -> Certified:
     """Bound on a sketch: raw records may be grouped as their cells are; nothing beats the lower distance."""
+    if forecasts.exact:
+        return rounded(forecasts, found)
     margin = mean_move(forecasts)
     floor = proven_lower(forecasts) if found.exact else found.lower  # inexact: that is the floor already
     return bracketed(found, max(0.0, floor - margin), found.upper + margin)
@@ -126,3 +132,19 @@ def _points(ids: Any, prediction: Array) -> tuple[npt.NDArray[Any], npt.NDArray[
     bad = prediction != prediction[first][point]
     reject_rows("y_prob", "must be the same for all records of one id", prediction, bad, hint)
     return names, point
+
+
+ROWS = (
+    Measure(
+        "upper-distance",
+        upper_distance,
+        family="distances",
+        meaning="least mean move that makes the predictions calibrated, equal predictions moving together",
+        complete=True,
+        sound=True,
+        consistency=(0.5, 1.0),
+        symmetric=True,
+        cost="O(3^m) up to 13 levels, then O(m) for bounds",
+        citation=DISTANCE_PAPER + ", Definition 5.2",
+    ),
+)

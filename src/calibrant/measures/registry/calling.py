@@ -1,50 +1,111 @@
-"""The two forms every measure can be called in: with arrays, or with Forecasts sorted once before."""
+"""The forms every measure can be called in: with arrays, with Forecasts sorted once, or with a sketch's."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from calibrant.errors import CalibrantError, InvalidInputError, UnknownNameError, reject_name, sentence
 from calibrant.forecasts import Forecasts
+from calibrant.measures.registry.resolution import Certificate, NoCertificateError, no_certificate
 from calibrant.results import Certified
 
-Core = Callable[..., float | Certified]
+P = ParamSpec("P")
+Quick = TypeVar("Quick", bound=Callable[..., float])
 
 
-class public:  # noqa: N801 - reads as a decorator
+class public(Generic[P]):  # noqa: N801 - reads as a decorator
     """Make a measure of Forecasts callable as ``f(y_true, y_prob, *, sample_weight=None, **options)`` too.
 
-    Either way it returns a float, so that it can be a scikit-learn scorer; `core` calls the original,
-    whose result may carry a certificate.
+    Either way it returns a float, so that it can be a scikit-learn scorer; `core` calls the original, whose
+    result may carry a proof, and `certified` also bounds the value on the raw rows behind a sketch. The
+    signature of the original is the one place where options and their defaults stand.
     """
 
     __name__: str
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Callable[Concatenate[Forecasts, P], float | Certified]) -> None:
         functools.update_wrapper(self, core)
-        self._core = core
+        self._core: Callable[..., float | Certified] = core
         self._options = list(inspect.signature(core).parameters)[1:]
         self.__signature__ = _signature(core)
+        self._certificate: Certificate | None = None
+        self._quick: Callable[..., float] | None = None
 
-    def __call__(
-        self, y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Any
-    ) -> float:
-        forecasts = as_forecasts(y_true, y_prob, sample_weight)
-        if not forecasts.exact:
-            from calibrant.measures.registry.lookup import refuse_uncertified
+    if TYPE_CHECKING:  # type checkers see the options of each measure; sample_weight goes by its name
 
-            refuse_uncertified(self)
-        return float(self.core(forecasts, **options))
+        def __call__(
+            self,
+            y_true: Any,
+            y_prob: Any = None,
+            sample_weight: Any = None,
+            *args: P.args,
+            **options: P.kwargs,
+        ) -> float: ...
+
+    else:
+
+        def __call__(self, y_true, y_prob=None, *, sample_weight=None, **options):
+            forecasts = as_forecasts(y_true, y_prob, sample_weight)
+            if forecasts.cells is None:
+                return self.value(forecasts, **options)
+            return self.certified(forecasts, **options).value
 
     def core(self, forecasts: Forecasts, **options: Any) -> float | Certified:
-        """Take the measure of Forecasts, with its certificate where it has one."""
+        """Take the measure of Forecasts, with its proof where it has one."""
+        return self._core(forecasts, **self._known(options))
+
+    def value(self, forecasts: Forecasts, **options: Any) -> float:
+        """Take the measure of Forecasts as they are, without building the proof where that saves time."""
+        return float((self._quick or self._core)(forecasts, **self._known(options)))
+
+    def certified(self, forecasts: Forecasts, **options: Any) -> Certified:
+        """Take the measure with bounds that hold on the raw rows, or refuse where a sketch has none.
+
+        A sketch that holds one prediction per cell has lost nothing but rounding: then a measure without
+        bounds is taken as it is.
+        """
+        found = self.core(forecasts, **options)
+        proven = found if isinstance(found, Certified) else Certified.point(found)
+        if forecasts.cells is None:
+            return proven
+        try:
+            if self._certificate is None:
+                raise no_certificate(self.__name__)
+            bounded = self._certificate(forecasts, proven, self.settings(options))
+        except NoCertificateError:
+            if forecasts.exact:
+                return proven
+            raise
+        return replace(bounded, exact=proven.exact) if forecasts.exact else bounded
+
+    def settings(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return all options: those given, and the defaults of the signature for the rest."""
+        return {**(getattr(self._core, "__kwdefaults__", None) or {}), **options}
+
+    def certified_by(self, certificate: Certificate) -> Certificate:
+        """Decorate the rule that bounds this measure on the raw rows behind a sketch."""
+        self._certificate = certificate
+        return certificate
+
+    def quickly_by(self, quick: Quick) -> Quick:
+        """Decorate a function that computes the value alone, where that is cheaper than its proof."""
+        self._quick = quick
+        return quick
+
+    @property
+    def has_certificate(self) -> bool:
+        """Whether a sketch can prove bounds on it, for some options at least."""
+        return self._certificate is not None
+
+    def _known(self, options: dict[str, Any]) -> dict[str, Any]:
         for name in options:
             if name not in self._options:
                 raise _unknown_option(self.__name__, name, self._options)
-        return self._core(forecasts, **options)
+        return options
 
     def __repr__(self) -> str:
         return f"<measure {self.__name__}{self.__signature__}>"
@@ -74,7 +135,7 @@ def _unknown_option(measure: str, name: str, known: list[str]) -> CalibrantError
     return reject_name(f"option of {measure}", name, known)
 
 
-def _signature(core: Core) -> inspect.Signature:
+def _signature(core: Callable[..., Any]) -> inspect.Signature:
     """Show the form that takes arrays: it is the one people look up."""
     kind = inspect.Parameter
     head = [kind(name, kind.POSITIONAL_OR_KEYWORD) for name in ("y_true", "y_prob")]

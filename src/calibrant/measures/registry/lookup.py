@@ -8,11 +8,10 @@ from typing import Any
 
 from calibrant.errors import reject_name
 from calibrant.forecasts import Forecasts
-from calibrant.measures.registry.calling import public
-from calibrant.measures.registry.resolution import no_certificate
+from calibrant.measures.registry.resolution import NoCertificateError, no_certificate
 from calibrant.measures.registry.row import Measure
 from calibrant.measures.registry.table import ROWS
-from calibrant.results import Certified, Measurement
+from calibrant.results import Measurement
 
 _TABLE: Mapping[str, Measure] = MappingProxyType({row.name: row for row in ROWS})
 
@@ -37,11 +36,10 @@ def measure(forecasts: Forecasts, name: str, **options: Any) -> Measurement:
     """
     row = find_measure(name)
     settings = {**row.options, **options}
-    found = row.function.core(forecasts, **settings)
-    if not isinstance(found, Certified):
-        found = Certified.point(found)
-    if not forecasts.exact:
-        found = _on_raw_rows(row, forecasts, found, settings)
+    try:
+        found = row.function.certified(forecasts, **settings)
+    except NoCertificateError as error:
+        raise no_certificate(row.name, error.reason) from None
     return Measurement(
         name=row.name,
         value=found.value,
@@ -54,19 +52,3 @@ def measure(forecasts: Forecasts, name: str, **options: Any) -> Measurement:
         details=found.details,
         options=MappingProxyType(settings),
     )
-
-
-def refuse_uncertified(function: public) -> None:
-    """Refuse to take a measure of a sketch that could be far from its value on the raw rows."""
-    rows = [row for row in _TABLE.values() if row.function is function]
-    if not any(row.certified for row in rows):
-        raise no_certificate(rows[0].name if rows else function.__name__)
-
-
-def _on_raw_rows(
-    row: Measure, forecasts: Forecasts, found: Certified, settings: Mapping[str, Any]
-) -> Certified:
-    """Return the value of a sketch with bounds that hold for the rows it was made from."""
-    if row.resolution is None:
-        raise no_certificate(row.name)
-    return row.resolution(forecasts, found, settings)

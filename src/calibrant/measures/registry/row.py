@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from calibrant.forecasts import Forecasts
 from calibrant.measures.registry.calling import public
 from calibrant.measures.registry.null import Null
-from calibrant.results import NOTHING, Certified
+from calibrant.results import NOTHING
 
-Resolution = Callable[[Forecasts, Certified, Mapping[str, Any]], Certified]
 Truthful = Literal["strict", "batch", "approximate", "no"]
 """In expectation over the outcomes: "strict", only the true probabilities are best, also when outcomes are
 told one by one; "batch", they are never beaten if all predictions are made first, but others may tie;
@@ -28,7 +26,7 @@ class Measure:
     """
 
     name: str
-    function: public
+    function: public[...]
     family: str
     meaning: str  # one line that a newcomer understands
     cost: str  # after the sort, m distinct predictions
@@ -48,14 +46,21 @@ class Measure:
     needs_both_outcomes: bool = False
     headline: bool = False  # shown by evaluate() unless other measures are asked for
     null: Null = field(default_factory=Null)  # what is known of it under calibration
-    resolution: Resolution | None = None  # from a sketch's value to bounds on the raw rows' value
     law_options: Mapping[str, Any] = field(default_factory=lambda: NOTHING)  # where a default depends on n
     variants: tuple[Mapping[str, Any], ...] = ()  # further options the laws are tried with
+
+    def __post_init__(self) -> None:
+        """Have the null see every option, defaults included, whatever its callers were given."""
+        object.__setattr__(self, "null", self.null.completed(self.settings))
+
+    def settings(self, options: Mapping[str, Any] = NOTHING) -> dict[str, Any]:
+        """Return all options of the measure: given, else preset by the name, else the signature's default."""
+        return self.function.settings({**self.options, **options})
 
     @property
     def certified(self) -> bool:
         """Whether a sketch can prove bounds on it."""
-        return self.resolution is not None
+        return self.function.has_certificate
 
     @property
     def fair(self) -> bool:
