@@ -2,7 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from calibrant.errors import CalibrantError
+from calibrant.errors import (
+    CalibrantError,
+    InvalidInputError,
+    MissingDependencyError,
+    TooFewRecordsError,
+    UnknownNameError,
+    UnreadableFileError,
+)
 from calibrant.forecasts import Forecasts
 from calibrant.measures.binned import binned_calibration_error
 from calibrant.measures.convolved import convolved_calibration_error
@@ -20,18 +27,21 @@ from calibrant.measures.level_sets import LevelSetWarning
 from calibrant.measures.low_degree import low_degree_error
 from calibrant.measures.random_binning import RandomBinning, random_binning_estimate
 from calibrant.measures.registry.lookup import measure, measures
+from calibrant.measures.registry.resolution import NoCertificateError
+from calibrant.measures.registry.row import Measure
 from calibrant.measures.regression import (
+    CoxCalibration,
     calibration_in_the_large,
     calibration_intercept,
     calibration_slope,
     cox_calibration,
     integrated_calibration_index,
 )
-from calibrant.measures.scores import brier_score, decompose, log_loss, miscalibration
+from calibrant.measures.scores import Decomposition, brier_score, decompose, log_loss, miscalibration
 from calibrant.measures.smooth import earth_mover_error, smooth_calibration_error
 from calibrant.measures.smoothed_curve import SmoothedReliability, smoothed_reliability
 from calibrant.measures.truthful import averaged_two_bin_error, binned_squared_error
-from calibrant.results import Measurement
+from calibrant.results import Certified, Measurement, Witness
 
 if TYPE_CHECKING:
     from calibrant import online
@@ -148,12 +158,15 @@ __all__ = [
     "Audit",
     "BestActions",
     "CalibrantError",
+    "Certified",
     "Comparison",
     "ConfidenceInterval",
     "ConvexScore",
+    "CoxCalibration",
     "DecisionCurve",
     "DecisionEstimate",
     "DecisionReport",
+    "Decomposition",
     "Difference",
     "Distances",
     "Distinguisher",
@@ -163,9 +176,13 @@ __all__ = [
     "GroupMonitor",
     "Incentive",
     "Incentives",
+    "InvalidInputError",
     "LevelSetWarning",
+    "Measure",
     "Measurement",
+    "MissingDependencyError",
     "Monitor",
+    "NoCertificateError",
     "Plan",
     "RandomBinning",
     "Reading",
@@ -178,9 +195,13 @@ __all__ = [
     "TestResult",
     "ThresholdLossCurve",
     "ToleranceResult",
+    "TooFewRecordsError",
     "TransportPlan",
     "Truthfulness",
+    "UnknownNameError",
+    "UnreadableFileError",
     "WeightFamily",
+    "Witness",
     "WorstTask",
     "as_score",
     "audit",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
 
@@ -15,8 +16,46 @@ Array = npt.NDArray[np.float64]
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Witness:
+def json_ready(item: Any) -> Any:
+    """Return plain lists, dicts and numbers; what JSON has no number for (nan, inf) becomes None."""
+    if isinstance(item, (np.ndarray, np.generic)):
+        return json_ready(item.tolist())
+    if isinstance(item, Mapping):
+        return {str(key): json_ready(part) for key, part in item.items()}
+    if isinstance(item, (tuple, list)):
+        return [json_ready(part) for part in item]
+    if isinstance(item, float):
+        return item if math.isfinite(item) else None
+    if item is None or isinstance(item, (bool, int, str)):
+        return item
+    return item.to_dict() if hasattr(item, "to_dict") else str(item)
+
+
+class Result:
+    """What the frozen results have in common: a short repr, and `to_dict`."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields, ready for JSON."""
+        return {part.name: json_ready(getattr(self, part.name)) for part in fields(self)}  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        parts = ((part.name, getattr(self, part.name)) for part in fields(self))  # type: ignore[arg-type]
+        return f"{type(self).__name__}({', '.join(f'{name}={_short(item)}' for name, item in parts)})"
+
+
+def _short(item: Any) -> str:
+    """Show a number by six digits, an array or a list by its length once it is long."""
+    if isinstance(item, (float, np.floating)):
+        return f"{item:.6g}"
+    if isinstance(item, (np.ndarray, tuple, list)) and len(item) > 4:
+        return f"<{len(item):,} {'numbers' if isinstance(item, np.ndarray) else 'items'}>"
+    return str(item.tolist()) if isinstance(item, np.ndarray) else repr(item)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Witness(Result):
     """A function of the prediction that proves a value: ``sum(residual * weight)`` attains it.
 
     `values` are the points where the function is given, `weights` what it is there, `meaning` one sentence
@@ -28,8 +67,8 @@ class Witness:
     meaning: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Certified:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Certified(Result):
     """What a measure found: a value, and proven bounds on the exact value on the same data.
 
     `exact` says that the value itself is exact (up to rounding), not merely bracketed. `details` holds
@@ -45,6 +84,10 @@ class Certified:
 
     def __float__(self) -> float:
         return self.value
+
+    def __repr__(self) -> str:
+        bounds = "" if self.exact else f" in [{self.lower:.6g}, {self.upper:.6g}]"
+        return f"Certified({self.value:.6g}{bounds})"
 
     @classmethod
     def point(cls, value: float, witness: Witness | None = None, **details: Any) -> Certified:

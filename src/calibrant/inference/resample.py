@@ -137,7 +137,7 @@ def resampled_deviations(
     """Return how far resampling moves the value (its `power`-th root) at most; None if nothing bounds it."""
     null = row.null
     quick = null.power > 0 and batched(forecasts, row, settings)
-    if not quick and (null.deviation is None or settings["alpha"] != 1):
+    if not quick and (null.deviation is None or row.settings(settings)["alpha"] != 1):
         return None
 
     def work(generator: np.random.Generator, rows: int) -> Array:

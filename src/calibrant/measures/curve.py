@@ -72,7 +72,7 @@ def weighted_calibration_error(
 ) -> Certified:
     """Absolute value of E[w(v) (y - v)] for a weight function w of your own, called on an array.
 
-    Definition 2.1 of the survey for a class of one function. Calibration means 0 for every w.
+    Definition 3.1 of the survey for a class of one function. Calibration means 0 for every w.
 
     >>> weighted_calibration_error([0, 1], [0.5, 0.5], weight_function=lambda v: 1 - v)
     0.0

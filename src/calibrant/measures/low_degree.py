@@ -146,7 +146,7 @@ ROWS = (
         complete=True,
         symmetric=True,
         cost="O(m)",
-        citation=SURVEY + ", section 2",
+        citation=SURVEY + ", section 3.3",
         variants=({"degree": 1},),
     ),
 )

@@ -11,11 +11,11 @@ from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.measures.kernel import check_bandwidth
 from calibrant.measures.registry.calling import as_forecasts
-from calibrant.results import Array
+from calibrant.results import Array, Result
 
 
-@dataclass(frozen=True, slots=True)
-class RandomBinning:
+@dataclass(frozen=True, slots=True, repr=False)
+class RandomBinning(Result):
     """An estimate of the squared Laplace kernel error, its standard error, and how it was drawn."""
 
     square: float

@@ -16,7 +16,7 @@ from calibrant.measures.registry.papers import COX_PAPER, INDEX_PAPER
 from calibrant.measures.registry.resolution import same
 from calibrant.measures.registry.row import Measure
 from calibrant.measures.scores import isotonic_curve
-from calibrant.results import Array, Certified
+from calibrant.results import Array, Certified, Result
 
 COARSE = 4096  # groups of neighbouring levels on which the fit of many levels begins
 LARGEST_LOGIT = 27.6  # predictions of 0 and 1 have no logit: they count as 1e-12 from the end
@@ -75,8 +75,8 @@ def integrated_calibration_index(forecasts: Forecasts, *, quantile: float | None
     return Certified.point(float(gap[order[np.argmax(reached)]]))
 
 
-@dataclass(frozen=True, slots=True)
-class CoxCalibration:
+@dataclass(frozen=True, slots=True, repr=False)
+class CoxCalibration(Result):
     """Cox's logistic recalibration: the joint fit, and the intercept when the slope is held at 1."""
 
     intercept: float

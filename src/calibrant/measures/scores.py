@@ -15,7 +15,7 @@ from calibrant.measures.registry.null import Null, Settings
 from calibrant.measures.registry.papers import CORP_PAPER
 from calibrant.measures.registry.resolution import EPS, bracketed, cells_of, rounding
 from calibrant.measures.registry.row import Measure
-from calibrant.results import Array, Certified
+from calibrant.results import Array, Certified, Result
 
 CLIP = float(np.finfo(np.float64).eps)  # as scikit-learn does: a certain forecast that fails costs 36
 
@@ -59,8 +59,8 @@ def miscalibration(
     return Certified.point(decompose(forecasts, score=score, clip=clip).miscalibration)
 
 
-@dataclass(frozen=True, slots=True)
-class Decomposition:
+@dataclass(frozen=True, slots=True, repr=False)
+class Decomposition(Result):
     """A mean score as miscalibration - discrimination + uncertainty, all in the score's own unit."""
 
     score: float
@@ -212,6 +212,7 @@ ROWS = (
         log_loss,
         family="scores",
         meaning="mean negative log likelihood in nats (calibration and sharpness together)",
+        continuous=True,
         sound=True,
         truthful="strict",
         symmetric=True,

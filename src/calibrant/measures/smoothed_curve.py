@@ -11,13 +11,13 @@ from calibrant.errors import InvalidInputError, sentence
 from calibrant.measures.convolved import GRIDS, convolved_calibration_error
 from calibrant.measures.reflected import NARROWEST, ReflectedGaussian
 from calibrant.measures.registry.calling import as_forecasts
-from calibrant.results import Array, Certified
+from calibrant.results import Array, Certified, Result
 
 RESOLVED = 1e-6  # a density below this share of its mean is noise, and the curve is not drawn there
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SmoothedReliability:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SmoothedReliability(Result):
     """A reliability diagram without bins, on an even grid of predictions.
 
     `outcome` is t + E[y - v | v~ = t]: the diagonal, plus the smoothed residual near t (nan where no

@@ -15,7 +15,7 @@ from calibrant.measures.decisions.payoff import Convex, Payoff, Score, Table, ta
 from calibrant.measures.decisions.thresholds import Responses
 from calibrant.measures.registry.calling import as_forecasts, public
 from calibrant.measures.scores import CLIP
-from calibrant.results import Array, Certified
+from calibrant.results import Array, Certified, Result
 
 Ties = Literal["worst", "first"]
 Index = npt.NDArray[np.intp]
@@ -54,8 +54,8 @@ def fixed_decision_loss(
     return Certified.point(report.loss, report=report)
 
 
-@dataclass(frozen=True, slots=True)
-class ActionChange:
+@dataclass(frozen=True, slots=True, repr=False)
+class ActionChange(Result):
     """Records for which another action would have paid more than the one that the prediction suggests.
 
     For a score the action is the probability acted on, and the change is to a "higher" or a "lower" one.
@@ -70,8 +70,8 @@ class ActionChange:
     gain: float  # mean over all records, so that the gains add up to the loss
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class DecisionReport(Result):
     """What trusting the predictions earned, what recalibrated ones would have, and where they part.
 
     All per record and in the unit of the payoffs; `total` is over all records (by weight).

@@ -11,11 +11,11 @@ import numpy.typing as npt
 from calibrant.errors import reject_rows
 from calibrant.forecasts import Forecasts
 from calibrant.measures.registry.calling import as_forecasts
-from calibrant.results import Array
+from calibrant.results import Array, Result
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DecisionCurve:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class DecisionCurve(Result):
     """Net benefit at each threshold, in true positives per record (Vickers & Elkin 2006).
 
     `model`: treat where the prediction reaches the threshold. `treat_all`; treating none has 0.

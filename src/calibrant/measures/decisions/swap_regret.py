@@ -20,11 +20,11 @@ from calibrant.inputs import (
     vector,
 )
 from calibrant.measures.decisions.payoff import Payoff, Table, task_of
-from calibrant.results import Array
+from calibrant.results import Array, Result
 
 
-@dataclass(frozen=True, slots=True)
-class Swap:
+@dataclass(frozen=True, slots=True, repr=False)
+class Swap(Result):
     """One action that was taken, and the action that would have been better each time it was."""
 
     taken: str
@@ -34,8 +34,8 @@ class Swap:
     gain: float  # mean over all records
 
 
-@dataclass(frozen=True, slots=True)
-class SwapRegret:
+@dataclass(frozen=True, slots=True, repr=False)
+class SwapRegret(Result):
     """Mean payoff of the decisions, and what two kinds of hindsight would have added to it.
 
     `swap`: replace every action by the best one for the records where it was taken. `external`: take one

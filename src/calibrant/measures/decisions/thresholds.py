@@ -15,7 +15,7 @@ import numpy.typing as npt
 from calibrant.forecasts import Forecasts
 from calibrant.kernels.compiled import COMPILE_ABOVE
 from calibrant.kernels.peaks import peaks
-from calibrant.results import Array
+from calibrant.results import Array, Result
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,8 +33,8 @@ class Responses:
     counts: npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ThresholdLossCurve:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ThresholdLossCurve(Result):
     """The curve h, exactly: piecewise linear between `thresholds`, with one-sided limits at each.
 
     In units of the loss of an outcome 1 that was not acted on. `mu` and `loss` trace it for drawing.

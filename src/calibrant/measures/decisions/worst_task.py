@@ -14,7 +14,7 @@ from calibrant.measures.crossfit import Recalibrator, name_of, responses
 from calibrant.measures.decisions.thresholds import ThresholdLossCurve, curve_of, peaks_at_predictions
 from calibrant.measures.registry.calling import as_forecasts, public
 from calibrant.measures.registry.row import Measure
-from calibrant.results import NOTHING, Array, Certified
+from calibrant.results import NOTHING, Array, Certified, Result
 
 ROUNDING = 1e-14  # relative; the search for the worst pair ends when no point rises above its chord by more
 
@@ -67,8 +67,8 @@ def threshold_loss_curve(
     return curve_of(responses(forecasts, "threshold_loss_curve", recalibrator, folds, seed, depth=4))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WorstTask:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class WorstTask(Result):
     """The decision task with payoffs in [0, 1] that suffers most from trusting the predictions.
 
     A person who faces it changes action at each of `thresholds` (two at most). `payoff[a, y]` is what

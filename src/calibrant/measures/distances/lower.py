@@ -18,13 +18,13 @@ from calibrant.measures.registry.null import Null, Settings
 from calibrant.measures.registry.papers import DISTANCE_PAPER
 from calibrant.measures.registry.resolution import mean_move, widened
 from calibrant.measures.registry.row import Measure
-from calibrant.results import Array, Certified
+from calibrant.results import Array, Certified, Result
 
 MAX_NODES = 65_536
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TransportPlan:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TransportPlan(Result):
     """Which predictions move where: one row for each (outcome, from, to), with the mass that moves.
 
     After the move the predictions are perfectly calibrated. `cost` is the mean distance moved.
