@@ -87,6 +87,8 @@ class Recalibration:
         column, pair = one_column(p)
         columns = self._columns(covariates, len(column))
         rates = self.map.predict(column, columns)
+        for text in self.map.remarks(column, columns) if columns is not None else ():
+            warnings.warn(text, RecalibrationWarning, stacklevel=2)
         return np.column_stack([1.0 - rates, rates]) if pair else rates
 
     def _columns(self, covariates: Any, rows: int) -> Mapping[str, Any] | None:

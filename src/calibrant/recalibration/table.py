@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from calibrant.errors import reject_name
-from calibrant.recalibration.methods import binning, isotonic, logistic, spline
+from calibrant.recalibration.methods import binning, boost, hierarchical, isotonic, logistic, patch, spline
 from calibrant.recalibration.registry import Method
 from calibrant.results import NOTHING
 
@@ -133,6 +133,40 @@ ROWS: tuple[Method, ...] = (
         citation="Kumar, Liang & Ma 2019",
         needs_both_outcomes=True,
         symmetric=False,
+    ),
+    Method(
+        name="hierarchical",
+        fit=hierarchical.hierarchical,
+        meaning="one shift of the logit per level of every covariate, shrunk by evidence: a readable table",
+        citation="Fellner 1986; Schall 1991; Wood & Fasiolo 2017",
+        needs_covariates=True,
+        needs_both_outcomes=True,
+        monotone=False,
+        exportable=False,
+        auto_options=(NOTHING,),
+    ),
+    Method(
+        name="patch",
+        fit=patch.patch,
+        meaning="shifts of named groups and ranges of scores, the worst first; every change is listed",
+        citation="Hébert-Johnson, Kim, Reingold & Rothblum 2018",
+        needs_covariates=True,
+        needs_both_outcomes=True,
+        monotone=False,
+        exportable=False,
+        smallest_n=10,
+    ),
+    Method(
+        name="boost",
+        fit=boost.boost,
+        meaning="boosted trees on covariates and logit, kept only where held-out records gain",
+        citation="Friedman 2001; Hébert-Johnson et al. 2018; Tax et al. 2025 (MCGrad)",
+        needs_covariates=True,
+        needs_both_outcomes=True,
+        monotone=False,
+        exportable=False,
+        smallest_n=10,
+        auto_options=(NOTHING,),
     ),
 )
 

@@ -54,6 +54,10 @@ class Map(ABC):
             sentence(f"a {self.form} map", "has no interval", hint='use "venn-abers" or "histogram"')
         )
 
+    def remarks(self, p: Array, covariates: Mapping[str, Any] | None) -> tuple[str, ...]:
+        """Say what new covariates have that the fit has not seen; nothing where none are read."""
+        return ()
+
     @property
     def knots(self) -> Knot | None:
         """The points between which the map is linear, or None."""

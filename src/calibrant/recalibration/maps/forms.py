@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from calibrant.errors import UnreadableFileError, sentence
+from calibrant.recalibration.maps.boost import BoostMap
 from calibrant.recalibration.maps.form import Map
+from calibrant.recalibration.maps.hierarchical import HierarchicalMap
 from calibrant.recalibration.maps.identity import IdentityMap
 from calibrant.recalibration.maps.logistic import LogisticMap
 from calibrant.recalibration.maps.pairs import PairMap
+from calibrant.recalibration.maps.patch import PatchMap
 from calibrant.recalibration.maps.piecewise import PiecewiseMap, SplineMap
 from calibrant.recalibration.maps.prevalence import PrevalenceMap
 from calibrant.recalibration.maps.steps import StepMap
@@ -22,6 +25,9 @@ FORMS: tuple[type[Map], ...] = (
     PairMap,
     StepMap,
     PrevalenceMap,
+    HierarchicalMap,
+    BoostMap,
+    PatchMap,
 )
 
 

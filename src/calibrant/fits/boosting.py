@@ -1,0 +1,66 @@
+"""Boosting from a given start: as many trees as cross-fitting asks for, none where they gain too little."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.fits.forest import Forest
+from calibrant.fits.trees import Growth, boosted_logits
+from calibrant.results import Array
+
+STAGE = 10  # trees between two looks at the held-out loss
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Boosted:
+    """Trees to add to the start, and their cross-fitted gain of log loss with its standard error."""
+
+    forest: Forest
+    gain: float
+    error: float
+    trees: int  # that cross-fitting asked for, whether or not they were kept
+
+
+def boosted(
+    rows: Array,
+    outcome: Array,
+    start: Array,
+    weight: Array,
+    fold: npt.NDArray[np.int64],
+    growth: Growth,
+    *,
+    errors: float = 1.0,
+) -> Boosted:
+    """Grow trees on all records; keep them only where the held-out gain exceeds so many standard errors."""
+    losses = _held_out(rows, outcome, start, weight, fold, growth)
+    share = weight / weight.sum()
+    stage = int(np.argmin(share @ losses))
+    gains = (np.logaddexp(0.0, start) - outcome * start) - losses[:, stage]
+    gain = float(share @ gains)
+    error = float(np.sqrt(share @ (gains - gain) ** 2 / weight.sum()))
+    trees = STAGE * (stage + 1)
+    if gain <= errors * error:
+        return Boosted(Forest(()), gain, error, trees)
+    forest = boosted_logits(rows, outcome, start, weight, replace(growth, trees=trees))
+    return Boosted(forest, gain, error, trees)
+
+
+def _held_out(
+    rows: Array,
+    outcome: Array,
+    start: Array,
+    weight: Array,
+    fold: npt.NDArray[np.int64],
+    growth: Growth,
+) -> Array:
+    """Return the log loss of each record after 10, 20, ... trees that did not see it."""
+    losses = np.empty((len(rows), growth.trees // STAGE))
+    for k in np.unique(fold):
+        inside, outside = fold == k, fold != k
+        grown = boosted_logits(rows[outside], outcome[outside], start[outside], weight[outside], growth)
+        eta = start[inside, None] + grown.staged(rows[inside], STAGE)
+        losses[inside] = np.logaddexp(0.0, eta) - outcome[inside, None] * eta
+    return losses

@@ -1,0 +1,169 @@
+"""Shifts of the logit per level of several columns, each column with its own amount of shrinkage.
+
+logit q = a + b l + sum over columns of u[level] (+ v[level] (l - mean) / deviation), u ~ N(0, tau^2) within a
+column. The precisions are found by Fellner and Schall's iteration: precision = effective number of
+coefficients of the column / their sum of squares (Wood & Fasiolo 2017 give its derivation). Columns that say
+nothing get a large precision, and shifts of nearly 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.results import Array
+
+Codes = npt.NDArray[np.int64]
+
+SLOWEST, STRONGEST = 1e-2, 1e8  # limits of a precision
+FIRST = 100.0
+ROUNDS, STEPS = 60, 25  # at most: of the precisions, and of Newton's method for each
+NEXT_TO_NOTHING = 0.1  # effective coefficients of a column
+STILL = 1e-2  # change of the logarithm of every precision below which the iteration ends
+TOLERANCE = 1e-8  # of a Newton step
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """The levels of one column: the level of each record (-1 for none), and what it is multiplied by."""
+
+    codes: Codes
+    levels: int
+    values: Array | None = None
+
+    def taken(self, coefficients: Array) -> Array:
+        """Return what a block adds to the logit of each record."""
+        extended = np.append(coefficients, 0.0)  # no level: nothing is added
+        added = extended[self.codes]
+        return added if self.values is None else added * self.values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shifts:
+    """The coefficients of one block, their standard errors, and the precision of their prior."""
+
+    values: Array
+    errors: Array
+    precision: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HierarchicalFit:
+    """Intercept and slope of the logit, and the shifts of every block."""
+
+    intercept: float
+    slope: float
+    blocks: tuple[Shifts, ...]
+
+
+def hierarchical(
+    logit: Array, outcome: Array, weight: Array, blocks: Sequence[Block], *, prior: tuple[float, float]
+) -> HierarchicalFit:
+    """Fit all; `prior` has the precisions of the intercept around 0 and of the slope around 1."""
+    work = _Work.of(logit, outcome, weight, blocks, np.array(prior))
+    precision = np.full(len(blocks), FIRST)
+    beta = work.centre.copy()
+    beta, covariance = work.optimum(beta, precision)
+    for _ in range(ROUNDS):
+        precision, moved = work.updated(precision, beta, covariance)
+        beta, covariance = work.optimum(beta, precision)
+        if moved < STILL:
+            break
+    errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    found = tuple(
+        Shifts(beta[span], errors[span], float(k)) for span, k in zip(work.spans, precision, strict=True)
+    )
+    return HierarchicalFit(float(beta[0]), float(beta[1]), found)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Work:
+    outcome: Array
+    weight: Array
+    design: Any  # a sparse matrix, and its transpose
+    transposed: Any
+    spans: tuple[slice, ...]
+    prior: Array
+    centre: Array
+
+    @classmethod
+    def of(cls, logit: Array, outcome: Array, weight: Array, blocks: Sequence[Block], prior: Array) -> _Work:
+        from scipy import sparse
+
+        n = len(logit)
+        parts = [sparse.csr_matrix(np.column_stack((np.ones(n), logit)))]
+        at, spans = 2, []
+        for block in blocks:
+            known = np.flatnonzero(block.codes >= 0)
+            values = np.ones(len(known)) if block.values is None else block.values[known]
+            parts.append(sparse.csr_matrix((values, (known, block.codes[known])), (n, block.levels)))
+            spans.append(slice(at, at + block.levels))
+            at += block.levels
+        centre = np.zeros(at)
+        centre[1] = 1.0
+        design = sparse.hstack(parts).tocsr()
+        return cls(outcome, weight, design, design.T.tocsr(), tuple(spans), prior, centre)
+
+    def optimum(self, beta: Array, precision: Array) -> tuple[Array, Array]:
+        """Return the penalised maximum and its covariance, by Newton's method with halved steps."""
+        from scipy.linalg import cho_factor, cho_solve
+
+        penalty = np.concatenate((self.prior, *(self._spread(precision))))
+        loss = self._loss(beta, penalty)
+        for step_number in range(STEPS):
+            gradient, hessian = self._derivatives(beta, penalty)
+            factor = cho_factor(hessian)
+            step = cho_solve(factor, gradient)
+            beta, loss, moved = self._moved(beta, step, penalty, loss)
+            if moved < TOLERANCE or step_number == STEPS - 1:
+                break
+        return beta, np.asarray(cho_solve(factor, np.eye(len(beta))))
+
+    def _moved(self, beta: Array, step: Array, penalty: Array, loss: float) -> tuple[Array, float, float]:
+        for halving in range(30):
+            trial = beta - step / 2.0**halving
+            after = self._loss(trial, penalty)
+            if after <= loss + 1e-12 * abs(loss):
+                return trial, after, float(np.max(np.abs(step))) / 2.0**halving
+        return beta, loss, 0.0
+
+    def _loss(self, beta: Array, penalty: Array) -> float:
+        eta = self.design @ beta
+        fit = float(self.weight @ (np.logaddexp(0.0, eta) - self.outcome * eta))
+        return fit + 0.5 * float(penalty @ (beta - self.centre) ** 2)
+
+    def _derivatives(self, beta: Array, penalty: Array) -> tuple[Array, Array]:
+        from scipy.special import expit
+
+        q = expit(self.design @ beta)
+        gradient = self.transposed @ (self.weight * (q - self.outcome)) + penalty * (beta - self.centre)
+        spread = np.maximum(self.weight * q * (1.0 - q), 1e-12)
+        weighted = self.design.copy()
+        weighted.data = weighted.data * np.repeat(spread, np.diff(weighted.indptr))
+        hessian = (self.transposed @ weighted).toarray()
+        hessian[np.diag_indices_from(hessian)] += penalty
+        return np.asarray(gradient), hessian
+
+    def _spread(self, precision: Array) -> list[Array]:
+        spans = zip(self.spans, precision, strict=True)
+        return [np.full(span.stop - span.start, one) for span, one in spans]
+
+    def updated(self, precision: Array, beta: Array, covariance: Array) -> tuple[Array, float]:
+        """Return the next precision of each block, and the largest change of a logarithm that matters.
+
+        The precision is the effective number of coefficients over their sum of squares. Where next to
+        nothing is left of a block, its precision may still grow, which changes nothing.
+        """
+        following, moved = np.empty_like(precision), 0.0
+        for k, span in enumerate(self.spans):
+            u = beta[span]
+            effective = len(u) - precision[k] * float(np.trace(covariance[span, span]))
+            following[k] = max(effective, 1e-6) / max(float(u @ u), 1e-12)
+            following[k] = min(max(following[k], SLOWEST), STRONGEST)
+            if effective > NEXT_TO_NOTHING:
+                moved = max(moved, abs(float(np.log(following[k] / precision[k]))))
+        return following, moved

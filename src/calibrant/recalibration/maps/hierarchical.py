@@ -1,0 +1,107 @@
+"""Shifts of the logit per level of every covariate, on top of intercept and slope."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.fits.hierarchical import Block
+from calibrant.fits.logits import logit
+from calibrant.groups.features import Features
+from calibrant.recalibration.levels_of_columns import LeveledColumn, Met, met, remarks
+from calibrant.recalibration.maps.form import Map
+from calibrant.results import Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnShifts:
+    """The shifts of the levels of one column, with their standard errors and numbers of records.
+
+    `slopes` are changes of the slope per level, in units of the logit's deviation; None where not fitted.
+    """
+
+    column: LeveledColumn
+    shifts: Array
+    errors: Array
+    records: Array
+    slopes: Array | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        numbers = {"shifts": self.shifts, "errors": self.errors, "records": self.records}
+        slopes = {} if self.slopes is None else {"slopes": self.slopes.tolist()}
+        return {**self.column.to_dict(), **{k: v.tolist() for k, v in numbers.items()}, **slopes}
+
+    @classmethod
+    def from_dict(cls, item: Mapping[str, Any]) -> ColumnShifts:
+        """Read back what `to_dict` wrote; wrong lengths are refused."""
+        column = LeveledColumn.from_dict(item)
+        shifts, errors, records = (np.array(item[k], dtype=float) for k in ("shifts", "errors", "records"))
+        slopes = np.array(item["slopes"], dtype=float) if "slopes" in item else None
+        if {len(a) for a in (shifts, errors, records, slopes) if a is not None} != {column.count}:
+            name = column.feature.name
+            raise InvalidInputError(sentence(f"column {name!r}", f"must have {column.count} shifts"))
+        return cls(column, shifts, errors, records, slopes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HierarchicalMap(Map):
+    """logit q = intercept + slope l + the shifts of the record's levels."""
+
+    form: ClassVar[str] = "hierarchical"
+    needs_covariates: ClassVar[bool] = True
+    intercept: float
+    slope: float
+    clip: float
+    centre: float  # mean and deviation of the logits that the fit saw
+    deviation: float
+    columns: tuple[ColumnShifts, ...]
+
+    @property
+    def features(self) -> Features:
+        """The covariates that the map reads."""
+        return Features(tuple(one.column.feature for one in self.columns))
+
+    def _met(self, p: Array, covariates: Mapping[str, Any] | None) -> Met:
+        return met(self.features, self.features.columns(covariates, len(p)))
+
+    def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
+        """Add the shifts of each record's levels to its logit."""
+        from scipy.special import expit
+
+        x = logit(p, self.clip)
+        eta = self.intercept + self.slope * x
+        given = self._met(p, covariates)
+        for j, one in enumerate(self.columns):
+            codes = one.column.codes(given.encoded.rows[:, j], given.missing[j])
+            eta = eta + Block(codes, one.column.count).taken(one.shifts)
+            if one.slopes is not None:
+                scaled = (x - self.centre) / self.deviation
+                eta = eta + Block(codes, one.column.count, scaled).taken(one.slopes)
+        return np.asarray(expit(eta))
+
+    def remarks(self, p: Array, covariates: Mapping[str, Any] | None) -> tuple[str, ...]:
+        """Say what new rows have that the fit has not seen."""
+        seen = [one.column.feature.name for one in self.columns if one.records[-1] > 0]
+        return remarks(self.features, seen, self._met(p, covariates))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all numbers."""
+        names = ("intercept", "slope", "clip", "centre", "deviation")
+        return {**{k: getattr(self, k) for k in names}, "columns": [one.to_dict() for one in self.columns]}
+
+    @classmethod
+    def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
+        """Rebuild the map."""
+        return cls(
+            intercept=float(numbers["intercept"]),
+            slope=float(numbers["slope"]),
+            clip=float(numbers["clip"]),
+            centre=float(numbers["centre"]),
+            deviation=float(numbers["deviation"]),
+            columns=tuple(ColumnShifts.from_dict(item) for item in numbers["columns"]),
+        )

@@ -1,0 +1,102 @@
+"""A map of the prediction, and a list of shifts in named groups and ranges of scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.fits.logits import logit
+from calibrant.fits.patching import Patch, applied
+from calibrant.groups.features import Features
+from calibrant.recalibration.levels_of_columns import LeveledColumn, Met, met, remarks
+from calibrant.recalibration.maps.boost import CLIP
+from calibrant.recalibration.maps.form import Map
+from calibrant.results import Array
+
+
+@dataclass(frozen=True, slots=True)
+class PatchedGroup:
+    """Records of one column whose level is among `levels`."""
+
+    column: int
+    levels: tuple[int, ...]
+    words: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PatchMap(Map):
+    """logit q = logit of the start, then one shift after another; a range of scores is that at its turn."""
+
+    form: ClassVar[str] = "patch"
+    needs_covariates: ClassVar[bool] = True
+    start: Map
+    columns: tuple[LeveledColumn, ...]
+    groups: tuple[PatchedGroup, ...]
+    patches: tuple[Patch, ...]
+    seen_missing: tuple[str, ...] = ()
+
+    @property
+    def features(self) -> Features:
+        """The columns that the map reads."""
+        return Features(tuple(one.feature for one in self.columns))
+
+    def _met(self, p: Array, covariates: Mapping[str, Any] | None) -> Met:
+        return met(self.features, self.features.columns(covariates, len(p)))
+
+    def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
+        """Apply every patch in its turn."""
+        from scipy.special import expit
+
+        x = logit(self.start.predict(p), CLIP)
+        if self.patches:
+            inside = members(self.columns, self.groups, self._met(p, covariates))
+            for patch in self.patches:
+                x = applied(x, inside[patch.group], patch)
+        return np.asarray(expit(x))
+
+    def remarks(self, p: Array, covariates: Mapping[str, Any] | None) -> tuple[str, ...]:
+        """Say what new rows have that the fit has not seen."""
+        return remarks(self.features, self.seen_missing, self._met(p, covariates))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all numbers: the start, the columns, the groups and every patch."""
+        from calibrant.recalibration.maps.forms import map_to_dict
+
+        return {
+            "start": map_to_dict(self.start),
+            "columns": [column.to_dict() for column in self.columns],
+            "groups": [{"column": g.column, "levels": list(g.levels), "rule": g.words} for g in self.groups],
+            "patches": [[p.group, p.low, p.high, p.shift, p.z] for p in self.patches],
+            "seen_missing": list(self.seen_missing),
+        }
+
+    @classmethod
+    def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
+        """Rebuild the map; a patch of a group that is not there is refused."""
+        from calibrant.recalibration.maps.forms import map_from_dict
+
+        columns = tuple(LeveledColumn.from_dict(item) for item in numbers["columns"])
+        groups = tuple(PatchedGroup(g["column"], tuple(g["levels"]), g["rule"]) for g in numbers["groups"])
+        patches = tuple(Patch(int(group), *map(float, rest)) for group, *rest in numbers["patches"])
+        if not all(0 <= p.group < len(groups) for p in patches):
+            raise InvalidInputError(sentence("patches", "must be of the groups listed"))
+        if not all(0 <= g.column < len(columns) for g in groups):
+            raise InvalidInputError(sentence("groups", "must be of the columns listed"))
+        return cls(map_from_dict(numbers["start"]), columns, groups, patches, tuple(numbers["seen_missing"]))
+
+
+def members(
+    columns: tuple[LeveledColumn, ...], groups: tuple[PatchedGroup, ...], given: Met
+) -> npt.NDArray[np.bool_]:
+    """Return who is in each group, one row per group."""
+    codes = [c.codes(given.encoded.rows[:, j], given.missing[j]) for j, c in enumerate(columns)]
+    rows = len(given.encoded.rows)
+    found = np.zeros((len(groups), rows), dtype=bool)
+    for k, group in enumerate(groups):
+        found[k] = np.isin(codes[group.column], group.levels)
+    return found

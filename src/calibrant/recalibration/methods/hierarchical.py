@@ -1,0 +1,74 @@
+"""hierarchical: a readable table of shifts per level of every covariate, shrunk by evidence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from calibrant.fits.hierarchical import Block, HierarchicalFit
+from calibrant.fits.hierarchical import hierarchical as fit_shifts
+from calibrant.fits.logistic import Clip, logistic
+from calibrant.fits.logits import logit
+from calibrant.groups.features import Features
+from calibrant.recalibration.levels_of_columns import LeveledColumn, coded, met
+from calibrant.recalibration.maps.hierarchical import ColumnShifts, HierarchicalMap
+from calibrant.recalibration.methods.checks import at_least_two
+from calibrant.recalibration.registry import Fitted
+from calibrant.recalibration.samples import Rows
+
+
+def hierarchical(
+    sample: Rows, *, seed: int, bins: int = 8, slopes: bool = False, clip: Clip = "auto"
+) -> Fitted:
+    """Fit intercept, slope and one shift per level of every covariate.
+
+    The prior of intercept and slope is that of the shrunk Platt map, so that covariates which say nothing
+    leave that map; numbers are cut at `bins` quantiles.
+    """
+    at_least_two("bins", bins)
+    assert sample.covariates is not None  # the registry row says so
+    columns = coded(sample.covariates)
+    features = Features.of(columns)
+    given = met(features, columns)
+    leveled = [
+        LeveledColumn.of(one, given.encoded.rows[:, j], bins) for j, one in enumerate(features.features)
+    ]
+    codes = [one.codes(given.encoded.rows[:, j], given.missing[j]) for j, one in enumerate(leveled)]
+    base = logistic(sample.levels, "platt", clip=clip)
+    x = logit(sample.predictions, base.clip)
+    centre = float(np.average(x, weights=sample.weights))
+    deviation = float(np.sqrt(np.average((x - centre) ** 2, weights=sample.weights))) or 1.0
+    blocks = [Block(c, one.count) for c, one in zip(codes, leveled, strict=True)]
+    if slopes:
+        scaled = (x - centre) / deviation
+        blocks += [Block(c, one.count, scaled) for c, one in zip(codes, leveled, strict=True)]
+    strength = base.width**-2
+    scale = max(float(np.average(x**2, weights=sample.weights)), 1e-6)
+    fit = fit_shifts(x, sample.outcomes, sample.weights, blocks, prior=(strength, strength * scale))
+    counts = [np.bincount(c, sample.weights, one.count) for c, one in zip(codes, leveled, strict=True)]
+    tables = tuple(_tables(fit, leveled, counts, slopes))
+    fitted = HierarchicalMap(fit.intercept, fit.slope, base.clip, centre, deviation, tables)
+    return Fitted(fitted, (), {"clip": base.clip, "width": base.width, "shifts": _readable(tables)})
+
+
+def _tables(
+    fit: HierarchicalFit, leveled: list[LeveledColumn], counts: list[Any], slopes: bool
+) -> list[ColumnShifts]:
+    found = []
+    for j, (column, records) in enumerate(zip(leveled, counts, strict=True)):
+        shifts = fit.blocks[j]
+        steep = fit.blocks[len(leveled) + j].values if slopes else None
+        found.append(ColumnShifts(column, shifts.values, shifts.errors, records, steep))
+    return found
+
+
+def _readable(tables: tuple[ColumnShifts, ...]) -> list[dict[str, Any]]:
+    """Return the table of shifts: who, by how much on the logit, with standard error and records."""
+    rows = []
+    for one in tables:
+        for k, words in enumerate(one.column.words()):
+            if one.records[k] > 0:
+                row = {"group": words, "shift": float(one.shifts[k]), "error": float(one.errors[k])}
+                rows.append({**row, "records": float(one.records[k])})
+    return rows

@@ -1,0 +1,233 @@
+"""Repair by covariates: hierarchical, boost and patch as a user meets them."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy.special import expit, logit
+
+from calibrant import audit, load_recalibration, recalibrate
+from calibrant.errors import CalibrantError
+from calibrant.recalibration.result import RecalibrationWarning
+
+pytest.importorskip("lightgbm")
+METHODS = ("hierarchical", "boost", "patch")
+
+
+def people(seed: int, n: int, wrong: float = 1.0) -> tuple[np.ndarray, np.ndarray, pd.DataFrame]:
+    """Predictions that are too low for region R2 and for the old, by `wrong` on the logit."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "region": rng.choice(["R0", "R1", "R2", "R3"], n),
+            "age": np.round(rng.uniform(18, 90, n), 1),
+            "noise": rng.integers(0, 5, n).astype(float),
+        }
+    )
+    p = rng.beta(2, 3, n)
+    off = wrong * ((frame["region"] == "R2").to_numpy() + (frame["age"] > 70).to_numpy())
+    return (rng.random(n) < expit(logit(p) + off)).astype(int), p, frame
+
+
+def loss(y: np.ndarray, q: np.ndarray) -> float:
+    q = np.clip(q, 1e-6, 1 - 1e-6)
+    return float(-np.mean(y * np.log(q) + (1 - y) * np.log1p(-q)))
+
+
+def fitted(method: str, seed: int = 0, n: int = 3000, **options):
+    y, p, frame = people(seed, n)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RecalibrationWarning)
+        return recalibrate(y, p, method=method, covariates=frame, seed=1, **options)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_is_wrong_for_some_is_repaired_for_them(method):
+    made = fitted(method, n=4000)
+    y, p, frame = people(9, 6000)
+    q = made.predict(p, frame)
+    whole = recalibrate(*people(0, 4000)[:2], method="platt", seed=1).predict(p)
+    assert loss(y, q) < loss(y, whole) - 0.01 < loss(y, p)
+    before = audit(y, p, groups=frame[["region"]], draws=99, seed=1)
+    after = audit(y, q, groups=frame[["region"]], draws=99, seed=1)
+    assert after.ratio < before.ratio / 2
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda frame: frame,
+        pl.from_pandas,
+        pa.Table.from_pandas,
+        lambda frame: {name: frame[name].tolist() for name in frame},
+        lambda frame: frame.assign(extra=1)[["extra", "age", "noise", "region"]],
+    ],
+)
+def test_new_rows_may_come_in_any_container(method, convert):
+    made = fitted(method)
+    _, p, frame = people(3, 200)
+    np.testing.assert_array_equal(made.predict(p, convert(frame)), made.predict(p, frame))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_saved_map_predicts_the_same_to_the_last_bit(method, tmp_path):
+    made = fitted(method, n=1200)
+    path = tmp_path / "map.json"
+    made.with_assessment("not asked for").save(path)
+    again = load_recalibration(path)
+    _, p, frame = people(4, 500)
+    np.testing.assert_array_equal(again.predict(p, frame), made.predict(p, frame))
+    stored = json.loads(path.read_text())
+    assert stored["map"]["form"] == method
+    assert "pickle" not in path.read_text()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_row_order_changes_nothing(method):
+    y, p, frame = people(5, 1500)
+    p = np.round(p, 2)
+    order = np.random.default_rng(0).permutation(1500)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RecalibrationWarning)
+        one = recalibrate(y, p, method=method, covariates=frame, seed=2)
+        two = recalibrate(y[order], p[order], method=method, covariates=frame.iloc[order], seed=2)
+    _, new, other = people(6, 300)
+    np.testing.assert_allclose(one.predict(new, other), two.predict(new, other), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_unseen_categories_and_new_gaps_are_counted_aloud(method):
+    made = fitted(method)
+    _, p, frame = people(7, 100)
+    frame.loc[:4, "region"] = "R9"
+    frame.loc[:2, "age"] = np.nan
+    with pytest.warns(RecalibrationWarning) as said:
+        q = made.predict(p, frame)
+    text = " ".join(str(one.message) for one in said)
+    assert "'region' has categories that were not seen in the fit, in 5 rows" in text
+    assert "'age' is missing in 3 rows; in the fit it never was" in text
+    assert np.all((q > 0) & (q < 1))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_gaps_that_the_fit_has_seen_are_a_level_of_their_own(method):
+    y, p, frame = people(8, 4000)
+    gap = np.random.default_rng(1).random(4000) < 0.3
+    frame.loc[gap, "noise"] = np.nan
+    y = np.where(gap, (np.random.default_rng(2).random(4000) < expit(logit(p) - 1.5)).astype(int), y)
+    made = recalibrate(y, p, method=method, covariates=frame, seed=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        q = made.predict(p, frame)
+    assert np.mean(q[gap] - y[gap]) == pytest.approx(0, abs=0.03)
+
+
+def test_the_table_of_shifts_is_readable():
+    made = fitted("hierarchical", n=5000)
+    table = {row["group"]: row for row in made.details["shifts"]}
+    assert {"region = R2", "region = R0"} <= set(table)
+    gap = table["region = R2"]["shift"] - table["region = R0"]["shift"]
+    assert gap == pytest.approx(1.0, abs=0.35)
+    oldest = max((row for row in table if row.startswith("age >= ")), key=lambda text: table[text]["shift"])
+    assert table[oldest]["shift"] > 0.3
+    assert all(abs(row["shift"]) < 0.2 for name, row in table.items() if "noise" in name)
+    assert all(row["error"] > 0 for row in table.values())
+
+
+def test_slopes_may_differ_too():
+    rng = np.random.default_rng(0)
+    p, g = rng.beta(2, 2, 6000), rng.choice(["a", "b"], 6000)
+    y = rng.random(6000) < expit(logit(p) * np.where(g == "a", 0.4, 1.6))
+    plain = recalibrate(y, p, method="hierarchical", covariates={"g": g}, seed=0)
+    steep = recalibrate(y, p, method="hierarchical", covariates={"g": g}, seed=0, slopes=True)
+    assert loss(y, steep.predict(p, {"g": g})) < loss(y, plain.predict(p, {"g": g})) - 0.005
+
+
+def test_every_patch_is_listed_with_rule_scores_and_shift():
+    made = fitted("patch", n=5000)
+    patches = made.details["patches"]
+    assert patches
+    assert {"rule", "scores", "shift", "z"} == set(patches[0])
+    assert any(one["rule"] == "region = R2" and one["shift"] > 0 for one in patches)
+    assert all("noise" not in one["rule"] for one in patches[:2])
+
+
+def test_only_the_groups_named_are_patched():
+    y, p, frame = people(1, 3000)
+    made = recalibrate(y, p, method="patch", covariates=frame, groups=frame[["region"]], seed=0)
+    assert made.details["patches"]
+    assert all(one["rule"].startswith("region") for one in made.details["patches"])
+    assert made.predict(p, frame[["region"]]).shape == p.shape
+
+
+def test_boost_without_a_gain_is_the_spline():
+    rng = np.random.default_rng(0)
+    p = rng.beta(2, 3, 800)
+    y = rng.random(800) < p
+    with pytest.warns(RecalibrationWarning, match="the map is the spline alone"):
+        made = recalibrate(y, p, method="boost", covariates={"noise": rng.normal(size=800)}, seed=0)
+    assert made.details["trees"] == 0
+    spline = recalibrate(y, p, method="spline", seed=0)
+    np.testing.assert_allclose(made.predict(p, {"noise": np.zeros(800)}), spline.predict(p), atol=1e-9)
+
+
+def test_auto_takes_covariates_where_they_help_and_not_where_they_do_not():
+    y, p, frame = people(2, 1500)
+    chosen = recalibrate(y, p, covariates=frame, candidates=["platt", "hierarchical"], seed=0)
+    assert chosen.chosen == "hierarchical"
+    rng = np.random.default_rng(1)
+    right = rng.random(1500) < p
+    chosen = recalibrate(right, p, covariates=frame, candidates=["platt", "hierarchical"], seed=0)
+    assert chosen.chosen == "identity"
+
+
+@pytest.mark.slow
+def test_covariates_that_are_noise_do_no_harm():
+    harmed = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        p, noise = (
+            rng.beta(2, 3, 9000),
+            pd.DataFrame({"a": rng.normal(size=9000), "b": rng.choice(list("uvw"), 9000)}),
+        )
+        y = (rng.random(9000) < p).astype(int)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RecalibrationWarning)
+            made = recalibrate(y[:2000], p[:2000], covariates=noise[:2000], seed=seed)
+        harmed += loss(y[2000:], made.predict(p[2000:], noise[2000:])) > loss(y[2000:], p[2000:]) + 0.0005
+    assert harmed <= 1
+
+
+def test_weights_of_one_value_are_no_weights():
+    y, p, frame = people(3, 900)
+    for method in ("hierarchical", "patch"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RecalibrationWarning)
+            plain = recalibrate(y, p, method=method, covariates=frame, seed=0)
+            heavy = recalibrate(
+                y, p, method=method, covariates=frame, sample_weight=np.full(900, 7.0), seed=0
+            )
+        np.testing.assert_allclose(plain.predict(p, frame), heavy.predict(p, frame), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_missing_columns_and_options_are_refused_by_name(method):
+    made = fitted(method, n=600)
+    _, p, frame = people(3, 20)
+    with pytest.raises(CalibrantError, match="needs covariates"):
+        made.predict(p)
+    with pytest.raises(CalibrantError, match="region"):
+        made.predict(p, frame[["age", "noise"]])
+    with pytest.raises(CalibrantError, match="'age' must be numbers, as when it was fitted; got 'old'"):
+        made.predict(p, frame.assign(age="old"))
+    with pytest.raises(CalibrantError, match="option of method"):
+        fitted(method, n=200, nonsense=1)
+    with pytest.raises(CalibrantError, match="needs covariates"):
+        recalibrate([0, 1] * 20, [0.3, 0.6] * 20, method=method)
