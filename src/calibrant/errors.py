@@ -26,6 +26,10 @@ class UnreadableFileError(CalibrantError):
     """A file is missing, empty, or not in a format that can be read."""
 
 
+class UnwritableFileError(CalibrantError):
+    """A file cannot be written: its folder, its rights, or what is there already."""
+
+
 class TooFewRecordsError(CalibrantError):
     """The data cannot support the question that was asked of it."""
 

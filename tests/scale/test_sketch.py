@@ -20,7 +20,7 @@ from samples import samples
 
 import calibrant as cb
 from calibrant import Sketch
-from calibrant.errors import InvalidInputError, UnreadableFileError
+from calibrant.errors import InvalidInputError, UnreadableFileError, UnwritableFileError
 from calibrant.scale.cells import SUMS
 from calibrant.scale.sketch import merge
 
@@ -242,9 +242,9 @@ def test_foreign_and_damaged_files_are_refused(tmp_path):
     newer = json.dumps({"version": 99, "cells": 4, "by": [], "labels": [[]]})
     with pytest.raises(UnreadableFileError, match="got version 99"):
         Sketch.from_arrow(table.replace_schema_metadata({"calibrant_sketch": newer}))
-    with pytest.raises(UnreadableFileError, match="damaged header or columns"):
+    with pytest.raises(UnreadableFileError, match="damaged"):
         Sketch.from_arrow(pa.table({"a": [1]}).replace_schema_metadata(table.schema.metadata))
-    with pytest.raises(UnreadableFileError, match="must exist"):
+    with pytest.raises(UnwritableFileError, match="must exist"):
         grouped("c").save(tmp_path / "nowhere" / "a.sketch")
 
 

@@ -14,6 +14,7 @@ from calibrant.cli.options import as_json, columns_unless_sketch, grouped, seed
 from calibrant.cli.rows import read_rows
 from calibrant.cli.sketched import needed_sketch, refuse_groups
 from calibrant.cli.tables import show_json, show_table
+from calibrant.disk import check_target, write_whole
 from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence
 from calibrant.evaluation.gate import EXIT_CODES, Finding, judge, judge_groups, overall
 from calibrant.inference.interval import check_confidence
@@ -95,6 +96,8 @@ def check(
         raise InvalidInputError(sentence("--max-group-z", "needs --groups", "got none"))
     if confidence:
         check_confidence(confidence)
+    if junit:
+        check_target(junit, [file])
     used = recorded_seed(seed)
     sketch = needed_sketch(file, outcome=outcome, prediction=prediction, weight=weight, missing=missing)
     if sketch is not None:
@@ -115,7 +118,7 @@ def check(
             findings.append(judge_groups(audit, max_group_z))
     _show(findings, used, json_)
     if junit:
-        Path(junit).write_text(_junit(findings), encoding="utf-8")
+        write_whole(junit, _junit(findings), [file])
     if github or os.environ.get("GITHUB_ACTIONS") == "true":
         _annotate(findings)
     sys.exit(EXIT_CODES[overall(findings)])

@@ -7,6 +7,7 @@ import click
 from calibrant.cli.evaluate import show_evaluation, write_report
 from calibrant.cli.options import as_json
 from calibrant.demonstration import demonstration
+from calibrant.disk import check_target
 from calibrant.errors import MissingDependencyError
 from calibrant.report.evaluation import evaluate
 
@@ -21,6 +22,8 @@ from calibrant.report.evaluation import evaluate
 @as_json
 def demo(rows: int, seed: int, html: str, json_: bool) -> None:
     """Generate loans with predicted default probabilities, evaluate them, and write the report."""
+    if html:
+        check_target(html)
     data = demonstration(rows, seed)
     click.echo(f"calibrant demo: {rows:,} generated loans, seed {seed}. {data.truth}", err=True)
     found = evaluate(

@@ -11,6 +11,7 @@ from calibrant.cli.options import as_json, columns_unless_sketch, grouped, seed
 from calibrant.cli.rows import read_rows
 from calibrant.cli.sketched import group_dicts, needed_sketch, progress_bar, refuse_groups, show_groups
 from calibrant.cli.tables import show_json, show_table
+from calibrant.disk import check_target
 from calibrant.evaluation.facts import facts_sentence
 from calibrant.evaluation.findings import headline
 from calibrant.evaluation.sheets import group_sheet, measure_sheet
@@ -38,6 +39,8 @@ def evaluate(
 
     A file too large for memory is measured from a sketch, with bounds that hold the exact values.
     """
+    if html:
+        check_target(html, [file])
     sketch = needed_sketch(file, outcome=outcome, prediction=prediction, weight=weight, missing=missing)
     with progress_bar("measuring") as progress:
         options: dict[str, Any] = {"measures": _names(measures), "seed": seed, "progress": progress}

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import sys
+from contextlib import suppress
 
 import click
 
 from calibrant import __version__
+from calibrant.cli.streams import guard_output, printable
+from calibrant.disk import remove_unfinished
 from calibrant.errors import CalibrantError
 
 VERBS = {
@@ -51,20 +56,83 @@ def calibrant() -> None:
 
 
 def main() -> None:
-    """Run the command line: bad input is exit code 2 and one message on stderr, never a traceback."""
+    """Run the command line: one message on stderr and exit code 2 for whatever goes wrong, no traceback.
+
+    The process then ends without the interpreter's own clean-up: threads of DuckDB and numba that still run
+    would be torn down in the middle of their work, which aborts.
+    """
+    _stop_cleanly()
+    guard_output()
+    code = _run()
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        code = _lost_output(error)
+    with suppress(OSError):
+        sys.stderr.flush()
+    os._exit(code)
+
+
+def _run() -> int:
+    """Run the verb and return the exit code."""
     try:
         calibrant(prog_name="calibrant", standalone_mode=False)
-    except CalibrantError as error:
-        _fail(_in_options(str(error)))
+        return 0
     except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
+        return int(stop.exit_code)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else int(stop.code is not None) * 2
     except click.ClickException as error:
         error.show()
-        sys.exit(error.exit_code)
+        return 2
     except (click.Abort, KeyboardInterrupt):
-        _fail("stopped", code=130)
-    except BrokenPipeError:
-        sys.stderr.close()
+        _say("stopped")
+        return 130
+    except OSError as error:
+        return _lost_output(error)
+    except Exception as error:
+        if os.environ.get("CALIBRANT_TRACEBACK"):
+            raise
+        _say(_in_options(_told(error)))
+        return 2
+
+
+def _told(error: Exception) -> str:
+    """Return the message of an error; one that is not the house's own is named as a defect."""
+    if isinstance(error, CalibrantError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "not enough memory. Hint: calibrant sketch reads files of any size"
+    if isinstance(error, RecursionError):
+        return "the input is nested too deeply"
+    text = str(error).splitlines()[0] if str(error) else ""
+    return (
+        f"unexpected {type(error).__name__}: {text}. Hint: this is a defect of calibrant; "
+        "CALIBRANT_TRACEBACK=1 shows where it is"
+    )
+
+
+def _lost_output(error: OSError) -> int:
+    """Say that output could not be written; a reader that went away (a closed pipe) knows already."""
+    if not isinstance(error, BrokenPipeError):
+        name = f" {error.filename!r}" if error.filename else ""
+        _say(f"could not read or write{name}: {error.strerror or error}")
+    return 2
+
+
+def _stop_cleanly() -> None:
+    """Leave at once when interrupted, whatever runs in other threads, with nothing half written."""
+
+    def stop(number: int, frame: object) -> None:
+        remove_unfinished()
+        shown = b"\x1b[?25h" if sys.stderr.isatty() else b""  # a progress bar hides the cursor
+        with suppress(OSError):
+            os.write(2, shown + b"calibrant: stopped\n")
+        os._exit(128 + number)
+
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is not signal.SIG_IGN:
+            signal.signal(getattr(signal, name), stop)
 
 
 def _in_options(message: str) -> str:
@@ -73,6 +141,7 @@ def _in_options(message: str) -> str:
     return text + mark + re.sub(r'\b(\w+)="([\w-]+)"', r"--\1 \2", hint)
 
 
-def _fail(message: str, code: int = 2) -> None:
-    click.echo(f"calibrant: {message}", err=True)
-    sys.exit(code)
+def _say(message: str) -> None:
+    """Print one message on stderr."""
+    with suppress(OSError):
+        click.echo(f"calibrant: {printable(message)}", err=True)

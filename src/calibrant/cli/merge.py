@@ -8,6 +8,7 @@ import click
 
 from calibrant.cli.options import as_json
 from calibrant.cli.sketch import write
+from calibrant.disk import check_target
 from calibrant.scale.sketch import Sketch
 from calibrant.scale.sketch import merge as merged
 
@@ -18,4 +19,5 @@ from calibrant.scale.sketch import merge as merged
 @as_json
 def merge(sketches: Sequence[str], output: str, json_: bool) -> None:
     """Add SKETCHES up; they must have the same cells and the same groups."""
+    check_target(output)
     write(merged(*(Sketch.load(name) for name in sketches)), output, json_)

@@ -9,6 +9,7 @@ import click
 from calibrant.cli.options import as_json, columns
 from calibrant.cli.sketched import progress_bar
 from calibrant.cli.tables import show_json
+from calibrant.disk import check_target
 from calibrant.records import Missing
 from calibrant.scale.cells import CELLS
 from calibrant.scale.sketch import Sketch, merge
@@ -32,6 +33,7 @@ def sketch(
     Evaluate it with `calibrant evaluate day.sketch`, add days up with `calibrant merge`. The output appears
     complete or not at all; a name that ends in .parquet is written as Parquet.
     """
+    check_target(output, files)
     parts = []
     for file in files:
         with progress_bar(file) as progress:

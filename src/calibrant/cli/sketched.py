@@ -11,16 +11,27 @@ import click
 from calibrant.cli.tables import number, show_table
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.records import Missing
+from calibrant.scale.located import FOREIGN, KINDS
 from calibrant.scale.memory import fits
 from calibrant.scale.sketch import Sketch
+from calibrant.scale.storage import is_stored_sketch
 
 SHOWN = ("kuiper", "smooth")
 GROUPS_SHOWN = 50
 
 
 def is_sketch(file: str) -> bool:
-    """Tell whether a file is a sketch, by its name."""
-    return Path(file).suffix == ".sketch"
+    """Return whether a file is a sketch: by its name, or by how it begins where the name says nothing."""
+    path = Path(file)
+    if path.suffix == ".sketch":
+        return True
+    if not path.is_file() or path.suffix.lower() in FOREIGN:
+        return False
+    with path.open("rb") as opened:
+        start = opened.read(4)
+    if start == b"PAR1":
+        return is_stored_sketch(path)
+    return start == b"PK\x03\x04" and path.suffix.lower() not in KINDS
 
 
 def needed_sketch(

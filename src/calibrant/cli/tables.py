@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from calibrant.cli.streams import printable
+
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
     """Print rows of text; the last column may wrap on a terminal."""
@@ -28,12 +30,15 @@ def _show_rich(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title or None, title_justify="left", box=None, header_style="bold", pad_edge=False)
+    table = Table(title_justify="left", box=None, header_style="bold", pad_edge=False)
+    table.title = Text(printable(title)) if title else None
     for name in columns:
         table.add_column(name, no_wrap=name != columns[-1])
     for line in rows:
-        table.add_row(*(Text(cell) for cell in line))  # Text: a hostile name is never read as markup
-    Console().print(table)
+        # Text: a hostile name is never read as markup, and its control characters are shown, not obeyed
+        table.add_row(*(Text(printable(cell)) for cell in line))
+    sys.stdout.flush()
+    Console(file=sys.__stdout__).print(table)
 
 
 def show_json(data: Mapping[str, Any]) -> None:

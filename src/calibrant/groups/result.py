@@ -170,7 +170,7 @@ class Audit:
     def to_dict(self, top: int | None = None) -> dict[str, Any]:
         """Return everything but the curves, ready for JSON; `top` keeps the worst few groups only.
 
-        An infinite z (an outcome that was predicted to be impossible) is the string "inf".
+        An infinite z (an outcome that was predicted to be impossible) is null, as JSON has no word for it.
         """
         if top is not None:
             whole_number("top", top)
@@ -230,4 +230,4 @@ def is_bound(pvalue: float | None, draws: int) -> bool:
 
 def plain(value: Any) -> Any:
     """Return a value that JSON can say."""
-    return "inf" if isinstance(value, float) and math.isinf(value) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -66,7 +66,10 @@ def _machine_code(kernel: types.FunctionType) -> Callable[..., Any]:
         kernel.__code__, {**kernel.__globals__, **fast}, kernel.__name__, kernel.__defaults__
     )
     source.__qualname__ = kernel.__qualname__
-    return cast("Callable[..., Any]", numba.njit(cache=True, nogil=True)(source))
+    try:
+        return cast("Callable[..., Any]", numba.njit(cache=True, nogil=True)(source))
+    except RuntimeError:  # no folder to cache in can be written to: compile anew in each process
+        return cast("Callable[..., Any]", numba.njit(nogil=True)(source))
 
 
 def _source(item: object, module: str) -> types.FunctionType | None:

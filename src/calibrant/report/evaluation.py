@@ -8,6 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from calibrant.disk import check_target, write_whole
 from calibrant.evaluation.evaluate import find
 from calibrant.evaluation.facts import facts_sentence
 from calibrant.evaluation.findings import Findings, headline
@@ -40,9 +41,8 @@ class Evaluation(Findings):
         """Write the report, one file complete in itself, and return its path."""
         from calibrant.report.page import page
 
-        target = Path(path)
-        target.write_text(page(self), encoding="utf-8")
-        return target
+        check_target(path)
+        return write_whole(path, page(self))
 
 
 def evaluate(

@@ -41,12 +41,13 @@ class Figure:
 
 def page(evaluation: Findings) -> str:
     """Return the report as HTML; the same evaluation gives the same bytes."""
-    from markupsafe import Markup
-
     from calibrant import __version__
 
+    environment = _environment()
+    from markupsafe import Markup  # comes with jinja2
+
     figures = {name: _figure(chart.to_dict(validate=False)) for name, chart in charts(evaluation).items()}
-    return str(_environment().get_template("page.html").render(
+    return str(environment.get_template("page.html").render(
         title=evaluation.title,
         version=__version__,
         verdict=evaluation.verdict,

@@ -199,3 +199,20 @@ def ordered_labels(labels: set[Label]) -> tuple[Label, ...]:
 
 def _rank(item: Any) -> str:
     return "number" if isinstance(item, (int, float)) else type(item).__name__
+
+
+def refuse_lookalikes(labels: set[Label]) -> None:
+    """Refuse labels that read alike but differ, 1 and "1": their groups would silently stay apart."""
+    seen: dict[tuple[str, ...], Label] = {}
+    for label in labels:
+        known = seen.setdefault(tuple(map(_shown, label)), label)
+        if known != label:
+            rule, got = "must have labels of one type", f"got {known!r} and {label!r}"
+            hint = "make the column text, or a number, in all of them"
+            raise InvalidInputError(sentence("sketches", rule, got, hint))
+
+
+def _shown(item: Any) -> str:
+    if item is None:
+        return "\0"  # no text
+    return str(item).lower() if isinstance(item, bool) else str(item)

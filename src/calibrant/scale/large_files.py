@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from calibrant.disk import scratch_folder
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.records import Missing
 from calibrant.scale.aggregate import Aggregated, Columns, cell_frame, collected, from_rows
@@ -49,8 +49,8 @@ def _aggregate(
     notation: Notation,
     parallel: bool,
 ) -> Aggregated:
-    with tempfile.TemporaryDirectory(prefix="calibrant-") as spill:
-        settings = {"memory_limit": MEMORY, "temp_directory": spill, "preserve_insertion_order": "false"}
+    with scratch_folder() as spill:
+        settings = {"memory_limit": MEMORY, "temp_directory": str(spill), "preserve_insertion_order": "false"}
         settings |= {"enable_progress_bar": "true", "enable_progress_bar_print": "false"}
         settings |= {"progress_bar_time": "0"}
         with opened(path, columns.wanted, parallel, **settings) as (connection, parts):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
+
+from calibrant.disk import scratch_folder
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -53,7 +54,7 @@ def plain_names(files: Iterable[Path]) -> Iterator[list[str]]:
         for number, file in enumerate(files):
             whole = file.absolute()
             if any(mark in str(whole) for mark in "*?["):
-                links = links or Path(stack.enter_context(TemporaryDirectory(prefix="calibrant-")))
+                links = links or stack.enter_context(scratch_folder())
                 link = links / f"{number}{''.join(file.suffixes[-2:])}"
                 link.symlink_to(whole)
                 whole = link

@@ -15,6 +15,7 @@ from calibrant.measures.registry.lookup import measure, measures
 from calibrant.measures.registry.row import Measure
 from calibrant.records import Missing, check, warn_if_swapped
 from calibrant.results import Measurement
+from calibrant.scale import storage
 from calibrant.scale.aggregate import Aggregated, Columns, aggregate
 from calibrant.scale.cells import (
     CELLS,
@@ -28,7 +29,8 @@ from calibrant.scale.cells import (
     rejected,
     tabulated,
 )
-from calibrant.scale.labels import Label, ordered_labels
+from calibrant.scale.labels import Label, ordered_labels, refuse_lookalikes
+from calibrant.scale.large_files import aggregate_file
 from calibrant.scale.rejects import refuse
 
 
@@ -117,8 +119,6 @@ class Sketch:
 
         `progress` is called now and then with the share of the work that is done.
         """
-        from calibrant.scale.large_files import aggregate_file
-
         columns = Columns(outcome, prediction, weight, as_names(by))
         check_choice(missing=missing, invalid=invalid)
         found = aggregate_file(path, columns, check_cells(cells), missing, invalid, progress)
@@ -261,42 +261,37 @@ class Sketch:
 
         The file appears complete or not at all, whatever interrupts the writing.
         """
-        from calibrant.scale.storage import save
-
-        save(self, Path(path))
+        storage.save(self._stored(), Path(path))
 
     @classmethod
     def load(cls, path: str | Path) -> Sketch:
         """Read a sketch that `save` wrote, in either format."""
-        from calibrant.scale.storage import load
-
-        return load(Path(path))
+        return cls._of(storage.load(Path(path)))
 
     def to_bytes(self) -> bytes:
         """Return the compact form."""
-        from calibrant.scale.storage import to_bytes
-
-        return to_bytes(self)
+        return storage.to_bytes(self._stored())
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Sketch:
         """Read the compact form."""
-        from calibrant.scale.storage import from_bytes
-
-        return from_bytes(data)
+        return cls._of(storage.from_bytes(data))
 
     def to_arrow(self) -> Any:
         """Return a pyarrow table, one row a cell, with what else is known in its metadata."""
-        from calibrant.scale.storage import to_arrow
-
-        return to_arrow(self)
+        return storage.to_arrow(self._stored())
 
     @classmethod
     def from_arrow(cls, table: Any) -> Sketch:
         """Read a table that `to_arrow` made."""
-        from calibrant.scale.storage import from_arrow
+        return cls._of(storage.from_arrow(table))
 
-        return from_arrow(table)
+    def _stored(self) -> storage.Stored:
+        return storage.Stored(self._cells, self._by, self.found)
+
+    @classmethod
+    def _of(cls, stored: storage.Stored) -> Sketch:
+        return cls.from_table(stored.cells, stored.by, stored.found)
 
 
 def merge(*sketches: Sketch) -> Sketch:
@@ -310,6 +305,7 @@ def merge(*sketches: Sketch) -> Sketch:
         if other.by != first.by:
             found = f"got {list(first.by)} and {list(other.by)}"
             raise InvalidInputError(sentence("sketches", "must be grouped by the same columns", found))
+    refuse_lookalikes({label for sketch in sketches for label in sketch.found.labels})
     labels = ordered_labels({label for sketch in sketches for label in sketch.found.labels})
     numbers = {label: number for number, label in enumerate(labels)}
     size = codes_in_a_group(first.cells)

@@ -2,57 +2,66 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
-import os
-import tempfile
 import zipfile
+import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.disk import whole_file
 from calibrant.errors import MissingDependencyError, UnreadableFileError, sentence
 from calibrant.scale.aggregate import Aggregated
 from calibrant.scale.cells import SUMS, CellTable, check_cells, codes_in_a_group
+from calibrant.scale.session import connect, literal, plain_names
+from calibrant.scale.stored_checks import check_labels, check_places, check_table
+from calibrant.scale.stored_checks import foreign as _foreign
 
-if TYPE_CHECKING:
-    from calibrant.scale.sketch import Sketch
-
-VERSION = 1
+VERSION = 2
+READABLE = (1, 2)  # version 1 had no checksum
+MOST_BYTES = 2**31  # of a sketch after unpacking
+DAMAGED = (
+    ValueError, KeyError, EOFError, AttributeError, TypeError, OverflowError, MemoryError, RecursionError,
+    RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error, SyntaxError,
+)  # fmt: skip
 HEADER = "calibrant_sketch"
 REPEATED = {"w": "count", "ww": "count", "wwv(1-v)": "wv(1-v)"}  # left out where no record has a weight
 
 Columns = dict[str, npt.NDArray[Any]]
 
 
-def save(sketch: Sketch, path: Path) -> None:
-    """Write to a temporary file beside `path`, then rename: a reader sees the whole sketch or none."""
-    if not path.parent.is_dir():
-        raise UnreadableFileError(sentence(f"folder {str(path.parent)!r}", "must exist"))
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    os.close(handle)
-    part = Path(name)
-    try:
+@dataclass(frozen=True, slots=True, eq=False)
+class Stored:
+    """What a file holds of a sketch: the grid, the columns of the groups, and the cells."""
+
+    cells: int
+    by: tuple[str, ...]
+    found: Aggregated
+
+
+def save(sketch: Stored, path: Path) -> None:
+    """Write to a part beside `path`, then rename: a reader sees the whole sketch or none."""
+    with whole_file(path) as part:
         if path.suffix == ".parquet":
             _write_parquet(sketch, part)
         else:
             part.write_bytes(to_bytes(sketch))
-        with part.open("rb") as written:
-            os.fsync(written.fileno())
-        part.chmod(0o644)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
-def load(path: Path) -> Sketch:
+def load(path: Path) -> Stored:
     """Read either format, told apart by their first bytes."""
     try:
-        data = path.read_bytes()
-        return _read_parquet(path) if data.startswith(b"PAR1") else from_bytes(data)
+        with path.open("rb") as file:
+            start = file.read(4)
+        if path.stat().st_size > MOST_BYTES:
+            raise _foreign(f"got more than {MOST_BYTES:,} bytes")
+        return _read_parquet(path) if start == b"PAR1" else from_bytes(path.read_bytes())
     except OSError as error:
         reason = error.strerror or str(error)
     except UnreadableFileError as error:
@@ -60,82 +69,125 @@ def load(path: Path) -> Sketch:
     raise UnreadableFileError(sentence(f"file {str(path)!r}", "must be a sketch", reason))
 
 
-def to_bytes(sketch: Sketch) -> bytes:
+def to_bytes(sketch: Stored) -> bytes:
     """Return a zip of numpy arrays and a JSON header."""
     buffer = io.BytesIO()
-    header = np.frombuffer(_header(sketch).encode(), dtype=np.uint8)
-    columns: dict[str, Any] = {HEADER: header, **_columns(sketch)}
-    np.savez_compressed(buffer, **columns)
+    columns = _columns(sketch)
+    header = np.frombuffer(_header(sketch, columns).encode(), dtype=np.uint8)
+    arrays: dict[str, Any] = {HEADER: header, **columns}
+    np.savez_compressed(buffer, **arrays)
     return buffer.getvalue()
 
 
-def from_bytes(data: bytes) -> Sketch:
+def from_bytes(data: bytes) -> Stored:
     """Read what `to_bytes` wrote; anything else is refused."""
     try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
-            columns = {name: stored[name] for name in stored.files}
+        with zipfile.ZipFile(io.BytesIO(data)) as stored:
+            if sum(entry.file_size for entry in stored.infolist()) > MOST_BYTES:
+                raise _foreign(f"got more than {MOST_BYTES:,} bytes after unpacking")
+            columns = {
+                entry.filename.removesuffix(".npy"): _array(stored, entry) for entry in stored.infolist()
+            }
         header = columns.pop(HEADER).tobytes().decode()
-    except (ValueError, KeyError, EOFError, AttributeError, zipfile.BadZipFile):
+    except UnreadableFileError:
+        raise
+    except DAMAGED:
         raise _foreign("got another format, or a damaged file") from None
     return _rebuilt(header, columns)
 
 
-def to_arrow(sketch: Sketch) -> Any:
+def _array(stored: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray[Any]:
+    """Read one array, whose header must not promise more than the entry holds."""
+    data = stored.read(entry)
+    buffer = io.BytesIO(data)
+    np.lib.format.read_magic(buffer)
+    shape, _, kind = np.lib.format.read_array_header_1_0(buffer)
+    if len(shape) != 1 or kind.hasobject or shape[0] * kind.itemsize != len(data) - buffer.tell():
+        raise ValueError("an array of another shape")
+    return np.frombuffer(data, dtype=kind, offset=buffer.tell())
+
+
+def to_arrow(sketch: Stored) -> Any:
     """Return a pyarrow table with the header in its metadata."""
-    return _pyarrow().table(_columns(sketch)).replace_schema_metadata({HEADER: _header(sketch)})
+    columns = _columns(sketch)
+    return _pyarrow().table(columns).replace_schema_metadata({HEADER: _header(sketch, columns)})
 
 
-def from_arrow(table: Any) -> Sketch:
+def from_arrow(table: Any) -> Stored:
     """Read what `to_arrow` made."""
     header = (table.schema.metadata or {}).get(HEADER.encode())
     if header is None:
         raise _foreign("got a table without its header")
-    columns = {name: table[name].to_numpy() for name in table.column_names}
-    return _rebuilt(header.decode(), columns)
+    try:
+        columns = {name: table[name].to_numpy() for name in table.column_names}
+        text = header.decode()
+    except (ValueError, KeyError):
+        raise _foreign("got a damaged table") from None
+    return _rebuilt(text, columns)
 
 
-def _write_parquet(sketch: Sketch, path: Path) -> None:
-    from calibrant.scale.session import connect
-
+def _write_parquet(sketch: Stored, path: Path) -> None:
     with connect([path]) as connection:
-        connection.register("cells", _columns(sketch))
-        header = _header(sketch).replace("'", "''")
+        columns = _columns(sketch)
+        connection.register("cells", columns)
+        header = _header(sketch, columns).replace("'", "''")
         options = (
             f"FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false, KV_METADATA {{{HEADER}: '{header}'}}"
         )
-        connection.execute(f"COPY (SELECT * FROM cells) TO '{_escaped(path)}' ({options})")
+        connection.execute(f"COPY (SELECT * FROM cells) TO {literal(str(path))} ({options})")
 
 
-def _read_parquet(path: Path) -> Sketch:
+def _read_parquet(path: Path) -> Stored:
     import duckdb
 
-    from calibrant.scale.session import connect
-
     try:
-        with connect([path]) as connection:
-            query = (
-                f"SELECT decode(value) FROM parquet_kv_metadata('{_escaped(path)}') WHERE key = '{HEADER}'"
-            )
+        with plain_names([path]) as [name], connect([name]) as connection:
+            shown = literal(name)
+            sizes = f"SELECT sum(total_uncompressed_size) FROM parquet_metadata({shown})"
+            if (connection.execute(sizes).fetchall()[0][0] or 0) > MOST_BYTES:
+                raise _foreign(f"got more than {MOST_BYTES:,} bytes after unpacking")
+            query = f"SELECT decode(value) FROM parquet_kv_metadata({shown}) WHERE key = '{HEADER}'"
             header = connection.execute(query).fetchall()
-            columns = connection.read_parquet(str(path)).fetchnumpy()
+            scan = f"read_parquet({shown}, hive_partitioning = false)"
+            read = connection.execute(f"SELECT * FROM {scan}").fetchnumpy()
     except duckdb.Error as error:
         raise _foreign(str(error).splitlines()[0]) from None
     if not header:
         raise _foreign("got Parquet without its header")
-    return _rebuilt(str(header[0][0]), columns)
+    if any(np.ma.getmaskarray(column).any() for column in read.values()):
+        raise _foreign("got missing values")
+    return _rebuilt(str(header[0][0]), {name: np.ma.getdata(column) for name, column in read.items()})
 
 
-def _escaped(path: Path) -> str:
-    return str(path).replace("'", "''")
+def is_stored_sketch(path: Path) -> bool:
+    """Return whether a Parquet file is a sketch: it has a sketch's header."""
+    import duckdb
+
+    query = f"SELECT count(*) FROM parquet_kv_metadata(NAME) WHERE key = '{HEADER}'"
+    try:
+        with plain_names([path]) as [name], connect([name]) as connection:
+            return bool(connection.execute(query.replace("NAME", literal(name))).fetchall()[0][0])
+    except duckdb.Error:
+        return False
 
 
-def _header(sketch: Sketch) -> str:
-    """Return all that is not a column: the version, the grid, the groups."""
-    groups = {"by": sketch.by, "labels": sketch.found.labels}
-    return json.dumps({"version": VERSION, "cells": sketch.cells, **groups})
+def _header(sketch: Stored, columns: Columns) -> str:
+    """Return all that is not a column: the version, the grid, the groups, and the checksum of everything."""
+    about = {"version": VERSION, "cells": sketch.cells, "by": sketch.by, "labels": sketch.found.labels}
+    return json.dumps({**about, "checksum": _checksum(about, columns)})
 
 
-def _columns(sketch: Sketch) -> Columns:
+def _checksum(about: Mapping[str, Any], columns: Mapping[str, npt.NDArray[Any]]) -> str:
+    """Return a digest of the header and of every column, the same in every format."""
+    digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
+    for name in sorted(columns):
+        column = columns[name]
+        exact = column.astype("<i8" if column.dtype.kind in "iu" else "<f8")
+        digest.update(name.encode() + b"\0" + exact.tobytes())
+    return digest.hexdigest()
+
+
+def _columns(sketch: Stored) -> Columns:
     """Return one column a field; sums that are 0 throughout or follow from others are left out."""
     table = sketch.found.table
     group, cell = np.divmod(table.keys, codes_in_a_group(sketch.cells))
@@ -149,21 +201,35 @@ def _columns(sketch: Sketch) -> Columns:
     return {**fixed, **sums, "low": table.low, "high": table.high}
 
 
-def _rebuilt(header: str, columns: Mapping[str, npt.NDArray[Any]]) -> Sketch:
-    from calibrant.scale.sketch import Sketch
-
+def _rebuilt(header: str, columns: Mapping[str, npt.NDArray[Any]]) -> Stored:
     try:
         about = json.loads(header)
-        if about["version"] != VERSION:
-            raise _foreign(f"got version {about['version']}, this calibrant reads {VERSION}")
-        cells, labels = check_cells(about["cells"]), tuple(map(tuple, about["labels"]))
-        group, cell, count = (np.array(columns[name], dtype=np.int64) for name in ("group", "cell", "count"))
+        version = about["version"]
+        if version not in READABLE or isinstance(version, bool):
+            raise _foreign(f"got version {version!r}, this calibrant reads {VERSION}")
+        checksum = about.pop("checksum", None)
+        if version == VERSION and checksum != _checksum(about, columns):
+            raise _foreign("got a checksum that does not fit: the file is damaged")
+        cells, by = check_cells(about["cells"]), tuple(about["by"])
+        labels = tuple(tuple(label) for label in about["labels"])
+        group, cell, count = (_whole(columns[name]) for name in ("group", "cell", "count"))
         low, high = (np.array(columns[name], dtype=np.float64) for name in ("low", "high"))
         sums = np.array([_restored(name, columns, cell < cells + 2) for name in SUMS])
-    except (KeyError, TypeError, json.JSONDecodeError):
+    except UnreadableFileError:
+        raise
+    except DAMAGED:  # the house's own errors are among them
         raise _foreign("got a damaged header or columns") from None
+    check_labels(by, labels)
+    check_places(group, cell, len(labels), cells)
     table = CellTable(group * codes_in_a_group(cells) + cell, count, sums, low, high)
-    return Sketch.from_table(cells, tuple(about["by"]), Aggregated(labels, table))
+    check_table(table, cells)
+    return Stored(cells, by, Aggregated(labels, table))
+
+
+def _whole(column: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    if column.dtype.kind not in "iu":
+        raise TypeError("whole numbers are stored as such")
+    return np.array(column, dtype=np.int64)
 
 
 def _restored(
@@ -175,10 +241,6 @@ def _restored(
     if name in REPEATED:
         return np.where(good, columns[REPEATED[name]], 0.0)
     return np.zeros(len(good))
-
-
-def _foreign(found: str) -> UnreadableFileError:
-    return UnreadableFileError(sentence("sketch", "must be as calibrant writes it", found))
 
 
 def _pyarrow() -> Any:

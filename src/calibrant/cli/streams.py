@@ -1,0 +1,40 @@
+"""Where results and messages go: control characters of a file's names never reach the terminal."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+
+# All control characters but tab and line feed, and those that turn the direction of text
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    r"""Write control characters as JSON does, so that text and JSON stay what they are.
+
+    >>> printable("a\x1b[31mb")
+    'a\\u001b[31mb'
+    """
+    return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+class PrintableStream(io.TextIOWrapper):
+    """Standard output that escapes control characters."""
+
+    def write(self, text: str) -> int:
+        """Write text, escaped."""
+        return super().write(printable(text))
+
+
+def guard_output() -> None:
+    """Escape what is written to standard output from now on; colours go around it, see `tables`."""
+    stream = sys.stdout
+    if isinstance(stream, io.TextIOWrapper):
+        sys.stdout = PrintableStream(
+            stream.buffer,
+            encoding=stream.encoding,
+            errors="backslashreplace",
+            newline="\n",
+            line_buffering=stream.line_buffering,
+        )

@@ -1,0 +1,136 @@
+"""Files written whole or not at all, and scratch folders that leave nothing behind."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from calibrant.errors import UnwritableFileError, sentence
+
+_UNFINISHED: set[Path] = set()  # what this process must remove if it is stopped
+LONGEST = 100  # characters of a name that the name of its part repeats
+
+
+def write_whole(path: str | Path, data: str | bytes, inputs: Iterable[str | Path] = ()) -> Path:
+    """Write a file beside its place and rename it: a reader sees the old file or the new one, never a half.
+
+    Parameters
+    ----------
+    path
+        Where to write. Folders, devices, pipes and files of `inputs` are refused.
+    data
+        Text is written as UTF-8, line endings as they are.
+    inputs
+        Files that were read, and must not be overwritten.
+
+    Returns
+    -------
+    The path.
+    """
+    with whole_file(path, inputs) as part:
+        part.write_bytes(data.encode() if isinstance(data, str) else data)
+    return Path(path)
+
+
+@contextmanager
+def whole_file(path: str | Path, inputs: Iterable[str | Path] = ()) -> Iterator[Path]:
+    """Give the name of a part to write to; it takes the place of `path` when the block ends well."""
+    check_target(path, inputs)
+    target = Path(path).resolve()
+    try:
+        _remove_leftovers(target)
+        part = _created(target)
+        _UNFINISHED.add(part)
+        try:
+            yield part
+            with part.open("rb") as written:
+                os.fsync(written.fileno())
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+            _UNFINISHED.discard(part)
+    except OSError as error:
+        raise _unwritable(path, error.strerror or str(error)) from None
+
+
+def check_target(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
+    """Refuse a place that cannot be written, before any work is done for it."""
+    target = Path(path)
+    try:
+        if target.is_dir():
+            raise _unwritable(path, "got a folder")
+        if not target.resolve().parent.is_dir():
+            raise UnwritableFileError(sentence(f"folder {str(target.parent)!r}", "must exist"))
+        if target.exists() and not stat.S_ISREG(target.stat().st_mode):
+            raise _unwritable(path, "got a device or a pipe")
+        for source in inputs:
+            if target.exists() and Path(source).exists() and target.samefile(source):
+                raise _unwritable(path, "got the file that is read")
+        if not os.access(target.resolve().parent, os.W_OK):
+            raise _unwritable(path, "got a folder that may not be written to")
+    except (OSError, ValueError) as error:
+        if isinstance(error, UnwritableFileError):
+            raise
+        raise _unwritable(path, getattr(error, "strerror", None) or str(error)) from None
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Make a folder for the length of the block; it also goes when the process is stopped."""
+    folder = Path(tempfile.mkdtemp(prefix="calibrant-"))
+    _UNFINISHED.add(folder)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        _UNFINISHED.discard(folder)
+
+
+def remove_unfinished() -> None:
+    """Remove what an interrupted block would leave behind."""
+    for path in list(_UNFINISHED):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+
+
+def _created(target: Path) -> Path:
+    """Create the part, with the rights that the umask leaves, under a name that says whose it is."""
+    part = target.parent / f".{target.name[:LONGEST]}.{os.getpid()}-{secrets.token_hex(4)}.part"
+    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    return part
+
+
+def _remove_leftovers(target: Path) -> None:
+    """Remove parts of the same file whose writers were killed."""
+    start = f".{target.name[:LONGEST]}."
+    for name in os.listdir(target.parent):
+        if name.startswith(start) and name.endswith(".part"):
+            owner = name[len(start) :].partition("-")[0]
+            if owner.isdigit() and not _alive(int(owner)):
+                with suppress(OSError):
+                    (target.parent / name).unlink()
+
+
+def _alive(process: int) -> bool:
+    if os.name == "nt":
+        return True  # there signal 0 would end the process: its parts stay
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _unwritable(path: str | Path, got: str) -> UnwritableFileError:
+    return UnwritableFileError(sentence(f"file {str(path)!r}", "must be a place to write a file", got))

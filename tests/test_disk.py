@@ -1,0 +1,115 @@
+"""Files appear whole or not at all, with the right rights, and never in place of what was read."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+
+import pytest
+
+from calibrant import disk
+from calibrant.disk import check_target, scratch_folder, whole_file, write_whole
+from calibrant.errors import UnwritableFileError
+
+
+def test_a_file_is_written_with_the_rights_of_the_umask(tmp_path):
+    before = os.umask(0o027)
+    try:
+        write_whole(tmp_path / "x.txt", "ü\r\n")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "x.txt").read_bytes() == "ü\r\n".encode()
+    assert stat.S_IMODE((tmp_path / "x.txt").stat().st_mode) == 0o640
+    assert os.listdir(tmp_path) == ["x.txt"]
+
+
+def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
+    target = tmp_path / "x.txt"
+    target.write_text("old")
+
+    def fail():
+        with whole_file(target) as part:
+            part.write_text("half")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert target.read_text() == "old"
+    assert os.listdir(tmp_path) == ["x.txt"]
+
+
+def test_places_that_are_no_files_are_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "in.csv").write_text("y,p")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "in.csv")
+    for place, found in (
+        (tmp_path, "a folder"),
+        (tmp_path / "none" / "x", "folder .* must exist"),
+        ("/dev/full", "a device or a pipe"),
+        (tmp_path / "pipe", "a device or a pipe"),
+        (tmp_path / "in.csv", "the file that is read"),
+        (tmp_path / "link.csv", "the file that is read"),
+        (tmp_path / ("x" * 300), "File name too long"),
+        ("a\0b", "null"),
+    ):
+        with pytest.raises(UnwritableFileError, match=found):
+            write_whole(place, "x", [tmp_path / "in.csv"])
+        with pytest.raises(UnwritableFileError, match=found):
+            check_target(place, [tmp_path / "in.csv"])
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "real.txt").write_text("old")
+    (tmp_path / "link.txt").symlink_to("real.txt")
+    write_whole(tmp_path / "link.txt", "new")
+    assert (tmp_path / "link.txt").is_symlink()
+    assert (tmp_path / "real.txt").read_text() == "new"
+
+
+def test_parts_of_killed_writers_are_removed_and_those_of_living_ones_stay(tmp_path):
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    (tmp_path / f".x.txt.{gone.pid}-abcd.part").write_text("half")
+    (tmp_path / f".x.txt.{os.getpid()}-abcd.part").write_text("being written")
+    (tmp_path / ".x.txt.notes").write_text("not ours")
+    write_whole(tmp_path / "x.txt", "new")
+    assert sorted(os.listdir(tmp_path)) == [f".x.txt.{os.getpid()}-abcd.part", ".x.txt.notes", "x.txt"]
+
+
+def test_a_full_disk_is_said_in_words(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(disk.os, "fsync", full)
+    with pytest.raises(UnwritableFileError, match="No space left on device"):
+        write_whole(tmp_path / "x.txt", "new")
+    assert os.listdir(tmp_path) == []
+
+
+def test_scratch_folders_go_with_the_block():
+    with scratch_folder() as folder:
+        (folder / "x").write_text("x")
+    assert not folder.exists()
+
+
+def test_writers_that_are_killed_leave_the_old_file_whole(tmp_path):
+    target = tmp_path / "x.txt"
+    write_whole(target, "a" * 1_000_000)
+    code = (
+        "import sys, itertools\nfrom calibrant.disk import write_whole\n"
+        "for letter in itertools.cycle('bcd'): write_whole(sys.argv[1], letter * 1_000_000)"
+    )
+    for turn in range(5):
+        writer = subprocess.Popen([sys.executable, "-c", code, str(target)])
+        time.sleep(0.6 + 0.037 * turn)
+        writer.send_signal(signal.SIGKILL)
+        writer.wait()
+        text = target.read_text()
+        assert len(text) == 1_000_000
+        assert len(set(text)) == 1
+    write_whole(target, "e")
+    assert os.listdir(tmp_path) == ["x.txt"]
