@@ -7,7 +7,7 @@ BENCH := .venv-bench
 TORCH ?= torch==2.13.0
 PEERS = $(shell $(PYTHON) -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['bench'])")
 
-.PHONY: demo test test-slow test-torch bench lint clean
+.PHONY: demo reproduce test test-slow test-torch bench lint clean
 
 demo: $(READY)
 	$(BIN)/calibrant demo
@@ -27,6 +27,10 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Every table and figure of the papers, ours beside theirs: writes docs/reproduced.md and its figures.
+reproduce: $(READY)
+	$(BIN)/python -m reproduce
 
 bench: $(BENCH)/.ready
 	$(BENCH)/bin/python -m benchmarks

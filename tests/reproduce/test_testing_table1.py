@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import runpy
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-TABLE = runpy.run_path(str(Path(__file__).parents[2] / "reproduce" / "testing_table1.py"))
+from reproduce import testing_table1
+
+TABLE = vars(testing_table1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["smCE", "cECE"])
 def test_rows_are_the_papers(name):
-    assert TABLE["row"](*TABLE["ROWS"][name]) == TABLE["PAPER"][name]
+    assert TABLE["row"](*TABLE["ROWS"][name]) == TABLE["PRINTED"][name]
 
 
 @pytest.mark.slow
@@ -26,7 +25,7 @@ def test_the_papers_side_of_the_close_call_is_the_likelier():
 @pytest.mark.slow
 def test_the_distance_row_is_complete_and_the_papers_is_half_of_it():
     whole, half = (TABLE["row"](*TABLE["ROWS"][name]) for name in ("dCE", "dCE halved"))
-    assert half[:3] == TABLE["PAPER"]["dCE halved"]
+    assert half[:3] == TABLE["PRINTED"]["dCE halved"]
     assert len(whole) == 6
     assert list(whole) == sorted(whole, reverse=True)
     assert whole[-1] == 0.01  # the true distance

@@ -1,0 +1,136 @@
+"""The fast part of every reproduction: what the papers print, to its digits."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from reproduce import (
+    distance_examples,
+    distance_gaussian,
+    multi_appendix_f,
+    multi_protocol,
+    survey_examples,
+    testing_lower_bounds,
+    testing_table2,
+    testing_table3,
+    truthful_examples,
+    truthful_table1,
+)
+from reproduce.__main__ import PARTS
+from reproduce.layout import ROOT, lines_figure, table
+
+
+def test_examples_of_the_distance_paper():
+    """Two points with odd and even bins, Lemmas 4.5, 6.5 and 6.6."""
+    assert distance_examples.largest_difference() < 1e-9
+    for a in (0.01, 0.1, 0.2):
+        name, lower, bound = distance_examples.quadratic_gap(a)[0]
+        assert lower <= bound + 1e-9, name
+    assert distance_examples.interval_jump(1e-9) == pytest.approx(0.15, abs=1e-8)
+    assert distance_examples.interval_jump(0.0) == pytest.approx(0.2)
+
+
+def test_the_gaussian_kernel_is_unsound():
+    """Theorem 8.6: at eight points the smooth error is 3.3e-3 and the Gaussian kernel error 5.4e-9."""
+    assert distance_gaussian.row(8) == pytest.approx((3.3e-3, 5.4e-9, 8.2e-3), rel=0.01)
+    falls = [distance_gaussian.row(m)[1] for m in distance_gaussian.SIZES]
+    assert all(later < earlier / 5 for earlier, later in itertools.pairwise(falls))
+
+
+def test_solvers_of_table_3_agree():
+    seconds, apart = testing_table3.compared(2**10, runs=2)
+    assert apart < 1e-9
+    assert seconds["calibrant"] < seconds["HiGHS, linear program"]
+
+
+def test_recalibration_helps_in_the_analogue_of_table_2():
+    found = testing_table2.synthetic()
+    assert found["base"] > 0.08
+    assert max(found["isotonic"], found["temperature"]) < 0.03
+
+
+@pytest.mark.parametrize("t", [4, 8, 32])
+def test_values_at_the_hard_cases(t):
+    """Lemma 28 is an equality, SintCE = 1 / (3 t); Lemma 26 is a bound."""
+    found = testing_lower_bounds.values(t, draws=2)
+    assert found["SintCE"][0] == pytest.approx(1 / (3 * t), abs=1e-12)
+    assert found["cECE"][0] >= found["cECE"][1]
+
+
+@pytest.mark.slow
+def test_slopes_of_sample_complexity():
+    slopes = {name: testing_lower_bounds.slope(*line) for name, line in testing_lower_bounds.curves().items()}
+    assert slopes["smooth, distance"] == pytest.approx(-2, abs=0.1)
+    assert slopes["cECE"] < -2.3
+    assert slopes["SintCE"] < -2.3
+
+
+PRINTED = {3: (0.147936, 0.28125), 5: (0.106679, 0.270833), 9: (0.074885, 0.2625), 21: (0.046573, 0.255682)}
+
+
+@pytest.mark.parametrize("q", PRINTED)
+def test_appendix_f_of_the_multi_calibration_paper(q):
+    assert multi_appendix_f.ours(q) == pytest.approx(PRINTED[q], abs=5e-7)
+    assert multi_appendix_f.closed_form(q) == pytest.approx(PRINTED[q], abs=5e-7)
+
+
+@pytest.mark.slow
+def test_the_protocol_of_the_multi_calibration_paper(shared_data, monkeypatch):
+    monkeypatch.setattr(multi_protocol, "DATA", shared_data)
+    data = multi_protocol.read("adult_predictions.parquet")
+    error, kuiper, multi, *_ = multi_protocol.row(data, "p_lgbm")
+    assert (error, kuiper) == ("0.1798", "0.0469")
+    assert float(multi.split()[0]) == pytest.approx(0.0664, abs=0.002)
+
+
+@pytest.mark.parametrize("e", [0.01, 0.1])
+def test_examples_of_the_survey(e):
+    assert survey_examples.first_tight(e) == pytest.approx(2 * e)
+    assert survey_examples.second_tight(e) == pytest.approx(e * e / (1 - e), rel=0.03)
+    upper, true, lower = survey_examples.uncertain_distance(e)
+    assert upper == pytest.approx(e / (1 - 2 * e))
+    assert true == pytest.approx(2 * e * e / (1 - 2 * e))
+    assert lower <= true + 1e-9
+
+
+def test_table_1_of_the_truthfulness_paper_all_eight_columns():
+    found = truthful_table1.ours()
+    for y, printed in truthful_table1.PRINTED.items():
+        assert all(map(truthful_table1.agrees, found[y], printed)), y
+    filled = found[0, 1][3], found[1, 0][3], found[0, 1][5], found[1, 0][5]
+    assert filled == pytest.approx((0.125, 0.25, 0.0625, 0.0625), abs=1e-6)
+    assert found["expected"][3] == pytest.approx(0.2734375, abs=1e-6)
+    assert found["expected"][5] == pytest.approx(0.15625, abs=1e-6)
+
+
+def test_example_1_1_of_the_truthfulness_paper():
+    found, limits = truthful_examples.example(2000, runs=200), truthful_examples.limits(2000)
+    assert found["ECE truth"] == pytest.approx(13 / 27, abs=0.001)
+    for name in ("ECE constant", "ATB truth", "ATB constant"):
+        assert found[name] == pytest.approx(limits[name], rel=0.25)
+    assert truthful_examples.accepted(100, runs=200) > 0.95
+
+
+def test_figures_and_tables(tmp_path, monkeypatch):
+    from reproduce import layout
+
+    monkeypatch.setattr(layout, "FIGURES", tmp_path)
+    band = {"a": ([1, 10], [0.5, 1], [2, 3])}
+    text = lines_figure("name", {"a": ([1, 10], [1, 2])}, bands=band, x="x", y="y")
+    assert text == "![y against x](reproduced/name.svg)"
+    assert (tmp_path / "name.svg").read_text().startswith("<svg")
+    assert table(["a", "b"], [("x", 1 / 3)]).splitlines()[-1] == "| x | 0.333333 |"
+
+
+def test_the_page_has_every_part():
+    page = (ROOT / "docs" / "reproduced.md").read_text()
+    import importlib
+
+    for name in PARTS:
+        part = importlib.import_module(f"reproduce.{name}")
+        assert f"## {part.PAPER}\n" in page
+        assert f"### {part.TITLE}\n" in page
+    assert "## What cannot be reproduced" in page
+    assert "## Printed numbers" in page
