@@ -6,6 +6,7 @@ from calibrant.errors import (
     CalibrantError,
     InvalidInputError,
     MissingDependencyError,
+    SwappedArgumentsWarning,
     TooFewRecordsError,
     UnknownNameError,
     UnreadableFileError,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from calibrant.groups.distinguish import distinguish
     from calibrant.groups.distinguisher import Distinguisher
     from calibrant.groups.result import Audit
+    from calibrant.groups.rules import Rule
     from calibrant.groups.search import Search, search_groups
     from calibrant.groups.weight_family import WeightFamily, weight_family
     from calibrant.inference.calibration_test import calibration_test
@@ -111,6 +113,7 @@ _LATER = {
     "Reading": "online.monitor",
     "Recalibration": "recalibration.result",
     "RecalibrationWarning": "recalibration.result",
+    "Rule": "groups.rules",
     "Search": "groups.search",
     "Sketch": "scale.sketch",
     "SwapRegret": "measures.decisions.swap_regret",
@@ -188,10 +191,12 @@ __all__ = [
     "Reading",
     "Recalibration",
     "RecalibrationWarning",
+    "Rule",
     "Search",
     "Sketch",
     "SmoothedReliability",
     "SwapRegret",
+    "SwappedArgumentsWarning",
     "TestResult",
     "ThresholdLossCurve",
     "ToleranceResult",

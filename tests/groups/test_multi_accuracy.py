@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 import pytest
-from calibrant.groups.records import ascending, check, put_in_order
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.multicalibration import step_down
@@ -20,6 +19,7 @@ from calibrant.groups.family_null import Null
 from calibrant.groups.metric import Lists
 from calibrant.groups.subpopulations import everyone
 from calibrant.groups.variants import Variant
+from calibrant.records import Records, check
 
 
 def mean_z(y: np.ndarray, p: np.ndarray, w: np.ndarray, mask: np.ndarray) -> float:
@@ -37,8 +37,8 @@ def test_pvalues_equal_complete_enumeration_when_every_outcome_is_dealt_once():
         w = rng.choice([1.0, 0.5, 0.25, 1e-3], 6)
         w[0] = 1.0
         y, p = rng.integers(0, 2, 6), np.full(6, 0.5)
-        checked = check(y, p, w, "error", False)
-        records = put_in_order(checked, ascending(checked.prediction), [])
+        checked = check(y, p, w, kind="labels")
+        records = Records.of(checked)
         kind = Variant(statistic="mean")
         null = Null.simulate(records, kind, 64, rng)
         null.bits[:, 0] = [sum(int(bit) << t for t, bit in enumerate(every[:, i])) for i in records.rows]

@@ -60,7 +60,7 @@ def code_columns(
 
     They have `length` rows; `labels` is the index of the predictions that they belong to.
     """
-    named = _named(data, argument)
+    named = named_columns(data, argument)
     for subject, part in [(argument, data), *((f"{argument} {name!r}", values) for name, values in named)]:
         check_aligned(part, labels, (subject, "y_prob"))
     unordered = {nominal} if isinstance(nominal, str) else set(map(str, nominal))
@@ -78,7 +78,8 @@ def _narrowed(column: Column) -> Column:
     return replace(column, codes=column.codes.astype(narrowest(len(column.labels)), copy=False))
 
 
-def _named(data: Any, argument: str) -> list[tuple[str, Any]]:
+def named_columns(data: Any, argument: str) -> list[tuple[str, Any]]:
+    """Return the columns of a frame, a mapping or a two-dimensional array by name."""
     if isinstance(data, Mapping):
         return [(str(name), values) for name, values in data.items()]
     if isinstance(data, np.ndarray) and data.ndim == 2:
@@ -123,6 +124,8 @@ def _code(name: str, values: Any, nominal: bool) -> Column:
         array = series.to_numpy()
     else:
         array = array_of(values, f"column {name!r}")
+        if array.dtype.kind in "US" and isinstance(values, list | tuple):
+            array = np.array(values, dtype=object)  # numpy turns numbers beside text into text
     if array.ndim != 1:
         raise InvalidInputError(sentence(f"column {name!r}", "must be one-dimensional", f"got {array.shape}"))
     if array.dtype.kind in "US":

@@ -19,6 +19,7 @@ from calibrant.groups.family_null import Null, adjusted_pvalues
 from calibrant.groups.metric import Batch, Curves
 from calibrant.groups.partition import Partition
 from calibrant.groups.result import Group, GroupCurve, NotTested
+from calibrant.groups.rules import Rule
 from calibrant.groups.variants import Terms
 from calibrant.kernels.segments import thinned_curve
 from calibrant.records import Records
@@ -46,7 +47,7 @@ class Family:
     progress: Progress | None = None
     plain: Terms | None = None
     expected: int = 0
-    rules: list[str] = field(default_factory=list)
+    rules: list[Rule] = field(default_factory=list)
     parts: list[Curves] = field(default_factory=list)
     described: list[Curves] = field(default_factory=list)
     simulated: list[Array] = field(default_factory=list)
@@ -149,7 +150,7 @@ class Family:
         order = sorted(range(len(z)), key=lambda k: (-z[k], -size_of[k], -size[k], self.rules[k]))
         return tuple(
             Group(
-                name=self.rules[k],
+                name=str(self.rules[k]),
                 rule=self.rules[k],
                 size=int(size[k]),
                 share=float(share[k]),

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from calibrant.groups.cores import WORKERS, on_all_cores
+from calibrant.groups.rules import Rule
 from calibrant.groups.variants import Terms
 from calibrant.kernels.segments import Index, Offsets, segment_curves, successive_variances
 from calibrant.results import Array
@@ -56,7 +57,7 @@ class Batch(Protocol):
         """How many there are before any look at the records, those without members among them."""
 
     @property
-    def rules(self) -> Sequence[str]:
+    def rules(self) -> Sequence[Rule]:
         """Who is in each, in words."""
 
     @property
@@ -77,12 +78,12 @@ class Batch(Protocol):
 class Lists:
     """Subpopulations as index lists, one after another in `members`."""
 
-    rules: Sequence[str]
+    rules: Sequence[Rule]
     members: Index
     offsets: Offsets
 
     @classmethod
-    def of(cls, rules: Sequence[str], lists: Sequence[Index]) -> Lists:
+    def of(cls, rules: Sequence[Rule], lists: Sequence[Index]) -> Lists:
         """Put index lists one after another."""
         offsets = np.concatenate(([0], np.cumsum([len(one) for one in lists]))).astype(np.int64)
         members = np.concatenate([*lists, np.empty(0, dtype=np.int32)]).astype(np.int32, copy=False)

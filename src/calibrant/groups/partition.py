@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from calibrant.groups.coding import Codes, Column, narrowest
 from calibrant.groups.metric import SUMS, Curves, Lists, curves_of
-from calibrant.groups.result import EVERYONE
-from calibrant.groups.rules import conjunction, equality
+from calibrant.groups.rules import Rule, conjunction, equality
 from calibrant.groups.variants import Terms
 from calibrant.kernels.segments import Index, counting_sort, partition_curves
 
@@ -48,10 +47,10 @@ class Partition:
         return math.prod(len(column.labels) for column in self.columns)
 
     @cached_property
-    def rules(self) -> Sequence[str]:
+    def rules(self) -> Sequence[Rule]:
         """Who is in each, in words."""
         if not self.columns:
-            return [EVERYONE]
+            return [Rule()]
         return [
             conjunction(equality(column, int(code)) for column, code in zip(self.columns, row, strict=True))
             for row in self.codes[self.kept]
@@ -72,7 +71,7 @@ class Partition:
         ends = np.cumsum(counts)
         members = np.empty(len(self.cell), dtype=np.int32)
         counting_sort(self.cell, (ends - counts).astype(np.int64), members)
-        everything = Lists([""] * len(counts), members, np.concatenate(([0], ends)).astype(np.int64))
+        everything = Lists([Rule()] * len(counts), members, np.concatenate(([0], ends)).astype(np.int64))
         return replace(everything.select(self.kept.tolist()), rules=self.rules)
 
     def measure(self, terms: Terms) -> Curves:

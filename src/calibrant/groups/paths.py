@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from calibrant.groups.coding import Column
+from calibrant.groups.conditions import Condition
 from calibrant.groups.metric import Lists
-from calibrant.groups.rules import among, between, conjunction
+from calibrant.groups.rules import Rule, among, between, conjunction
 from calibrant.kernels.segments import Index
 
 FRUITLESS = 100  # paths in a row without a new subpopulation after which there are hardly any left
@@ -49,11 +50,11 @@ class Path:
             self.members, self.intervals[j] = self.members[place >= cut], (cut, high)
         return True
 
-    def rule(self) -> str:
+    def rule(self) -> Rule:
         """Say in words who is left."""
-        return conjunction(filter(None, (self._condition(j) for j in sorted(self.intervals))))
+        return conjunction(self._condition(j) for j in sorted(self.intervals))
 
-    def _condition(self, j: int) -> str:
+    def _condition(self, j: int) -> Condition | None:
         low, high = self.intervals[j]
         if not self.columns[j].nominal:
             return between(self.columns[j], low, high)

@@ -6,16 +6,18 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from calibrant.groups.rules import Rule
 from calibrant.options import whole_number
 from calibrant.results import Array
 
-EVERYONE = "everyone"
 AUDITED = {"kuiper": "Multi-calibration", "mean": "Multi-accuracy"}
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One subpopulation. `rule` says who is in it, or is the name of the user's mask; `name` is the same.
+    """One subpopulation. `rule` says who is in it, in words and by `rule.members(frame)` among new rows.
+
+    `name` is its text, or the name of the user's mask.
 
     `kuiper` is D_k, `gap` the mean residual (outcome minus prediction), `sigma` its deviation if calibrated.
     `z` is the statistic over sigma, kuiper or |gap|, `expected` the mean of that statistic if calibrated, and
@@ -26,7 +28,7 @@ class Group:
     """
 
     name: str
-    rule: str
+    rule: Rule
     size: int
     share: float
     kuiper: float
@@ -67,7 +69,7 @@ class GroupCurve:
     `share` is the part of the subpopulation's weight at or below `prediction`; `cumulative` is C there.
     """
 
-    rule: str
+    rule: Rule
     share: Array
     prediction: Array
     cumulative: Array

@@ -1,80 +1,135 @@
-"""Subpopulations in words: "age >= 43 and county in {Inyo, Mono}"."""
+"""Rules: who is in a subpopulation, in words ("age >= 43 and county in {Inyo, Mono}") and among new rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from calibrant.groups.coding import Column
-from calibrant.groups.result import EVERYONE
+from calibrant.errors import reject_name
+from calibrant.groups.coding import Column, code_columns, named_columns
+from calibrant.groups.conditions import Condition, Masked, OneOf, Within, check_kind
+
+EVERYONE = "everyone"
 
 
-def conjunction(conditions: Iterable[str]) -> str:
-    """Join conditions; none at all means everyone."""
-    return " and ".join(conditions) or EVERYONE
+class Rule(str):
+    """Who is in a subpopulation: a text that people read, and that picks the members among new rows.
+
+    As a string it is the rule in words; columns and values that could be misread are quoted. `conditions`
+    must all hold; none at all means everyone. The rule of a mask that the user named is that name.
+
+    >>> rule = Rule([OneOf("city", ("B",)), Within("age", 43.0, None)])
+    >>> print(rule)
+    city = B and age >= 43
+    >>> rule.members({"city": ["A", "B", "B"], "age": [50, 50, 20]}).tolist()
+    [False, True, False]
+    """
+
+    conditions: tuple[Condition, ...]
+
+    def __new__(cls, conditions: Iterable[Condition] = ()) -> Rule:
+        """Join conditions."""
+        given = tuple(conditions)
+        self = super().__new__(cls, " and ".join(map(str, given)) or EVERYONE)
+        self.conditions = given
+        return self
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return (self.conditions,)
+
+    def members(self, frame: Any) -> npt.NDArray[np.bool_]:
+        """Return which rows of a frame are members: any data frame, or a mapping of names to columns."""
+        named = dict(named_columns(frame, "frame"))
+        inside = np.ones(_rows(named), dtype=bool)
+        for condition in self.conditions:
+            if condition.column not in named:
+                raise reject_name("column of the rule", condition.column, list(named))
+            inside &= _met(condition, named[condition.column], len(inside))
+        return inside
 
 
-def equality(column: Column, code: int) -> str:
+def _rows(named: dict[str, Any]) -> int:
+    return len(next(iter(named.values()), ()))
+
+
+def _met(condition: Condition, values: Any, length: int) -> npt.NDArray[np.bool_]:
+    """Judge every distinct value of a column once."""
+    (column,) = code_columns({condition.column: values}, length, "frame")
+    labels = list(column.labels)
+    check_kind(condition, labels)
+    return np.array([condition.holds(label) for label in labels], dtype=bool)[column.codes]
+
+
+def conjunction(conditions: Iterable[Condition | None]) -> Rule:
+    """Return the rule of some conditions; those that exclude nobody are None."""
+    return Rule(condition for condition in conditions if condition is not None)
+
+
+def named_mask(name: str) -> Rule:
+    """Return the rule of a mask that the user named."""
+    return Rule([Masked(name)])
+
+
+def equality(column: Column, code: int) -> OneOf:
     """Say that a column has one value."""
-    if column.missing and code == 0:
-        return f"{column.name} is missing"
-    return f"{column.name} = {_text(column.labels[code])}"
+    return _one_of(column, [code])
 
 
-def between(column: Column, low: int, high: int) -> str:
+def between(column: Column, low: int, high: int) -> Condition | None:
     """Say that the code of an ordered column lies in low .. high - 1; a gap in the data is code 0."""
-    end = len(column.labels)
+    end, lowest = len(column.labels), 1 if column.missing else 0
     if high - low == 1:
         return equality(column, low)
-    if column.missing and low == 0:
-        return f"({column.name} < {_cut(column, high)} or missing)" if high < end else ""
-    lowest = 1 if column.missing else 0
     if low <= lowest and high == end:
-        return f"{column.name} is not missing" if low == 1 and column.missing else ""
-    if low <= lowest:
-        text = f"{column.name} < {_cut(column, high)}"
-        return f"{text} (not missing)" if column.missing else text
-    if high == end:
-        return f"{column.name} >= {_cut(column, low)}"
-    return f"{_cut(column, low)} <= {column.name} < {_cut(column, high)}"
+        return OneOf(column.name, (), missing=True, negated=True) if low == 1 and column.missing else None
+    return Within(
+        column.name,
+        None if low <= lowest else _cut(column, low),
+        None if high == end else _cut(column, high),
+        missing=column.missing and low == 0,
+        gaps=column.missing,
+        categories=_categories(column, low, high),
+    )
 
 
-def among(column: Column, codes: Iterable[int]) -> str:
+def among(column: Column, codes: Iterable[int]) -> OneOf | None:
     """Say that a column takes one of several categories, by the shorter of the list and its complement."""
     inside = sorted(codes)
     outside = sorted(set(range(len(column.labels))) - set(inside))
     if not outside:
-        return ""
-    if len(inside) == 1:
-        return equality(column, inside[0])
-    if len(outside) == 1:
-        text = equality(column, outside[0])
-        return text.replace(" is missing", " is not missing").replace(" = ", " != ", 1)
-    if len(outside) < len(inside):
-        return f"{column.name} not in {_listed(column, outside)}"
-    return f"{column.name} in {_listed(column, inside)}"
+        return None
+    if len(inside) > 1 and (len(outside) == 1 or len(outside) < len(inside)):
+        return _one_of(column, outside, negated=True)
+    return _one_of(column, inside)
 
 
-def _listed(column: Column, codes: list[int]) -> str:
-    names = ["missing" if column.missing and code == 0 else _text(column.labels[code]) for code in codes]
-    return "{" + ", ".join(names) + "}"
+def _one_of(column: Column, codes: Sequence[int], negated: bool = False) -> OneOf:
+    gap = column.missing and 0 in codes
+    values = tuple(column.labels[code] for code in codes if not (gap and code == 0))
+    mixed = (
+        0
+        < sum(isinstance(label, str) for label in column.labels if label is not None)
+        < len(column.labels) - int(column.missing)
+    )
+    return OneOf(column.name, values, gap, negated, mixed)
 
 
-def _text(label: Any) -> str:
-    if isinstance(label, float | np.floating):
-        return f"{label:.17g}" if float(f"{label:.12g}") != label else f"{label:.12g}"
-    return str(label)
+def _categories(column: Column, low: int, high: int) -> tuple[Any, ...] | None:
+    """Return the labels meant where their order is not that of their values."""
+    meant = [label for label in column.labels[low:high] if label is not None]
+    return tuple(meant) if any(isinstance(label, str) for label in meant) else None
 
 
-def _cut(column: Column, code: int) -> str:
+def _cut(column: Column, code: int) -> Any:
     """Return the shortest number that separates the values below `code` from those at and above it."""
     below, above = column.labels[code - 1], column.labels[code]
     if not isinstance(above, float | np.floating) or below is None:
-        return _text(above)
+        return above
     for digits in range(1, 17):
         short = float(f"{above:.{digits}g}")
         if below < short <= above:
-            return _text(short)
-    return _text(above)
+            return short
+    return above

@@ -18,7 +18,7 @@ from calibrant.groups.family import Family
 from calibrant.groups.family_null import Null
 from calibrant.groups.metric import Lists
 from calibrant.groups.result import Group, NotTested, left_out, plain
-from calibrant.groups.rules import between, conjunction
+from calibrant.groups.rules import Rule, between, conjunction
 from calibrant.groups.subpopulations import everyone
 from calibrant.groups.variants import StatisticName, Terms, Variant, VariantName
 from calibrant.kernels.segments import Index
@@ -39,7 +39,7 @@ class Finding:
     is the z that made the search choose it, which is too large by having been chosen.
     """
 
-    rule: str
+    rule: Rule
     group: Group
     searched_z: float
 
@@ -120,11 +120,9 @@ class Node:
     z: float
     mark: float
 
-    def rule(self, columns: Sequence[Column]) -> str:
+    def rule(self, columns: Sequence[Column]) -> Rule:
         """Say in words who is meant."""
-        return conjunction(
-            filter(None, (between(columns[j], *self.intervals[j]) for j in sorted(self.intervals)))
-        )
+        return conjunction(between(columns[j], *self.intervals[j]) for j in sorted(self.intervals))
 
     def members_among(self, columns: Sequence[Column], n: int) -> Index:
         """Return who of other rows is meant."""
@@ -240,7 +238,7 @@ class _BeamSearch:
             intervals, lists = self._conditions(node, j, column)
             if not lists:
                 continue
-            curves = Lists.of([""] * len(lists), lists).measure(terms)
+            curves = Lists.of([Rule()] * len(lists), lists).measure(terms)
             self.examined += len(lists)
             for k in np.argsort(-curves.z, kind="stable")[:beam].tolist():
                 interval, mark = {j: intervals[k]}, float(curves.mark[k])

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.groups.coding import Column
-from calibrant.groups.rules import among, between, conjunction
+from calibrant.groups.conditions import Condition
+from calibrant.groups.rules import Rule, among, between, conjunction
 from calibrant.kernels.segments import Index
 from calibrant.results import Array
 
@@ -26,12 +27,12 @@ class Leaf:
     codes: Mapping[int, Codes] = field(default_factory=dict)
     depth: int = 0
 
-    def rule(self, columns: Sequence[Column]) -> str:
+    def rule(self, columns: Sequence[Column]) -> Rule:
         """Say in words who is meant."""
-        return conjunction(filter(None, (_condition(columns[j], self.codes[j]) for j in sorted(self.codes))))
+        return conjunction(_condition(columns[j], self.codes[j]) for j in sorted(self.codes))
 
 
-def _condition(column: Column, codes: Codes) -> str:
+def _condition(column: Column, codes: Codes) -> Condition | None:
     if column.nominal:
         return among(column, codes.tolist())
     return between(column, int(codes.min()), int(codes.max()) + 1)

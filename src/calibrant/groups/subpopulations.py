@@ -13,6 +13,7 @@ from calibrant.errors import InvalidInputError, sentence
 from calibrant.groups.coding import Column
 from calibrant.groups.metric import Batch, Lists
 from calibrant.groups.partition import Partition
+from calibrant.groups.rules import Rule, named_mask
 from calibrant.inputs import array_of, check_aligned, check_same_length
 from calibrant.kernels.segments import Index
 
@@ -49,10 +50,10 @@ def everyone(n: int) -> Partition:
 
 def masked(masks: Masks, rows: npt.NDArray[np.int64]) -> Iterator[Batch]:
     """Yield one subpopulation a mask, about a million members at a time."""
-    names: list[str] = []
+    names: list[Rule] = []
     lists: list[Index] = []
     for name, mask in masks.items():
-        names.append(name)
+        names.append(named_mask(name))
         lists.append(np.flatnonzero(mask[rows]).astype(np.int32))
         if sum(map(len, lists)) >= MOST_MEMBERS:
             yield Lists.of(names, lists)

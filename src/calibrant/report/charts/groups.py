@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibrant.evaluation.coarse import thinned
-from calibrant.groups.result import EVERYONE, Audit
+from calibrant.groups.result import Audit
+from calibrant.groups.rules import EVERYONE
 from calibrant.report.charts.cumulative import HALF_WIDTH, UP
 from calibrant.report.charts.style import Canvas, Chart, altair
 from calibrant.report.palette import LIGHT
