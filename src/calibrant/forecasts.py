@@ -155,6 +155,16 @@ class Forecasts:
             other.__dict__.pop(derived, None)
         return other
 
+    def with_record_outcomes(self, outcomes: Array) -> Forecasts:
+        """Return the same predictions and weights with other outcomes, one per record by level."""
+        starts = np.concatenate(([0], np.cumsum(self.counts)[:-1]))
+        if self.record_weights is None:
+            other = self.with_outcomes(np.add.reduceat(outcomes, starts) / self.n)
+        else:
+            other = self.with_outcomes(np.add.reduceat(self.record_weights * outcomes, starts))
+        other.__dict__["record_outcomes"] = outcomes
+        return other
+
     def _take(self, checked: Checked) -> None:
         if checked.weight is not None or not checked.binary:
             self.__dict__.update(Forecasts.of_records(Records.of(checked)).__dict__)

@@ -8,7 +8,7 @@ import pytest
 import calibrant as cb
 from calibrant.evaluation.recalibration_preview import FEWEST, FOLDS, preview
 from calibrant.evaluation.rows import chosen
-from calibrant.measures import crossfit
+from calibrant.fits import crossfit
 
 
 @pytest.fixture(params=["continuous", "tied", "weighted"])

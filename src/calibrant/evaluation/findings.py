@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from calibrant.errors import reject_name
 from calibrant.evaluation.facts import Facts, facts_sentence
 from calibrant.evaluation.null_reference import NullSample
-from calibrant.evaluation.recalibration_preview import Preview
+from calibrant.evaluation.recalibration_preview import Preview, why_absent
 from calibrant.evaluation.rows import Row
 from calibrant.evaluation.sheets import measure_sheet
 from calibrant.evaluation.verdict import Verdict
@@ -71,6 +71,7 @@ class Findings:
             "distances": self.distances.to_dict(),
             "groups": None if self.audit is None else self.audit.to_dict(),
             "recalibration": None if self.recalibration is None else self.recalibration.to_dict(),
+            "recalibration_absent": why_absent(self.forecasts) or None,
             "options": {
                 "confidence": self.confidence,
                 "draws": self.draws,

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import CalibrantError
 from calibrant.evaluation.rows import take
+from calibrant.fits.crossfit import Responses, held_out, joined, why_not_dealt
 from calibrant.forecasts import Forecasts
-from calibrant.measures.crossfit import held_out, joined
-from calibrant.measures.decisions.thresholds import Responses, ThresholdLossCurve, curve_of
+from calibrant.measures.decisions.thresholds import ThresholdLossCurve, curve_of
 from calibrant.measures.decisions.u_calibration import u_calibration_error
 from calibrant.measures.decisions.worst_task import WorstTask, worst_task_of
 from calibrant.measures.registry.row import Measure
@@ -62,14 +61,18 @@ class Preview:
         }
 
 
-def preview(forecasts: Forecasts, wanted: Sequence[Measure], *, seed: int) -> Preview | None:
-    """Recalibrate by cross-fitting and measure again; None where the records or predictions are too few."""
+def why_absent(forecasts: Forecasts) -> str:
+    """Say why there is no preview; nothing where there is one."""
     if forecasts.n < FEWEST:
+        return f"fewer than {FEWEST} records say nothing about it"
+    return why_not_dealt(forecasts)
+
+
+def preview(forecasts: Forecasts, wanted: Sequence[Measure], *, seed: int) -> Preview | None:
+    """Recalibrate by cross-fitting and measure again; None where `why_absent` says why."""
+    if why_absent(forecasts):
         return None
-    try:
-        parts = held_out(forecasts, "isotonic", FOLDS, seed)
-    except CalibrantError:
-        return None
+    parts = held_out(forecasts, "isotonic", FOLDS, seed)
     curve = curve_of(joined(parts))
     regret = float(u_calibration_error.core(forecasts))
     return Preview(tuple(_changes(parts, wanted)), curve, worst_task_of(curve), FOLDS, seed, regret)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
+from calibrant.fits.crossfit import Recalibrator, name_of
 from calibrant.inference.null_outcomes import NullOutcomes
-from calibrant.measures.crossfit import Recalibrator, name_of
 from calibrant.measures.decisions.fixed_payoff import fixed_decision_loss
 from calibrant.measures.decisions.payoff import Payoff
 from calibrant.measures.decisions.worst_task import decision_loss
@@ -90,8 +90,7 @@ def estimate_decision_loss(
     null = NullOutcomes(forecasts)
 
     def work(generator: np.random.Generator, rows: int) -> Array:
-        sets = null.outcomes(generator, rows)
-        return np.array([float(core(forecasts.with_outcomes(outcomes), **settings)) for outcomes in sets])
+        return np.array([float(core(one, **settings)) for one in null.forecasts_of(generator, rows)])
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LevelSetWarning)

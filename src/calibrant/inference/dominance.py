@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.fits.crossfit import Responses
 from calibrant.inference.interval import check_confidence, check_resampling
 from calibrant.inputs import Names, check_same_length, missing_rows, vector
-from calibrant.measures.decisions.thresholds import Responses, ThresholdLossCurve, curve_of
+from calibrant.measures.decisions.thresholds import ThresholdLossCurve, curve_of
 from calibrant.measures.decisions.worst_task import WorstTask, worst_loss, worst_task_of
 from calibrant.records import Missing, check
 from calibrant.results import Array

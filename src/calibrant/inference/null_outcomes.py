@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,15 @@ class NullOutcomes:
             return np.add.reduceat(drawn, self._starts, axis=1)
         return np.asarray(np.add.reduceat(hits, self._starts, axis=1, dtype=np.int64) / f.n)
 
+    def forecasts_of(self, generator: np.random.Generator, rows: int) -> Iterator[Forecasts]:
+        """Draw `rows` sets of outcomes as Forecasts; those of weighted records are known one by one."""
+        f = self.forecasts
+        if self.kind != "records" or self._single or f.record_weights is None:
+            yield from map(f.with_outcomes, self.outcomes(generator, rows))
+            return
+        for hits in generator.random((rows, f.n)) < self._chances:
+            yield f.with_record_outcomes(hits.astype(np.float64))
+
     def residuals(self, generator: np.random.Generator, rows: int) -> Array:
         """Draw `rows` sets of residuals: outcomes minus what was predicted."""
         drawn = self.outcomes(generator, rows)
@@ -105,7 +115,8 @@ def null_values(
         threads = 1  # the measures themselves are Python
 
         def work(generator: np.random.Generator, rows: int) -> Array:
-            return one_by_one(forecasts, row, settings, null.outcomes(generator, rows))
+            drawn = null.forecasts_of(generator, rows)
+            return np.array([measured(one, row, settings) for one in drawn])
 
     return in_blocks(work, draws, width=null.width, seed=seed, threads=threads, progress=progress)
 

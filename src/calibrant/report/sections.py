@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from calibrant.evaluation.recalibration_preview import why_absent
 from calibrant.evaluation.sheets import (
     GROUPS_SHOWN,
     change_sheet,
@@ -145,7 +146,8 @@ def _whom(evaluation: Findings) -> Section:
 def _cost(evaluation: Findings) -> Section:
     found = evaluation.recalibration
     if found is None:
-        return Section("cost", "What does it cost?", ("Too few records to say.",))
+        absent = f"Not said: {why_absent(evaluation.forecasts)}."
+        return Section("cost", "What does it cost?", (absent,))
     threshold, loss = found.curve.worst
     text = "Decisions suffer where the prediction falls on the wrong side of a threshold. "
     if loss > 0:
@@ -170,7 +172,7 @@ def _cost(evaluation: Findings) -> Section:
 def _recalibration(evaluation: Findings) -> Section:
     found, title = evaluation.recalibration, "Would recalibration help?"
     if found is None:
-        return Section("recalibration", title, ("Too few records to say.",))
+        return Section("recalibration", title, (f"Not said: {why_absent(evaluation.forecasts)}.",))
     text = (
         f"Isotonic recalibration, fitted on {found.folds - 1} of {found.folds} parts of the records and "
         "judged on the part left out, in turn; both columns are means over those parts, which are smaller "

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.fits.crossfit import Recalibrator, Responses
 from calibrant.forecasts import Forecasts
-from calibrant.measures.crossfit import Recalibrator, responses
 from calibrant.measures.decisions.payoff import Convex, Payoff, Score, Table, task_of
-from calibrant.measures.decisions.thresholds import Responses
+from calibrant.measures.decisions.responses import responses
 from calibrant.measures.registry.calling import as_forecasts, public
 from calibrant.measures.scores import CLIP
 from calibrant.results import Array, Certified, Result

@@ -12,25 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.fits.crossfit import Responses
 from calibrant.forecasts import Forecasts
 from calibrant.kernels.compiled import COMPILE_ABOVE
 from calibrant.kernels.peaks import peaks
 from calibrant.results import Array, Result
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Responses:
-    """Groups of records: trusted prediction, the rate used instead, weight, weight of the outcome, number.
-
-    With `rates` = outcomes / weights the curve is what hindsight would save; with rates fitted on other
-    records it is what acting on the fit would have saved, and may be negative.
-    """
-
-    trusted: Array
-    rates: Array
-    weights: Array
-    outcomes: Array
-    counts: npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

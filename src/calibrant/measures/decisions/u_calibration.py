@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from calibrant.fits.crossfit import Responses, cross_fitted, isotonic
 from calibrant.forecasts import Forecasts
-from calibrant.measures.crossfit import cross_fitted, isotonic
-from calibrant.measures.decisions.thresholds import Responses, curve_of
+from calibrant.measures.decisions.thresholds import curve_of
 from calibrant.measures.decisions.worst_task import certified_worst
 from calibrant.measures.registry.calling import public
 from calibrant.measures.registry.papers import SURVEY

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.fits.crossfit import Recalibrator, name_of
 from calibrant.forecasts import Forecasts
-from calibrant.measures.crossfit import Recalibrator, name_of, responses
+from calibrant.measures.decisions.responses import responses
 from calibrant.measures.decisions.thresholds import ThresholdLossCurve, curve_of, peaks_at_predictions
 from calibrant.measures.registry.calling import as_forecasts, public
 from calibrant.measures.registry.row import Measure

@@ -17,34 +17,27 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_name, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.measures.decisions.thresholds import Responses, hindsight
-from calibrant.measures.level_sets import warn_if_singletons
+from calibrant.options import whole_number
 from calibrant.results import Array
 
 Fitted = Callable[[Array], Array]
 Fit = Callable[[Array, Array, Array], Fitted]  # predictions, outcome rates and weights to a map
 Recalibrator = Literal["isotonic", "binned"] | Fit
 
-REMEDY = 'Pass recalibrator="isotonic" to estimate the outcome rates on other records, or round first.'
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Responses:
+    """Groups of records: trusted prediction, the rate used instead, weight, weight of the outcome, number.
 
-def responses(
-    forecasts: Forecasts,
-    what: str,
-    recalibrator: Recalibrator | None,
-    folds: int,
-    seed: int,
-    *,
-    depth: int = 6,
-) -> Responses:
-    """Return the levels as they are, with a warning where they mean nothing, or cross-fitted rates.
-
-    `depth` is how many calls up the user is, whose line the warning should show.
+    With `rates` = outcomes / weights they say what hindsight would do; with rates fitted on other records,
+    what acting on the fit would have done.
     """
-    if recalibrator is None:
-        warn_if_singletons(forecasts, what, REMEDY, depth)
-        return hindsight(forecasts)
-    return cross_fitted(forecasts, recalibrator, folds, seed)
+
+    trusted: Array
+    rates: Array
+    weights: Array
+    outcomes: Array
+    counts: npt.NDArray[np.int64]
 
 
 def cross_fitted(forecasts: Forecasts, recalibrator: Recalibrator, folds: int, seed: int) -> Responses:
@@ -132,27 +125,46 @@ class _Units:
 
 
 def _units(forecasts: Forecasts) -> _Units:
-    """Return the records of unweighted 0/1 data, which are known one by one, and levels otherwise.
+    """Return the records, which can be dealt one by one, those of equal prediction too.
 
-    Other records that share a prediction cannot be told apart any more: the level goes to one fold. Records
-    weigh 1 each, so that sums and differences of them are exact.
+    Without weights records weigh 1 each, so that sums and differences of them are exact.
     """
-    level, counts, n = np.arange(forecasts.levels), forecasts.counts, forecasts.n
-    split = forecasts.binary and forecasts.record_weights is None and forecasts.cells is None
-    if forecasts.levels == n or not split:
-        return _Units(level, forecasts.weights, forecasts.outcomes, counts, 1.0)
-    level = np.repeat(level, counts)
-    rank = np.arange(n) - (np.cumsum(counts) - counts)[level]
-    ones = (rank < np.rint(forecasts.outcomes * n)[level]).astype(np.float64)
-    return _Units(level, np.ones(n), ones, np.ones(n, dtype=np.int64), float(n))
+    unknown = why_not_dealt(forecasts)
+    if unknown:
+        raise InvalidInputError(sentence("cross-fitting", f"needs single records: {unknown}"))
+    counts, n = forecasts.counts, forecasts.n
+    level, each = np.repeat(np.arange(forecasts.levels), counts), np.ones(n, dtype=np.int64)
+    weights = np.ones(n) if forecasts.record_weights is None else forecasts.record_weights
+    outcomes = forecasts.record_outcomes
+    if outcomes is None and forecasts.levels == n:
+        outcomes = np.clip(forecasts.outcomes / forecasts.weights, 0.0, 1.0)
+    elif outcomes is None:
+        rank = np.arange(n) - (np.cumsum(counts) - counts)[level]
+        outcomes = (rank < np.rint(forecasts.outcomes * n)[level]).astype(np.float64)
+    scale = float(n) if forecasts.record_weights is None else 1.0
+    return _Units(level, weights, weights * outcomes, each, scale)
+
+
+def why_not_dealt(forecasts: Forecasts) -> str:
+    """Say why the records cannot be dealt one by one; nothing where they can.
+
+    Records without weights and with outcomes 0 and 1 are known by their numbers, in a sketch too.
+    """
+    if forecasts.record_outcomes is not None or (forecasts.levels == forecasts.n and forecasts.cells is None):
+        return ""
+    if not forecasts.binary:
+        return "a sketch of fractional outcomes does not know them"
+    spread = forecasts.squared_weights * forecasts.n
+    if forecasts.record_weights is not None or not np.allclose(spread, forecasts.weights, rtol=1e-6, atol=0):
+        return "a sketch of weighted records does not know them"
+    return ""
 
 
 def _dealt(units: int, folds: int, seed: int) -> npt.NDArray[np.int64]:
     """Deal the units into folds at random: the fold of each."""
     if units < 2:
         raise TooFewRecordsError(sentence("recalibrator", "needs two records at least", f"got {units}"))
-    if not 2 <= folds <= units:
-        raise InvalidInputError(sentence("folds", f"must lie between 2 and {units:,}", f"got {folds}"))
+    whole_number("folds", folds, 2, units)
     return np.random.default_rng(seed).permutation(units) % folds
 
 

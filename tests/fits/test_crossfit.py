@@ -8,7 +8,7 @@ from hypothesis import given
 from samples import samples
 
 import calibrant as cb
-from calibrant.measures.crossfit import cross_fitted, held_out, isotonic
+from calibrant.fits.crossfit import cross_fitted, held_out, isotonic
 from calibrant.measures.decisions.thresholds import curve_of
 from calibrant.measures.scores import isotonic_curve
 
@@ -149,3 +149,49 @@ def test_rates_of_tied_records_are_exact_counts_of_the_other_folds():
     for part in held_out(f, as_seen, 3, 0):
         ones = np.rint(f.outcomes * f.n) - np.rint(part.outcomes * f.n)
         assert part.rates.tolist() == (ones / (f.counts - part.counts)).tolist()
+
+
+def test_records_of_one_level_are_dealt_one_by_one_whatever_their_weights():
+    """One weight of 1.0001 once sent whole levels to one fold, and turned a gain into harm."""
+    rng = np.random.default_rng(0)
+    p = rng.integers(1, 8, 600) / 8
+    y = (rng.random(600) < p**2).astype(float)
+    w = np.ones(600)
+    w[17] = 1.0001
+    fractions = np.where(np.arange(600) == 17, 0.999, y)
+    plain, fractional = (
+        cb.evaluate(outcomes, p, draws=19, seed=3).recalibration for outcomes in (y, fractions)
+    )
+    weighted = cb.evaluate(y, p, sample_weight=w, draws=19, seed=3).recalibration
+    for other in (weighted, fractional):
+        for one, another in zip(plain.changes, other.changes, strict=False):
+            if one.name == another.name == "smooth":
+                assert one.after < one.before / 2
+                assert another.after < another.before / 2
+    parts = held_out(cb.Forecasts(y, p, sample_weight=w), "isotonic", 5, 0)
+    assert sum(len(part.trusted) for part in parts) > 7 * 4  # every fold has nearly every level
+    assert sum(part.counts.sum() for part in parts) == 600
+
+
+def test_three_levels_are_enough():
+    y, p = [0, 1, 1, 0, 1, 0] * 20, [0.2, 0.5, 0.8] * 40
+    for w in (None, np.linspace(1, 2, 120)):
+        assert len(held_out(cb.Forecasts(y, p, sample_weight=w), "isotonic", 5, 0)) == 5
+        cb.estimate_decision_loss(y, p, sample_weight=w, draws=9, seed=1)
+
+
+def test_where_records_are_not_known_the_preview_says_so():
+    rng = np.random.default_rng(1)
+    p = rng.random(5000)
+    y = rng.random(5000) < p
+    known = cb.evaluate(cb.Sketch.from_arrays(y, p).forecasts(), draws=9, seed=1)
+    assert known.recalibration is not None
+    assert known.to_dict()["recalibration_absent"] is None
+    for args, reason in (
+        (((y, p), {"sample_weight": 1 + rng.random(5000)}), "weighted records"),
+        (((0.3 * p, p), {}), "fractional outcomes"),
+        (((y[:30], p[:30]), {}), "fewer than 50"),
+    ):
+        found = cb.evaluate(cb.Sketch.from_arrays(*args[0], **args[1]).forecasts(), draws=9, seed=1)
+        assert found.recalibration is None
+        assert reason in found.to_dict()["recalibration_absent"]

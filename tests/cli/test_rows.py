@@ -1,0 +1,49 @@
+"""Rows of a file: lists of columns with blanks, and columns in the wrong place."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from calibrant.cli.main import calibrant
+from calibrant.errors import InvalidInputError
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    rng = np.random.default_rng(7)
+    p = rng.random(120).round(2)
+    frame = pd.DataFrame({"y": (rng.random(120) < p).astype(int), "p": p})
+    frame["a"], frame["b"] = rng.choice(["u", "v"], 120), rng.choice(["s", "t"], 120)
+    file = tmp_path_factory.mktemp("rows") / "rows.csv"
+    frame.to_csv(file, index=False)
+    return str(file)
+
+
+def run(*arguments):
+    return CliRunner().invoke(calibrant, arguments)
+
+
+@pytest.mark.parametrize("verb", ["evaluate", "audit"])
+def test_blanks_after_commas_are_no_part_of_a_name(verb, path):
+    found = [
+        json.loads(run(verb, path, "-y", "y", "-p", "p", "--groups", names, "--seed", "1", "--json").output)
+        for names in ("a,b", "a, b")
+    ]
+    assert found[0] == found[1]
+    assert run(verb, path, "-y", "y", "-p", "p", "--groups", "a,,b").exception
+
+
+@pytest.mark.parametrize("verb", ["evaluate", "test", "compare"])
+def test_columns_in_the_wrong_place_are_refused(verb, path):
+    more = ["-p", "y"] if verb == "compare" else []
+    again = run(verb, path, "-y", "p", "-p", "p", *more).exception
+    assert isinstance(again, InvalidInputError)
+    assert "must be different columns; got 'p' for both" in str(again)
+    exchanged = run(verb, path, "-y", "p", "-p", "y", *(["-p", "p"] if verb == "compare" else [])).exception
+    assert isinstance(exchanged, InvalidInputError)
+    assert "must not be swapped; got fractions in column 'p'" in str(exchanged)
