@@ -9,6 +9,7 @@ import numpy as np
 
 from calibrant.forecasts import Forecasts
 from calibrant.inference.null_outcomes import CROWDED, alike, batched, measured
+from calibrant.measures.distances.lower import deviation_applies
 from calibrant.measures.registry.row import Measure
 from calibrant.results import Array
 from calibrant.seeds import Progress, in_blocks
@@ -137,7 +138,7 @@ def resampled_deviations(
     """Return how far resampling moves the value (its `power`-th root) at most; None if nothing bounds it."""
     null = row.null
     quick = null.power > 0 and batched(forecasts, row, settings)
-    if not quick and (null.deviation is None or row.settings(settings)["alpha"] != 1):
+    if not quick and (null.deviation is None or not deviation_applies(row.settings(settings))):
         return None
 
     def work(generator: np.random.Generator, rows: int) -> Array:

@@ -69,10 +69,13 @@ def contiguous_groups(values: Floats, weights: Floats, outcomes: Floats, boundar
     return Partition(grouping_cost(values, weights, outcomes, group), starts)
 
 
-def grouping_cost(values: Floats, weights: Floats, outcomes: Floats, group: Ints) -> float:
-    """Price a grouping: the mean distance from each level to the mean outcome of its group."""
-    mean = np.bincount(group, outcomes) / np.bincount(group, weights)
-    return float(weights @ np.abs(values - mean[group]))
+def grouping_cost(
+    values: Floats, weights: Floats, outcomes: Floats, group: Ints, alpha: float = 1.0
+) -> float:
+    """Price a grouping: the mean distance^alpha from each level to the mean outcome of its group."""
+    number = np.unique(group, return_inverse=True)[1]
+    mean = np.bincount(number, outcomes) / np.bincount(number, weights)
+    return float(weights @ np.abs(values - mean[number]) ** alpha)
 
 
 class Grouping(NamedTuple):
@@ -82,13 +85,13 @@ class Grouping(NamedTuple):
     group: Ints
 
 
-def best_grouping(values: Floats, weights: Floats, outcomes: Floats) -> Grouping:
+def best_grouping(values: Floats, weights: Floats, outcomes: Floats, alpha: float = 1.0) -> Grouping:
     """Cheapest grouping of any shape, by dynamic programming over all 3^m (set, subset) pairs."""
     count = len(values)
     member = (np.arange(2**count)[:, None] >> np.arange(count) & 1).astype(float)
     with np.errstate(invalid="ignore"):
         mean = (member @ outcomes) / (member @ weights)
-    price = np.nan_to_num((member * weights * np.abs(values - mean[:, None])).sum(axis=1))
+    price = np.nan_to_num((member * weights * np.abs(values - mean[:, None]) ** alpha).sum(axis=1))
     best = _cheapest_covers(price, count)
     group, left = np.zeros(count, dtype=np.intp), 2**count - 1
     label = 0

@@ -9,12 +9,21 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
+from calibrant.kernels.intervals import shifted_error
 from calibrant.measures.bins import Bins, bin_starts
 from calibrant.measures.registry.bin_bounds import residual_ranges, settled_bins, touched_bins
 from calibrant.measures.registry.calling import public
 from calibrant.measures.registry.null import Null, Settings
 from calibrant.measures.registry.papers import BINS_PAPER
-from calibrant.measures.registry.resolution import EPS, bracketed, no_certificate, rounded, rounding
+from calibrant.measures.registry.resolution import (
+    EPS,
+    bracketed,
+    no_certificate,
+    residual_mass,
+    rounded,
+    rounding,
+    widened,
+)
 from calibrant.measures.registry.row import Measure
 from calibrant.results import Array, Certified
 
@@ -28,6 +37,7 @@ def binned_calibration_error(
     norm: int | Literal["max"] = 1,
     debiased: bool = False,
     add_width: bool = False,
+    shift: Literal["average"] | None = None,
 ) -> Certified:
     """Binned calibration error: sum over bins of the weight times |mean outcome - mean prediction|^norm.
 
@@ -35,7 +45,9 @@ def binned_calibration_error(
     gap. Bins are closed on the left, the last one on both sides; ties are never split. `debiased=True`
     (norm 2) subtracts the sampling variance of each bin (Kumar, Liang & Ma 2019). `add_width=True` (norm 1)
     adds the mean width of the bins' hulls: then it is a proven upper bound on the upper distance
-    to calibration. It jumps when a prediction crosses an edge: prefer smooth_calibration_error.
+    to calibration. It jumps when a prediction crosses an edge: prefer smooth_calibration_error, or
+    ``shift="average"`` (norm 1), which averages over where bins of width 1 / `bins` begin, exactly; with
+    ``add_width=True`` that width is added, and the value is an upper bound in the same sense.
 
     >>> binned_calibration_error([0, 1, 1, 1], [0.5, 0.6, 0.7, 0.8], bins=2)
     0.1
@@ -43,6 +55,8 @@ def binned_calibration_error(
     starts = bin_starts(forecasts, bins, strategy)
     if norm not in (1, 2, "max"):
         raise reject_name("norm", str(norm), ["1", "2", "max"])
+    if shift is not None:
+        return _shifted(forecasts, _width(bins, strategy, norm, debiased, shift), add_width)
     if (debiased and norm != 2) or (add_width and norm != 1):
         option, needed = ("debiased", 2) if debiased else ("add_width", 1)
         raise InvalidInputError(sentence(option, f"needs norm={needed}", f"got norm={norm!r}"))
@@ -57,6 +71,22 @@ def binned_calibration_error(
     last = np.append(starts[1:], forecasts.levels) - 1
     width = float(weight @ (forecasts.values[last] - forecasts.values[starts])) if add_width else 0.0
     return Certified.point(float(np.abs(residual).sum()) + width, bins=len(starts))
+
+
+def _shifted(forecasts: Forecasts, width: float, add_width: bool) -> Certified:
+    error = shifted_error(forecasts.values, forecasts.residuals, width)
+    return Certified.point(error + (width if add_width else 0.0), width=width)
+
+
+def _width(bins: Bins, strategy: str, norm: object, debiased: bool, shift: str) -> float:
+    """Return the width of bins that can be shifted; refuse options that say nothing about them."""
+    if shift != "average":
+        raise reject_name("shift", shift, ["average"])
+    if not isinstance(bins, (int, np.integer)) or strategy != "uniform" or norm != 1 or debiased:
+        rule = "needs a number of uniform bins and norm=1, not debiased"
+        found = f"got bins={bins!r}, strategy={strategy!r}, norm={norm!r}, debiased={debiased}"
+        raise InvalidInputError(sentence("shift", rule, found))
+    return 1.0 / int(bins)
 
 
 def _sampling_variance(forecasts: Forecasts, starts: npt.NDArray[np.intp], weight: Array) -> Array:
@@ -99,7 +129,7 @@ def _first_records(forecasts: Forecasts, starts: npt.NDArray[np.intp]) -> npt.ND
 
 def _absolute_bins(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array | None:
     """Binned calibration error, norms 1, 2 and "max", neither debiased nor with its width added."""
-    if settings["debiased"] or settings["add_width"]:
+    if settings["debiased"] or settings["add_width"] or settings["shift"]:
         return None
     starts = bin_starts(forecasts, settings["bins"], settings["strategy"])
     weight = np.add.reduceat(forecasts.weights, starts)
@@ -110,9 +140,17 @@ def _absolute_bins(forecasts: Forecasts, residuals: Array, settings: Settings) -
     return np.asarray(np.sqrt(np.square(sums) @ (1 / weight)) if norm == 2 else sums.sum(axis=1))
 
 
+def _shifted_bounds(forecasts: Forecasts, found: Certified, bins: int) -> Certified:
+    """A share of at most h bins of the shifts cuts a cell of spread h, and then moves at most 2 A."""
+    moved = 2 * float(forecasts.extents @ residual_mass(forecasts))
+    return widened(found, bins * (moved + 4 * rounding(forecasts)))
+
+
 @binned_calibration_error.certified_by
 def _binned_bounds(forecasts: Forecasts, found: Certified, settings: Settings) -> Certified:
     """Bound the binned calibration error in each of its norms."""
+    if settings["shift"]:
+        return _shifted_bounds(forecasts, found, int(settings["bins"]))
     for option in ("debiased", "add_width"):
         if settings[option]:
             raise no_certificate("binned", f"got {option}=True")
@@ -152,6 +190,7 @@ ROWS = (
             {"strategy": "quantile", "bins": 4},
             {"norm": 2},
             {"norm": "max"},
+            {"shift": "average", "bins": 8},
             {"bins": [0, 0.1, 0.5, 1]},
         ),
     ),

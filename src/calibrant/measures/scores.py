@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_name, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.measures.registry.calling import as_forecasts, public
 from calibrant.measures.registry.laws import SPIEGELHALTER
 from calibrant.measures.registry.null import Null, Settings
 from calibrant.measures.registry.papers import CORP_PAPER
-from calibrant.measures.registry.resolution import EPS, bracketed, cells_of, rounding
+from calibrant.measures.registry.resolution import EPS, bracketed, cells_of, no_certificate, rounding
 from calibrant.measures.registry.row import Measure
 from calibrant.results import Array, Certified, Result
 
@@ -33,15 +33,28 @@ def brier_score(forecasts: Forecasts) -> Certified:
 
 
 @public
-def log_loss(forecasts: Forecasts, *, clip: float = CLIP) -> Certified:
+def log_loss(forecasts: Forecasts, *, clip: float = CLIP, normalised: bool = False) -> Certified:
     """Mean negative log likelihood, in nats; predictions are first clipped to [clip, 1 - clip].
+
+    ``normalised=True`` divides by the entropy of the base rate: normalised cross entropy, which is 1 for
+    always predicting the base rate and needs both outcomes.
 
     >>> round(log_loss([0, 1], [0.25, 0.75]), 6)
     0.287682
     """
     if not 0 < clip < 0.5:
         raise InvalidInputError(sentence("clip", "must lie in (0, 0.5)", f"got {clip}"))
-    return Certified.point(_score(forecasts, forecasts.values, "log", clip))
+    loss = _score(forecasts, forecasts.values, "log", clip)
+    return Certified.point(loss / _entropy(forecasts) if normalised else loss)
+
+
+def _entropy(forecasts: Forecasts) -> float:
+    """Return the log loss of always predicting the base rate."""
+    rates = np.array([forecasts.base_rate, float((forecasts.weights - forecasts.outcomes).sum())])
+    if rates.min() <= 0:
+        found = f"got base rate {forecasts.base_rate:g}"
+        raise TooFewRecordsError(sentence("log_loss", "needs both outcomes to be normalised", found))
+    return -float(rates @ np.log(rates))
 
 
 @public
@@ -129,14 +142,20 @@ def _brier_bounds(forecasts: Forecasts, found: Certified, _: Settings) -> Certif
     return bracketed(found, value - rounding(forecasts), value + rounding(forecasts))
 
 
-def _log_score(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
-    """Log loss: linear in the residuals as well."""
+def _log_score(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array | None:
+    """Log loss: linear in the residuals as well, unless divided by an entropy that they change."""
+    if settings["normalised"]:
+        return None
     miss, hit = _log_costs(forecasts, settings)
-    return np.asarray(residuals @ (hit - miss) + _log_mean(forecasts, settings))
+    return np.asarray(residuals @ (hit - miss) + _expected_log_loss(forecasts, settings))
 
 
-def _log_mean(forecasts: Forecasts, settings: Settings) -> float:
+def _log_mean(forecasts: Forecasts, settings: Settings) -> float | None:
     """Mean log loss of calibrated forecasts: their entropy."""
+    return None if settings["normalised"] else _expected_log_loss(forecasts, settings)
+
+
+def _expected_log_loss(forecasts: Forecasts, settings: Settings) -> float:
     miss, hit = _log_costs(forecasts, settings)
     return float(forecasts.weights @ (forecasts.values * hit + (1 - forecasts.values) * miss))
 
@@ -150,6 +169,8 @@ def _log_costs(forecasts: Forecasts, settings: Settings) -> tuple[Array, Array]:
 @log_loss.certified_by
 def _log_loss_bounds(forecasts: Forecasts, found: Certified, settings: Settings) -> Certified:
     """Bound the loss of the ones and of the zeros of each cell by convexity, given their mean prediction."""
+    if settings["normalised"]:
+        raise no_certificate("log-loss", "got normalised=True")
     cells, clip = cells_of(forecasts), float(settings["clip"])
     ones, zeros = forecasts.outcomes, forecasts.weights - forecasts.outcomes
     # a one costs -log(v), a zero -log(1 - v): the same bound for both, in v and in 1 - v

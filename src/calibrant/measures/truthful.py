@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from calibrant.errors import reject_name
+from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.kernels.curves import two_bin_absolutes, two_bin_squares
 from calibrant.measures.bins import Bins, bin_starts
+from calibrant.measures.random_ties import expected_binned_square
 from calibrant.measures.registry.bin_bounds import residual_ranges, touched_bins
 from calibrant.measures.registry.calling import public
 from calibrant.measures.registry.null import Null, Settings
 from calibrant.measures.registry.papers import TRUTHFUL_PAPER
-from calibrant.measures.registry.resolution import band, bracketed, cells_of, rounding
+from calibrant.measures.registry.resolution import band, bracketed, cells_of, no_certificate, rounding
 from calibrant.measures.registry.row import Measure
 from calibrant.results import Array, Certified
 
@@ -40,20 +43,47 @@ def averaged_two_bin_error(forecasts: Forecasts, *, norm: Literal[1, 2] = 2) -> 
 
 @public
 def binned_squared_error(
-    forecasts: Forecasts, *, bins: Bins | None = None, strategy: Literal["quantile", "uniform"] = "quantile"
+    forecasts: Forecasts,
+    *,
+    bins: Bins | None = None,
+    strategy: Literal["quantile", "uniform"] = "quantile",
+    ties: Literal["together", "random"] = "together",
+    partition: Callable[[Array], npt.ArrayLike] | None = None,
 ) -> Certified:
     """Unnormalised binned squared error: the sum over bins of the squared residual sum.
 
     UBSE of the truthfulness paper, perfectly truthful for every partition that depends on the predictions
-    only. By default n^(1/3) bins of about equal weight; equal predictions always share a bin (a level
-    goes where the middle of its weight falls), so no tie is broken at random.
+    only. By default n^(1/3) bins of about equal weight; equal predictions share a bin (a level goes where
+    the middle of its weight falls). ``ties="random"`` makes bins of equally many records instead and breaks
+    ties at random; the value is the exact mean over all ways to do so. `partition` is a function of your
+    own from an array of predictions to a label for each: equal labels share a bin.
 
     >>> binned_squared_error([0, 1], [0.25, 0.75], bins=1)
     0.0
     """
-    starts = bin_starts(forecasts, _bins_of(forecasts, bins), strategy)
-    residual = np.add.reduceat(forecasts.residuals, starts)
-    return Certified.point(float(residual @ residual), bins=len(starts))
+    if ties not in ("together", "random"):
+        raise reject_name("ties", ties, ["together", "random"])
+    count = _bins_of(forecasts, bins)
+    if partition is not None:
+        if bins is not None or ties == "random":
+            raise InvalidInputError(sentence("partition", "must stand alone", "got bins or ties beside it"))
+        residual = _by_label(forecasts, partition)
+    elif ties == "random":
+        if not isinstance(count, (int, np.integer)) or count < 1 or strategy != "quantile":
+            raise InvalidInputError(sentence("ties", '"random" needs a number of quantile bins'))
+        return Certified.point(expected_binned_square(forecasts, int(count)), bins=int(count))
+    else:
+        residual = np.add.reduceat(forecasts.residuals, bin_starts(forecasts, count, strategy))
+    return Certified.point(float(residual @ residual), bins=len(residual))
+
+
+def _by_label(forecasts: Forecasts, partition: Callable[[Array], npt.ArrayLike]) -> Array:
+    """Return the residual of each bin of the user's partition."""
+    labels = np.asarray(partition(forecasts.values))
+    if labels.shape != forecasts.values.shape:
+        found = f"got shape {labels.shape}"
+        raise InvalidInputError(sentence("partition", "must return one label per prediction", found))
+    return np.bincount(np.unique(labels, return_inverse=True)[1], forecasts.residuals).astype(np.float64)
 
 
 def _bins_of(forecasts: Forecasts, bins: Bins | None) -> Bins:
@@ -94,8 +124,10 @@ def _two_bin_bounds(forecasts: Forecasts, found: Certified, settings: Settings) 
     return bracketed(found, least - slack, most + slack)
 
 
-def _squared_bins(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
-    """UBSE: sum over bins of the squared residual."""
+def _squared_bins(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array | None:
+    """UBSE: sum over bins of the squared residual; other partitions are simulated one by one."""
+    if settings["ties"] == "random" or settings["partition"] is not None:
+        return None
     starts = bin_starts(forecasts, _bins_of(forecasts, settings["bins"]), settings["strategy"])
     sums = np.add.reduceat(residuals, starts, axis=1)
     return np.asarray(np.square(sums, out=sums).sum(axis=1))
@@ -109,6 +141,9 @@ def _residual_variance(forecasts: Forecasts, settings: Settings) -> float:
 @binned_squared_error.certified_by
 def _squared_bin_bounds(forecasts: Forecasts, found: Certified, settings: Settings) -> Certified:
     """Bound the unnormalised binned squared error."""
+    for option, usual in (("ties", "together"), ("partition", None)):
+        if settings[option] != usual:
+            raise no_certificate("ubse", f"got {option}={settings[option]!r}")
     touched = touched_bins(forecasts, _bins_of(forecasts, settings["bins"]), settings["strategy"])
     residual, slack = residual_ranges(forecasts, touched), 4 * rounding(forecasts)
     least = np.maximum(0.0, residual.least - slack)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.kernels.chain_bounds import Levels, couple
 from calibrant.kernels.nearest import nearest_calibrated
@@ -43,7 +43,12 @@ class TransportPlan(Result):
 
 @public
 def lower_distance(
-    forecasts: Forecasts, *, tolerance: float = 1e-6, alpha: float = 1.0, max_nodes: int = MAX_NODES
+    forecasts: Forecasts,
+    *,
+    tolerance: float = 1e-6,
+    alpha: float = 1.0,
+    max_nodes: int = MAX_NODES,
+    targets: npt.ArrayLike | None = None,
 ) -> Certified:
     """Lower distance to calibration: the least mean move E|u - v| that makes the predictions calibrated.
 
@@ -52,8 +57,9 @@ def lower_distance(
     the features are. The value is the cost of a plan that exists (see transport_plan); `lower` and `upper`
     are proven for u over the whole of [0, 1], and at most `tolerance` apart unless that takes more than
     `max_nodes` nodes: then they are as close as those allow. `alpha` >= 1 takes E|u - v|^alpha, without
-    a root, for up to 64 distinct predictions. Not to be confused with upper_distance, where records of
-    one prediction move together.
+    a root, for up to 64 distinct predictions. `targets` lists the only predictions that may be moved to,
+    such as risk grades (Definition 7.5 of the distance paper). Not to be confused with upper_distance,
+    where records of one prediction move together.
 
     The proofs are in `details`: the calibrated distribution that the plan moves to (`calibrated_values`,
     `calibrated_weights`), and two potentials (`potentials`, given at `corners` and linear between) that
@@ -63,6 +69,10 @@ def lower_distance(
     0.25
     """
     _check(tolerance, alpha, max_nodes)
+    if targets is not None:
+        from calibrant.measures.distances.lower_power import distance_onto
+
+        return distance_onto(_permitted(targets), _levels(forecasts), float(alpha))
     if alpha != 1:
         from calibrant.measures.distances.lower_power import lower_power_distance
 
@@ -119,6 +129,15 @@ def proven_lower(forecasts: Forecasts) -> float:
     return nearest_calibrated(_levels(forecasts), tolerance, MAX_NODES).lower
 
 
+def _permitted(targets: npt.ArrayLike) -> Array:
+    """Return the targets, ascending and distinct."""
+    array = np.atleast_1d(np.asarray(targets, dtype=np.float64))
+    if array.ndim != 1 or len(array) == 0:
+        raise InvalidInputError(sentence("targets", "must be a list of predictions", f"got {targets!r}"))
+    reject_rows("targets", "must lie in [0, 1]", array, ~((array >= 0) & (array <= 1)))
+    return np.unique(array)
+
+
 def _levels(forecasts: Forecasts) -> Levels:
     return Levels(forecasts.values, forecasts.weights, forecasts.outcomes)
 
@@ -130,6 +149,11 @@ def _check(tolerance: float, alpha: float, max_nodes: int) -> None:
         raise InvalidInputError(sentence("alpha", "must be at least 1", f"got {alpha}"))
     if max_nodes < 1024:
         raise InvalidInputError(sentence("max_nodes", "must be at least 1024", f"got {max_nodes}"))
+
+
+def deviation_applies(settings: Settings) -> bool:
+    """Return whether transport_deviation bounds the distance: for plain distances to anywhere."""
+    return settings["alpha"] == 1 and settings["targets"] is None
 
 
 def transport_deviation(forecasts: Forecasts, weights: Array, outcomes: Array) -> Array:

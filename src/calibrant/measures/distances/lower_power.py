@@ -12,6 +12,7 @@ from calibrant.kernels.chain_bounds import Levels
 from calibrant.results import Array, Certified
 
 MAX_LEVELS = 64
+MAX_PAIRS = 100_000  # of levels and targets in one linear program
 ROUNDS = 30
 MAX_CELLS = 100_000  # where the height is flat the bound stays a little looser
 
@@ -51,8 +52,42 @@ def lower_power_distance(levels: Levels, alpha: float, tolerance: float) -> Cert
     return Certified(upper, min(lower, upper), upper, upper - lower <= 1e-15, None, details)
 
 
+def distance_onto(targets: Array, levels: Levels, alpha: float) -> Certified:
+    """Least E|u - v|^alpha with u among the targets: one linear program, its answer proven from both sides.
+
+    Whatever the multipliers s of the calibration of each target, r_y(v) = min over u of |u - v|^alpha -
+    (y - u) s_u is feasible, so the mean of r_y(v) bounds every plan from below.
+    """
+    values, mass = levels.values, np.stack(levels.masses(slice(None)))
+    if len(values) * len(targets) > MAX_PAIRS:
+        found = f"got {len(values):,} times {len(targets):,}"
+        rule = f"times distinct predictions must be at most {MAX_PAIRS:,}"
+        raise InvalidInputError(sentence("targets", rule, found, "round the predictions"))
+    answer = _solved(targets, values, mass, alpha)
+    if answer.status != 0:
+        found, hint = f"got {len(targets)} that cannot", "add targets below and above the outcome rates"
+        raise InvalidInputError(
+            sentence("targets", "must allow a calibrated prediction of these outcomes", found, hint)
+        )
+    cost = np.abs(targets[None, :] - values[:, None]) ** alpha
+    multipliers = np.asarray(answer.eqlin.marginals[2 * len(values) :])
+    reach = [(cost - (y - targets) * multipliers).min(axis=1) for y in (0, 1)]
+    lower, upper = float(mass[0] @ reach[0] + mass[1] @ reach[1]), float(answer.fun)
+    absorbed = np.asarray(answer.x).reshape(2, len(values), len(targets)).sum(axis=(0, 1))
+    details = {"calibrated_values": targets, "calibrated_weights": absorbed}
+    lower = min(lower, upper)
+    return Certified(upper, lower, upper, upper - lower <= 1e-9, None, MappingProxyType(details))
+
+
 def _program(targets: Array, values: Array, mass: Array, alpha: float) -> tuple[float, Array]:
     """Cheapest plan onto the targets, and the multipliers r of the mass of either outcome."""
+    answer = _solved(targets, values, mass, alpha)
+    count = len(values)
+    return float(answer.fun), np.asarray(answer.eqlin.marginals[: 2 * count]).reshape(2, count)
+
+
+def _solved(targets: Array, values: Array, mass: Array, alpha: float) -> Any:
+    """Solve program (11): move the mass of each level and outcome so that every target is calibrated."""
     from scipy.optimize import linprog
     from scipy.sparse import diags_array, eye_array, hstack, kron, vstack
 
@@ -62,8 +97,7 @@ def _program(targets: Array, values: Array, mass: Array, alpha: float) -> tuple[
     calibrate = [kron(np.ones((1, m)), diags_array(y - targets)) for y in (0, 1)]
     equal = vstack([kron(eye_array(2), leave), hstack(calibrate)], format="csr")
     supply = np.concatenate([mass.ravel(), np.zeros(k)])
-    answer: Any = linprog(np.tile(cost.ravel(), 2), A_eq=equal, b_eq=supply, bounds=(0, None), method="highs")
-    return float(answer.fun), np.asarray(answer.eqlin.marginals[: 2 * m]).reshape(2, m)
+    return linprog(np.tile(cost.ravel(), 2), A_eq=equal, b_eq=supply, bounds=(0, None), method="highs")
 
 
 def _excess(values: Array, potential: Array, alpha: float, tolerance: float) -> tuple[float, Array]:

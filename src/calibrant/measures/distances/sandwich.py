@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from calibrant.errors import reject_name
+from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
+from calibrant.measures.distances.upper import certified_distance
 from calibrant.measures.registry.calling import as_forecasts
 from calibrant.measures.registry.lookup import measure
-from calibrant.results import NOTHING, Measurement
+from calibrant.results import NOTHING, Certified, Measurement
 
+DISTANCE = "distance"
 _THEOREMS = {
     "lower-distance": ("lower <= dCE", "Błasiok et al. 2023, eq. (3)"),
     "upper-distance": ("dCE <= upper <= 4 sqrt(lower)", "Błasiok et al. 2023, Corollary 6.4"),
@@ -66,18 +68,44 @@ class Distances:
         return {"lower": self.lower, "upper": self.upper, "related": rows}
 
 
-def distances(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None) -> Distances:
+def distances(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, ids: Any = None) -> Distances:
     """Return the whole sandwich: lower <= dCE <= upper <= interval, with smooth, l1-ATB and kernel beside it.
 
     The distance to calibration dCE is how far, on average, the predictions are from the nearest perfectly
     calibrated predictor. Which predictors exist depends on the features; without them dCE is known up to
-    the bracket given here (`distance_to_calibration` takes the features into account).
+    the bracket given here. With `ids`, which name the point behind each record, the view begins with the
+    distance to calibration over these points, and the bracket is that of certified_distance.
 
     >>> found = distances([0, 1, 1, 0], [0.4, 0.4, 0.6, 0.6])
     >>> round(found.lower, 3), round(found.upper, 3), round(found["smooth"].value, 3)
     (0.017, 0.1, 0.01)
     """
-    return distances_beside(as_forecasts(y_true, y_prob, sample_weight), NOTHING)
+    if ids is None:
+        return distances_beside(as_forecasts(y_true, y_prob, sample_weight), NOTHING)
+    if isinstance(y_true, Forecasts):
+        raise InvalidInputError(sentence("ids", "need the records", "got Forecasts", "pass arrays"))
+    view = distances_beside(Forecasts(y_true, y_prob, sample_weight=sample_weight), NOTHING)
+    found = certified_distance(y_true, y_prob, ids, sample_weight=sample_weight)
+    return _with_points(view, found)
+
+
+def _with_points(view: Distances, found: Certified) -> Distances:
+    """Put the distance over points first: it lies in the sandwich, and both brackets hold it."""
+    beside = view.related[0].measurement
+    measured = Measurement(
+        DISTANCE,
+        found.value,
+        found.lower,
+        found.upper,
+        found.exact,
+        beside.n,
+        beside.levels,
+        None,
+        found.details,
+    )
+    first = Related(measured, "lower <= dCE <= upper", "Błasiok et al. 2023, Definition 4.1")
+    lower, upper = max(view.lower, found.lower), min(view.upper, found.upper)
+    return Distances(min(lower, upper), upper, (first, *view.related))
 
 
 def distances_beside(forecasts: Forecasts, taken: Mapping[str, Measurement]) -> Distances:

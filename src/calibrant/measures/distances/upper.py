@@ -12,8 +12,9 @@ import numpy.typing as npt
 from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import check_same_length, vector
+from calibrant.kernels.grouping_search import searched_grouping
 from calibrant.kernels.intervals import spread_boundaries
-from calibrant.kernels.partitions import best_grouping, contiguous_groups, running
+from calibrant.kernels.partitions import best_grouping, contiguous_groups, grouping_cost, running
 from calibrant.measures.distances.lower import proven_lower
 from calibrant.measures.registry.calling import public
 from calibrant.measures.registry.null import Settings
@@ -23,28 +24,32 @@ from calibrant.measures.registry.row import Measure
 from calibrant.results import Array, Certified
 
 EXACT_GROUPS = 13  # items whose 3^m (set, subset) pairs can all be tried
+SEARCHED = 128  # items up to which local search takes a moment
 EXACT_RUNS = 1_024  # boundaries of a quadratic program
 
 
 @public
-def upper_distance(forecasts: Forecasts) -> Certified:
+def upper_distance(forecasts: Forecasts, *, alpha: float = 1.0) -> Certified:
     """Upper distance to calibration: least E|v - k(v)| over recalibrations k that are calibrated.
 
     Written dCE with a bar above. Records with the same prediction move together, to the mean outcome of a
     group of predictions, so it is an upper bound on the distance to calibration whatever the features
     are. Exact up to 13 distinct predictions (groups of any shape are tried); above that the value is the
-    cheapest grouping into neighbouring predictions, and `lower` the lower distance. `exact` says which.
-    Not to be confused with lower_distance, nor with the expected calibration error, which it never
-    exceeds.
+    cheapest grouping found: into neighbouring predictions and, up to 128 levels, by moving, merging and
+    splitting groups from there. Then `lower` is the lower distance; `exact` says which. `alpha` >= 1 takes
+    E|v - k(v)|^alpha, without a root. Not to be confused with lower_distance, nor with the expected
+    calibration error, which it never exceeds.
 
     >>> round(upper_distance([0, 1, 1, 0], [0.4, 0.4, 0.6, 0.6]), 9)
     0.1
     """
-    return _group_levels(forecasts)
+    if not 1 <= alpha < np.inf:
+        raise InvalidInputError(sentence("alpha", "must be at least 1 and finite", f"got {alpha}"))
+    return _group_levels(forecasts, float(alpha))
 
 
-def _group_levels(forecasts: Forecasts) -> Certified:
-    return _nearest(forecasts, forecasts.values, forecasts.weights, forecasts.outcomes)
+def _group_levels(forecasts: Forecasts, alpha: float = 1.0) -> Certified:
+    return _nearest(forecasts, forecasts.values, forecasts.weights, forecasts.outcomes, alpha)
 
 
 def distance_to_calibration(y_true: Any, y_prob: Any, ids: Any, *, sample_weight: Any = None) -> float:
@@ -90,27 +95,37 @@ def certified_distance(y_true: Any, y_prob: Any, ids: Any, *, sample_weight: Any
 
 
 @upper_distance.certified_by
-def _upper_bounds(forecasts: Forecasts, found: Certified, _: Settings) -> Certified:
-    """Bound on a sketch: raw records may be grouped as their cells are; nothing beats the lower distance."""
+def _upper_bounds(forecasts: Forecasts, found: Certified, settings: Settings) -> Certified:
+    """Bound on a sketch: raw records may be grouped as their cells are; nothing beats the lower distance.
+
+    |v - k(v)|^alpha is alpha-Lipschitz in v, and its mean is at least the alpha-th power of the mean.
+    """
     if forecasts.exact:
         return rounded(forecasts, found)
     margin = mean_move(forecasts)
-    floor = proven_lower(forecasts) if found.exact else found.lower  # inexact: that is the floor already
-    return bracketed(found, max(0.0, floor - margin), found.upper + margin)
+    alpha = float(settings["alpha"])
+    # inexact: its lower bound is the floor already
+    floor = proven_lower(forecasts) if found.exact else found.lower ** (1 / alpha)
+    return bracketed(found, max(0.0, floor - margin) ** alpha, found.upper + alpha * margin)
 
 
-def _nearest(forecasts: Forecasts, values: Array, weights: Array, outcomes: Array) -> Certified:
+def _nearest(
+    forecasts: Forecasts, values: Array, weights: Array, outcomes: Array, alpha: float = 1.0
+) -> Certified:
     """Cheapest grouping of items (levels or points, ascending), exact for few, bracketed for many."""
     if len(values) <= EXACT_GROUPS:
-        grouping = best_grouping(values, weights, outcomes)
+        grouping = best_grouping(values, weights, outcomes, alpha)
         return Certified.point(grouping.cost, group=grouping.group)
     boundaries = spread_boundaries(running(outcomes - weights * values), EXACT_RUNS + 1)
     runs = contiguous_groups(values, weights, outcomes, boundaries)
-    apart = float(np.abs(outcomes - weights * values).sum())
-    cost = min(runs.cost, apart)
-    first = runs.starts if runs.cost <= apart else np.arange(len(values))
-    group = np.searchsorted(first, np.arange(len(values)), side="right") - 1
-    lower = min(proven_lower(forecasts), cost)
+    together = np.searchsorted(runs.starts, np.arange(len(values)), side="right") - 1
+    starts = [together, np.arange(len(values))]
+    if len(values) <= SEARCHED:
+        cost, group = searched_grouping(values, weights, outcomes, starts, alpha)
+    else:
+        costs = [grouping_cost(values, weights, outcomes, start, alpha) for start in starts]
+        cost, group = min(costs), starts[int(np.argmin(costs))]
+    lower = min(proven_lower(forecasts) ** alpha, cost)  # Jensen: E|u - v|^alpha >= (E|u - v|)^alpha
     details = MappingProxyType({"group": group})
     return Certified(cost, lower, cost, cost - lower <= 1e-15, None, details)
 
@@ -145,6 +160,7 @@ ROWS = (
         consistency=(0.5, 1.0),
         symmetric=True,
         cost="O(3^m) up to 13 levels, then O(m) for bounds",
+        variants=({"alpha": 2.0},),
         citation=DISTANCE_PAPER + ", Definition 5.2",
     ),
 )
