@@ -1,0 +1,118 @@
+"""Statements of the papers that hold for every sample, each tested as it is stated."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from samples import samples
+
+import calibrant as cb
+
+pytestmark = pytest.mark.filterwarnings("ignore::calibrant.LevelSetWarning")
+
+LIPSCHITZ = [row for row in cb.measures().values() if row.lipschitz is not None and row.complete]
+
+
+@pytest.mark.parametrize("row", LIPSCHITZ, ids=lambda row: row.name)
+@given(sample=samples(max_size=12))
+@settings(max_examples=40)
+def test_a_complete_lipschitz_measure_is_at_most_its_constant_times_the_distance(row, sample):
+    """Lemma 4.3 of the distance paper: move to the nearest calibrated predictions, where the value is 0."""
+    distance = cb.measure(sample.forecasts, "lower-distance").upper
+    value = abs(cb.measure(sample.forecasts, row.name).value - row.ideal)
+    assert value <= row.lipschitz * distance + 1e-9
+
+
+@given(sample=samples(max_size=6))
+@settings(max_examples=150)
+def test_ece_is_a_total_variation_distance(sample):
+    """Lemma 2.3 of the survey: ECE = TV between (prediction, outcome) and (prediction, simulated outcome)."""
+    f = sample.forecasts
+    cells = np.concatenate([f.residuals, -f.residuals])  # of outcome 1 and of outcome 0, level by level
+    picks = itertools.product((0, 1), repeat=len(cells)) if len(cells) <= 10 else [cells > 0]
+    largest = max(abs(float(np.dot(pick, cells))) for pick in picks)
+    assert cb.expected_calibration_error(f) == pytest.approx(largest, abs=1e-12)
+
+
+@pytest.mark.parametrize("bins", range(2, 22))
+def test_the_number_of_bins_decides_between_all_and_nothing(bins):
+    """Two predictions a hair from 1/2: an even number of bins parts them, an odd one does not."""
+    e = 0.01
+    found = cb.binned_calibration_error([0, 1], [0.5 - e, 0.5 + e], bins=bins)
+    assert found == pytest.approx(0.5 - e if bins % 2 == 0 else 0.0, abs=1e-12)
+
+
+POWERS = [
+    (cb.expected_calibration_error, {"norm": 2}),
+    (cb.expected_calibration_error, {"norm": 3}),
+    (cb.binned_calibration_error, {"bins": 4, "norm": 2}),
+]
+
+
+@pytest.mark.parametrize(("function", "options"), POWERS)
+@given(sample=samples(max_size=15))
+@settings(max_examples=60)
+def test_the_constant_mean_is_never_worse_for_higher_powers(function, options, sample):
+    """Theorem A.2 of the truthfulness paper for alpha > 1, for each realised outcome."""
+    constant = np.full(len(sample.p), min(1.0, float(sample.weights @ sample.p)))
+    flat = cb.Forecasts(sample.y, constant, sample_weight=sample.w)
+    assert function(flat, **options) <= function(sample.forecasts, **options) + 1e-9
+
+
+@pytest.mark.parametrize("alpha", [1.5, 2.0])
+@given(sample=samples(max_size=5))
+@settings(max_examples=15)
+def test_the_constant_mean_is_never_further_from_calibration(alpha, sample):
+    """Theorem A.2 for the powers of the distance: the constant's is |bias|^alpha, a bound by Jensen."""
+    f = sample.forecasts
+    found = cb.measure(f, "lower-distance", alpha=alpha)
+    assert abs(f.base_rate - f.mean_prediction) ** alpha <= found.upper + 1e-9
+
+
+@given(sample=samples(max_size=6))
+@settings(max_examples=60)
+def test_the_lower_distance_is_attained_by_some_space_and_the_upper_by_another(sample):
+    """Theorem 5.5 of the distance paper: no better bounds are possible from predictions and outcomes."""
+    f = sample.forecasts
+    one_point_per_level = cb.distance_to_calibration(sample.y, sample.p, sample.p, sample_weight=sample.w)
+    assert one_point_per_level == pytest.approx(cb.upper_distance(f), abs=1e-9)
+    plan = cb.transport_plan(f, tolerance=1e-9)
+    cells = sorted(set(zip(plan.source.tolist(), plan.target.tolist(), strict=True)))
+    assume(len(cells) <= 9)
+    place = [cells.index(pair) for pair in zip(plan.source.tolist(), plan.target.tolist(), strict=True)]
+    mass = np.bincount(place, plan.mass)
+    rate = np.clip(np.bincount(place, plan.mass * plan.outcome) / mass, 0, 1)
+    source = np.array([pair[0] for pair in cells])
+    true = cb.distance_to_calibration(rate, source, list(range(len(cells))), sample_weight=mass)
+    assert float(true) <= plan.cost + 1e-5
+
+
+@pytest.mark.parametrize("gamma", [0.001, 0.05, 0.3])
+def test_two_coins_that_no_measure_can_tell_apart_early(gamma):
+    """Lemma 6.4 of the truthfulness paper: rate 1/2 + gamma at prediction 1/2 is at distance gamma."""
+    assert cb.lower_distance([0.5 + gamma], [0.5]) == pytest.approx(gamma, abs=1e-6)
+    # no test does better than the likelihood ratio: with gamma = c / sqrt(T) it stays wrong now and then
+    flips = round(0.01 / gamma**2)
+    if flips >= 1:
+        heads = np.arange(flips + 1)
+        from scipy.stats import binom
+
+        variation = 0.5 * np.abs(binom.pmf(heads, flips, 0.5) - binom.pmf(heads, flips, 0.5 + gamma)).sum()
+        assert variation < 1 / 3
+
+
+@given(st.integers(0, 10**6), st.integers(20, 60))
+@settings(max_examples=40)
+def test_multi_calibration_implies_multi_accuracy(seed, n):
+    """D_k >= |mean residual of k|: the range of a curve is at least the distance of its ends."""
+    rng = np.random.default_rng(seed)
+    y, p = rng.integers(0, 2, n), np.round(rng.random(n), 1)
+    groups = {f"g{k}": rng.random(n) < 0.6 for k in range(4)}
+    found = cb.audit(y, p, groups=groups, min_size=1, draws=0, seed=0)
+    for group in found.groups:
+        member = groups.get(group.name, np.ones(n, dtype=bool))
+        assert group.kuiper >= abs(float(np.mean((y - p)[member]))) - 1e-12
