@@ -50,12 +50,47 @@ def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> lis
     callback=_names,
     help="Covariates that are numbers without an order, such as codes.",
 )
-@click.option("--subpopulations", default=1000, show_default=True, help="How many to make of covariates.")
-@click.option("--depth", default=2, show_default=True, help="How many columns of --groups to combine.")
-@click.option("--limit", default=10_000, show_default=True, help="How many of --groups to test at most.")
-@click.option("--min-size", default=10, show_default=True, help="Rows a subpopulation needs to be tested.")
-@click.option("--min-variance", default=0.0, help="Least sum of p (1 - p) in a subpopulation; try 5.")
-@click.option("--draws", default=199, show_default=True, help="Simulated data sets for p-values; 0 for none.")
+@click.option(
+    "--subpopulations",
+    type=click.IntRange(1, 1_000_000_000),
+    default=1000,
+    show_default=True,
+    help="How many to make of covariates.",
+)
+@click.option(
+    "--depth",
+    type=click.IntRange(1, 100),
+    default=2,
+    show_default=True,
+    help="How many columns of --groups to combine.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 1_000_000_000),
+    default=10_000,
+    show_default=True,
+    help="How many of --groups to test at most.",
+)
+@click.option(
+    "--min-size",
+    type=click.IntRange(0, 1_000_000_000_000_000),
+    default=10,
+    show_default=True,
+    help="Rows a subpopulation needs to be tested.",
+)
+@click.option(
+    "--min-variance",
+    type=click.FloatRange(min=0, max=1e300),
+    default=0.0,
+    help="Least sum of p (1 - p) in a subpopulation; try 5.",
+)
+@click.option(
+    "--draws",
+    type=click.IntRange(0, 10_000_000),
+    default=199,
+    show_default=True,
+    help="Simulated data sets for p-values; 0 for none.",
+)
 @click.option(
     "--variant",
     type=click.Choice(get_args(VariantName)),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -36,19 +38,32 @@ def _defaults(context: click.Context, option: click.Parameter, path: str | None)
             raise UnreadableFileError(sentence(f"file {path!r}", "must exist", "got no such file"))
         return path
     try:
-        table = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {}).get("calibrant", {})
+        whole = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UnreadableFileError(sentence(f"file {str(file)!r}", "must be TOML", str(error))) from None
-    given = dict(table.get("check", {}))
+    given = dict(_table(_table(_table(whole, "tool", file), "calibrant", file), "check", file))
     known = [name.lstrip("-") for p in context.command.params for name in p.opts if name.startswith("--")]
     for key in given:
         if key not in known:
             raise reject_name(f"key of [tool.calibrant.check] in {file}", key, sorted(known))
-    limits = [f"{name}={most}" for name, most in given.pop("max", {}).items()]
-    if isinstance(given.get("groups"), list):
-        given["groups"] = ",".join(given["groups"])
+    limits = [f"{name}={most}" for name, most in _table(given, "max", file).items()]
+    given.pop("max", None)
+    for key, item in given.items():
+        words = isinstance(item, list) and all(isinstance(part, str) for part in item)
+        if not words and not isinstance(item, (str, int, float)):
+            rule, got = "must be text, a number or a list of names", f"got {item!r}"
+            raise InvalidInputError(sentence(f"{key} in {file}", rule, got))
+        given[key] = ",".join(item) if words else item
     context.default_map = {key.replace("-", "_"): item for key, item in given.items()} | {"limits": limits}
     return path
+
+
+def _table(around: dict[str, Any], key: str, file: Path) -> dict[str, Any]:
+    """Return a table of a TOML file, empty if it is absent."""
+    inner = around.get(key, {})
+    if not isinstance(inner, dict):
+        raise InvalidInputError(sentence(f"{key} in {file}", "must be a table", f"got {inner!r}"))
+    return inner
 
 
 @click.command()
@@ -58,7 +73,9 @@ def _defaults(context: click.Context, option: click.Parameter, path: str | None)
 @click.option(
     "--max", "limits", multiple=True, metavar="MEASURE=LIMIT", help="Largest value allowed; repeat."
 )
-@click.option("--max-group-z", type=float, help="Largest z of any group of --groups allowed.")
+@click.option(
+    "--max-group-z", type=click.FloatRange(min=0), help="Largest z of any group of --groups allowed."
+)
 @click.option(
     "--confidence",
     type=float,
@@ -92,6 +109,8 @@ def check(
     if not wanted and max_group_z is None:
         hint = "--max smooth=0.02, or a table [tool.calibrant.check] in pyproject.toml"
         raise InvalidInputError(sentence("check", "needs a limit", "got none", hint))
+    if max_group_z is not None and math.isnan(max_group_z):
+        raise InvalidInputError(sentence("--max-group-z", "must be a number", "got nan"))
     if max_group_z is not None and not groups:
         raise InvalidInputError(sentence("--max-group-z", "needs --groups", "got none"))
     if confidence:

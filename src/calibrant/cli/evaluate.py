@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from calibrant.cli.options import as_json, columns_unless_sketch, grouped, seed
+from calibrant.cli.options import NAME, as_json, columns_unless_sketch, grouped, seed
 from calibrant.cli.rows import read_rows
 from calibrant.cli.sketched import group_dicts, needed_sketch, progress_bar, refuse_groups, show_groups
 from calibrant.cli.tables import show_json, show_table
@@ -26,7 +26,7 @@ from calibrant.sheets import Sheet
 @click.argument("file")
 @columns_unless_sketch
 @grouped
-@click.option("--measures", metavar="NAME,NAME", help='Measures to show; "all" shows every one.')
+@click.option("--measures", type=NAME, metavar="NAME,NAME", help='Measures to show; "all" shows every one.')
 @click.option("--html", type=click.Path(dir_okay=False), help="Write the report, one self-contained page.")
 @seed
 @as_json

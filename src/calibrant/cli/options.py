@@ -10,6 +10,22 @@ import click
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+class Name(click.ParamType):  # type: ignore[type-arg] # generic from click 8.4 on
+    """The name of a column, or several with commas; not empty."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name as it is."""
+        text = str(value)
+        if not all(part.strip() for part in text.split(",")):
+            self.fail(f"{text!r} has an empty name in it", param, ctx)
+        return text
+
+
+NAME = Name()
+
+
 def columns(verb: F) -> F:
     """Add --outcome, --prediction, --weight and --missing."""
     return _columns(verb, required=True)
@@ -23,9 +39,9 @@ def columns_unless_sketch(verb: F) -> F:
 def _columns(verb: F, required: bool) -> F:
     for option in (
         missing,
-        click.option("--weight", "-w", help="Column of record weights."),
-        click.option("--prediction", "-p", required=required, help="Column of predicted probabilities."),
-        click.option("--outcome", "-y", required=required, help="Column of outcomes, 0 or 1."),
+        click.option("--weight", "-w", type=NAME, help="Column of record weights."),
+        click.option("--prediction", "-p", type=NAME, required=required, help="Column of predicted probabilities."),
+        click.option("--outcome", "-y", type=NAME, required=required, help="Column of outcomes, 0 or 1."),
     ):  # fmt: skip
         verb = option(verb)
     return verb
@@ -45,7 +61,7 @@ def missing(verb: F) -> F:
 def grouped(verb: F) -> F:
     """Add --groups."""
     return click.option(
-        "--groups", metavar="COLUMN,COLUMN", help="Columns whose values are groups to look at."
+        "--groups", type=NAME, metavar="COLUMN,COLUMN", help="Columns whose values are groups to look at."
     )(verb)
 
 

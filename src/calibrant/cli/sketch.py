@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from calibrant.cli.options import as_json, columns
+from calibrant.cli.options import NAME, as_json, columns
 from calibrant.cli.sketched import progress_bar
 from calibrant.cli.tables import show_json
 from calibrant.disk import check_target
@@ -19,7 +19,9 @@ from calibrant.scale.sketch import Sketch, merge
 @click.argument("files", nargs=-1, required=True)
 @columns
 @click.option("--output", "-o", required=True, type=click.Path(dir_okay=False), help="File to write.")
-@click.option("--by", metavar="COLUMN,COLUMN", help="Columns whose values are groups: a sketch of each.")
+@click.option(
+    "--by", type=NAME, metavar="COLUMN,COLUMN", help="Columns whose values are groups: a sketch of each."
+)
 @click.option("--cells", type=int, default=CELLS, show_default=True, help="Cells between 0 and 1.")
 @click.option("--invalid", type=click.Choice(["error", "drop"]), default="error", show_default=True,
               help="Refuse values outside [0, 1], or leave them out and count them.")  # fmt: skip

@@ -16,7 +16,7 @@ from calibrant.scale.categories import category_column
 from calibrant.scale.located import located
 from calibrant.scale.session import connect, plain_names
 from calibrant.scale.sources import NotInPiecesError, Source, sources, unreadable
-from calibrant.scale.text_numbers import Notation, not_a_number, unread_sql
+from calibrant.scale.text_numbers import Notation, not_a_number, refuse_repeats, unread_sql
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -51,13 +51,13 @@ def read_columns(
 def _read_columns(
     path: FileNames, names: list[str], notation: Notation, parallel: bool
 ) -> dict[str, npt.NDArray[np.float64]]:
-    wanted = list(dict.fromkeys(names))
-    with opened(path, wanted, parallel) as (connection, parts):
+    refuse_repeats(names)
+    with opened(path, names, parallel) as (connection, parts):
         read: list[list[npt.NDArray[np.float64]]] = []
         for part in parts:
             before = sum(len(columns[0]) for columns in read)
-            read.append(_numbers(connection, part, wanted, notation, before))
-    return {name: np.concatenate([columns[k] for columns in read]) for k, name in enumerate(wanted)}
+            read.append(_numbers(connection, part, names, notation, before))
+    return {name: np.concatenate([columns[k] for columns in read]) for k, name in enumerate(names)}
 
 
 def read_categories(

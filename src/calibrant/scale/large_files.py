@@ -15,7 +15,7 @@ from calibrant.scale.files import PLAIN, FileNames, in_pieces_or_whole, opened
 from calibrant.scale.labels import Reader, label_family, label_reader, label_sql
 from calibrant.scale.rejects import refuse
 from calibrant.scale.sources import Source
-from calibrant.scale.text_numbers import Notation, not_a_number, unread_sql
+from calibrant.scale.text_numbers import Notation, not_a_number, refuse_repeats, unread_sql
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -34,6 +34,7 @@ def aggregate_file(
     notation: Notation = PLAIN,
 ) -> Aggregated:
     """Sum files into cells, in one pass and bounded memory."""
+    refuse_repeats(columns.wanted[: len(columns.wanted) - len(columns.by)])
     return in_pieces_or_whole(
         lambda parallel: _aggregate(path, columns, cells, missing, invalid, progress, notation, parallel)
     )

@@ -203,7 +203,9 @@ def unreadable(files: Sequence[Path], error: Exception) -> UnreadableFileError:
     if any("single threaded" in line for line in lines):
         return NotInPiecesError(sentence(name, "must be readable in pieces"))
     if kind_of(files[0]) != "csv":
-        return UnreadableFileError(sentence(name, f"must be readable as {kind_of(files[0])}", lines[0]))
+        return UnreadableFileError(
+            sentence(name, f"must be readable as {kind_of(files[0])}", lines[0].rstrip("."))
+        )
     if any("unicode" in line.lower() or "utf-8" in line.lower() for line in lines):
         for file in files:
             if (stray := stray_byte(file)) is not None:

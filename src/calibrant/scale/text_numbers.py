@@ -6,6 +6,7 @@ A cell is read by itself. What the cells above or below it hold never changes wh
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from calibrant.errors import InvalidInputError, sentence
@@ -71,3 +72,11 @@ def hint(text: str) -> str:
     if re.fullmatch(r"[+-]?[\d.,' ]+\d", shown):
         return "write it without separators of thousands"
     return "map the labels to 0 and 1, or correct the cells"
+
+
+def refuse_repeats(names: Sequence[str]) -> None:
+    """Refuse one column in two roles, as outcome and prediction or as weight: a slip that gives a number."""
+    for name in names:
+        if names.count(name) > 1:
+            rule, got = "must be different columns", f"got {name!r} {names.count(name)} times"
+            raise InvalidInputError(sentence("outcome, prediction and weight", rule, got))

@@ -1,0 +1,200 @@
+"""A table of hostile command lines: no traceback, no silent number, one message, exit code 2."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from calibrant.cli import main as command
+
+COLUMNS = ["-y", "y", "-p", "p"]
+BAD_NUMBERS = ["nan", "inf", "-1", "x", "", "1e400", "0x10"]
+BAD_SEEDS = ["nan", "-1", "x", "", "1.5", "1e3"]
+BAD_COUNTS = [*BAD_SEEDS, "99999999999999999999999"]
+OPTIONS = {
+    ("check", "--max-group-z"): (["--groups", "g"], ["nan", "-1", "x", "", "0x10"]),
+    ("check", "--confidence"): (["--max", "smooth=0.5"], [*BAD_NUMBERS, "1", "2"]),
+    ("check", "--max"): (
+        [],
+        ["smooth=nan", "smooth=-1", "smooth=", "smooth", "=1", "smooth=x", "", "none=1"],
+    ),
+    ("check", "--seed"): (["--max", "smooth=0.5"], BAD_SEEDS),
+    ("evaluate", "--seed"): ([], BAD_SEEDS),
+    ("evaluate", "--measures"): ([], ["none", "", ",", "smooth,,kuiper"]),
+    ("evaluate", "--groups"): ([], ["none", "", ",", "g,,y"]),
+    ("evaluate", "--missing"): ([], ["maybe", ""]),
+    ("evaluate", "--weight"): ([], ["none", "", "g", "y"]),
+    ("test", "--draws"): ([], [*BAD_COUNTS, "0"]),
+    ("test", "--confidence"): (["--interval"], [*BAD_NUMBERS, "0", "1"]),
+    ("test", "--accept"): (["--reject", "0.2"], BAD_NUMBERS),
+    ("test", "--measure"): ([], ["none", ""]),
+    ("compare", "--draws"): (["-p", "w"], [*BAD_COUNTS, "0"]),
+    ("compare", "--confidence"): (["-p", "w"], [*BAD_NUMBERS, "0", "1"]),
+    ("audit", "--draws"): (["--groups", "g"], BAD_COUNTS),
+    ("audit", "--depth"): (["--groups", "g"], [*BAD_COUNTS, "0"]),
+    ("audit", "--limit"): (["--groups", "g"], [*BAD_COUNTS, "0"]),
+    ("audit", "--min-size"): (["--groups", "g"], BAD_COUNTS),
+    ("audit", "--min-variance"): (["--groups", "g"], ["nan", "-1", "x", ""]),
+    ("audit", "--top"): (["--groups", "g"], ["-1", "x", "1.5", ""]),
+    ("audit", "--groups"): ([], ["none", "", ",", "g,,y"]),
+    ("sketch", "--cells"): (["-o", "{here}/x.sketch"], [*BAD_COUNTS, "0"]),
+    ("sketch", "--by"): (["-o", "{here}/x.sketch"], ["none", "", ","]),
+}
+CASES = [
+    (verb, *extra, option, value) for (verb, option), (extra, values) in OPTIONS.items() for value in values
+]
+
+FILES = {
+    "empty.csv": b"",
+    "header.csv": b"y,p\n",
+    "spaces.csv": b"   \n\n",
+    "ragged.csv": b"y,p\n1,0.5\n1\n",
+    "quote.csv": b'y,p\n1,"0.5\n',
+    "zero.csv": b"y,p\n1,0.5\0\n0,0.5\n",
+    "latin.csv": "y,p,é\n1,0.5,1\n".encode("latin-1"),
+    "wide.csv": "y,p\n1,0.5\n".encode("utf-16"),
+    "twice.csv": b"y,p,p\n1,0.5,0.6\n",
+    "bare.csv": b"1,0.5\n0,0.4\n",
+    "comma.csv": b"y;p\n1;0,5\n0;0,4\n",
+    "percent.csv": b"y,p\n1,50%\n0,40%\n",
+    "text.csv": b"y,p\nyes,0.5\nno,0.4\n",
+    "inf.csv": b"y,p\n1,inf\n0,0.4\n",
+    "gap.csv": b"y,p\n1,\n0,0.4\n",
+    "mixed.csv": b"y,p\n1,0.5\r\n0,0.4\n",
+    "packed.csv.gz": b"not gzip",
+    "packed.csv.zst": b"not zstandard",
+    "broken.parquet": b"PAR1xxxxPAR1",
+    "broken.json": b'{"y": 1, "p": 0.5',
+    "nested.json": b'{"y": 1, "p": [0.5]}\n',
+    "deep.json": b"[" * 100_000,
+    "list.json": b"[1, 2, 3]",
+    "book.xlsx": b"PK\x03\x04xx",
+    "base.sqlite": b"SQLite format 3\0",
+    "rows.pkl": b"\x80\x04N.",
+    "noending": b"y,p\n1,0.5\n",
+    "broken.sketch": b"PK\x03\x04xx",
+    "text.sketch": b"hello",
+}
+NAMES = [
+    "none.csv",
+    "",
+    ".",
+    "/",
+    "/dev/null",
+    "/dev/zero",
+    "*.none",
+    "[",
+    "a\x1b[31m.csv",
+    "~/x.csv",
+    "x" * 300,
+]
+NAMES += [
+    "https://example.invalid/x.csv",
+    "s3://bucket/x.parquet",
+    "file:///etc/passwd",
+    "http://localhost/x.csv",
+]
+TARGETS = ["{here}/none/x", "{here}", "/dev/full", "/dev/null", "{here}/rows.csv", "{here}/pipe"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    here = tmp_path_factory.mktemp("hostile")
+    rng = np.random.default_rng(5)
+    p = rng.random(200).round(2)
+    rows = [f"{int(rng.random() < v)},{v},{1 - v:.2f},g{k % 3}" for k, v in enumerate(p)]
+    (here / "rows.csv").write_text("y,p,w,g\n" + "\n".join(rows) + "\n")
+    for name, data in FILES.items():
+        (here / name).write_bytes(data)
+    os.mkfifo(here / "pipe")
+    return here
+
+
+def refused(capsys, monkeypatch, folder, *arguments):
+    """Run a command line and check that it is refused in words, and writes nothing."""
+    before = sorted(os.listdir(folder))
+    monkeypatch.setattr(
+        sys, "argv", ["calibrant", *(str(a).replace("{here}", str(folder)) for a in arguments)]
+    )
+    code = command._run()
+    out, err = capsys.readouterr()
+    assert code == 2, (arguments, code, out, err)
+    assert out == "", arguments
+    assert "Traceback" not in err
+    assert "defect" not in err, err
+    assert err.startswith(("calibrant: ", "Usage: ")), err
+    assert "\x1b" not in err
+    assert sorted(os.listdir(folder)) == before
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: " ".join((case[0], *case[-2:])))
+def test_options_of_a_wrong_kind_are_refused(capsys, monkeypatch, folder, case):
+    refused(capsys, monkeypatch, folder, case[0], folder / "rows.csv", *COLUMNS, *case[1:])
+
+
+@pytest.mark.parametrize("verb", ["evaluate", "test", "check", "sketch"])
+@pytest.mark.parametrize("name", [*FILES, *NAMES], ids=repr)
+def test_files_that_cannot_be_read_are_refused(capsys, monkeypatch, folder, verb, name):
+    if (verb, name) == ("sketch", "header.csv"):
+        pytest.skip("a day without records has a sketch")
+    extra = {"check": ["--max", "smooth=0.5"], "sketch": ["-o", "{here}/x.sketch"]}.get(verb, [])
+    file = folder / name if name in FILES else name
+    refused(capsys, monkeypatch, folder, verb, file, *COLUMNS, *extra)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_places_that_cannot_be_written_are_refused(capsys, monkeypatch, folder, target):
+    rows = [folder / "rows.csv", *COLUMNS]
+    refused(capsys, monkeypatch, folder, "evaluate", *rows, "--html", target)
+    refused(capsys, monkeypatch, folder, "check", *rows, "--max", "smooth=0.9", "--junit", target)
+    refused(capsys, monkeypatch, folder, "sketch", *rows, "-o", target)
+
+
+CONFIGS = [
+    "[tool.calibrant.check]\nmax = 3",
+    "[tool.calibrant.check]\nmax = {smooth = 'x'}",
+    "[tool.calibrant.check]\nmax = {smooth = nan}",
+    "[tool.calibrant.check]\nseed = 'x'",
+    "[tool.calibrant.check]\nconfidence = [1]",
+    "[tool.calibrant.check]\ngroups = 7",
+    "[tool.calibrant.check]\ngroups = [1, 2]",
+    "[tool.calibrant.check]\nnonsense = 1",
+    "[tool.calibrant]\ncheck = 3",
+    "[tool]\ncalibrant = 3",
+    "tool = 3",
+    "[tool",
+]
+
+
+@pytest.mark.parametrize("text", CONFIGS)
+def test_defaults_of_a_wrong_kind_are_refused(capsys, monkeypatch, folder, text, tmp_path):
+    config = tmp_path / "pyproject.toml"
+    config.write_text(text)
+    extra = [] if "max" in text else ["--max", "smooth=0.9"]
+    refused(capsys, monkeypatch, folder, "check", folder / "rows.csv", *COLUMNS, "--config", config, *extra)
+
+
+def run(*arguments, **options):
+    code = [sys.executable, "-m", "calibrant", *map(str, arguments)]
+    return subprocess.run(code, capture_output=True, text=True, **options)
+
+
+def test_control_characters_of_names_are_shown_not_obeyed(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("y,p,g\n" + "1,0.9,a\x1b[31mb\n0,0.1,c\u202ed\n" * 30)
+    done = run("audit", path, *COLUMNS, "--groups", "g", "--draws", 0)
+    assert done.returncode == 0, done.stderr
+    assert "c\\u202ed" in done.stdout
+    assert not {"\x1b", "\u202e"} & set(done.stdout)
+
+
+def test_a_full_disk_behind_stdout_is_exit_code_2(folder):
+    with open("/dev/full", "w") as full:
+        code = [sys.executable, "-m", "calibrant", "measures"]
+        done = subprocess.run(code, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "calibrant: could not read or write: No space left on device\n"
