@@ -1,9 +1,11 @@
 # Each target sets up .venv by itself and re-uses it while pyproject.toml and Makefile are unchanged.
-PYTHON ?= python3.11
+# any Python >= 3.11; the newest on the path unless PYTHON says which
+PYTHON ?= $(firstword $(foreach v,3.14 3.13 3.12 3.11,$(if $(shell command -v python$(v)),python$(v))) python3)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH := .venv-bench
+LOWEST := .venv-lowest
 TORCH ?= torch==2.13.0
 PEERS = $(shell $(PYTHON) -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['bench'])")
 
@@ -22,6 +24,13 @@ test-slow: $(READY)
 test-torch: $(READY)
 	$(BIN)/python -c 'import torch' 2>/dev/null || $(BIN)/python -m pip install --quiet $(TORCH)
 	$(BIN)/python -m pytest -q tests/test_losses.py tests/test_forecasts.py -k 'torch or loss'
+
+# The lower bounds of pyproject.toml and nothing else: every verb must work, or name the extra it needs.
+test-lowest: pyproject.toml
+	rm -rf $(LOWEST)
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet $$($(PYTHON) tests/lower_bounds.py)
+	PYTHONPATH=src $(LOWEST)/bin/python tests/smoke.py
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -50,4 +59,4 @@ $(BENCH)/.ready: pyproject.toml Makefile
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(BENCH) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) $(LOWEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -40,7 +40,8 @@ def _columns(verb: F, required: bool) -> F:
     for option in (
         missing,
         click.option("--weight", "-w", type=NAME, help="Column of record weights."),
-        click.option("--prediction", "-p", type=NAME, required=required, help="Column of predicted probabilities."),
+        click.option("--prediction", "-p", type=NAME, required=required,
+                     help="Column of predicted probabilities."),
         click.option("--outcome", "-y", type=NAME, required=required, help="Column of outcomes, 0 or 1."),
     ):  # fmt: skip
         verb = option(verb)

@@ -1,0 +1,77 @@
+"""Every verb once, in an environment with nothing but the base dependencies: `make test-lowest` runs it.
+
+No extra is needed for text, JSON and sketches; what needs one must name it and leave with exit code 2.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+ROWS = ["-y", "y", "-p", "p"]
+VERBS = [
+    ("--version",),
+    ("measures",),
+    ("evaluate", "rows.csv", *ROWS, "--groups", "g"),
+    ("evaluate", "rows.csv", *ROWS, "--json"),
+    ("audit", "rows.csv", *ROWS, "--groups", "g", "--draws", "19"),
+    ("check", "rows.csv", *ROWS, "--max", "smooth=0.9", "--junit", "check.xml"),
+    ("test", "rows.csv", *ROWS, "--draws", "99"),
+    ("compare", "rows.csv", "-y", "y", "-p", "p", "-p", "q", "--draws", "19"),
+    ("plan", "--distance", "0.2", "--draws", "99"),
+    ("sketch", "rows.csv", *ROWS, "--by", "g", "-o", "day.sketch"),
+    ("sketch", "rows.csv", *ROWS, "--by", "g", "-o", "day.parquet"),
+    ("merge", "day.sketch", "day.parquet", "-o", "both.sketch"),
+    ("evaluate", "both.sketch"),
+    ("demo", "--rows", "500", "--html", ""),
+]
+NEEDS_REPORT = ("evaluate", "rows.csv", *ROWS, "--html", "report.html")
+LIBRARY = """
+import numpy as np, calibrant as cb
+rng = np.random.default_rng(0); p = rng.random(30000); y = rng.random(30000) < p
+assert 0 < cb.smooth_calibration_error(y, p) < 0.02
+print(repr(cb.evaluate(y[:500], p[:500], seed=1))[:80])
+"""
+
+
+def rows(path: Path) -> None:
+    """Write calibrated rows."""
+    rng = np.random.default_rng(1)
+    p = rng.random(1000).round(3)
+    lines = [f"{int(rng.random() < v)},{v},{1 - v:.3f},{k % 3}" for k, v in enumerate(p)]
+    path.write_text("y,p,q,g\n" + "\n".join(lines) + "\n", encoding="utf-8")
+
+
+def run(*code: str, folder: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in a folder."""
+    return subprocess.run([sys.executable, *code], cwd=folder, capture_output=True, text=True)
+
+
+def main() -> None:
+    """Run every verb and say what failed."""
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        rows(Path(folder) / "rows.csv")
+        for verb in VERBS:
+            done = run("-m", "calibrant", *verb, folder=folder)
+            if done.returncode != 0:
+                failed += 1
+                print("FAILED", *verb, done.returncode, done.stderr[-500:])
+        done = run("-m", "calibrant", *NEEDS_REPORT, folder=folder)
+        if done.returncode != 0 and "pip install 'calibrant[report]'" not in done.stderr:
+            failed += 1
+            print("FAILED", *NEEDS_REPORT, done.stderr[-500:])
+        done = run("-c", LIBRARY, folder=folder)
+        if done.returncode != 0:
+            failed += 1
+            print("FAILED library", done.stderr[-800:])
+    print(f"{len(VERBS) + 2 - failed} of {len(VERBS) + 2} passed on numpy {np.__version__}")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
