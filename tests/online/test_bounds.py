@@ -208,7 +208,7 @@ def test_late_outcomes(delay, kind, order):
         "guard": OnlineCalibrator(delay=delay),
     }
     player, rng, waiting = players[kind], np.random.default_rng(delay), []
-    grid = player._segments["all"].guard if kind == "guard" else player._grid
+    grid = player._guard if kind == "guard" else player._grid
     for t in range(rounds):
         p = answer(player, float(rng.random()) if kind == "guard" else None, key=t)
         waiting.append((t, int(p < 0.5) if t % 3 else int(rng.random() < 0.5)))

@@ -24,8 +24,10 @@ VERBS = {
     "evaluate": "calibrant.cli.evaluate:evaluate",
     "measures": "calibrant.cli.measures:list_measures",
     "merge": "calibrant.cli.merge:merge",
+    "monitor": "calibrant.cli.monitor:monitor",
     "plan": "calibrant.cli.plan:plan",
     "sketch": "calibrant.cli.sketch:sketch",
+    "stream": "calibrant.cli.stream:stream",
     "test": "calibrant.cli.test:test",
     "truthful": "calibrant.cli.truthful:truthful",
 }

@@ -19,8 +19,9 @@ class Stream(ABC):
     """A player in one stream: it forecasts, then learns the outcome, at once or late by its key.
 
     One rule for late outcomes holds for all: nothing is refused, but when more than `delay` earlier
-    forecasts wait at the moment of a new one, `bound()` is None from then on, for its proof no longer covers
-    the stream. The certificate, which is computed and not promised, holds all the same.
+    forecasts wait at the moment of a new one, the promise whose proof needs it is withdrawn: `bound()` of the
+    forecasters and `brier_bound()` of the calibrator are None from then on. The certificate, which is
+    computed and not promised, holds all the same.
     """
 
     delay: int = 0
@@ -108,9 +109,10 @@ class Stream(ABC):
         inner = fields.inner("pending")
         waiting: dict[Key, tuple[Any, ...]] = {}
         for row in inner.items("waiting"):
-            if not isinstance(row, list) or not row or row[0] in waiting:
+            key = _saved_key(row[0] if isinstance(row, list) and row else [], inner)
+            if key in waiting:
                 raise inner.refused("waiting", "must list each key once, with its answer")
-            waiting[_saved_key(row[0], inner)] = self._checked_answer(row[1:], inner)
+            waiting[key] = self._checked_answer(row[1:], inner)
         most = inner.count("most")
         if most < len(waiting):
             raise inner.refused("most", "must not be less than the answers that wait")

@@ -13,13 +13,11 @@ from calibrant.kernels.online_bins import chosen_pair, fresh_weight, run_bins, s
 from calibrant.online.base import Stream
 from calibrant.online.bounds import epoch_ends
 from calibrant.online.coins import coin, coins
-from calibrant.online.inputs import checked_count
+from calibrant.online.inputs import checked_bins, checked_horizon
 from calibrant.online.run import Run
 from calibrant.online.state import Fields
 from calibrant.results import Array
 from calibrant.seeds import recorded_seed
-
-MOST_BINS = 10**6
 
 
 class BinTable:
@@ -122,8 +120,8 @@ class BinForecaster(Stream):
         self, horizon: int | None, bins: int | None, groups: int, quadratic: bool, seed: int | None
     ) -> None:
         super().__init__()
-        self.horizon = None if horizon is None else checked_count(horizon, "horizon", 1)
-        self.bins = None if bins is None else min(checked_count(bins, "bins", 1), MOST_BINS)
+        self.horizon = checked_horizon(horizon)
+        self.bins = None if bins is None else checked_bins(bins)
         self.seed = recorded_seed(seed)
         self._groups, self._quadratic = groups, quadratic
         self._forecasts = 0  # made so far: the counter of the coins, and what ends an epoch

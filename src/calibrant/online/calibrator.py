@@ -16,6 +16,7 @@ from calibrant.online.grid import Grid
 from calibrant.online.inputs import (
     Key,
     batch_ends,
+    checked_bins,
     checked_count,
     checked_fraction,
     checked_probability,
@@ -32,22 +33,14 @@ ALL = "all"  # the one segment of a stream that is not cut
 
 
 class Segment:
-    """The experts and the guard of one segment, and how many of its outcomes wait."""
+    """The experts of one segment, and how many of its outcomes wait."""
 
     def __init__(self, settings: OnlineCalibrator) -> None:
         self.experts = Experts(
             bins=settings.bins, decay=settings.decay, prior=settings.prior, delay=settings.delay
         )
-        self.guard = Grid(slack=SLACK, cost=SPLIT_COST) if settings.guard else None
         self.rounds = 0
         self.waiting = Pending()  # of this segment: answers without content
-
-    def learn(self, answers: list[float], cell: list[float], outcome: float) -> None:
-        """Learn an outcome: the experts by what they said, the guard by the cell it answered from."""
-        self.experts.learn(answers, outcome)
-        if self.guard is not None:
-            self.guard.learn(cell[0], cell[1], cell[2], outcome)
-        self.rounds += 1
 
 
 class OnlineCalibrator(Stream):
@@ -62,7 +55,9 @@ class OnlineCalibrator(Stream):
     - While the guard has not moved anything, or without it: the total Brier score exceeds that of the raw
       predictions by at most `brier_bound()`, ln(2) / 2 = 0.347 over the whole stream and for ever.
 
-    With `by` there is one calibrator per segment, and both promises add over the segments.
+    With `by` the experts learn every segment by itself, and the Brier promise is per segment. One guard
+    watches the whole stream: its certificate is about all segments together. Where each needs one of its
+    own, use one calibrator per segment and `total_certificate`.
 
     Parameters
     ----------
@@ -78,8 +73,9 @@ class OnlineCalibrator(Stream):
         Weight of the raw predictions at the start; the promise is ln(1 / prior) / 2.
     delay : int, default 0
         How many earlier outcomes of the segment may still be unknown when a prediction is made, such as
-        games of the same day. The weights then move by 2 / (delay + 1), and the promises grow with it. The
-        Brier promise covers batches, forecast whole and learnt whole; the certificate covers any order.
+        games of the same day, for the Brier promise to hold. It is (delay + 1) ln(2) / 2 for batches that are
+        forecast whole and learnt whole, at the price of weights that move by 2 / (delay + 1) only. The
+        certificate needs no such care.
 
     Examples
     --------
@@ -109,11 +105,12 @@ class OnlineCalibrator(Stream):
         if not isinstance(guard, bool):
             raise InvalidInputError(sentence("guard", "must be True or False", f"got {guard!r}"))
         self.by, self.guard = by, guard
-        self.bins = checked_count(bins, "bins", 1)
+        self.bins = checked_bins(bins)
         self.decay = checked_fraction(decay, "decay", one=True)
         self.prior = checked_fraction(prior, "prior", one=False)
         self.delay = checked_count(delay, "delay")
         self._segments: dict[str, Segment] = {} if by else {ALL: Segment(self)}
+        self._guard = Grid(slack=SLACK, cost=SPLIT_COST) if guard else None
 
     @property
     def rounds(self) -> int:
@@ -128,35 +125,36 @@ class OnlineCalibrator(Stream):
     @property
     def steered(self) -> int:
         """How many predictions the guard moved."""
-        return sum(segment.guard.steered for segment in self._segments.values() if segment.guard)
+        return self._guard.steered if self._guard else 0
 
     @property
     def certificate(self) -> float | None:
         """What the distance to calibration, times the rounds so far, does not exceed; None without guard."""
-        if not self.guard:
-            return None
-        return sum(segment.guard.certificate for segment in self._segments.values() if segment.guard)
+        return self._guard.certificate if self._guard else None
 
     def bound(self, T: int | None = None) -> float | None:
         """Return what the certificate cannot exceed after T rounds (default: now).
 
-        None without guard, or if more outcomes than `delay` allows were unknown at once. With `by` and T
-        it is what the worst division of the T rounds among the segments seen so far allows.
+        None without guard. It is proved for outcomes in any order, and grows with the most that ever were
+        unknown at once, whatever `delay` is.
         """
-        if not self.guard or not self._kept_in_time:
+        if not self.guard:
             return None
-        if T is None:
-            rounds = [float(segment.rounds) for segment in self._segments.values()]
-        else:  # the bound is concave: equal parts are the worst
-            parts = max(1, len(self._segments))
-            rounds = [checked_count(T, "T") / parts] * parts
-        return float(sum(guard_bound(t, self.delay) for t in rounds))
+        return float(self._promised(self.rounds if T is None else checked_count(T, "T")))
+
+    def _promised(self, rounds: Any) -> Any:
+        return guard_bound(rounds, max(self.delay, self._pending.most - 1))
+
+    @property
+    def most_pending(self) -> int:
+        """The most outcomes of one segment that ever were unknown at once."""
+        return max((segment.waiting.most for segment in self._segments.values()), default=0)
 
     def brier_bound(self) -> float | None:
         """Return by how much the total Brier score exceeds that of the raw predictions at most.
 
-        None if the guard has moved a prediction, more outcomes than `delay` allows were unknown at once, or
-        a prediction was made between two outcomes of one batch.
+        None if the guard has moved a prediction, more outcomes of a segment than `delay` allows were unknown
+        at once, or a prediction was made between two outcomes of one batch.
         """
         rolling = any(segment.waiting.rolling for segment in self._segments.values())
         if self.steered or rolling or not self._kept_in_time:
@@ -165,7 +163,7 @@ class OnlineCalibrator(Stream):
 
     @property
     def _kept_in_time(self) -> bool:
-        return all(segment.waiting.most <= self.delay + 1 for segment in self._segments.values())
+        return self.most_pending <= self.delay + 1
 
     def weights(self, by: Any = None) -> dict[str, float]:
         """Return the weight of each expert now, in a segment where there are several."""
@@ -205,8 +203,8 @@ class OnlineCalibrator(Stream):
         answers = segment.experts.answers(raw)
         prediction = segment.experts.mix(answers)
         cell: tuple[float, ...] = ()
-        if segment.guard is not None:
-            cell = segment.guard.predict(prediction)
+        if self._guard is not None:
+            cell = self._guard.predict(prediction)
             prediction = cell[2]
         self._pending.add(key, (name, *answers, *cell))
         segment.waiting.add(key, ())
@@ -233,7 +231,12 @@ class OnlineCalibrator(Stream):
 
     def _learn(self, answer: tuple[Any, ...], outcome: float) -> None:
         name, *numbers = answer
-        self._segments[name].learn(numbers[:5], numbers[5:], outcome)
+        segment = self._segments[name]
+        segment.experts.learn(numbers[:5], outcome)
+        segment.rounds += 1
+        if self._guard is not None:
+            low, high, prediction = numbers[5:]
+            self._guard.learn(low, high, prediction, outcome)
 
     def run(self, y: Any, p: Any, *, by: Any = None, batches: Any = None) -> Run:
         """Calibrate and learn many rows, exactly as step by step, but compiled.
@@ -258,13 +261,16 @@ class OnlineCalibrator(Stream):
         raw = probability_column(p, outcomes, "p")
         ends = batch_ends(batches, len(outcomes))
         batch = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
-        parts = self._parts(by, len(outcomes))
-        run = self._blank(len(outcomes))
-        self._pending.note_batch(int(np.diff(ends, prepend=0).max(initial=0)))
-        for name, rows in parts.items():
+        mixtures, weights = np.empty(len(outcomes)), np.empty((len(outcomes), len(NAMES)))
+        for name, rows in self._parts(by, len(outcomes)).items():
             own = np.flatnonzero(np.diff(batch[rows], append=-1)) + 1
-            self._run_segment(name, outcomes[rows], raw[rows], own, rows, run)
-        return self._totalled(run)
+            mixtures[rows], weights[rows] = self._mixed(name, outcomes[rows], raw[rows], own)
+        self._pending.note_batch(int(np.diff(ends, prepend=0).max(initial=0)))
+        if self._guard is None:
+            return Run(mixtures, None, None, np.zeros(len(outcomes), dtype=np.bool_), weights)
+        after = self._guard.rounds + np.arange(1, len(outcomes) + 1)
+        predictions, certificates, steered = self._guard.run(outcomes, mixtures, ends)
+        return Run(predictions, certificates, as_numbers(self._promised(after)), steered, weights)
 
     def _parts(self, by: Any, size: int) -> dict[str, npt.NDArray[np.int64]]:
         """Return the rows of each segment, the segments in the order in which they come."""
@@ -280,53 +286,21 @@ class OnlineCalibrator(Stream):
         cuts = np.split(order, np.cumsum(np.bincount(codes, minlength=len(known)))[:-1]) if size else []
         return {str(known[k]): cuts[k] for k in np.argsort(first)}
 
-    def _blank(self, size: int) -> dict[str, Any]:
-        columns = ("predictions", "certificate", "bound")
-        blank: dict[str, Any] = {name: np.zeros(size) for name in columns}
-        return blank | {"steered": np.zeros(size, np.bool_), "weights": np.empty((size, len(NAMES)))}
-
-    def _run_segment(
-        self,
-        name: str,
-        outcomes: Array,
-        raw: Array,
-        ends: npt.NDArray[np.int64],
-        rows: Any,
-        run: dict[str, Any],
-    ) -> None:
-        """Run one segment; what certificate and bound gain per row goes into the columns, to be summed."""
+    def _mixed(
+        self, name: str, outcomes: Array, raw: Array, ends: npt.NDArray[np.int64]
+    ) -> tuple[Array, Array]:
+        """Run the experts of one segment over its rows."""
         segment = self._segments.setdefault(name, Segment(self))
-        predictions, run["weights"][rows] = segment.experts.run(outcomes, raw, ends)
-        if segment.guard is not None:
-            before = segment.guard.certificate
-            predictions, certificates, run["steered"][rows] = segment.guard.run(outcomes, predictions, ends)
-            run["certificate"][rows] = np.diff(certificates, prepend=before)
-            after = guard_bound(segment.rounds + np.arange(len(rows) + 1), self.delay)
-            run["bound"][rows] = np.diff(as_numbers(after))
-        run["predictions"][rows] = predictions
-        segment.rounds += len(rows)
+        segment.rounds += len(outcomes)
         segment.waiting.note_batch(int(np.diff(ends, prepend=0).max(initial=0)))
-
-    def _totalled(self, run: dict[str, Any]) -> Run:
-        """Return the run with certificate and bound summed over the segments, as they were after each row."""
-        certificate, bound = self.certificate, self.bound()
-        if certificate is not None:
-            run["certificate"] = _running_to(run["certificate"], certificate)
-        if bound is not None:
-            run["bound"] = _running_to(run["bound"], bound)
-        return Run(
-            run["predictions"],
-            None if certificate is None else run["certificate"],
-            None if bound is None else run["bound"],
-            run["steered"],
-            run["weights"],
-        )
+        return segment.experts.run(outcomes, raw, ends)
 
     def _to_state(self) -> dict[str, Any]:
         names = ("by", "guard", "bins", "decay", "prior", "delay")
         settings = {name: getattr(self, name) for name in names}
         segments = [[name, _segment_state(segment)] for name, segment in self._segments.items()]
-        return {**settings, "segments": segments}
+        watching = {} if self._guard is None else {"watch": self._guard.to_state()}
+        return {**settings, "segments": segments, **watching}
 
     @classmethod
     def _from_fields(cls, fields: Fields) -> Self:
@@ -336,7 +310,7 @@ class OnlineCalibrator(Stream):
         self = cls(
             by=by,
             guard=fields.flag("guard"),
-            bins=fields.checked("bins", lambda x: checked_count(x, "bins", 1)),
+            bins=fields.checked("bins", checked_bins),
             decay=fields.checked("decay", lambda x: checked_fraction(x, "decay", one=True)),
             prior=fields.checked("prior", lambda x: checked_fraction(x, "prior", one=False)),
             delay=fields.count("delay"),
@@ -349,31 +323,29 @@ class OnlineCalibrator(Stream):
             self._segments[row[0]] = self._restored(Fields(row[1], fields.kind))
         if by is None and list(self._segments) != [ALL]:
             raise fields.refused("segments", f"must be one, {ALL!r}, without by")
+        if self._guard is not None:
+            self._guard.restore(fields.inner("watch"))
+            if self._guard.rounds != self.rounds:
+                raise fields.refused("watch", "must have as many rounds as the segments")
         return self
 
     def _restored(self, fields: Fields) -> Segment:
         segment = Segment(self)
         segment.experts.restore(fields.inner("experts"))
         segment.rounds = fields.count("rounds")
-        if segment.guard is not None:
-            segment.guard.restore(fields.inner("guard"))
-        if sum(segment.experts.answered) != segment.rounds or (
-            segment.guard is not None and segment.guard.rounds != segment.rounds
-        ):
-            raise fields.refused("rounds", "must be what experts and guard have learnt")
+        if sum(segment.experts.answered) != segment.rounds:
+            raise fields.refused("rounds", "must be what the experts have learnt")
         flags = fields.flag("rolling"), fields.flag("learning")
         segment.waiting = Pending.from_state({}, fields.count("most"), *flags)
         return segment
 
     def _checked_answer(self, answer: list[Any], fields: Fields) -> tuple[Any, ...]:
         expected = 9 if self.guard else 6
-        if len(answer) != expected or answer[0] not in self._segments:
+        if len(answer) != expected or answer[0] not in list(self._segments):
             raise fields.refused("waiting", "must name a segment and its answers")
         numbers = Fields({"waiting": answer[1:]}, fields.kind).numbers("waiting", expected - 1, 0, 1)
-        if self.guard:
-            guard = self._segments[answer[0]].guard
-            assert guard is not None
-            low, high = guard.checked_ends(numbers[5:7], fields)
+        if self._guard is not None:
+            low, high = self._guard.checked_ends(numbers[5:7], fields)
             if not low <= numbers[7] <= high:
                 raise fields.refused("waiting", "must hold a prediction within its cell")
         return (answer[0], *numbers)
@@ -384,12 +356,5 @@ class OnlineCalibrator(Stream):
 
 
 def _segment_state(segment: Segment) -> dict[str, Any]:
-    waiting = {k: v for k, v in segment.waiting.to_state().items() if k != "waiting"}
-    guard = {} if segment.guard is None else {"guard": segment.guard.to_state()}
-    return {"rounds": segment.rounds, **waiting, "experts": segment.experts.to_state(), **guard}
-
-
-def _running_to(gains: Array, final: float) -> Array:
-    """Return running sums of the gains that end at `final`."""
-    total = np.cumsum(gains)
-    return np.asarray(total + (final - total[-1])) if len(total) else total
+    waiting = {name: item for name, item in segment.waiting.to_state().items() if name != "waiting"}
+    return {"rounds": segment.rounds, **waiting, "experts": segment.experts.to_state()}

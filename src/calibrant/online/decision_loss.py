@@ -17,7 +17,9 @@ from calibrant.online.bins import BinForecaster
 from calibrant.online.bounds import decision_loss_bins, decision_loss_bound
 from calibrant.online.inputs import (
     Key,
+    checked_bins,
     checked_count,
+    checked_horizon,
     checked_probability,
     outcome_column,
     probability_column,
@@ -210,8 +212,8 @@ class DecisionLossForecaster(BinForecaster):
         if potential not in ("exponential", "quadratic"):
             raise fields.refused("potential", "must be exponential or quadratic")
         self = cls(
-            horizon=fields.checked("horizon", lambda h: h if h is None else checked_count(h, "horizon", 1)),
-            bins=fields.checked("bins", lambda m: m if m is None else checked_count(m, "bins", 1)),
+            horizon=fields.checked("horizon", checked_horizon),
+            bins=None if fields.take("bins") is None else fields.checked("bins", checked_bins),
             potential=potential,
             groups=fields.checked("groups", _saved_groups),
             seed=fields.count("seed"),

@@ -13,6 +13,7 @@ from calibrant.online.inputs import (
     Key,
     batch_ends,
     checked_count,
+    checked_horizon,
     checked_probability,
     outcome_column,
     probability_column,
@@ -55,7 +56,7 @@ class DistanceForecaster(Stream):
     def __init__(self, *, horizon: int | None = None, delay: int = 0) -> None:
         super().__init__()
         self.delay = checked_count(delay, "delay")
-        self.horizon = None if horizon is None else checked_count(horizon, "horizon", 1)
+        self.horizon = checked_horizon(horizon)
         cells = 1 if self.horizon is None else uniform_cells(self.horizon, self.delay)
         self._grid = Grid(cells=cells, cost=self.delay + 1.0, splits=self.horizon is None)
 
@@ -139,8 +140,7 @@ class DistanceForecaster(Stream):
 
     @classmethod
     def _from_fields(cls, fields: Fields) -> Self:
-        horizon = fields.checked("horizon", lambda h: h if h is None else checked_count(h, "horizon", 1))
-        self = cls(horizon=horizon, delay=fields.count("delay"))
+        self = cls(horizon=fields.checked("horizon", checked_horizon), delay=fields.count("delay"))
         self._grid.restore(fields)
         return self
 

@@ -11,7 +11,9 @@ from calibrant.online.bins import BinForecaster, Stretch
 from calibrant.online.bounds import as_numbers, expected_error_bins, expected_error_bound
 from calibrant.online.inputs import (
     Key,
+    checked_bins,
     checked_count,
+    checked_horizon,
     checked_probability,
     outcome_column,
     probability_column,
@@ -135,8 +137,8 @@ class ExpectedErrorForecaster(BinForecaster):
     @classmethod
     def _from_fields(cls, fields: Fields) -> Self:
         self = cls(
-            horizon=fields.checked("horizon", lambda h: h if h is None else checked_count(h, "horizon", 1)),
-            bins=fields.checked("bins", lambda m: m if m is None else checked_count(m, "bins", 1)),
+            horizon=fields.checked("horizon", checked_horizon),
+            bins=None if fields.take("bins") is None else fields.checked("bins", checked_bins),
             delay=fields.count("delay"),
             seed=fields.count("seed"),
         )

@@ -12,6 +12,8 @@ from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.inputs import check_same_length, check_unit_interval, vector
 from calibrant.results import Array
 
+MOST_ROUNDS = 10**10  # of a horizon: more would need more cells than anybody wants to wait for
+MOST_BINS = 10**5
 Key = str | int | None
 FRACTION = "leave undecided records out with forget(key); half an outcome is none"
 
@@ -42,11 +44,23 @@ def checked_key(key: Any) -> Key:
     raise InvalidInputError(sentence("key", rule, f"got {key!r}", "use str(key)"))
 
 
-def checked_count(value: Any, name: str, least: int = 0) -> int:
-    """Return a whole number from `least`, or refuse."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
-        raise InvalidInputError(sentence(name, f"must be a whole number from {least}", f"got {value!r}"))
+def checked_count(value: Any, name: str, least: int = 0, most: int = 10**15) -> int:
+    """Return a whole number from `least` to `most`, or refuse."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or not least <= value <= most:
+        rule = f"must be a whole number from {least} to {most:,}"
+        raise InvalidInputError(sentence(name, rule, f"got {value!r}"))
     return int(value)
+
+
+def checked_horizon(value: Any) -> int | None:
+    """Return a number of rounds, or None where it is not known."""
+    return None if value is None else checked_count(value, "horizon", 1, MOST_ROUNDS)
+
+
+def checked_bins(value: Any) -> int:
+    """Return a number of bins."""
+    return checked_count(value, "bins", 1, MOST_BINS)
 
 
 def checked_fraction(value: Any, name: str, *, one: bool) -> float:

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from calibrant.errors import InvalidInputError, UnreadableFileError, sentence
 
+LARGEST = 1.7e308  # finite, also where a whole number is too large for a float
 PATIENCE = 30.0  # seconds to wait for another process that holds the lock
 
 
@@ -92,7 +93,7 @@ class Fields:
             raise self.refused(name, "must be a list")
         return list(self.content[name])
 
-    def count(self, name: str, most: float = math.inf) -> int:
+    def count(self, name: str, most: float = 10**15) -> int:
         """Return a whole number from 0."""
         value = self.take(name)
         if type(value) is not int or not 0 <= value <= most:
@@ -137,7 +138,7 @@ class Fields:
 
 
 def _is_number(value: Any, low: float, high: float) -> bool:
-    return type(value) in (int, float) and math.isfinite(value) and low <= value <= high
+    return type(value) in (int, float) and abs(value) <= LARGEST and low <= value <= high
 
 
 def _within(low: float, high: float) -> str:

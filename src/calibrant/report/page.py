@@ -13,7 +13,7 @@ from calibrant.errors import MissingDependencyError, sentence
 from calibrant.evaluation.facts import facts_sentence
 from calibrant.report.charts.all import charts
 from calibrant.report.palette import DARK, LIGHT, variables, with_variables
-from calibrant.report.sections import sections
+from calibrant.report.sections import Section, sections
 from calibrant.report.vega import library
 
 if TYPE_CHECKING:
@@ -41,26 +41,48 @@ class Figure:
 
 def page(evaluation: Findings) -> str:
     """Return the report as HTML; the same evaluation gives the same bytes."""
+    return rendered(
+        title=evaluation.title,
+        verdict=evaluation.verdict,
+        tone=TONES[evaluation.verdict.status],
+        facts=facts_sentence(evaluation.facts),
+        parts=sections(evaluation),
+        drawn=charts(evaluation),
+        numbers=evaluation.to_dict(),
+    )
+
+
+def rendered(
+    *,
+    title: str,
+    verdict: Any,
+    tone: str,
+    facts: str,
+    parts: list[Section],
+    drawn: Mapping[str, Any],
+    numbers: Mapping[str, Any],
+) -> str:
+    """Return a page in the style of the report, from its sections, charts and numbers."""
     from calibrant import __version__
 
     environment = _environment()
     from markupsafe import Markup  # comes with jinja2
 
-    figures = {name: _figure(chart.to_dict(validate=False)) for name, chart in charts(evaluation).items()}
+    figures = {name: _figure(chart.to_dict(validate=False)) for name, chart in drawn.items()}
     return str(environment.get_template("page.html").render(
-        title=evaluation.title,
+        title=title,
         version=__version__,
-        verdict=evaluation.verdict,
-        tone=TONES[evaluation.verdict.status],
-        facts=facts_sentence(evaluation.facts),
-        sections=sections(evaluation),
+        verdict=verdict,
+        tone=tone,
+        facts=facts,
+        sections=parts,
         figures=figures,
         light=Markup(variables(LIGHT)),
         dark=Markup(variables(DARK)),
         css=Markup(_part("page.css")),
         js=Markup(_part("page.js")),
         library=Markup(library()),
-        numbers=Markup(script_json(evaluation.to_dict())),
+        numbers=Markup(script_json(numbers)),
         charts=Markup(script_json({name: figure.spec for name, figure in figures.items()})),
     ))  # fmt: skip
 

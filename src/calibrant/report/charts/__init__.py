@@ -8,14 +8,24 @@ from calibrant.report.charts.cumulative import cumulative_differences
 from calibrant.report.charts.dominance import murphy_difference
 from calibrant.report.charts.groups import forest, group_curves
 from calibrant.report.charts.null import null_histogram
+from calibrant.report.charts.online import (
+    certificate_over_time,
+    evidence_over_time,
+    expert_weights,
+    gain_over_time,
+)
 from calibrant.report.charts.reliability import reliability_diagram
 from calibrant.report.charts.threshold import threshold_loss
 from calibrant.report.charts.witness import smooth_witness
 
 __all__ = [
+    "certificate_over_time",
     "comparison",
     "cumulative_differences",
+    "evidence_over_time",
+    "expert_weights",
     "forest",
+    "gain_over_time",
     "group_curves",
     "murphy_difference",
     "null_histogram",

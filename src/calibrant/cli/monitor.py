@@ -1,0 +1,120 @@
+"""`calibrant monitor`: watch a stream of predictions from cron or continuous integration."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from calibrant.cli.options import as_json
+from calibrant.cli.ordered_rows import OrderedRows, read_ordered
+from calibrant.cli.tables import show_json, show_table
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.numerals import chance
+from calibrant.online.group_monitor import GroupMonitor
+from calibrant.online.monitor import Monitor, Reading
+from calibrant.online.state import locked, read_text, write_whole
+
+ALPHA = 0.05
+ALARM = 1  # exit code
+
+
+@click.command("monitor")
+@click.argument("file")
+@click.option("--outcome", "-y", required=True, help="Column of outcomes, 0 or 1.")
+@click.option("--prediction", "-p", required=True, help="Column of predicted probabilities.")
+@click.option("--order", help="Column to sort the rows by.  [default: the order of the file]")
+@click.option("--by", help="Column of groups, each of which gets a monitor of its own.")
+@click.option("--group", "groups", multiple=True, help="A group of --by; repeat.  [default: those of FILE]")
+@click.option("--alpha", type=float, help=f"Chance of a false alarm, ever.  [default: {ALPHA:g}]")
+@click.option("--state", type=click.Path(dir_okay=False), help="File that keeps the monitor between runs.")
+@click.option("--grown", is_flag=True, help="FILE starts at the first record: skip those already seen.")
+@as_json
+def monitor(
+    file: str, outcome: str, prediction: str, order: str | None, by: str | None, groups: Sequence[str],
+    alpha: float | None, state: str | None, grown: bool, json_: bool,
+) -> None:  # fmt: skip
+    """Watch the records in FILE for loss of calibration, continuing where the state left off.
+
+    Exit code 0: no alarm. 1: the alarm is on, now or since an earlier run. 2: bad input or usage. However
+    often you look and however long the stream, a false alarm ever has probability at most alpha. Each
+    prediction must have been fixed before its outcome was known. The state is written last and whole: a run
+    that was stopped has changed nothing and can be repeated.
+    """
+    if grown and not state:
+        raise InvalidInputError(sentence("--grown", "needs --state", "got none"))
+    if groups and not by:
+        raise InvalidInputError(sentence("--group", "needs --by", "got none"))
+    rows = read_ordered(
+        file, outcome=outcome, prediction=prediction, order=order, others=[by] if by else [], unknown=False
+    )
+    with _kept(state) as path:
+        watch = _opened(path, rows, by, groups, alpha)
+        readings = _updated(watch, rows, by, grown)
+        if path is not None:
+            write_whole(path, watch.to_json())
+    _show(readings, watch.alpha, json_)
+    sys.exit(ALARM if any(reading.alarm for reading in readings.values()) else 0)
+
+
+@contextmanager
+def _kept(state: str | None) -> Iterator[Path | None]:
+    """Hold the lock of the state, if there is one, so that two runs at once cannot lose records."""
+    if state is None:
+        yield None
+        return
+    with locked(state):
+        yield Path(state)
+
+
+def _opened(
+    path: Path | None, rows: OrderedRows, by: str | None, groups: Sequence[str], alpha: float | None
+) -> Monitor | GroupMonitor:
+    """Return the monitor that the state holds, or a new one."""
+    if path is None or not path.exists():
+        level = ALPHA if alpha is None else alpha
+        if by is None:
+            return Monitor(alpha=level)
+        return GroupMonitor(groups or dict.fromkeys(rows.columns[by].tolist()), alpha=level)
+    kind = Monitor if by is None else GroupMonitor
+    try:
+        watch = kind.from_json(read_text(path))
+    except InvalidInputError as error:
+        hint = "" if "Hint" in str(error) else " Hint: was it made with another --by?"
+        raise InvalidInputError(f"file {str(path)!r}: {error}{hint}") from None
+    if alpha is not None and abs(watch.alpha - alpha) > 1e-12:
+        rule = f"must be that of the state, {watch.alpha:g}"
+        raise InvalidInputError(sentence("--alpha", rule, f"got {alpha:g}"))
+    return watch
+
+
+def _updated(
+    watch: Monitor | GroupMonitor, rows: OrderedRows, by: str | None, grown: bool
+) -> Mapping[str, Reading]:
+    """Feed the rows that are new, and return what every monitor says."""
+    if isinstance(watch, Monitor):
+        fresh = rows.after(watch.n) if grown else rows
+        return {GroupMonitor.EVERYBODY: watch.update(fresh.outcome, fresh.prediction)}
+    seen = watch.monitors[GroupMonitor.EVERYBODY].n
+    fresh = rows.after(seen) if grown else rows
+    return watch.update(fresh.outcome, fresh.prediction, fresh.columns[str(by)])
+
+
+def _show(readings: Mapping[str, Reading], alpha: float, json_: bool) -> None:
+    alarm = any(reading.alarm for reading in readings.values())
+    if json_:
+        facts = {name: reading.to_dict() for name, reading in readings.items()}
+        show_json({"alarm": alarm, "alpha": alpha, "readings": facts})
+        return
+    table = [_line(name, reading) for name, reading in readings.items()]
+    show_table(["group", "records", "p-value", "alarm at", "trouble since", "suspicion"], table)
+    words = "ALARM: no longer calibrated" if alarm else "no alarm"
+    click.echo(f"{words} (false alarms at most {alpha:g}, ever)", err=True)
+
+
+def _line(name: str, reading: Reading) -> list[str]:
+    moments = ["" if at is None else f"record {at:,}" for at in (reading.alarm_at, reading.onset)]
+    return [name, f"{reading.n:,}", chance(reading.pvalue), *moments, reading.suspicion or ""]

@@ -1,0 +1,79 @@
+"""Rows of a file in the order of their stream: what `monitor` and `stream` read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import InvalidInputError, reject_rows, sentence
+from calibrant.results import Array
+from calibrant.scale.files import read_categories, read_columns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OrderedRows:
+    """Outcomes (NaN where unknown), predictions and named columns, sorted; `place` is where in the file."""
+
+    outcome: Array
+    prediction: Array
+    columns: Mapping[str, npt.NDArray[Any]]
+    place: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.outcome)
+
+    def after(self, count: int) -> OrderedRows:
+        """Return the rows without the first `count`."""
+        if count > len(self):
+            rule = "must hold at least the records that the state has seen"
+            raise InvalidInputError(sentence("FILE", rule, f"got {len(self):,} rows for {count:,} records"))
+        return self.taken(np.arange(count, len(self)))
+
+    def taken(self, rows: npt.NDArray[Any]) -> OrderedRows:
+        """Return some of the rows."""
+        columns = {name: column[rows] for name, column in self.columns.items()}
+        return OrderedRows(self.outcome[rows], self.prediction[rows], columns, self.place[rows])
+
+
+def read_ordered(
+    file: str, *, outcome: str, prediction: str, order: str | None, others: list[str], unknown: bool
+) -> OrderedRows:
+    """Read the columns named and sort by `order`, rows that tie in the order of the file."""
+    if outcome == prediction:
+        rule = "must be different columns"
+        raise InvalidInputError(sentence("--outcome and --prediction", rule, f"got {outcome!r} twice"))
+    numbers = read_columns(file, [outcome, prediction])
+    y, p = (np.asarray(numbers[name], dtype=np.float64) for name in (outcome, prediction))
+    names = list(dict.fromkeys([*([order] if order else []), *others]))
+    columns = read_categories(file, names) if names else {}
+    _check_numbers(y, p, outcome, prediction, unknown)
+    sorting = _sorting(columns[order], order) if order else np.arange(len(y))
+    return OrderedRows(y, p, columns, np.arange(len(y))).taken(sorting)
+
+
+def _check_numbers(y: Array, p: Array, outcome: str, prediction: str, unknown: bool) -> None:
+    column = f"column {prediction!r}"
+    reject_rows(column, "must not be missing", p, np.isnan(p))
+    reject_rows(column, "must lie in [0, 1]", p, ~((p >= 0) & (p <= 1)))
+    column = f"column {outcome!r}"
+    if not unknown:
+        reject_rows(column, "must not be missing", y, np.isnan(y))
+    bad = ~np.isnan(y) & (y != 0) & (y != 1)
+    reject_rows(column, "must be 0 or 1", y, bad, "leave ties and undecided records out")
+
+
+def _sorting(column: npt.NDArray[Any], name: str) -> npt.NDArray[np.int64]:
+    """Return how to sort the rows by one column, which must have no gaps."""
+    missing = np.array([item is None or item != item for item in column.tolist()], dtype=bool)
+    if column.dtype.kind in "mM":
+        missing |= np.isnat(column)
+    reject_rows(f"column {name!r}", "must not be missing where it orders the rows", column, missing)
+    try:
+        return np.argsort(column, kind="stable")
+    except TypeError:
+        rule = "must hold values that can be ordered"
+        raise InvalidInputError(sentence(f"column {name!r}", rule, "got several types")) from None

@@ -1,0 +1,214 @@
+"""`calibrant stream`: calibrate the predictions of a file as if its outcomes came in one by one."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from calibrant.cli.options import as_json
+from calibrant.cli.ordered_rows import OrderedRows, read_ordered
+from calibrant.cli.tables import number, show_json, show_table
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.measures.distances.lower import lower_distance
+from calibrant.measures.smooth import smooth_calibration_error
+from calibrant.online.calibrator import OnlineCalibrator
+from calibrant.online.inputs import batch_ends
+from calibrant.online.run import Run
+from calibrant.online.state import locked, read_text, write_whole
+from calibrant.results import Array
+
+FEW = 100_000  # rows up to which the lower distance is computed while one waits
+
+
+@click.command("stream")
+@click.argument("file")
+@click.option("--outcome", "-y", required=True, help="Column of outcomes, 0 or 1.")
+@click.option("--prediction", "-p", required=True, help="Column of predicted probabilities.")
+@click.option("--order", help="Column to sort the rows by.  [default: the order of the file]")
+@click.option("--by", help="Column of segments, each of which gets a calibrator of its own.")
+@click.option("--batch-by", help="Column such as a date: its rows are calibrated before any is learnt.")
+@click.option("--delay", type=int, help="Late outcomes that the Brier promise shall cover.  [default: 0]")
+@click.option("--guard/--no-guard", default=True, show_default=True, help="Keep the certificate.")
+@click.option("--forget-missing", is_flag=True, help="Calibrate rows without outcome, learning nothing.")
+@click.option("--state", type=click.Path(dir_okay=False), help="File that keeps the calibrator between runs.")
+@click.option("--out", "-o", type=click.Path(dir_okay=False), help="CSV file to write, in the order of FILE.")
+@click.option("--html", type=click.Path(dir_okay=False), help="Write a page with charts.")
+@as_json
+def stream(
+    file: str, outcome: str, prediction: str, order: str | None, by: str | None, batch_by: str | None,
+    delay: int | None, guard: bool, forget_missing: bool, state: str | None, out: str | None,
+    html: str | None, json_: bool,
+) -> None:  # fmt: skip
+    """Calibrate the predictions in FILE in order, each with what was known before it.
+
+    Writes a CSV file with the columns named here and the column `calibrated`, and prints the certificate
+    and the scores of raw and calibrated side by side. The state is written last: a run that was stopped
+    can be repeated and gives the same.
+    """
+    _check_targets(file, {"--out": out, "--state": state, "--html": html})
+    others = [name for name in (by, batch_by) if name]
+    rows = read_ordered(
+        file, outcome=outcome, prediction=prediction, order=order, others=others, unknown=forget_missing
+    )
+    with locked(state) if state else nullcontext():
+        calibrator = _opened(state, by, delay, guard)
+        run = _played(calibrator, rows, by, batch_by)
+        if out:
+            write_whole(out, _as_csv(rows, run, outcome, prediction))
+        if html:
+            _write_page(html, calibrator, rows, run, file)
+        if state:
+            write_whole(state, calibrator.to_json())
+    _show(_summary(calibrator, rows, run), json_)
+
+
+def _check_targets(file: str, targets: Mapping[str, str | None]) -> None:
+    """Refuse two names for one file, and an output that is not CSV."""
+    given = {"FILE": file, **{option: path for option, path in targets.items() if path}}
+    places: dict[Path, str] = {}
+    for option, path in given.items():
+        place = Path(path).resolve()
+        if place in places:
+            rule = f"must not be the file of {places[place]}"
+            raise InvalidInputError(sentence(option, rule, f"got {path!r}"))
+        places[place] = option
+    out = targets["--out"]
+    if out and Path(out).suffix.lower() != ".csv":
+        raise InvalidInputError(sentence("--out", "must end in .csv", f"got {out!r}"))
+
+
+def _opened(state: str | None, by: str | None, delay: int | None, guard: bool) -> OnlineCalibrator:
+    """Return the calibrator that the state holds, or a new one."""
+    if state is None or not Path(state).exists():
+        return OnlineCalibrator(by=by, guard=guard, delay=delay or 0)
+    try:
+        calibrator = OnlineCalibrator.from_json(read_text(state))
+    except InvalidInputError as error:
+        raise InvalidInputError(f"file {state!r}: {error}") from None
+    for option, given, kept in (
+        ("--by", by, calibrator.by),
+        ("--delay", calibrator.delay if delay is None else delay, calibrator.delay),
+        ("--guard", guard or calibrator.guard, calibrator.guard),
+    ):
+        if given != kept:
+            rule = f"must be that of the state, {kept!r}"
+            raise InvalidInputError(sentence(option, rule, f"got {given!r}"))
+    return calibrator
+
+
+def _played(calibrator: OnlineCalibrator, rows: OrderedRows, by: str | None, batch_by: str | None) -> Run:
+    """Run compiled where every outcome is known, and step by step where some are to be forgotten."""
+    segments = rows.columns[by] if by else None
+    batches = rows.columns[batch_by] if batch_by else None
+    if not np.isnan(rows.outcome).any():
+        return calibrator.run(rows.outcome, rows.prediction, by=segments, batches=batches)
+    return _stepped(calibrator, rows, segments, batches)
+
+
+def _stepped(calibrator: OnlineCalibrator, rows: OrderedRows, segments: Any, batches: Any) -> Run:
+    labels = [None] * len(rows) if segments is None else segments.tolist()
+    out, begin, before = np.empty(len(rows)), 0, calibrator.steered
+    for end in batch_ends(batches, len(rows)).tolist():
+        for t in range(begin, end):
+            out[t] = calibrator.transform_one(float(rows.prediction[t]), by=labels[t], key=t)
+        for t in range(begin, end):
+            if np.isnan(rows.outcome[t]):
+                calibrator.forget(t)
+            else:
+                calibrator.learn_one(rows.outcome[t], key=t)
+        begin = end
+    steered = np.zeros(len(rows), dtype=np.bool_)
+    steered[: calibrator.steered - before] = True  # how many is known, not which
+    return Run(out, None, None, steered)
+
+
+def _as_csv(rows: OrderedRows, run: Run, outcome: str, prediction: str) -> str:
+    """Return the rows in the order of the file, numbers with every digit."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*rows.columns, outcome, prediction, "calibrated"])
+    columns = [_cells(column) for column in rows.columns.values()]
+    outcomes = ["" if y != y else int(y) for y in rows.outcome.tolist()]
+    lines = list(zip(*columns, outcomes, rows.prediction.tolist(), run.predictions.tolist(), strict=True))
+    for row in np.argsort(rows.place):
+        writer.writerow(["" if cell is None else cell for cell in lines[row]])
+    return text.getvalue()
+
+
+def _cells(column: Any) -> list[Any]:
+    """Return the cells of a column as they are written; dates without a time of day as dates."""
+    if column.dtype.kind == "M" and (column == column.astype("datetime64[D]")).all():
+        column = column.astype("datetime64[D]")
+    return [cell.isoformat() if hasattr(cell, "isoformat") else cell for cell in column.tolist()]
+
+
+def _summary(calibrator: OnlineCalibrator, rows: OrderedRows, run: Run) -> dict[str, Any]:
+    known = ~np.isnan(rows.outcome)
+    y = rows.outcome[known]
+    scores = {
+        "raw": _scores(y, rows.prediction[known]),
+        "calibrated": _scores(y, run.predictions[known]),
+    }
+    promises = {
+        "certificate": calibrator.certificate,
+        "bound": calibrator.bound(),
+        "brier_bound": calibrator.brier_bound(),
+    }
+    counts = {"rows": len(rows), "learnt": int(known.sum()), "rounds": calibrator.rounds}
+    settings: dict[str, Any] = {"delay": calibrator.delay, "most_pending": calibrator.most_pending}
+    settings |= {"segments": calibrator.segments, "steered": calibrator.steered}
+    return {**counts, **settings, **promises, **scores}
+
+
+def _scores(y: Array, p: Array) -> dict[str, float | None]:
+    if not len(y):
+        return {"brier": None, "smooth": None, "lower": None}
+    brier, smooth = float(np.mean((y - p) ** 2)), float(smooth_calibration_error(y, p))
+    return {"brier": brier, "smooth": smooth, "lower": float(lower_distance(y, p)) if len(y) <= FEW else None}
+
+
+def _show(summary: Mapping[str, Any], json_: bool) -> None:
+    if json_:
+        show_json(summary)
+        return
+    table = [
+        [name, *("" if value is None else number(value) for value in summary[name].values())]
+        for name in ("raw", "calibrated")
+    ]
+    show_table(["predictions", "Brier score", "smooth error", "lower distance"], table)
+    click.echo("\n".join(_promises(summary)), err=True)
+
+
+def _promises(summary: Mapping[str, Any]) -> list[str]:
+    """Return what is certified and promised, in sentences."""
+    rounds, certificate, bound = (summary[name] for name in ("rounds", "certificate", "bound"))
+    lines = [f"{summary['rows']:,} rows, {rounds:,} outcomes learnt, {summary['steered']:,} steered"]
+    if certificate is not None and rounds:
+        promised = f"at most {bound / rounds:.4f} whatever happens"
+        lines.append(f"distance to calibration at most {certificate / rounds:.4f} ({promised})")
+    if summary["brier_bound"] is not None:
+        lines.append(f"total Brier score at most {summary['brier_bound']:.3f} above raw, whatever happens")
+    elif summary["most_pending"] > summary["delay"] + 1:
+        hint = f"--delay {summary['most_pending'] - 1} gives one, for weights that move more slowly"
+        lines.append(f"no promise on the Brier score: outcomes came late ({hint})")
+    return lines
+
+
+def _write_page(path: str, calibrator: OnlineCalibrator, rows: OrderedRows, run: Run, title: str) -> None:
+    from calibrant.report.stream_page import stream_page
+
+    known = ~np.isnan(rows.outcome)
+    if not known.all():
+        hint = "leave out rows without outcome, or --html"
+        raise InvalidInputError(
+            sentence("--html", "needs every outcome", f"got {(~known).sum():,} unknown", hint)
+        )
+    numbers = _summary(calibrator, rows, run)
+    write_whole(path, stream_page(rows.outcome, rows.prediction, run, numbers, title=Path(title).name))

@@ -1,0 +1,135 @@
+"""Streams over time: certificate and bound, raw against calibrated, the experts' weights, alarms."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.online.experts import NAMES
+from calibrant.online.monitor import Monitor, Reading
+from calibrant.online.run import Run
+from calibrant.report.charts.style import Canvas, Chart, altair, hover
+from calibrant.report.palette import LIGHT
+from calibrant.results import Array
+
+POINTS = 400
+COLOURS = [LIGHT[name] for name in ("density", "model", "third", "second", "mark")]
+
+
+def moments(rows: int) -> npt.NDArray[np.int64]:
+    """Return the rows to draw: some hundreds, evenly spread, the last among them."""
+    return np.unique(np.linspace(0, rows - 1, min(rows, POINTS)).round().astype(np.int64))
+
+
+def certificate_over_time(run: Run) -> Chart:
+    """Draw the certificate of a run, per round, and what it could not exceed."""
+    if run.certificate is None or not len(run):
+        raise InvalidInputError(sentence("run", "must hold a certificate", "got none"))
+    alt, canvas, at = altair(), Canvas(), moments(len(run))
+    rounds = at + 1.0
+    lines = {"certificate": run.certificate[at] / rounds}
+    if run.bound is not None:
+        lines["bound"] = run.bound[at] / rounds
+    colours = alt.Scale(domain=list(lines), range=[LIGHT["model"], LIGHT["second"]][: len(lines)])
+    y = alt.Y("value:Q", title="distance to calibration at most", scale=alt.Scale(type="log"))
+    x, layers = alt.X("round:Q", title="outcomes learnt"), []
+    for name, values in lines.items():
+        data = canvas.on({"round": rounds, "value": values, "line": [name] * len(at)})
+        drawn = data.mark_line(strokeWidth=2, strokeDash=[1, 0] if name == "certificate" else [6, 4])
+        layers.append(drawn.encode(x=x, y=y, color=alt.Color("line:N", scale=colours)))
+        layers.append(hover(data, len(at), "round", {"round": ",.0f", "value": ".4f"}))
+    caption = (
+        "After each outcome the forecasts so far are provably no further from calibrated than the "
+        "certificate, and the certificate can never exceed the bound, whatever the outcomes are."
+    )
+    return canvas.finished(layers, "Certificate and bound", caption)
+
+
+def gain_over_time(outcomes: Array, raw: Array, run: Run) -> Chart:
+    """Draw by how much the total Brier score of the raw predictions exceeds that of the calibrated ones."""
+    alt, canvas, at = altair(), Canvas(), moments(len(run))
+    gains = np.cumsum((outcomes - raw) ** 2 - (outcomes - run.predictions) ** 2)
+    data = canvas.on({"round": at + 1, "gain": gains[at]})
+    zero = canvas.on({"zero": [0.0]}).mark_rule(color=LIGHT["quiet"]).encode(y="zero:Q")
+    line = data.mark_line(color=LIGHT["model"], strokeWidth=2).encode(
+        x=alt.X("round:Q", title="outcomes learnt"), y=alt.Y("gain:Q", title="total Brier score saved")
+    )
+    caption = (
+        "The Brier score of the raw predictions minus that of the calibrated ones, added up. Where the line "
+        "climbs, calibrating helps; where the raw predictions are right it stays level."
+    )
+    layers = [zero, line, hover(data, len(at), "round", {"round": ",.0f", "gain": "+.3f"})]
+    return canvas.finished(layers, "Raw against calibrated", caption)
+
+
+def expert_weights(run: Run) -> Chart:
+    """Draw the weight of each expert over time, one above the other."""
+    if run.weights is None or not len(run):
+        raise InvalidInputError(sentence("run", "must hold weights", "got none", "use OnlineCalibrator.run"))
+    alt, canvas, at = altair(), Canvas(), moments(len(run))
+    data = canvas.on(
+        {
+            "round": np.repeat(at + 1, len(NAMES)),
+            "weight": run.weights[at].ravel(),
+            "expert": list(NAMES) * len(at),
+        }
+    )
+    area = data.mark_area(opacity=0.85).encode(
+        x=alt.X("round:Q", title="outcomes learnt"),
+        y=alt.Y("weight:Q", title="weight", stack="normalize", axis=alt.Axis(format=".0%")),
+        color=alt.Color("expert:N", scale=alt.Scale(domain=list(NAMES), range=COLOURS), sort=list(NAMES)),
+        tooltip=["expert:N", alt.Tooltip("weight:Q", format=".1%"), alt.Tooltip("round:Q", format=",")],
+    )
+    caption = (
+        "How much each expert counts in the mixture. The raw predictions start with half; weight moves to "
+        "whoever has had the smaller Brier score so far."
+    )
+    return canvas.finished([area], "Weights of the experts", caption, height=240)
+
+
+def evidence_over_time(outcomes: Array, predictions: Array, *, alpha: float = 0.05) -> Chart:
+    """Draw what a Monitor would have said along these records: evidence, alarm and onset."""
+    alt, canvas = altair(), Canvas()
+    ends, readings = watched(outcomes, predictions, alpha)
+    logs = np.array([reading.log_evalue for reading in readings]) / math.log(10)
+    data = canvas.on({"record": ends, "evidence": logs})
+    bar = canvas.on({"bar": [-math.log10(alpha)], "label": [f"alarm: 1 / {alpha:g}"]})
+    layers = [
+        data.mark_line(color=LIGHT["model"], strokeWidth=2).encode(
+            x=alt.X("record:Q", title="records"), y=alt.Y("evidence:Q", title="evidence, powers of ten")
+        ),
+        bar.mark_rule(color=LIGHT["second"], strokeDash=[6, 4]).encode(y="bar:Q"),
+        hover(data, len(ends), "record", {"record": ",.0f", "evidence": ".2f"}),
+    ]
+    last = readings[-1]
+    if last.alarm:
+        marks = canvas.on({"at": [last.alarm_at, last.onset], "what": ["alarm", "trouble began"]})
+        layers.append(marks.mark_rule(color=LIGHT["third"], strokeWidth=2).encode(x="at:Q"))
+        layers.append(
+            marks.mark_text(color=LIGHT["ink"], align="left", dx=4, baseline="top").encode(
+                x="at:Q", y=alt.value(4), text="what:N"
+            )
+        )
+    caption = (
+        "Money won by betting against calibration. Calibrated predictions let it ever reach the dashed line "
+        f"with probability {alpha:g} at most, however often one looks. " + _said(last)
+    )
+    return canvas.finished(layers, "Evidence against calibration", caption, height=240)
+
+
+def watched(outcomes: Array, predictions: Array, alpha: float) -> tuple[list[int], list[Reading]]:
+    """Return what a monitor says after each of some hundred stretches of records."""
+    monitor, readings = Monitor(alpha=alpha), []
+    ends = (moments(len(outcomes)) + 1).tolist()
+    for begin, end in zip([0, *ends[:-1]], ends, strict=True):
+        readings.append(monitor.update(outcomes[begin:end], predictions[begin:end]))
+    return ends, readings
+
+
+def _said(reading: Reading) -> str:
+    if not reading.alarm:
+        return "There was no alarm."
+    return f"Alarm at record {reading.alarm_at:,}; suspicion: {reading.suspicion}."

@@ -1,0 +1,492 @@
+"""What every forecaster and calibrator of streams keeps to: keys, late outcomes, runs, saved states."""
+
+from __future__ import annotations
+
+import json
+import math
+import multiprocessing
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from streams import MAKERS, answer
+
+import calibrant as cb
+from calibrant.errors import InvalidInputError, UnreadableFileError
+from calibrant.kernels import online_bins, online_experts, online_grid
+from calibrant.online import (
+    DecisionLossForecaster,
+    DistanceForecaster,
+    ExpectedErrorForecaster,
+    OnlineCalibrator,
+    total_certificate,
+)
+from calibrant.online.state import locked, write_whole
+
+GOLDEN = Path(__file__).parent / "golden"
+guides = st.one_of(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.75, 1.0]), st.floats(0, 1))
+
+
+@pytest.fixture
+def compiled():
+    """Machine code whatever the length, and plain Python again afterwards."""
+    kernels = [online_grid.run_grid, online_bins.run_bins, online_experts.run_experts]
+    for kernel in kernels:
+        kernel.expect_much()
+    yield
+    for kernel in kernels:
+        kernel._fast = None
+
+
+def stepped(player, y, p, ends):
+    out = []
+    begin = 0
+    for end in ends:
+        out += [answer(player, p[t], key=t) for t in range(begin, end)]
+        for t in range(begin, end):
+            player.learn_one(y[t], key=t)
+        begin = end
+    return out
+
+
+def runner(player, y, p, batches):
+    if isinstance(player, (DistanceForecaster, OnlineCalibrator)):
+        return player.run(y, p, batches=batches)
+    return player.run(y, p)
+
+
+@pytest.mark.parametrize("maker", MAKERS.values(), ids=MAKERS)
+@given(
+    rows=st.lists(st.tuples(st.booleans(), guides), max_size=80),
+    size=st.integers(1, 5),
+    cut=st.integers(0, 80),
+)
+@settings(max_examples=25, deadline=None)
+def test_a_run_is_its_steps_and_saving_changes_nothing(maker, rows, size, cut):
+    y, p = [int(a) for a, _ in rows], [b for _, b in rows]
+    player, walker = maker(), maker()
+    if not isinstance(player, (DistanceForecaster, OnlineCalibrator)):
+        size = 1
+    ends = [*range(size, len(y), size), len(y)] if y else []
+    batches = np.arange(len(y)) // size
+    cut = min(cut // size * size, len(y))
+    first = runner(player, y[:cut], p[:cut], batches[:cut])
+    player = type(player).from_json(player.to_json())
+    second = runner(player, y[cut:], p[cut:], batches[cut:])
+    assert [*first.predictions, *second.predictions] == stepped(walker, y, p, ends)
+    assert player.to_json() == walker.to_json()
+    assert repr(player) == repr(walker)
+    assert json.dumps(second.to_dict())
+    assert repr(second).startswith("Run(")
+
+
+@pytest.mark.usefixtures("compiled")
+@pytest.mark.parametrize("maker", MAKERS.values(), ids=MAKERS)
+@pytest.mark.parametrize("chance", [0.0, 0.4, 1.0])
+def test_machine_code_is_the_steps_bit_for_bit(maker, chance):
+    rng = np.random.default_rng(7)
+    y, p = (rng.random(1500) < chance).astype(int), np.round(rng.random(1500), 2)
+    player, walker = maker(), maker()
+    size = 3 if isinstance(player, (DistanceForecaster, OnlineCalibrator)) else 1
+    run = runner(player, y, p, np.arange(1500) // size)
+    assert run.predictions.tolist() == stepped(walker, y.tolist(), p.tolist(), range(size, 1501, size))
+    assert player.to_json() == walker.to_json()
+
+
+def test_groups_and_segments_run_as_they_step():
+    rng = np.random.default_rng(2)
+    y, p, n = (rng.random(900) < 0.6).astype(int), rng.random(900), 900
+    groups = {"a": rng.random(n) < 0.5, 3: rng.random(n) < 0.3}
+    runs, steps = (DecisionLossForecaster(groups=["a", 3.0], seed=4) for _ in range(2))
+    out = runs.run(y, p, groups=groups).predictions
+    for t in range(n):
+        inside = [name for name in groups if groups[name][t]]
+        assert steps.predict_one(p[t], groups=inside) == out[t]
+        steps.learn_one(y[t])
+    assert runs.to_json() == steps.to_json()
+    league = np.array(["x", None, 1.0], dtype=object)[rng.integers(0, 3, n)]
+    runs, steps = (OnlineCalibrator(by="league") for _ in range(2))
+    out = runs.run(y, p, by=league)
+    for t in range(n):
+        assert steps.transform_one(p[t], by=league[t]) == out.predictions[t]
+        steps.learn_one(y[t])
+        assert steps.certificate == out.certificate[t]
+    assert runs.to_json() == steps.to_json()
+    assert set(runs.segments) == {"x", "(missing)", "1"}
+    assert runs.brier_bound() is None or runs.brier_bound() == pytest.approx(3 * math.log(2) / 2)
+    assert sum(runs.weights(1).values()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("maker", MAKERS.values(), ids=MAKERS)
+def test_saving_while_outcomes_wait(maker, tmp_path):
+    rng = np.random.default_rng(3)
+    player, waiting = maker(), []
+    twin = maker()
+    for t in range(300):
+        p = float(rng.random())
+        key = t if t % 2 else f"record {t}"
+        assert answer(player, p, key=key) == answer(twin, p, key=key)
+        waiting.append(key)
+        if len(waiting) > 3:
+            late = waiting.pop(int(rng.integers(len(waiting))))
+            if rng.random() < 0.2:
+                player.forget(late)
+                twin.forget(late)
+            else:
+                outcome = int(rng.random() < 0.3)
+                player.learn_one(outcome, key=late)
+                twin.learn_one(outcome, key=late)
+        if t % 50 == 0:
+            player.save(tmp_path / "state.json")
+            player = type(player).load(tmp_path / "state.json")
+    assert player.pending == twin.pending == len(waiting)
+    assert player.to_json() == twin.to_json()
+    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".part"] == []
+
+
+@pytest.mark.parametrize("maker", MAKERS.values(), ids=MAKERS)
+def test_keys(maker):
+    player = maker()
+    answer(player, 0.3)
+    with pytest.raises(InvalidInputError, match="needs a key while an earlier forecast"):
+        answer(player, 0.3)
+    player.learn_one(True)
+    for key in ("a", 1, np.int64(2), "2"):
+        answer(player, 0.3, key=key)
+    before = player.to_json()
+    for bad, message in (
+        (lambda: answer(player, 0.3, key="a"), "must not be waiting already"),
+        (lambda: answer(player, 0.3, key=2.5), "text or a whole number"),
+        (lambda: answer(player, 0.3, key=True), "text or a whole number"),
+        (lambda: answer(player, 1.7, key=9), r"must lie in \[0, 1\]"),
+        (lambda: answer(player, float("nan"), key=9), r"must lie in \[0, 1\]"),
+        (lambda: answer(player, "0.5", key=9), "must be a number"),
+        (lambda: player.learn_one(1, key="z"), "must belong to a forecast that waits"),
+        (lambda: player.learn_one(1), "must belong to a forecast that waits"),
+        (lambda: player.learn_one(0.5, key="a"), "must be 0 or 1"),
+        (lambda: player.learn_one(None, key="a"), "must be 0 or 1"),
+        (lambda: player.learn_one(np.nan, key="a"), "must be 0 or 1"),
+        (lambda: player.forget("z"), "must belong to a forecast that waits"),
+        (lambda: runner(player, [1], [0.5], None), "needs every earlier outcome"),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            bad()
+    assert player.to_json() == before, "what was refused changed nothing"
+    player.forget("a")
+    for key in (2, 1, "2"):
+        player.learn_one(np.bool_(False), key=key)
+    assert (player.pending, player.rounds) == (0, 4)
+
+
+@pytest.mark.parametrize("maker", MAKERS.values(), ids=MAKERS)
+def test_more_late_outcomes_than_announced_withdraw_the_promise_for_ever(maker):
+    player = maker()
+    promise = player.brier_bound if isinstance(player, OnlineCalibrator) else player.bound
+    for t in range(player.delay + 1):
+        answer(player, 0.4, key=t)
+    promised = promise() is not None
+    assert promised == (getattr(player, "potential", "") != "quadratic")
+    answer(player, 0.4, key="one too many")
+    assert promise() is None
+    for t in range(player.delay + 1):
+        player.learn_one(0, key=t)
+    player.learn_one(1, key="one too many")
+    assert promise() is None
+    assert type(player).from_json(player.to_json()).to_json() == player.to_json()
+    if player.certificate is not None:
+        assert player.certificate >= 0
+
+
+def test_rolling_outcomes_withdraw_the_brier_promise():
+    calibrator = OnlineCalibrator(guard=False, delay=2)
+    for key in "ab":
+        calibrator.transform_one(0.3, key=key)
+    calibrator.learn_one(1, key="a")
+    assert calibrator.brier_bound() == pytest.approx(3 * math.log(2) / 2)
+    calibrator.transform_one(0.3, key="c")  # while b waits and a was learnt
+    assert calibrator.brier_bound() is None
+
+
+def test_what_is_added_is_certificates():
+    parts = [DistanceForecaster(), DistanceForecaster(), OnlineCalibrator()]
+    rng = np.random.default_rng(0)
+    y = (rng.random((3, 200)) < 0.3).astype(int)
+    p = [part.run(rows, np.full(200, 0.5)).predictions for part, rows in zip(parts, y, strict=True)]
+    total = total_certificate(parts)
+    assert total == pytest.approx(sum(part.certificate for part in parts))
+    assert 600 * cb.lower_distance(y.ravel(), np.concatenate(p)) <= total
+    with pytest.raises(InvalidInputError, match="position in one game"):
+        parts[0] + parts[1]
+    for bad in ([*parts, ExpectedErrorForecaster()], [OnlineCalibrator(guard=False)], [3]):
+        with pytest.raises(InvalidInputError):
+            total_certificate(bad)
+    assert total_certificate([]) == 0
+
+
+@pytest.mark.parametrize("kind", ["DistanceForecaster", "ExpectedErrorForecaster", "DecisionLossForecaster"])
+def test_bad_arguments(kind):
+    make = getattr(cb.online, kind)
+    bad = [{"horizon": 0}, {"horizon": 1.5}, {"horizon": True}]
+    if kind != "DistanceForecaster":
+        bad += [{"bins": 0}, {"bins": "many"}, {"seed": -1}]
+    if kind == "DecisionLossForecaster":
+        bad += [{"potential": "cubic"}, {"groups": ["a", "a"]}, {"groups": ["everybody"]}, {"groups": "ab"}]
+    else:
+        bad += [{"delay": -1}, {"delay": 0.5}]
+    for arguments in bad:
+        with pytest.raises(cb.CalibrantError):
+            make(**arguments)
+    player = make()
+    with pytest.raises(cb.CalibrantError):
+        player.bound(-1)
+    for y in ([0, 2], [0.5], [[1]], ["a"], [np.nan]):
+        with pytest.raises(cb.CalibrantError):
+            player.run(y)
+    with pytest.raises(cb.CalibrantError):
+        player.run([1, 0], [0.5])
+    assert len(player.run([])) == 0
+    assert player.rounds == 0
+
+
+def test_bad_arguments_of_the_calibrator():
+    for arguments in (
+        {"by": 3}, {"guard": 1}, {"bins": 0}, {"decay": 0}, {"decay": 1.1}, {"decay": np.nan},
+        {"prior": 0}, {"prior": 1}, {"prior": "half"}, {"delay": -1}, {"delay": None},
+    ):  # fmt: skip
+        with pytest.raises(cb.CalibrantError):
+            OnlineCalibrator(**arguments)
+    with pytest.raises(cb.CalibrantError, match="made with by="):
+        OnlineCalibrator().transform_one(0.5, by="a")
+    with pytest.raises(cb.CalibrantError, match="needs by="):
+        OnlineCalibrator(by="league").run([1], [0.5])
+    with pytest.raises(cb.CalibrantError, match="has no segments"):
+        OnlineCalibrator().run([1], [0.5], by=["a"])
+    with pytest.raises(cb.CalibrantError, match="in one stretch"):
+        OnlineCalibrator().run([1, 0, 1], [0.5, 0.5, 0.5], batches=["mon", "tue", "mon"])
+    with pytest.raises(cb.CalibrantError, match="must be one of"):
+        DecisionLossForecaster(groups=["a"]).predict_one(groups=["b"])
+    with pytest.raises(cb.CalibrantError, match="array of bool"):
+        DecisionLossForecaster(groups=["a"]).run([1], groups={"a": [1]})
+
+
+def golden_player(name):
+    """The state that the golden files hold: a few rounds, one outcome learnt late, two that wait."""
+    makers = {
+        "DistanceForecaster": lambda: DistanceForecaster(delay=2),
+        "ExpectedErrorForecaster": lambda: ExpectedErrorForecaster(delay=2, seed=7),
+        "DecisionLossForecaster": lambda: DecisionLossForecaster(groups=["a"], seed=7),
+        "OnlineCalibrator": lambda: OnlineCalibrator(delay=2),
+    }
+    player, rng = makers[name](), np.random.default_rng(1)
+    for t in range(30):
+        answer(player, float(rng.random()), key=t)
+        if t >= 2:
+            player.learn_one(int(rng.random() < 0.6), key=t - 2)
+    return player
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.json")), ids=lambda path: path.stem)
+def test_states_of_every_version_are_read_and_go_on_as_they_would_have(path):
+    kind = path.stem.split(".")[0]
+    expected = json.loads(path.with_suffix(".next").read_text())
+    player = getattr(cb.online, kind).load(path)
+    if kind == "Monitor":
+        assert player.update([1, 0, 1], [0.2, 0.5, 0.1]).to_dict() == pytest.approx(expected)
+        return
+    if kind == "GroupMonitor":
+        readings = player.update([1, 0, 1], [0.2, 0.5, 0.1], ["a", 1.0, None])
+        assert {name: reading.to_dict() for name, reading in readings.items()} == {
+            name: pytest.approx(reading) for name, reading in expected.items()
+        }
+        return
+    out = []
+    for key in range(100, 140):
+        out.append(answer(player, key / 150, key=key))
+        player.learn_one(key % 3 == 0, key=key)
+    assert out == pytest.approx(expected, rel=1e-12)
+    assert player.pending == 2
+
+
+def test_there_is_a_golden_file_of_every_kind():
+    kinds = {path.stem.split(".")[0] for path in GOLDEN.glob("*.json")}
+    assert kinds == {
+        name for name in cb.online.__all__ if name not in ("Reading", "Run", "total_certificate")
+    }
+    for kind in kinds - {"Monitor", "GroupMonitor"}:
+        written = json.loads(golden_player(kind).to_json())
+        newest = json.loads(sorted(GOLDEN.glob(f"{kind}.v*.json"))[-1].read_text())
+        assert written["version"] == newest["version"]
+        assert _shape(written) == _shape(newest), "a changed state needs a new version and a new golden file"
+
+
+def _shape(item):
+    if isinstance(item, dict):
+        return {name: _shape(part) for name, part in item.items()}
+    return [_shape(part) for part in item] if isinstance(item, list) else type(item)
+
+
+def everywhere(item, path=()):
+    """Yield the place of every field and list entry of a state (of long lists, the first)."""
+    yield path
+    parts = (
+        item.items()
+        if isinstance(item, dict)
+        else list(enumerate(item))[:2]
+        if isinstance(item, list)
+        else []
+    )
+    for name, part in parts:
+        yield from everywhere(part, (*path, name))
+
+
+def changed(state, path, value):
+    copy = json.loads(json.dumps(state))
+    place = copy
+    for name in path[:-1]:
+        place = place[name]
+    place[path[-1]] = value
+    return copy
+
+
+STATES = [path for path in sorted(GOLDEN.glob("*.json")) if not path.stem.startswith("Group")]
+
+
+@pytest.mark.parametrize("path", STATES, ids=lambda path: path.stem)
+def test_edited_states_are_refused_or_harmless(path):
+    """Every field in turn becomes nonsense: that is refused, or the state it makes can be played on."""
+    kind = getattr(cb.online, path.stem.split(".")[0])
+    state = json.loads(path.read_text())
+    refused = 0
+    for place in list(everywhere(state))[1:]:
+        for value in (None, "x", -1, 1e400, float("nan"), [], {}, 2**70, True, 0.5, "(missing)"):
+            text = json.dumps(changed(state, place, value))
+            try:
+                player = kind.from_json(text)
+            except InvalidInputError as error:
+                refused += "must" in str(error)
+                continue
+            json.loads(player.to_json())
+            if kind in (cb.Monitor, cb.GroupMonitor):
+                assert _readings(player)
+            elif player.rounds < 10**6:
+                answer(player, 0.5, key="new")
+                player.learn_one(1, key="new")
+    assert refused > 50
+
+
+def _readings(player):
+    readings = player.readings() if isinstance(player, cb.GroupMonitor) else {"one": player.reading()}
+    return all(
+        0 <= reading.pvalue <= 1 and not math.isnan(reading.log_evalue) for reading in readings.values()
+    )
+
+
+def test_edited_states_of_groups_are_refused():
+    state = json.loads((GOLDEN / "GroupMonitor.v2.json").read_text())
+    for bad in (
+        {**state, "a": {**state["a"], "peak": float("nan")}},
+        {**state, "a": {**state["a"], "alpha": 0.5}},
+        {**state, "a": 3},
+        {name: part for name, part in state.items() if name != "everybody"},
+    ):
+        with pytest.raises(InvalidInputError):
+            cb.GroupMonitor.from_json(json.dumps(bad))
+
+
+def test_a_monitor_cannot_be_silenced_by_its_peak():
+    state = json.loads((GOLDEN / "Monitor.v2.json").read_text())
+    for peak in (float("nan"), float("inf"), -1, None, "0", 10**400):
+        with pytest.raises(InvalidInputError):
+            cb.Monitor.from_json(json.dumps({**state, "peak": peak}))
+    alarmed = cb.Monitor()
+    alarmed.update([1] * 60, [0.5] * 60)
+    for edited in ({"alarm_at": None}, {"peak": 0.0}, {"peak": 0.0, "alarm_at": None}):
+        with pytest.raises(InvalidInputError):
+            cb.Monitor.from_json(json.dumps({**json.loads(alarmed.to_json()), **edited}))
+
+
+def test_monitors_are_saved_like_everything_else(tmp_path):
+    monitor, groups = cb.Monitor(), cb.GroupMonitor([1, "nan", None])
+    groups.update([1, 0, 1], [0.5, 0.5, 0.5], np.array([1.0, np.nan, 1.0]))
+    groups.update([1, 0], [0.5, 0.5], ["nan", None])
+    assert [reading.n for reading in groups.readings().values()] == [5, 2, 1, 2]
+    assert groups.alpha == pytest.approx(0.05)
+    monitor.update([1, 0], [0.5, 0.2])
+    for watch in (monitor, groups):
+        watch.save(tmp_path / "watch.json")
+        assert type(watch).load(tmp_path / "watch.json").to_json() == watch.to_json()
+    with pytest.raises(InvalidInputError, match="which stands for missing"):
+        groups.update([1], [0.5], ["(missing)"])
+
+
+def test_suspicions_name_the_direction():
+    often, seldom = cb.Monitor(), cb.Monitor()
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.3, 0.7, 3000)
+    assert "more often than predicted" in often.update(rng.random(3000) < p + 0.2, p).suspicion
+    assert "less often than predicted" in seldom.update(rng.random(3000) < p - 0.2, p).suspicion
+    p = rng.choice([0.02, 0.98], 3000)
+    assert "too extreme" in cb.Monitor().update(rng.random(3000) < 0.5 + 0.7 * (p - 0.5), p).suspicion
+
+
+def test_states_are_told_apart():
+    text = DistanceForecaster().to_json()
+    for bad in (text, "{}", "[]", "3", "", "{", text.replace("1", "9", 1), None, text + text):
+        with pytest.raises(InvalidInputError):
+            ExpectedErrorForecaster.from_json(bad)
+    with pytest.raises(InvalidInputError, match="version 1"):
+        DistanceForecaster.from_json(text.replace('"version": 1', '"version": 2'))
+    with pytest.raises(InvalidInputError, match="JSON of a"):
+        DistanceForecaster.from_json(text[:-1] + ', "moved": 0}')
+
+
+def test_files_that_cannot_be_read_or_written(tmp_path):
+    forecaster = DistanceForecaster()
+    with pytest.raises(UnreadableFileError, match="must exist"):
+        forecaster.save(tmp_path / "no" / "s.json")
+    with pytest.raises(UnreadableFileError, match="plain file"):
+        forecaster.save(tmp_path)
+    with pytest.raises(UnreadableFileError, match="must be readable"):
+        DistanceForecaster.load(tmp_path / "none.json")
+    (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UnreadableFileError, match="not text"):
+        DistanceForecaster.load(tmp_path / "bytes.json")
+
+
+def test_a_lock_keeps_a_second_process_out(tmp_path):
+    path = tmp_path / "s.json"
+    with (
+        locked(path),
+        pytest.raises(UnreadableFileError, match="in use by another process"),
+        locked(path, 0.1),
+    ):
+        pass
+    with locked(path, 0.1):
+        write_whole(path, "{}")
+    old = os.umask(0o077)
+    try:
+        write_whole(path, "{}")
+        assert path.stat().st_mode & 0o777 == 0o600
+    finally:
+        os.umask(old)
+
+
+def _count_up(path, times):
+    for _ in range(times):
+        with locked(path):
+            write_whole(path, str(int(Path(path).read_text()) + 1))
+
+
+def test_two_processes_lose_nothing(tmp_path):
+    path = tmp_path / "count"
+    path.write_text("0")
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=_count_up, args=(path, 30)) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert path.read_text() == "60"
