@@ -11,7 +11,8 @@ from samples import samples
 
 import calibrant as cb
 from calibrant.errors import InvalidInputError, TooFewRecordsError, UnknownNameError
-from calibrant.inference.resample import Resampler
+from calibrant.inference.resample import Resampler, seminorm_power
+from calibrant.inference.stand_ins import StandIns, heaviest
 from calibrant.measures.distances.lower import transport_deviation
 from calibrant.measures.level_sets import LevelSetWarning
 
@@ -47,8 +48,12 @@ def test_moments_of_resamples(kind):
             counts=f.counts,
             total_weight=1.0,
         )
-    resampler = Resampler(f)
+    resampler = Resampler(f, added=0)
     assert resampler.exact == (kind != "sketch")
+    np.testing.assert_allclose(resampler.centre, f.outcomes)
+    smoothed = Resampler(f)
+    mean = smoothed.draw(np.random.default_rng(4), 20_000).outcomes.mean(axis=0)
+    np.testing.assert_allclose(mean, smoothed.centre, atol=0.005)
     drawn = resampler.draw(np.random.default_rng(3), 20_000).outcomes
     np.testing.assert_allclose(drawn.mean(axis=0), f.outcomes, atol=0.005)
     weight = np.full(n, 1 / n) if w is None else w / w.sum()
@@ -198,3 +203,80 @@ def test_unknown_options_and_broken_threads_are_refused():
     for threads in (1.5, True, 0):
         with pytest.raises(InvalidInputError, match="threads must be a whole number"):
             cb.confidence_interval(y, p, threads=threads)
+
+
+def test_without_events_the_interval_reaches_what_a_binomial_limit_allows():
+    """No event in n records is compatible with a rate of about 3 / n."""
+    for n in (20, 100, 300):
+        found = cb.confidence_interval([0] * n, [0.001] * n, measure="smooth", seed=1)
+        assert found.lower == 0
+        assert 1 - 0.05 ** (1 / n) <= found.upper + 0.001 <= 6 / n
+
+
+def test_one_level_of_fractions_is_never_rounded_to_events():
+    """A sketch of y = 0.3 p: the interval holds the value, and is not shorter than that of 0/1 outcomes."""
+    rng = np.random.default_rng(3)
+    p = rng.random(2000)
+    f = cb.Sketch.from_arrays(0.3 * p, p, cells=64).forecasts()
+    found = cb.confidence_interval(f, measure="in-the-large", seed=1)
+    assert found.value == pytest.approx(-0.35, abs=0.01)
+    assert found.value in found
+    rows = cb.confidence_interval(0.3 * p, p, measure="in-the-large", seed=1)
+    assert found.lower <= rows.lower + 1e-3
+    assert found.upper >= rows.upper - 1e-3
+
+
+@pytest.mark.parametrize(
+    "options", [{"measure": "atb", "norm": 1}, {"measure": "ece", "norm": 2, "root": True}]
+)
+def test_the_power_of_a_seminorm_follows_the_options(options):
+    rng = np.random.default_rng(3)
+    p = rng.integers(1, 10, 400) / 10
+    f = cb.Forecasts(rng.random(400) < 0.7 * p, p)
+    name = options.pop("measure")
+    row = cb.measures()[name]
+    assert seminorm_power(f, row, {**row.options, **options}) == 1
+    found = cb.confidence_interval(f, measure=name, seed=1, **options)
+    assert found.value in found
+
+
+@pytest.mark.parametrize("name", ["binned", "brier-mcb", "log-mcb", "ici", "e90", "slope", "kuiper"])
+def test_calibration_stays_inside_while_the_exact_test_does_not_reject(name):
+    ideal = cb.measures()[name].ideal
+    for k in range(6):
+        rng = np.random.default_rng([k, 5])
+        p = rng.random(80)
+        f = cb.Forecasts(rng.random(80) < p, p)
+        found = cb.confidence_interval(f, measure=name, draws=99, seed=k)
+        if cb.calibration_test(f, measure=name, draws=99, seed=k).pvalue > 0.05:
+            assert found.lower <= ideal <= found.upper
+        assert (found.note == "") == (found.value in found)
+
+
+@given(sample=samples(max_size=20, fractional=False))
+@settings(max_examples=60)
+def test_stand_ins_have_the_number_weight_and_squares_of_every_level(sample):
+    f = sample.forecasts
+    parts = StandIns.of(f)
+    assert np.all(parts.heavy + parts.light == f.counts)
+    assert np.all(parts.light_weight >= 0)
+    weight = parts.heavy * parts.heavy_weight + parts.light * parts.light_weight
+    squares = parts.heavy * parts.heavy_weight**2 + parts.light * parts.light_weight**2
+    np.testing.assert_allclose(weight, f.weights, rtol=1e-9)
+    np.testing.assert_allclose(squares, f.squared_weights, rtol=1e-6)
+    assert heaviest(f) >= max(parts.heavy_weight) * (1 - 1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("truth", [1.0, 2.0])
+@pytest.mark.parametrize("spread", [0.3, 1.5])
+def test_weighted_sketches_have_the_right_size_and_power(truth, spread):
+    """Rare events, weights over several orders: at most 5 % false alarms, and doubled rates are seen."""
+    rejected = 0
+    for k in range(200):
+        rng = np.random.default_rng([k, 11])
+        n = 2000
+        p, w = rng.beta(1, 50, n), np.exp(rng.normal(0, spread, n))
+        f = cb.Sketch.from_arrays(rng.random(n) < truth * p, p, sample_weight=w, cells=512).forecasts()
+        rejected += cb.calibration_test(f, draws=99, seed=k, threads=1).pvalue <= 0.05
+    assert rejected <= 20 if truth == 1 else rejected >= 100

@@ -92,3 +92,15 @@ def test_misuse_is_refused():
     ):
         with pytest.raises(cb.CalibrantError):
             cb.tolerance_test(y, p, **options)
+
+
+def test_the_bootstrap_seldom_accepts_rare_events_that_are_far_off():
+    """Predicted 0.01, true rate 0.05, 50 records: a sample without events says little."""
+    wrong = 0
+    for k in range(100):
+        y = np.random.default_rng([k, 3]).random(50) < 0.05
+        found = cb.tolerance_test(
+            y, [0.01] * 50, accept=0.0, reject=0.04, method="bootstrap", draws=99, seed=k, threads=1
+        )
+        wrong += found.verdict == "accept"
+    assert wrong <= 10

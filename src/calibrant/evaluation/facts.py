@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from calibrant.forecasts import Forecasts
+from calibrant.inference.stand_ins import alike
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ def facts(forecasts: Forecasts) -> Facts:
         mean_prediction=forecasts.mean_prediction,
         lowest=float(forecasts.values[0]),
         highest=float(forecasts.values[-1]),
-        weighted=forecasts.record_weights is not None,
+        weighted=not alike(forecasts),
         effective_records=float(1.0 / forecasts.squared_weights.sum()),
         binary=forecasts.binary,
         resolution=float(forecasts.extents.max()),

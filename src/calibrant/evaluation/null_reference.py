@@ -10,9 +10,8 @@ from calibrant.evaluation.coarse import coarse
 from calibrant.evaluation.rows import Row
 from calibrant.forecasts import Forecasts
 from calibrant.inference.engine import TestResult, law_serves, run_test
-from calibrant.inference.interval import bounds
+from calibrant.inference.interval import bounds, why_outside
 from calibrant.inference.null_outcomes import NullOutcomes, null_values
-from calibrant.inference.resample import Resampler
 from calibrant.inference.statistics import DEFAULT_TEST, find_test
 from calibrant.measures.registry.row import Measure
 from calibrant.results import Array
@@ -96,17 +95,21 @@ class Chance:
             return row
         source = self._simulated(row.about)
         settings = dict(row.about.options)
-        low, high, _ = bounds(
+        # resamples are of these cells, so the value they are compared with is too
+        value = float(row.about.function.core(source, **settings))
+        found = bounds(
             source,
             row.about,
             settings,
-            value=float(row.about.function.core(source, **settings)),  # resamples are of these cells too
+            value=value,
             confidence=self._confidence,
-            resampler=Resampler(source),
             draws=self._draws,
             seed=self._seed,
+            pvalue=row.pvalue,
         )
-        return replace(row, low=low, high=high)
+        outside = why_outside(value, found.lower, found.upper, row.chance)
+        note = "; ".join(text for text in (row.note, outside) if text)
+        return replace(row, low=found.lower, high=found.upper, note=note)
 
     def _simulated(self, about: Measure) -> Forecasts:
         return self._cells[SLOW_CELLS if about.null.batch is None else CELLS]

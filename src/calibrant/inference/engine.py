@@ -13,6 +13,7 @@ from calibrant.errors import CalibrantError, InvalidInputError, reject_name, sen
 from calibrant.forecasts import Forecasts
 from calibrant.inference.continuous import deviation_of_continuous
 from calibrant.inference.null_outcomes import NullOutcomes, null_values
+from calibrant.inference.stand_ins import heaviest
 from calibrant.measures.registry.laws import Law, null_deviation
 from calibrant.measures.registry.row import Measure
 from calibrant.seeds import Progress, checked_draws, recorded_seed
@@ -137,8 +138,7 @@ def _chosen(forecasts: Forecasts, row: Measure, method: Method) -> tuple[bool, s
 
 def law_serves(forecasts: Forecasts, law: Law) -> bool:
     """Tell whether a limit law serves: no level and no single outcome carries much of the null variance."""
-    v, records = forecasts.values, forecasts.record_weights
-    jump = 1 / forecasts.n if records is None else float(records.max())
+    v, jump = forecasts.values, heaviest(forecasts)
     variance = forecasts.squared_weights * v * (1 - v)
     spread = max(jump**2, float(variance.max())) <= SPREAD * forecasts.null_variance
     if not spread or law.leverage is None:

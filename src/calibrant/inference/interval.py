@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.inference.null_outcomes import NullOutcomes, batched, null_values
-from calibrant.inference.resample import Resampler, resampled_deviations, resampled_values
+from calibrant.inference.engine import run_test
+from calibrant.inference.inversion import inverted
+from calibrant.inference.null_outcomes import NullOutcomes, batched, measured, null_values
+from calibrant.inference.resample import Resampler, resampled_deviations, resampled_values, seminorm_power
+from calibrant.inference.score_interval import score_interval
 from calibrant.measures.registry.calling import as_forecasts
 from calibrant.measures.registry.lookup import find_measure
 from calibrant.measures.registry.row import Measure
+from calibrant.numerals import short
 from calibrant.results import Array
 from calibrant.seeds import Progress, checked_draws, recorded_seed
 
@@ -30,7 +34,8 @@ class ConfidenceInterval:
     would score on average, which for an error is its bias under calibration. `corrected` is an unbiased
     estimate of the population's value, calibrated or not, for ATB, UBSE (given bins) and the squared kernel
     error; where that value is near 0 it may fall below. Weights count as fixed. For others it is None.
-    `method` is "bootstrap of the deviation" or "reflected bootstrap", see confidence_interval.
+    `method` is one of those that confidence_interval describes. A measure that is never 0 on a sample may
+    lie above its own interval; `note` then says so.
     """
 
     measure: str
@@ -44,6 +49,7 @@ class ConfidenceInterval:
     n: int
     draws: int
     seed: int
+    note: str = ""  # why the value lies outside the interval, where it does
 
     def __contains__(self, value: float) -> bool:
         return self.lower <= value <= self.upper
@@ -51,6 +57,15 @@ class ConfidenceInterval:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields, ready for JSON."""
         return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The two ends of an interval, and how they were found."""
+
+    lower: float
+    upper: float
+    method: str
 
 
 def confidence_interval(
@@ -70,11 +85,16 @@ def confidence_interval(
 
     Errors of calibration are biased upwards, most of all near 0: noise alone makes a calibrated forecast
     look miscalibrated, and resampling adds the same noise once more, so that the usual bootstrap
-    intervals fail there. Most errors are seminorms of the residuals (Kuiper, KS, smooth, kernel, l1-ATB) or
-    squares of one (ATB); they differ from the population's by at most the seminorm of the noise,
-    whose quantile resampling does estimate. That gives an interval that holds near 0 too
-    ("bootstrap of the deviation"; a similar bound serves the lower distance). Other measures get the
-    reflected interval, [2 T - upper quantile, 2 T - lower quantile]. Both are approximate.
+    intervals fail there. Most errors are seminorms of the residuals (Kuiper, KS, smooth, kernel, binned,
+    l1-ATB) or squares of one (ATB, UBSE); they differ from the population's by at most the seminorm of the
+    noise, whose quantile resampling does estimate ("bootstrap of the deviation"; a similar bound serves
+    the lower distance). Errors that fit something to the data (CORP miscalibration, ICI) get the true errors
+    that would give such a value ("inverted tests"), slope and intercept those that their "score test"
+    does not reject, mean scores the usual "bootstrap".
+
+    Two records of either outcome are mixed into what is resampled, so that rare events do not make the
+    interval too short. All of this is approximate; what is exact is that an error's lower end is above 0 (and
+    a signed measure's interval leaves out its ideal) only if the exact test rejects at 1 - confidence.
 
     >>> found = confidence_interval([0, 1, 0, 1] * 50, [0.3, 0.6, 0.4, 0.9] * 50, measure="atb", seed=1)
     >>> found.lower <= found.value <= found.upper
@@ -86,14 +106,12 @@ def confidence_interval(
     row, count, used = find_measure(measure), checked_draws(draws), recorded_seed(seed)
     settings = {**row.options, **options}
     value = float(row.function.core(forecasts, **settings))
-    resampler = Resampler(forecasts)
-    lower, upper, method = bounds(
+    found = bounds(
         forecasts,
         row,
         settings,
         value=value,
         confidence=confidence,
-        resampler=resampler,
         draws=count,
         seed=used,
         threads=threads,
@@ -103,16 +121,32 @@ def confidence_interval(
     return ConfidenceInterval(
         measure=row.name,
         value=value,
-        lower=lower,
-        upper=upper,
+        lower=found.lower,
+        upper=found.upper,
         confidence=confidence,
         null_mean=null_mean,
         corrected=_unbiased(forecasts, row, settings, value),
-        method=method if resampler.exact else f"{method} of a sketch",
+        method=f"{found.method} (approximate)",
         n=forecasts.n,
         draws=count,
         seed=used,
+        note=why_outside(value, found.lower, found.upper, null_mean),
     )
+
+
+def why_outside(value: float, lower: float, upper: float, null_mean: float | None) -> str:
+    """Say why a value lies outside its own interval; nothing where it does not.
+
+    >>> why_outside(0.02, 0.0, 0.015, 0.018)
+    'the value is above its interval, which leaves out what chance adds (about 0.0180)'
+    >>> why_outside(0.02, 0.0, 0.03, 0.018)
+    ''
+    """
+    if lower <= value <= upper:
+        return ""
+    size = "" if null_mean is None or math.isnan(null_mean) else f" (about {short(null_mean)})"
+    where = "above" if value > upper else "below"
+    return f"the value is {where} its interval, which leaves out what chance adds{size}"
 
 
 def bounds(
@@ -122,28 +156,69 @@ def bounds(
     *,
     value: float,
     confidence: float,
-    resampler: Resampler,
     draws: int,
     seed: int,
+    pvalue: float | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
-) -> tuple[float, float, str]:
-    """Return the interval alone, and by which method it was found."""
-    how: dict[str, Any] = {
-        "resampler": resampler,
-        "draws": draws,
-        "seed": seed,
-        "threads": threads,
-        "progress": progress,
-    }
-    moved = resampled_deviations(forecasts, row, settings, **how)
-    if moved is None:
-        method = "reflected bootstrap"
-        lower, upper = reflected(resampled_values(forecasts, row, settings, **how), value, confidence)
+) -> Bounds:
+    """Return the interval alone, and by which method it was found.
+
+    `pvalue` is that of the exact test by the same measure, where it is known already: while that does not
+    reject, calibration stays inside the interval.
+    """
+    check_resampling(forecasts.n)
+    how: dict[str, Any] = {"confidence": confidence, "draws": draws, "seed": seed}
+    if row.name in ("slope", "intercept"):
+        ends = score_interval(forecasts, row.name, value=value, confidence=confidence)
+        found = Bounds(*ends, "score test")
     else:
-        method = "bootstrap of the deviation"
-        lower, upper = around(value, float(np.quantile(moved, confidence)), row.null.power or 1)
-    return (lower if row.signed else max(0.0, lower)), upper, method
+        found = _resampled(forecasts, row, settings, value=value, threads=threads, progress=progress, **how)
+    if not row.signed:
+        found = replace(found, lower=max(0.0, found.lower))
+    if not (row.complete or row.signed) or found.lower <= row.ideal <= found.upper or not forecasts.binary:
+        return found
+    if pvalue is None:
+        tested = run_test(forecasts, row, settings, method="auto", draws=draws, seed=seed, threads=threads)
+        pvalue = tested.pvalue
+    if pvalue <= 1 - confidence:
+        return found
+    return replace(found, lower=min(found.lower, row.ideal), upper=max(found.upper, row.ideal))
+
+
+def _resampled(
+    forecasts: Forecasts,
+    row: Measure,
+    settings: dict[str, Any],
+    *,
+    value: float,
+    confidence: float,
+    draws: int,
+    seed: int,
+    threads: int | None,
+    progress: Progress | None,
+) -> Bounds:
+    """Return the interval from simulated data, by the way that suits the measure."""
+    resampler = Resampler(forecasts)
+    of_sketch = "" if resampler.exact else " of a sketch"
+    how: dict[str, Any] = {"resampler": resampler, "draws": draws, "seed": seed, "threads": threads}
+    centre = measured(forecasts.with_outcomes(resampler.centre), row, settings)
+    moved = resampled_deviations(forecasts, row, settings, progress=progress, **how)
+    if moved is not None:
+        power, reach = seminorm_power(forecasts, row, settings) or 1, float(np.quantile(moved, confidence))
+        lower, upper = (
+            around(min(value, centre), reach, power)[0],
+            around(max(value, centre), reach, power)[1],
+        )
+        return Bounds(lower, upper, f"bootstrap of the deviation{of_sketch}")
+    if row.complete and not row.signed:
+        lower, upper = inverted(
+            forecasts, row, settings, value=value, confidence=confidence, draws=draws, seed=seed
+        )
+        return Bounds(lower, upper, "inverted tests" if resampler.exact else "inverted tests of a sketch")
+    values = resampled_values(forecasts, row, settings, progress=progress, **how)
+    reach = central(np.abs(values - centre), 2 * confidence - 1)[1]
+    return Bounds(min(value, centre) - reach, max(value, centre) + reach, f"bootstrap{of_sketch}")
 
 
 def around(value: float, reach: float, power: int) -> tuple[float, float]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
 from calibrant.forecasts import Forecasts
+from calibrant.inference.stand_ins import StandIns, alike
 from calibrant.measures.level_sets import LevelSetWarning
 from calibrant.measures.registry.row import Measure
 from calibrant.results import Array
@@ -21,11 +22,13 @@ CROWDED = 16  # from so many records a level on, one binomial draw costs less th
 class NullOutcomes:
     """Draws the weight of y per level, y ~ Bernoulli(v) independently, one row for each set of outcomes.
 
-    `kind` says how: "records" and "levels" are exact (single records, or one binomial a level);
-    "normal" is what remains for a weighted sketch, which knows its squared weights but not its records.
+    `kind` says how: "records" (one by one) and "levels" (one binomial per level) are exact; "stand-ins" is
+    for a weighted sketch, which knows the squares of its weights but not its records. Mean and variance of
+    every level are right there too, and `exact` says whether all weights could be found. `rates` other
+    than the predictions draw outcomes that are not calibrated.
     """
 
-    def __init__(self, forecasts: Forecasts) -> None:
+    def __init__(self, forecasts: Forecasts, rates: Array | None = None) -> None:
         if not forecasts.binary:
             hint = "a fraction stands for a known probability; draw 0/1 outcomes from it, or test with "
             hint += 'method="asymptotic"'
@@ -33,31 +36,32 @@ class NullOutcomes:
                 sentence("y_true", "must be 0 or 1 to simulate calibration", "got fractions", hint)
             )
         self.forecasts = forecasts
+        self._rates = forecasts.values if rates is None else rates
+        self._stand_ins: StandIns | None = None
         weighted = not alike(forecasts)
         if weighted and forecasts.record_weights is None:
-            self.kind = "normal"
+            self.kind = "stand-ins"
+            self._stand_ins = StandIns.of(forecasts)
         elif weighted or forecasts.n < CROWDED * forecasts.levels:
             self.kind = "records"
         else:
             self.kind = "levels"
-        self.exact = self.kind != "normal" and forecasts.exact
+        self.exact = forecasts.exact and (self._stand_ins is None or self._stand_ins.exact)
         self.width = forecasts.n if self.kind == "records" else forecasts.levels
         self._expected = forecasts.weights * forecasts.values
         if self.kind == "records":
             counts = forecasts.counts
             self._single = forecasts.levels == forecasts.n
             self._starts = np.concatenate(([0], np.cumsum(counts)[:-1]))
-            self._chances = forecasts.values if self._single else np.repeat(forecasts.values, counts)
+            self._chances = self._rates if self._single else np.repeat(self._rates, counts)
 
     def outcomes(self, generator: np.random.Generator, rows: int) -> Array:
         """Draw `rows` sets of outcomes."""
         f = self.forecasts
+        if self._stand_ins is not None:
+            return self._stand_ins.outcomes(generator, self._rates, rows)
         if self.kind == "levels":
-            return np.asarray(generator.binomial(f.counts, f.values, size=(rows, f.levels)) / f.n)
-        if self.kind == "normal":
-            spread = np.sqrt(f.squared_weights * f.values * (1 - f.values))
-            drawn = self._expected + spread * generator.standard_normal((rows, f.levels))
-            return np.clip(drawn, 0.0, f.weights)
+            return np.asarray(generator.binomial(f.counts, self._rates, size=(rows, f.levels)) / f.n)
         drawn = generator.random((rows, f.n))
         hits = drawn < self._chances
         if f.record_weights is not None:
@@ -84,13 +88,6 @@ class NullOutcomes:
         drawn = self.outcomes(generator, rows)
         drawn -= self._expected
         return drawn
-
-
-def alike(forecasts: Forecasts) -> bool:
-    """Tell whether every record weighs the same, from the squared weights (a sketch keeps no records)."""
-    if forecasts.record_weights is not None:
-        return False
-    return bool(np.allclose(forecasts.squared_weights * forecasts.n, forecasts.weights, rtol=1e-6, atol=0))
 
 
 def null_values(

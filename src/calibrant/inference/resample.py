@@ -8,16 +8,19 @@ from typing import Any
 import numpy as np
 
 from calibrant.forecasts import Forecasts
-from calibrant.inference.null_outcomes import CROWDED, alike, batched, measured
+from calibrant.inference.null_outcomes import CROWDED, batched, measured, one_by_one
+from calibrant.inference.stand_ins import StandIns, alike
 from calibrant.measures.distances.lower import deviation_applies
 from calibrant.measures.registry.row import Measure
 from calibrant.results import Array
 from calibrant.seeds import Progress, in_blocks
 
+ADDED = 2.0  # records of either outcome that are mixed into what is resampled
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Resamples:
-    """Weight, weight of y, squared weight and records of every level; one row a resample."""
+    """Weight, weight of y, squared weight and records of every level; one row per resample."""
 
     weights: Array
     outcomes: Array
@@ -28,23 +31,33 @@ class Resamples:
 class Resampler:
     """Draws the n records anew, with replacement, and says what that does to each level.
 
+    Few events resample badly: none at all give the same data again and again. So `added` records of either
+    outcome are mixed in, with the predictions of the data (two of each is what Agresti and Coull add to a
+    proportion); `centre` is the weight of y per level that is drawn from, the mean of all resamples.
+
     Unweighted 0/1 records of one level and outcome are alike, so only their numbers are drawn. A weighted
-    sketch does not know its records: each (level, outcome) is then taken for as many equal records as
-    give its squared weight, and `exact` is False.
+    sketch does not know its records: stand-ins are drawn, and `exact` is False. There a fraction counts
+    as the chance of an event, which varies at least as much.
     """
 
-    def __init__(self, forecasts: Forecasts) -> None:
+    def __init__(self, forecasts: Forecasts, added: float = ADDED) -> None:
         self.forecasts = forecasts
-        counted = alike(forecasts) and forecasts.record_outcomes is None
+        counted = alike(forecasts) and forecasts.binary and forecasts.record_outcomes is None
         self.kind = "counts" if counted else "records" if forecasts.record_outcomes is not None else "sketch"
         self.exact = self.kind != "sketch" and forecasts.exact
         self.width = 2 * forecasts.levels if self.kind == "sketch" else forecasts.n
+        self.mixed = 2 * added * float(forecasts.squared_weights.sum())
+        self.mixed /= 1 + self.mixed  # share of added records among all, by their noise
+        self.centre = (1 - self.mixed) * forecasts.outcomes + self.mixed / 2 * forecasts.weights
         self._starts = np.concatenate(([0], np.cumsum(forecasts.counts)[:-1]))
         if self.kind == "counts":
             ones = np.rint(forecasts.outcomes * forecasts.n).astype(np.int64)
-            self._cells = np.concatenate([ones, forecasts.counts - ones])
-            self._crowded = forecasts.n >= CROWDED * 2 * forecasts.levels
-            self._cell_of = None if self._crowded else np.repeat(np.arange(len(self._cells)), self._cells)
+            cells = np.concatenate([ones, forecasts.counts - ones])
+            self._chances = np.concatenate([self.centre, forecasts.weights - self.centre])
+            crowded = forecasts.n >= CROWDED * 2 * forecasts.levels
+            self._cell_of = None if crowded else np.repeat(np.arange(len(cells)), cells)
+        elif self.kind == "sketch":
+            self._stand_ins = StandIns.of(forecasts)
 
     def draw(self, generator: np.random.Generator, rows: int) -> Resamples:
         """Draw `rows` resamples."""
@@ -57,37 +70,62 @@ class Resampler:
     def _by_counts(self, generator: np.random.Generator, rows: int) -> Resamples:
         f = self.forecasts
         if self._cell_of is None:
-            drawn = generator.multinomial(f.n, self._cells / f.n, size=rows)
+            drawn = generator.multinomial(f.n, self._chances / self._chances.sum(), size=rows)
         else:
             picked = self._cell_of[generator.integers(0, f.n, size=(rows, f.n))]
-            drawn = tallied(picked, len(self._cells))
+            row, column, coin = self._added(generator, rows)
+            picked[row, column] = picked[row, column] % f.levels + f.levels * coin
+            drawn = tallied(picked, 2 * f.levels)
         ones, zeros = drawn[:, : f.levels], drawn[:, f.levels :]
         counts = (ones + zeros).astype(np.float64)
         return Resamples(counts / f.n, ones / f.n, counts / f.n**2, counts)
 
+    def _added(self, generator: np.random.Generator, rows: int) -> tuple[Any, Any, Any]:
+        """Return which picks (row and column) are added records, and a coin for the outcome of each.
+
+        Picks are independent and alike, so it may as well be the first few of every row.
+        """
+        many = generator.binomial(self.forecasts.n, self.mixed, size=rows)
+        row, column = np.nonzero(np.arange(many.max(initial=0)) < many[:, None])
+        return row, column, generator.integers(0, 2, size=len(row))
+
     def _by_records(self, generator: np.random.Generator, rows: int) -> Resamples:
         f = self.forecasts
         outcomes, weight = f.record_outcomes, f.record_weights
-        times = tallied(generator.integers(0, f.n, size=(rows, f.n)), f.n).astype(np.float64)
+        picked = generator.integers(0, f.n, size=(rows, f.n))
+        row, column, coin = self._added(generator, rows)
+        changed = picked[row, column]
+        times = tallied(picked, f.n).astype(np.float64)
         mass = times if weight is None else times * weight
-        mass = mass / mass.sum(axis=1, keepdims=True)
+        total = mass.sum(axis=1, keepdims=True)
+        mass = mass / total
         own = np.full(f.n, 1 / f.n) if weight is None else weight
+        events = mass * outcomes
+        each = 1.0 if weight is None else weight[changed]
+        np.add.at(events, (row, changed), each * (coin - outcomes[changed]) / total[row, 0])  # type: ignore[index]
         return Resamples(
             np.add.reduceat(mass, self._starts, axis=1),
-            np.add.reduceat(mass * outcomes, self._starts, axis=1),
+            np.add.reduceat(events, self._starts, axis=1),
             np.add.reduceat(mass * own, self._starts, axis=1),
             np.add.reduceat(times, self._starts, axis=1),
         )
 
     def _by_sketch(self, generator: np.random.Generator, rows: int) -> Resamples:
-        f = self.forecasts
-        each = f.squared_weights / f.weights  # the weight of one of the equal records
-        ones = generator.poisson(f.outcomes / each, size=(rows, f.levels)) * each
-        zeros = generator.poisson((f.weights - f.outcomes).clip(0) / each, size=(rows, f.levels)) * each
-        total = (ones + zeros).sum(axis=1, keepdims=True)
-        weights = (ones + zeros) / np.where(total > 0, total, 1.0)
-        outcomes = ones / np.where(total > 0, total, 1.0)
-        return Resamples(weights, outcomes, weights * each, np.ceil(weights / each))
+        f, parts = self.forecasts, self._stand_ins
+        rates = np.clip(self.centre / f.weights, 0.0, 1.0)
+        numbers = np.concatenate([parts.heavy, parts.light])
+        drawn = generator.multinomial(f.n, numbers / f.n, size=rows)
+        events = generator.binomial(drawn, np.concatenate([rates, rates]))
+        each = np.concatenate([parts.heavy_weight, parts.light_weight])
+        total = (drawn * each).sum(axis=1, keepdims=True)
+
+        def joined(terms: Any) -> Array:
+            return np.asarray(terms[:, : f.levels] + terms[:, f.levels :])
+
+        share = each / np.where(total > 0, total, 1.0)
+        return Resamples(
+            joined(drawn * share), joined(events * share), joined(drawn * share * each), joined(drawn * 1.0)
+        )
 
 
 def tallied(picked: Any, cells: int) -> Any:
@@ -135,21 +173,39 @@ def resampled_deviations(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Array | None:
-    """Return how far resampling moves the value (its `power`-th root) at most; None if nothing bounds it."""
-    null = row.null
-    quick = null.power > 0 and batched(forecasts, row, settings)
-    if not quick and (null.deviation is None or not deviation_applies(row.settings(settings))):
+    """Return how far resampling moves the value (its `power`-th root) at most; None if nothing bounds it.
+
+    Moves are counted from the centre of the resamples.
+    """
+    null, power = row.null, seminorm_power(forecasts, row, settings)
+    if not power and (null.deviation is None or not deviation_applies(row.settings(settings))):
         return None
 
     def work(generator: np.random.Generator, rows: int) -> Array:
         drawn = resampler.draw(generator, rows)
-        weights, outcomes = drawn.weights - forecasts.weights, drawn.outcomes - forecasts.outcomes
-        if not quick:
+        weights, outcomes = drawn.weights - forecasts.weights, drawn.outcomes - resampler.centre
+        if not power:
             return null.deviation(forecasts, weights, outcomes)  # type: ignore[misc]
-        moved = null.batch(forecasts, outcomes - weights * forecasts.values, settings)  # type: ignore[misc]
-        return np.asarray(moved) ** (1 / null.power)
+        residuals = outcomes - weights * forecasts.values
+        if null.batch is not None:
+            return np.asarray(null.batch(forecasts, residuals, settings)) ** (1 / power)
+        drawn_around = forecasts.weights * forecasts.values + residuals
+        return one_by_one(forecasts, row, settings, drawn_around) ** (1 / power)
 
     return in_blocks(work, draws, width=resampler.width, seed=seed, threads=threads, progress=progress)
+
+
+def seminorm_power(forecasts: Forecasts, row: Measure, settings: dict[str, Any]) -> int:
+    """Return k where the measure is the k-th power of a seminorm of the residuals, 0 where it is none.
+
+    Options change k (ATB of norm 1, the root of an ECE), so it is seen from doubling residuals.
+    """
+    if row.null.batch is None:
+        return row.null.power
+    if not row.null.power or not batched(forecasts, row, settings):
+        return 0
+    once, twice = row.null.batch(forecasts, np.outer([1.0, 2.0], forecasts.weights), settings)  # type: ignore[misc]
+    return round(float(np.log2(twice / once)))
 
 
 def values_of(
@@ -159,8 +215,8 @@ def values_of(
     if quick:
         residuals = drawn.outcomes - drawn.weights * forecasts.values
         return np.asarray(row.null.batch(forecasts, residuals, settings))  # type: ignore[misc]
-    found = [measured(_rebuilt(forecasts, drawn, k), row, settings) for k in range(len(drawn.weights))]
-    return np.where(np.isfinite(found), found, np.nan)
+    values = [measured(_rebuilt(forecasts, drawn, k), row, settings) for k in range(len(drawn.weights))]
+    return np.where(np.isfinite(values), values, np.nan)
 
 
 def _rebuilt(forecasts: Forecasts, drawn: Resamples, k: int) -> Forecasts:

@@ -14,7 +14,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.inference.interval import check_confidence
+from calibrant.inference.interval import check_confidence, check_resampling
 from calibrant.inference.resample import Resampler, resampled_deviations
 from calibrant.measures.registry.calling import as_forecasts
 from calibrant.measures.registry.lookup import find_measure
@@ -85,13 +85,18 @@ def tolerance_test(
     _check(accept, reject, confidence, measure, method)
     found = take(forecasts, measure)
     count, used = 0, None
+    least, most = found.lower, found.upper
     if method == "guaranteed":
         below, above = _guaranteed(forecasts, measure, 1 - confidence)
     else:
+        check_resampling(forecasts.n)
         count, used = checked_draws(draws), recorded_seed(seed)
-        below = above = _bootstrapped(forecasts, measure, confidence, count, used, threads, progress)
+        resampler = Resampler(forecasts)
+        centre = float(find_measure(measure).function.core(forecasts.with_outcomes(resampler.centre)))
+        below = above = _bootstrapped(resampler, measure, confidence, count, used, threads, progress)
+        least, most = min(least, centre), max(most, centre)
     factor = FACTOR[measure]
-    lower, upper = max(0.0, found.lower - below) / factor, min(1.0, (found.upper + above) * factor)
+    lower, upper = max(0.0, least - below) / factor, min(1.0, (most + above) * factor)
     return ToleranceResult(
         verdict=_verdict(lower, upper, found.value, accept, reject),
         measure=measure,
@@ -151,7 +156,7 @@ def records_for_verdict(accept: float, reject: float, confidence: float, measure
 
 
 def _bootstrapped(
-    forecasts: Forecasts,
+    resampler: Resampler,
     measure: str,
     confidence: float,
     draws: int,
@@ -161,10 +166,10 @@ def _bootstrapped(
 ) -> float:
     row = find_measure(measure)
     moved = resampled_deviations(
-        forecasts,
+        resampler.forecasts,
         row,
         {**row.options},
-        resampler=Resampler(forecasts),
+        resampler=resampler,
         draws=draws,
         seed=seed,
         threads=threads,

@@ -183,7 +183,7 @@ ROWS = (
         headline=True,
         meaning="mean gap between prediction and outcome rate over 15 equal bins (the usual ECE)",
         complete=True,
-        null=Null(_absolute_bins),
+        null=Null(_absolute_bins, power=1),
         cost="O(m + bins)",
         citation=BINS_PAPER,
         variants=(

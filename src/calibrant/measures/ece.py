@@ -73,7 +73,7 @@ ROWS = (
         sound=True,
         needs_level_sets=True,
         symmetric=True,
-        null=Null(_level_gaps),
+        null=Null(_level_gaps, power=1),
         cost="O(m)",
         citation=DISTANCE_PAPER + ", section 1",
         variants=({"norm": 2}, {"norm": 3, "root": True}, {"norm": float("inf")}),

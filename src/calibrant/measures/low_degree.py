@@ -10,7 +10,7 @@ from numpy.polynomial import chebyshev
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.measures.registry.calling import public
-from calibrant.measures.registry.null import Settings
+from calibrant.measures.registry.null import Null, Settings
 from calibrant.measures.registry.papers import SURVEY
 from calibrant.measures.registry.resolution import lipschitz_weights
 from calibrant.measures.registry.row import Measure
@@ -145,6 +145,7 @@ ROWS = (
         continuous=True,
         complete=True,
         symmetric=True,
+        null=Null(power=1),
         cost="O(m)",
         citation=SURVEY + ", section 3.3",
         variants=({"degree": 1},),

@@ -193,7 +193,7 @@ ROWS = (
         meaning="sum over bins of the squared residual; truthful for any bins of the predictions alone",
         complete=True,
         truthful="batch",
-        null=Null(_squared_bins, mean=_residual_variance),
+        null=Null(_squared_bins, power=2, mean=_residual_variance),
         cost="O(m + bins)",
         citation=TRUTHFUL_PAPER + ", section 3",
         law_options={"bins": 5},

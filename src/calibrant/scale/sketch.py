@@ -33,6 +33,8 @@ from calibrant.scale.labels import Label, ordered_labels, refuse_lookalikes
 from calibrant.scale.large_files import aggregate_file
 from calibrant.scale.rejects import refuse
 
+LEAST_SQUARES = 1e-290  # of a sum of squared weights; below that digits were lost
+
 
 class Sketch:
     """Sums of the records in each of `cells` equal cells of [0, 1], with 0 and 1 as cells of their own.
@@ -227,6 +229,16 @@ class Sketch:
             raise InvalidInputError(sentence("sketch", "must hold a record", "got none"))
         w, ww, wv, wy, wyv, spread, null, mixed = table.sums
         total = float(w.sum())
+        if float(ww.sum()) < LEAST_SQUARES:
+            hint = "multiply the weights by a constant, such as 1e100: only their ratios count"
+            raise InvalidInputError(
+                sentence(
+                    "weights of the sketch",
+                    "must have squares that a float can hold",
+                    f"got weights that sum to {total:g}",
+                    hint,
+                )
+            )
         # the mean may leave the cell by a rounding error; where all predictions are equal it must be exact
         values = np.clip(wv / w, table.low, table.high)
         cells = Cells(
@@ -235,13 +247,13 @@ class Sketch:
             over=np.maximum(wv - wyv, 0.0) / total,
             under=np.maximum(wy - wyv, 0.0) / total,
             spread=spread / total,
-            null_variance=null / total**2,
+            null_variance=null / total / total,
         )
         return Forecasts.from_levels(
             values,
             w / total,
             np.clip(wy, 0.0, w) / total,
-            squared_weights=ww / total**2,
+            squared_weights=ww / total / total,
             counts=table.counts.copy(),
             total_weight=total,
             binary=not mixed.any(),

@@ -27,8 +27,9 @@ class Null:
 
     `batch` and `mean` return None where the settings given are not theirs. `residuals_only` says that the
     batch needs predictions and residuals and nothing else, so that it also holds when weights change.
-    `power` k says more: the value is the k-th power of a seminorm of the residuals, so the k-th roots of
-    two values differ by at most the seminorm of the difference. `deviation` is such a bound of another kind.
+    `power` k says: at given weights the value is the k-th power of a seminorm of the residuals (options may
+    change k), so the k-th roots of two values differ by at most the seminorm of the difference.
+    `deviation` is such a bound of another kind.
     """
 
     batch: Batch | None = None

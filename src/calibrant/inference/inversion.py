@@ -1,0 +1,148 @@
+"""Intervals by inverting tests: which true errors would give the value that was seen?
+
+A measure that fits something to the data (isotonic recalibration, a bandwidth) is never 0 on a sample, and
+resampling adds the same noise once more. So the population is moved away from calibration step by step,
+and at every step outcomes are drawn and measured as the data were. The interval holds the true errors
+under which the value seen is neither unusually large nor unusually small. At step 0 that is the exact
+test of calibration: the lower end is 0 unless that test rejects. The bias is in the draws as it is in the
+value, so it cancels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.forecasts import Forecasts
+from calibrant.inference.null_outcomes import NullOutcomes, batched, measured, one_by_one
+from calibrant.measures.registry.row import Measure
+from calibrant.measures.scores import isotonic_curve
+from calibrant.results import Array
+from calibrant.seeds import in_blocks
+
+FEWEST_DRAWS = 99
+STEPS = (0.4, 0.8, 1.2, 1.8, 2.7, 4.0, 6.0, 10.0, 16.0, 30.0)  # of the error that was seen
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A true error, and between which values its data sets lie but for the share not covered."""
+
+    truth: float
+    low: float
+    high: float
+
+
+def inverted(
+    forecasts: Forecasts,
+    row: Measure,
+    settings: dict[str, Any],
+    *,
+    value: float,
+    confidence: float,
+    draws: int,
+    seed: int,
+) -> tuple[float, float]:
+    """Return the interval: the widest over the directions in which calibration can fail.
+
+    These are the direction of the recalibration that the data suggest, and a shift of all rates towards one
+    half, which is open where the data suggest nothing (no events, say). Predictions count as fixed.
+    """
+    simulate = _simulator(forecasts, row, settings, min(draws, max(FEWEST_DRAWS, draws // 4)), seed)
+    share = (1 - confidence) / 2
+    null = simulate(forecasts.values)
+    first = Step(0.0, *map(float, np.quantile(null, [share, 1 - share])))
+    # below what chance gives, a value promises no more than the middle of chance
+    seen = max(value, float(np.median(null)))
+    lower, upper = np.inf, 0.0
+    for direction in _directions(forecasts):
+        steps = [first]
+        for rates in _moved(forecasts, direction):
+            truth = measured(forecasts.with_outcomes(forecasts.weights * rates), row, settings)
+            steps.append(Step(truth, *map(float, np.quantile(simulate(rates), [share, 1 - share]))))
+            if steps[-1].low > seen:
+                break
+        lower = min(lower, _crossing([s.high for s in steps], [s.truth for s in steps], value))
+        upper = max(upper, _crossing([s.low for s in steps], [s.truth for s in steps], seen))
+    return lower, max(lower, upper)
+
+
+def _crossing(values: list[float], truths: list[float], seen: float) -> float:
+    """Return the truth at which a growing quantile reaches what was seen."""
+    return float(np.interp(seen, np.maximum.accumulate(values), truths))
+
+
+def _directions(forecasts: Forecasts) -> Iterator[Array]:
+    """Yield one change of the rate per level for each direction, all of comparable size."""
+    fitted = isotonic_curve(forecasts) - forecasts.values
+    size = float(forecasts.weights @ np.abs(fitted))
+    size = max(size, np.sqrt(forecasts.null_variance), float(forecasts.squared_weights.sum()))
+    yield fitted
+    yield np.full(forecasts.levels, size if forecasts.mean_prediction < 0.5 else -size)
+
+
+def _moved(forecasts: Forecasts, direction: Array) -> Iterator[Array]:
+    """Yield rates farther and farther from the predictions, until they move no more."""
+    last = forecasts.values
+    for step in STEPS:
+        rates = np.clip(forecasts.values + step * direction, 0.0, 1.0)
+        if np.array_equal(rates, last):
+            return
+        last = rates
+        yield rates
+
+
+def _simulator(forecasts: Forecasts, row: Measure, settings: dict[str, Any], draws: int, seed: int) -> Any:
+    """Return a function from rates to the values of data sets drawn from them, always by the same numbers."""
+    quick = batched(forecasts, row, settings)
+
+    def simulate(rates: Array) -> Array:
+        source = NullOutcomes(forecasts, rates) if forecasts.binary else _Fractions(forecasts, rates)
+
+        def work(generator: np.random.Generator, rows: int) -> Array:
+            if quick:
+                return np.asarray(row.null.batch(forecasts, source.residuals(generator, rows), settings))  # type: ignore[misc]
+            return one_by_one(forecasts, row, settings, source.outcomes(generator, rows))
+
+        return in_blocks(work, draws, width=source.width, seed=seed, threads=1)
+
+    return simulate
+
+
+class _Fractions:
+    """Draws fractional outcomes around other rates: deviations from the isotonic fit, with random signs."""
+
+    def __init__(self, forecasts: Forecasts, rates: Array) -> None:
+        outcomes, counts = forecasts.record_outcomes, forecasts.counts
+        if outcomes is None:
+            hint = "evaluate the rows themselves, or sketch 0/1 outcomes"
+            raise InvalidInputError(
+                sentence(
+                    "this interval",
+                    "needs the rows where outcomes are fractions",
+                    "got a sketch of them",
+                    hint,
+                )
+            )
+        fit = isotonic_curve(forecasts)
+        blocks = 1 + int(np.count_nonzero(np.diff(fit)))
+        equal = np.full(forecasts.n, 1 / forecasts.n)
+        weights = equal if forecasts.record_weights is None else forecasts.record_weights
+        free = forecasts.n / max(1, forecasts.n - blocks)  # the fit has taken up some of the deviations
+        self._around = weights * (outcomes - np.repeat(fit, counts)) * np.sqrt(free)
+        self._starts = np.concatenate(([0], np.cumsum(counts)[:-1]))
+        self._expected, self._predicted = forecasts.weights * rates, forecasts.weights * forecasts.values
+        self.width = forecasts.n
+
+    def outcomes(self, generator: np.random.Generator, rows: int) -> Array:
+        """Draw `rows` sets of outcomes."""
+        signs = 2.0 * generator.integers(0, 2, size=(rows, self.width)) - 1
+        return self._expected + np.add.reduceat(signs * self._around, self._starts, axis=1)
+
+    def residuals(self, generator: np.random.Generator, rows: int) -> Array:
+        """Draw `rows` sets of residuals."""
+        return self.outcomes(generator, rows) - self._predicted
