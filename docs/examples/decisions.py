@@ -38,17 +38,24 @@ def blocks(folder: Path) -> dict[str, str]:
         "task": task(both["physicians"]),
         "curve": curve(both),
         "swap": swap(both["physicians"]),
+        "regret": regret(both),
+        "dominance": dominance(folder / FILE),
     }
 
 
 def forecasters(file: Path) -> Forecasters:
     """Risk of death within two months, for the patients for whom physician and model both gave one."""
+    died, risks = rows(file)
+    return {name: cb.Forecasts(died, risk) for name, risk in risks.items()}
+
+
+def rows(file: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Return who died, and both risks of the same patients."""
     query = f"select 1 - alive2m as died, prg2m, surv2m from '{file}' where prg2m + surv2m is not null"
     data = duckdb.sql(query).fetchnumpy()
-    return {  # the file holds 0.8 as 0.799999714: round to what was said
-        "physicians": cb.Forecasts(data["died"], np.round(1 - data["prg2m"], 2)),
-        "model": cb.Forecasts(data["died"], np.round(1 - data["surv2m"], 3)),
-    }
+    # the file holds 0.8 as 0.799999714: round to what was said
+    risks = {"physicians": np.round(1 - data["prg2m"], 2), "model": np.round(1 - data["surv2m"], 3)}
+    return data["died"], risks
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
@@ -172,6 +179,36 @@ def swap(physicians: cb.Forecasts) -> str:
         f"Swap regret: {per_thousand(found.swap)} per 1,000 patients; "
         f"decision loss of the forecasts behind it: {per_thousand(whole)}."
     )
+
+
+def regret(both: Forecasters) -> str:
+    """Against the base rate, and against the best monotone map."""
+    head = [
+        "forecaster",
+        "against the base rate",
+        "against a monotone map, in hindsight",
+        "the same, cross-fitted",
+    ]
+    rows = [
+        [
+            name,
+            per_thousand(cb.u_calibration_error(f)),
+            per_thousand(cb.monotone_regret(f)),
+            per_thousand(cb.monotone_regret(f, folds=5, seed=SEED)),
+        ]
+        for name, f in both.items()
+    ]
+    return table(head, rows)
+
+
+def dominance(file: Path) -> str:
+    """Who loses by using one forecaster instead of the other."""
+    died, risks = rows(file)
+    lines = []
+    for one, other in (("physicians", "model"), ("model", "physicians")):
+        found = cb.dominance(died, risks[one], risks[other], draws=DRAWS, seed=SEED)
+        lines.append(f"# {one} instead of {other}\n{found}")
+    return "```text\n" + "\n".join(lines) + "\n```"
 
 
 if __name__ == "__main__":
