@@ -27,8 +27,8 @@ LARGE = ("identity", "spline", "hierarchical", "patch", "boost")
 SMALL_METHODS = ("identity", "platt", "spline", "hierarchical", "boost")
 MEANS = ["log_loss", "ratio", "seconds"]
 TASKS = {
-    "acs": ("acs2018_govworkers_predictions.parquet", ("row", "y")),
     "adult": ("adult_predictions.parquet", ("row", "y", "fnlwgt")),
+    "acs": ("acs2018_govworkers_predictions.parquet", ("row", "y")),
 }
 Repair = Callable[[Any, np.ndarray, np.ndarray, Any, np.ndarray], np.ndarray]
 
@@ -60,9 +60,16 @@ def ours(method: str) -> Repair:
     return run
 
 
+def categories_of(x: Any) -> list[str]:
+    """Return the columns that are not numbers."""
+    from pandas.api.types import is_numeric_dtype
+
+    return [c for c in x if not is_numeric_dtype(x[c])]
+
+
 def segmented_platt(x: Any, p: np.ndarray, y: np.ndarray, new: Any, q: np.ndarray) -> np.ndarray:
     """Platt for each value of the category with most values; the global map where a value is new."""
-    column = max((c for c in x if not np.issubdtype(x[c].dtype, np.number)), key=lambda c: x[c].nunique())
+    column = max(categories_of(x), key=lambda c: x[c].nunique())
     whole = cb.recalibrate(y, p, method="platt", shrink=None, seed=0)
     out = whole.predict(q)
     for value in x[column].unique():
@@ -78,7 +85,7 @@ def mcgrad(x: Any, p: np.ndarray, y: np.ndarray, new: Any, q: np.ndarray) -> np.
     """MCGrad with its defaults."""
     from mcgrad.methods import MCGrad
 
-    categories = [c for c in x if not np.issubdtype(x[c].dtype, np.number)]
+    categories = categories_of(x)
     numbers = [c for c in x if c not in categories]
 
     def frame(columns: Any, prediction: np.ndarray) -> Any:
@@ -124,8 +131,8 @@ def measured(folder: Path, splits: int) -> Iterator[dict[str, Any]]:
     for task, x, p, y in tasks(folder):
         ours("boost")(x.iloc[:2000], p[:2000], y[:2000], x.iloc[:100], p[:100])  # machine code is ready
         for size in (None, *SMALL):
-            for name, method in (large if size is None else small).items():
-                for split in range(splits):
+            for split in range(splits):
+                for name, method in (large if size is None else small).items():
                     row = {"task": task, "n": size, "method": name, "split": split}
                     yield {**row, **judge(method, x, p, y, split, size)}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -13,6 +13,7 @@ from calibrant.errors import CalibrantError
 from calibrant.fits.levels import Levels
 from calibrant.forecasts import Forecasts
 from calibrant.measures.smooth import smooth_calibration_error
+from calibrant.recalibration.for_whom import ForWhom, for_whom
 from calibrant.recalibration.losses import costs
 from calibrant.recalibration.registry import Fitted
 from calibrant.recalibration.samples import Rows, Sample
@@ -59,6 +60,7 @@ class Assessment:
     changes: Mapping[str, Change]
     levels_before: int  # distinct predictions
     levels_after: int  # distinct recalibrated predictions: fewer means that ties were created
+    for_whom: ForWhom | None = None  # the audit by covariates, where there are some
 
     def __repr__(self) -> str:
         interval = f"[{self.lower:.3g}, {self.upper:.3g}]"
@@ -68,13 +70,19 @@ class Assessment:
         """Return all figures, ready for JSON."""
         plain = {name: getattr(self, name) for name in _PLAIN}
         changes = {name: {k: getattr(c, k) for k in _CHANGE} for name, c in self.changes.items()}
-        return {**plain, "changes": changes}
+        whom = None if self.for_whom is None else self.for_whom.to_dict()
+        return {**plain, "changes": changes, "for_whom": whom}
 
     @classmethod
     def from_dict(cls, figures: Mapping[str, Any]) -> Assessment:
         """Rebuild from what `to_dict` returned."""
         changes = {name: Change(**c) for name, c in figures["changes"].items()}
-        return cls(**{name: figures[name] for name in _PLAIN}, changes=MappingProxyType(changes))
+        whom = figures.get("for_whom")
+        return cls(
+            **{name: figures[name] for name in _PLAIN},
+            changes=MappingProxyType(changes),
+            for_whom=None if whom is None else ForWhom.from_dict(whom),
+        )
 
 
 _CHANGE = ("before", "after", "gain", "lower", "upper")
@@ -98,7 +106,33 @@ def assess(sample: Sample, procedure: Procedure, *, seed: int, folds: int = FOLD
         "brier_score": _change([_losses(pair, "brier") for pair in pairs], share),
         "smooth": _change([_smooth(pair) for pair in pairs], share),
     }
-    return _summed_up(changes, sample, folds, seed, pairs)
+    return replace(
+        _summed_up(changes, sample, folds, seed, pairs), for_whom=_for_whom(fitted, parts, sample, seed)
+    )
+
+
+def _for_whom(
+    fitted: list[Fitted], parts: list[tuple[Sample, Sample]], sample: Sample, seed: int
+) -> ForWhom | None:
+    """Return the audit of all held-out records by their covariates, if they have any and are 0 or 1."""
+    held_out = [part for _, part in parts if isinstance(part, Rows) and part.covariates]
+    if len(held_out) < len(parts) or not sample.binary:
+        return None
+    after = [
+        fit.map.predict(part.predictions, part.covariates) for fit, part in zip(fitted, held_out, strict=True)
+    ]
+    first = held_out[0].covariates or {}
+    covariates = {
+        name: np.concatenate([(part.covariates or {})[name] for part in held_out]) for name in first
+    }
+    return for_whom(
+        np.concatenate([part.outcomes for part in held_out]),
+        np.concatenate([part.predictions for part in held_out]),
+        np.concatenate(after),
+        np.concatenate([part.weights for part in held_out]),
+        covariates,
+        seed=seed,
+    )
 
 
 def _judged(fitted: Fitted, part: Sample) -> tuple[Levels, Levels]:

@@ -1,0 +1,156 @@
+"""For whom, before and after: the audit of held-out predictions, and the group that loses most."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.groups.audit import audit
+from calibrant.groups.features import Features
+from calibrant.groups.result import Audit
+from calibrant.recalibration.levels_of_columns import LeveledColumn, coded, met
+from calibrant.recalibration.losses import SAFE
+from calibrant.results import Array
+
+SUBPOPULATIONS = 300
+DRAWS = 99
+SMALLEST = 100  # records of a group, or a twentieth of all where that is less
+RANGES = 4  # into which numbers are cut for the group that loses most
+WORST = 5
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class GroupAudit:
+    """The audit of some predictions in short: M, M / sigma, the p-value, and the worst groups in words."""
+
+    metric: float
+    ratio: float
+    pvalue: float
+    worst: tuple[str, ...]
+
+    @classmethod
+    def of(cls, found: Audit) -> GroupAudit:
+        """Keep what a reader compares."""
+        pvalue = 1.0 if found.pvalue is None else found.pvalue
+        return cls(found.metric, found.ratio, pvalue, tuple(str(group) for group in found.groups[:WORST]))
+
+
+@dataclass(frozen=True, slots=True)
+class GroupGain:
+    """What a group gains in mean log loss (negative: it loses); the limits hold for all groups at once."""
+
+    rule: str
+    size: int
+    gain: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, slots=True)
+class ForWhom:
+    """The audit of held-out predictions before and after, and the group that gains least.
+
+    The audit may still reject after a repair; then it says so. `least` is the group with the smallest gain
+    among all values of the covariates (numbers in four ranges); if its upper limit is below 0 it is worse
+    off than before, beyond chance, although the group was picked as the worst of `groups`.
+    """
+
+    before: GroupAudit
+    after: GroupAudit
+    least: GroupGain | None
+    groups: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> ForWhom:
+        """Rebuild from what `to_dict` returned."""
+        sides = [GroupAudit(**{**stored[k], "worst": tuple(stored[k]["worst"])}) for k in ("before", "after")]
+        least = stored["least"]
+        return cls(sides[0], sides[1], None if least is None else GroupGain(**least), int(stored["groups"]))
+
+    def __str__(self) -> str:
+        lines = [
+            f"M / sigma_0  {self.before.ratio:.3g} before, {self.after.ratio:.3g} after",
+            f"p-value      {self.before.pvalue:.3g} before, {self.after.pvalue:.3g} after",
+        ]
+        if self.after.pvalue <= 1 - CONFIDENCE:
+            lines.append(f"the repaired predictions are still wrong for some: {self.after.worst[0]}")
+        if self.least is not None:
+            least = self.least
+            word = "loses" if least.gain < 0 else "gains"
+            lines.append(
+                f"of {self.groups:,} groups, {least.rule} {word} {'most' if least.gain < 0 else 'least'}: "
+                f"{least.gain:+.4f} nats ({least.lower:+.4f} to {least.upper:+.4f})"
+            )
+        return "\n".join(lines)
+
+
+def for_whom(
+    outcome: Array,
+    before: Array,
+    after: Array,
+    weight: Array,
+    covariates: Mapping[str, npt.NDArray[Any]],
+    *,
+    seed: int,
+) -> ForWhom:
+    """Audit held-out predictions of both kinds on the same groups' columns, with the same seed."""
+    smallest = max(1, min(SMALLEST, len(outcome) // 20))
+    sides = [
+        audit(
+            outcome,
+            prediction,
+            covariates=dict(covariates),
+            sample_weight=weight,
+            subpopulations=SUBPOPULATIONS,
+            min_size=smallest,
+            draws=DRAWS,
+            seed=seed,
+        )
+        for prediction in (before, after)
+    ]
+    gains = list(group_gains(_loss(outcome, before) - _loss(outcome, after), weight, covariates, smallest))
+    least = min(gains, key=lambda one: one.gain, default=None)
+    return ForWhom(GroupAudit.of(sides[0]), GroupAudit.of(sides[1]), least, len(gains))
+
+
+def _loss(outcome: Array, prediction: Array) -> Array:
+    q = np.clip(prediction, SAFE, 1.0 - SAFE)
+    return np.asarray(-outcome * np.log(q) - (1.0 - outcome) * np.log1p(-q))
+
+
+def group_gains(
+    gain: Array, weight: Array, covariates: Mapping[str, npt.NDArray[Any]], smallest: int
+) -> Sequence[GroupGain]:
+    """Return the gain of every level of every covariate, with Bonferroni's limits."""
+    from scipy.special import ndtri
+
+    members = [(words, inside) for words, inside in _groups(covariates) if inside.sum() >= smallest]
+    reach = float(ndtri(1.0 - (1.0 - CONFIDENCE) / (2.0 * max(1, len(members)))))
+    found = []
+    for words, inside in members:
+        share = weight[inside] / weight[inside].sum()
+        mean = float(share @ gain[inside])
+        error = float(np.sqrt(np.sum((share * (gain[inside] - mean)) ** 2)))
+        found.append(GroupGain(words, int(inside.sum()), mean, mean - reach * error, mean + reach * error))
+    return found
+
+
+def _groups(covariates: Mapping[str, npt.NDArray[Any]]) -> Sequence[tuple[str, npt.NDArray[np.bool_]]]:
+    columns = coded(covariates)
+    features = Features.of(columns)
+    given = met(features, columns)
+    found = []
+    for j, feature in enumerate(features.features):
+        column = LeveledColumn.of(feature, given.encoded.rows[:, j], RANGES)
+        codes = column.codes(given.encoded.rows[:, j], given.missing[j])
+        found += [(words, codes == level) for level, words in enumerate(column.words())]
+    return found

@@ -1,0 +1,54 @@
+"""Boosting from a start: as many trees as held-out records want, none where they gain nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from calibrant.fits.boosting import STAGE, STRETCH, _held_out, boosted
+from calibrant.fits.trees import Growth, boosted_logits
+
+pytest.importorskip("lightgbm")
+
+
+def sample(seed: int, n: int, effect: float) -> tuple[np.ndarray, ...]:
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n, 3))
+    start = rng.normal(size=n)
+    y = (rng.random(n) < expit(start + effect * (rows[:, 0] > 0))).astype(float)
+    return np.column_stack((rows, start)), y, start, np.ones(n), rng.integers(0, 4, n)
+
+
+def test_stretches_are_one_long_growth():
+    rows, y, start, weight, fold = sample(0, 1500, 1.0)
+    growth = Growth(trees=2 * STRETCH, smallest_leaf=50)
+    losses = _held_out(rows, y, start, weight, fold, growth)
+    for k in range(4):
+        inside = fold == k
+        whole = boosted_logits(rows[~inside], y[~inside], start[~inside], weight[~inside], growth)
+        eta = start[inside, None] + whole.staged(rows[inside], STAGE)[:, : losses.shape[1]]
+        expected = np.logaddexp(0, eta) - y[inside, None] * eta
+        np.testing.assert_allclose(losses[inside], expected, atol=1e-6)
+
+
+def test_a_real_effect_is_kept_and_its_gain_is_out_of_sample():
+    rows, y, start, weight, fold = sample(1, 4000, 1.0)
+    made = boosted(rows, y, start, weight, fold, Growth(trees=200))
+    assert len(made.forest) == made.trees > 0
+    assert made.gain > 3 * made.error
+    new, fresh, before, *_ = sample(2, 4000, 1.0)
+    after = before + made.forest.predict(new)
+    gain = np.mean(np.logaddexp(0, before) - fresh * before - np.logaddexp(0, after) + fresh * after)
+    assert gain == pytest.approx(made.gain, abs=4 * made.error)
+
+
+def test_noise_grows_no_trees():
+    kept = sum(len(boosted(*sample(seed, 600, 0.0), Growth(trees=50)).forest) > 0 for seed in range(10))
+    assert kept <= 3
+
+
+def test_growth_ends_soon_after_the_best():
+    rows, y, start, weight, fold = sample(3, 800, 0.0)
+    losses = _held_out(rows, y, start, weight, fold, Growth(trees=400, smallest_leaf=20))
+    assert losses.shape[1] * STAGE < 400
