@@ -18,6 +18,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 COMPILE_ABOVE = 20_000  # array length from which numba repays its start-up time
+COMPILE_LOADED = 2_000  # the same where numba is in the process already
 PATIENCE = 1.5  # seconds of compiling after which a person at a terminal is told
 
 
@@ -36,13 +37,18 @@ class compiled(Generic[P, R]):  # noqa: N801 - reads as a decorator
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self._fast is not None:
             return self._fast(*args, **kwargs)
-        if len(args[0]) < COMPILE_ABOVE:  # type: ignore[arg-type]
+        if not self.pays(len(args[0])):  # type: ignore[arg-type]
             return self.plain(*args, **kwargs)
         fast = self.machine_code()
         with _told_when_slow(self.plain.__name__):
             result = fast(*args, **kwargs)
         self._fast = fast
         return result
+
+    def pays(self, length: int) -> bool:
+        """Return whether machine code serves best for this length: always, once it has been made."""
+        loaded = sys.modules.get("numba") is not None
+        return self._fast is not None or length >= (COMPILE_LOADED if loaded else COMPILE_ABOVE)
 
     def expect_much(self) -> None:
         """Use numba from now on, whatever the length: the kernel is about to be called very often."""

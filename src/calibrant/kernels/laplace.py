@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.kernels.compiled import COMPILE_ABOVE, compiled
+from calibrant.kernels.compiled import compiled
 
 Array = npt.NDArray[np.float64]
 
@@ -34,8 +34,10 @@ def laplace_forms(values: Array, residuals: Array, bandwidth: float = 1.0) -> Ar
     Runs without the interpreter lock once compiled, so callers may share the rows out over threads.
     """
     rows = np.ascontiguousarray(residuals)
-    kernel = _forms_of_rows.machine_code() if rows.size >= COMPILE_ABOVE else _forms_of_rows.plain
-    return kernel(rows, _shrinkage(values, bandwidth))
+    if not _forms_of_rows.pays(rows.size):
+        return _forms_of_rows.plain(rows, _shrinkage(values, bandwidth))
+    _forms_of_rows.expect_much()
+    return _forms_of_rows(rows, _shrinkage(values, bandwidth))
 
 
 def _shrinkage(values: Array, bandwidth: float) -> Array:

@@ -162,7 +162,7 @@ def _feasible_weights(jumps: Array, least: Array, most: Array) -> Array:
 def denoised(curve: Array, gaps: Array) -> Array:
     """Return the minimiser g_0 .. g_m for the whole curve C_0 .. C_m, by whichever trimming fits."""
     inner = curve[1:-1].copy()  # writeable, so that numba sees one type whoever calls
-    if np.sum(gaps) <= NARROW and len(inner) >= COMPILE_ABOVE:
+    if np.sum(gaps) <= NARROW and upper_ends.pays(len(inner)):
         lower, upper = _two_sides(inner, gaps)
     else:  # in plain Python nothing beats the heaps of the standard library
         lower, upper = both_ends(inner, gaps)
@@ -175,7 +175,9 @@ def denoising_cost(path: Array, curve: Array, gaps: Array) -> float:
 
 
 def _two_sides(inner: Array, gaps: Array) -> tuple[Array, Array]:
-    """Trim the two ends, which do not meet, on two threads."""
+    """Trim the two ends, which do not meet: on two threads where that repays their start."""
+    if len(inner) < COMPILE_ABOVE:
+        return -upper_ends(-inner, gaps), upper_ends(inner, gaps)
     from concurrent.futures import ThreadPoolExecutor
 
     upper_ends.machine_code()  # made here, so that the two threads share one
@@ -192,8 +194,10 @@ def smooth_values(values: Array, residuals: Array, lipschitz: float = 1.0) -> Ar
     """
     gaps = lipschitz * np.diff(values)
     rows = np.ascontiguousarray(residuals)
-    kernel = _cost_of_rows.machine_code() if rows.size >= COMPILE_ABOVE else _cost_of_rows.plain
-    return kernel(rows, gaps)
+    if not _cost_of_rows.pays(rows.size):
+        return _cost_of_rows.plain(rows, gaps)
+    _cost_of_rows.expect_much()
+    return _cost_of_rows(rows, gaps)
 
 
 @compiled
