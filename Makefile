@@ -1,6 +1,6 @@
 # Each target sets up .venv by itself and re-uses it while pyproject.toml and Makefile are unchanged.
-# any Python >= 3.11; the newest on the path unless PYTHON says which
-PYTHON ?= $(firstword $(foreach v,3.14 3.13 3.12 3.11,$(if $(shell command -v python$(v)),python$(v))) python3)
+# any Python >= 3.11; PYTHON says which
+PYTHON ?= $(firstword $(foreach v,3.11 3.12 3.13 3.14,$(if $(shell command -v python$(v)),python$(v))) python3)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -26,6 +26,7 @@ test-torch: $(READY)
 	$(BIN)/python -m pytest -q tests/test_losses.py tests/test_forecasts.py -k 'torch or loss'
 
 # The lower bounds of pyproject.toml and nothing else: every verb must work, or name the extra it needs.
+# Python 3.11 is the one that all of them have wheels for.
 test-lowest: pyproject.toml
 	rm -rf $(LOWEST)
 	$(PYTHON) -m venv $(LOWEST)

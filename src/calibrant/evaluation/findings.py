@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from calibrant.errors import reject_name
+from calibrant.errors import MissingDependencyError, reject_name, sentence
 from calibrant.evaluation.facts import Facts, facts_sentence
 from calibrant.evaluation.null_reference import NullSample
 from calibrant.evaluation.recalibration_preview import Preview, why_absent
@@ -87,7 +87,11 @@ class Findings:
         rows = [_row_dict(row) for row in self.rows]
         plain = ("name", "value", "by_chance", "pvalue", "low", "high", "meaning", "note", "citation")
         columns = {key: [row[key] for row in rows] for key in plain}
-        return nw.from_dict(columns, backend=backend).to_native()  # type: ignore[arg-type]
+        try:
+            return nw.from_dict(columns, backend=backend).to_native()  # type: ignore[arg-type]
+        except ImportError:
+            hint = f"pip install {backend}"
+            raise MissingDependencyError(sentence("this frame", f"needs {backend}", hint=hint)) from None
 
 
 def headline(found: Verdict) -> str:

@@ -146,7 +146,7 @@ def _opened(frame: Any, columns: Columns) -> Any:
         if name not in schema:
             raise reject_name("column", name, schema.names())
     for name in columns.by:
-        if schema[name].is_nested() or schema[name] == nw.Binary:
+        if schema[name].is_nested() or schema[name] == nw.Binary or _holds_lists(table, name, schema[name]):
             rule, found = "must hold one value per row", f"got dtype {schema[name]}"
             hint = "choose one element, or make it text"
             raise InvalidInputError(sentence(f"column {name!r}", rule, found, hint))
@@ -164,6 +164,15 @@ def _opened(frame: Any, columns: Columns) -> Any:
                 )
             )
     return table
+
+
+def _holds_lists(table: Any, name: str, dtype: Any) -> bool:
+    """Return whether a column of Python objects holds lists, which no engine can group by."""
+    import narwhals as nw
+
+    if dtype != nw.Object or not isinstance(table, nw.DataFrame):
+        return False
+    return any(isinstance(item, (list, tuple, dict, set, np.ndarray)) for item in table[name].to_list())
 
 
 def collected(frame: Any) -> dict[str, list[Any] | npt.NDArray[Any]]:
@@ -185,18 +194,16 @@ def _labels(series: Any) -> list[Any]:
     """Return a column of labels as Python values; times in whole nanoseconds, before a digit is lost."""
     import narwhals as nw
 
-    def each(column: Any, label: Any) -> list[Any]:
-        return [None if item is None or item != item else label(int(item)) for item in column.to_list()]
-
-    gaps = series.is_null().to_list()
+    present = series.drop_nulls()  # first: pandas makes floats of whole numbers beside a gap
     if isinstance(series.dtype, nw.Datetime):
         zone = series.dtype.time_zone is not None
-        found = each(series.dt.timestamp("ns"), lambda item: moment(item, zone))
+        read = [moment(int(item), zone) for item in present.dt.timestamp("ns").to_list()]
     elif isinstance(series.dtype, nw.Duration):
-        found = each(series.dt.total_nanoseconds(), duration)
+        read = [duration(int(item)) for item in present.dt.total_nanoseconds().to_list()]
     else:
-        found = series.to_list()
-    return [None if gap else item for gap, item in zip(gaps, found, strict=True)]
+        read = present.to_list()
+    known = iter(read)
+    return [None if gap else next(known) for gap in series.is_null().to_list()]
 
 
 def _plain(column: npt.NDArray[Any]) -> list[Any] | npt.NDArray[Any]:

@@ -129,13 +129,11 @@ def cell_label(text: str) -> Any:
         return text.lower() == "true"
     if re.fullmatch(r"-?(0|[1-9]\d{0,17})(\.0)?", text):
         return int(text.removesuffix(".0"))
-    if re.fullmatch(r"-?\d+(\.\d+)?(e-?\d+)?", text) and _short(float(text)) == text:
+    if re.fullmatch(r"-?\d+(\.\d+)?(e-?\d+)?", text) and repr(float(text)) == text:
         return number(float(text))
-    return date_if_midnight(text)
-
-
-def _short(value: float) -> str:
-    return repr(value)
+    if re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?", text):
+        return date_if_midnight(time_text(text))
+    return text
 
 
 def label_sql(column: Column) -> str:
