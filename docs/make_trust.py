@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 HERE = Path(__file__).parent
 TRIED = {
-    "tests/scale/test_csv_files.py": "CSV and JSON: generated quoting, separators, line endings, gaps, orders "
+    "tests/scale/test_csv_files.py": "CSV and JSON: generated quoting, separators, endings, gaps, orders "
     "and chunk sizes, against Python's csv module and float()",
     "tests/scale/test_stored_sketches.py": "Stored sketches: flipped bytes, cuts, bombs, impossible fields",
     "tests/test_disk.py": "Writing: killed writers, full disks, folders, devices, pipes, links, umask, input",
