@@ -92,12 +92,17 @@ def test_laws():
     again = cb.dominance(y, a, b, draws=50, seed=4)
     assert (plain.loss, plain.lower, plain.upper) == (again.loss, again.lower, again.upper)
     order = rng.permutation(60)
-    assert cb.dominance(y[order], a[order], b[order], draws=0).loss == pytest.approx(plain.loss, abs=1e-14)
+    mixed = cb.dominance(y[order], a[order], b[order], draws=50, seed=4)
+    assert (mixed.loss, mixed.lower, mixed.upper) == (plain.loss, plain.lower, plain.upper)
+    assert mixed.band.lower.tolist() == plain.band.lower.tolist()
     doubled = cb.dominance(y, a, b, sample_weight=np.full(60, 2.0), draws=0)
     assert doubled.loss == pytest.approx(plain.loss, abs=1e-14)
     twice = cb.dominance(np.tile(y, 2), np.tile(a, 2), np.tile(b, 2), draws=0)
     assert twice.loss == pytest.approx(plain.loss, abs=1e-14)
     assert cb.dominance(y, a, a, draws=0).loss == 0
+    weights = [1e-140, 1, 1e140]
+    extreme = cb.dominance([0, 1, 1], [0.1, 0.5, 0.9], [0.3] * 3, sample_weight=weights, draws=99, seed=1)
+    assert np.isfinite([extreme.loss, extreme.lower, extreme.upper]).all()
     assert plain.lower <= plain.loss <= plain.upper
     assert plain.to_dict()["seed"] == 4
 

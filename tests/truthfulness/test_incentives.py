@@ -86,6 +86,7 @@ def test_prints_the_rules_and_the_seed():
         (([0.5],), {"lies": {"fib": lambda p: [0.1, 0.2]}}, "one report per prediction"),
         (([0.5],), {"lies": {"fib": 3}}, "must map names to functions"),
         (([0.5],), {"draws": 0}, "draws must be a whole number"),
+        (([0.5],), {"draws": 1}, "draws must be at least 2"),
     ],
 )
 def test_bad_input_is_refused_by_name(arguments, options, words):

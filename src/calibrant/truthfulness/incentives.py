@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import reject_rows
+from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import check_unit_interval, vector
 from calibrant.measures.registry.lookup import find_measure
@@ -141,6 +141,10 @@ def incentives(
     used = recorded_seed(seed)
     asked = max(FEWEST, min(DRAWS, NUMBERS // len(p))) if draws is None else draws
     replays = checked_draws(asked)
+    if replays < 2:
+        raise InvalidInputError(
+            sentence("draws", "must be at least 2, for a standard error", f"got {replays}")
+        )
     reports = {HONEST: p, **reports_of(lies, p, counts.astype(np.float64))}
     boards = [_Board(report, counts, rows) for report in reports.values()]
 
@@ -189,7 +193,7 @@ def _compared(row: Measure, lie: str, honest: Array, told: Array) -> Incentive:
     gains = honest - told
     slack = 1e-12 * (1 + np.abs(honest))
     wins = float(np.mean(gains > slack) + 0.5 * np.mean(np.abs(gains) <= slack))
-    spread = float(gains.std(ddof=1)) / len(gains) ** 0.5 if len(gains) > 1 else float("inf")
+    spread = float(gains.std(ddof=1)) / len(gains) ** 0.5
     mean = float(honest.mean()), float(told.mean())
     return Incentive(row.name, lie, *mean, float(gains.mean()), spread, wins, row.truthful)
 
