@@ -198,3 +198,23 @@ def test_a_full_disk_behind_stdout_is_exit_code_2(folder):
         done = subprocess.run(code, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 2
     assert done.stderr == "calibrant: could not read or write: No space left on device\n"
+
+
+def test_standard_input_is_a_file_whatever_it_holds(folder):
+    rows = (folder / "rows.csv").read_bytes()
+    named = run("evaluate", folder / "rows.csv", *COLUMNS, "--seed", 1)
+    piped = [sys.executable, "-m", "calibrant", "evaluate", "-", *COLUMNS, "--seed", "1"]
+    done = subprocess.run(piped, input=rows, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.decode() == named.stdout
+    assert subprocess.run(piped, input=b"", capture_output=True).returncode == 2
+
+
+def test_decimal_commas_and_percent_signs_on_the_command_line(folder, tmp_path):
+    lines = (folder / "rows.csv").read_text().splitlines()[1:]
+    cells = [line.split(",") for line in lines]
+    (tmp_path / "x.csv").write_text("y;p\n" + "".join(f"{y};{p.replace('.', ',')}\n" for y, p, *_ in cells))
+    (tmp_path / "z.csv").write_text("y,p\n" + "".join(f"{y},{float(p) * 100:.0f} %\n" for y, p, *_ in cells))
+    named = run("evaluate", folder / "rows.csv", *COLUMNS, "--seed", 1).stdout
+    assert run("evaluate", tmp_path / "x.csv", *COLUMNS, "--seed", 1, "--decimal", ",").stdout == named
+    assert run("evaluate", tmp_path / "z.csv", *COLUMNS, "--seed", 1, "--percent").stdout == named

@@ -47,8 +47,9 @@ class Verbs(click.Group):
         from importlib import import_module
 
         module, function = VERBS[name].split(":")
-        command: click.Command = getattr(import_module(module), function)
-        return command
+        from calibrant.cli.reading import with_reading_options
+
+        return with_reading_options(getattr(import_module(module), function))
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})

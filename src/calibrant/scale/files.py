@@ -16,13 +16,12 @@ from calibrant.scale.categories import category_column
 from calibrant.scale.located import located
 from calibrant.scale.session import connect, plain_names
 from calibrant.scale.sources import NotInPiecesError, Source, sources, unreadable
-from calibrant.scale.text_numbers import Notation, not_a_number, refuse_repeats, unread_sql
+from calibrant.scale.text_numbers import Notation, not_a_number, refuse_repeats, unread_sql, written_as
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 FileNames = str | Path | Sequence[str | Path]
-PLAIN = Notation()
 Read = TypeVar("Read")
 
 
@@ -33,7 +32,7 @@ def read_forecasts(
     prediction: str,
     weight: str | None = None,
     missing: Missing = "error",
-    notation: Notation = PLAIN,
+    notation: Notation | None = None,
 ) -> Forecasts:
     """Read two or three columns of a file into Forecasts; errors name the columns."""
     names = [outcome, prediction] + ([weight] if weight else [])
@@ -42,10 +41,11 @@ def read_forecasts(
 
 
 def read_columns(
-    path: FileNames, names: list[str], notation: Notation = PLAIN
+    path: FileNames, names: list[str], notation: Notation | None = None
 ) -> dict[str, npt.NDArray[np.float64]]:
     """Return numeric columns of files as float64 arrays, in the order of the rows; missing values as NaN."""
-    return in_pieces_or_whole(lambda parallel: _read_columns(path, names, notation, parallel))
+    used = notation or written_as.get()
+    return in_pieces_or_whole(lambda parallel: _read_columns(path, names, used, parallel))
 
 
 def _read_columns(
@@ -61,14 +61,15 @@ def _read_columns(
 
 
 def read_categories(
-    path: FileNames, names: list[str], notation: Notation = PLAIN
+    path: FileNames, names: list[str], notation: Notation | None = None
 ) -> dict[str, npt.NDArray[Any]]:
     """Return columns of any type as numpy arrays, in the order of the rows of the file.
 
     Missing is NaN in a column of numbers, NaT in one of dates, and None in any other. A column of text
     cells is one of numbers, dates or truth values if every cell is; "007" is a name, not the number 7.
     """
-    return in_pieces_or_whole(lambda parallel: _read_categories(path, names, notation, parallel))
+    used = notation or written_as.get()
+    return in_pieces_or_whole(lambda parallel: _read_categories(path, names, used, parallel))
 
 
 def _read_categories(

@@ -11,11 +11,11 @@ from calibrant.errors import InvalidInputError, sentence
 from calibrant.records import Missing
 from calibrant.scale.aggregate import Aggregated, Columns, cell_frame, collected, from_rows
 from calibrant.scale.cells import rejected
-from calibrant.scale.files import PLAIN, FileNames, in_pieces_or_whole, opened
+from calibrant.scale.files import FileNames, in_pieces_or_whole, opened
 from calibrant.scale.labels import Reader, label_family, label_reader, label_sql
 from calibrant.scale.rejects import refuse
 from calibrant.scale.sources import Source
-from calibrant.scale.text_numbers import Notation, not_a_number, refuse_repeats, unread_sql
+from calibrant.scale.text_numbers import Notation, not_a_number, refuse_repeats, unread_sql, written_as
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -31,12 +31,13 @@ def aggregate_file(
     missing: Missing,
     invalid: Missing,
     progress: Callable[[float], object] | None = None,
-    notation: Notation = PLAIN,
+    notation: Notation | None = None,
 ) -> Aggregated:
     """Sum files into cells, in one pass and bounded memory."""
     refuse_repeats(columns.wanted[: len(columns.wanted) - len(columns.by)])
+    used = notation or written_as.get()
     return in_pieces_or_whole(
-        lambda parallel: _aggregate(path, columns, cells, missing, invalid, progress, notation, parallel)
+        lambda parallel: _aggregate(path, columns, cells, missing, invalid, progress, used, parallel)
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from calibrant.errors import InvalidInputError, sentence
@@ -27,6 +28,10 @@ class Notation:
         """Refuse marks that no one writes."""
         if self.decimal not in (".", ","):
             raise InvalidInputError(sentence("decimal", "must be '.' or ','", f"got {self.decimal!r}"))
+
+
+# How the numbers of this run are written, where the caller does not say
+written_as: ContextVar[Notation] = ContextVar("written_as", default=Notation())  # noqa: B039 - it is frozen
 
 
 def number_sql(text: str, notation: Notation) -> str:
