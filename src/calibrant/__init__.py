@@ -47,6 +47,7 @@ from calibrant.results import Certified, Measurement, Witness
 if TYPE_CHECKING:
     from calibrant import online
     from calibrant.demonstration import load_demo
+    from calibrant.evaluation.assertion import assert_calibrated
     from calibrant.groups.audit import audit
     from calibrant.groups.distinguish import distinguish
     from calibrant.groups.distinguisher import Distinguisher
@@ -122,6 +123,7 @@ _LATER = {
     "Truthfulness": "truthfulness.gap",
     "WeightFamily": "groups.weight_family",
     "as_score": "measures.decisions.best_actions",
+    "assert_calibrated": "evaluation.assertion",
     "audit": "groups.audit",
     "best_actions": "measures.decisions.best_actions",
     "calibration_test": "inference.calibration_test",
@@ -209,6 +211,7 @@ __all__ = [
     "Witness",
     "WorstTask",
     "as_score",
+    "assert_calibrated",
     "audit",
     "averaged_two_bin_error",
     "best_actions",

@@ -135,3 +135,58 @@ def test_a_sketch_can_be_checked_and_its_resolution_counts(folder, tmp_path):
     assert kept["low"] <= exact <= kept["high"]
     done = check(path, "--max", "smooth=0.5", "--groups", "kind", "--max-group-z", 4)
     assert done.returncode == 2
+
+
+def test_the_groups_of_a_sketch_can_be_limited(folder, tmp_path):
+    import calibrant as cb
+
+    frame = pd.read_csv(folder / "many.csv")
+    path = tmp_path / "many.sketch"
+    cb.Sketch.from_frame(frame, outcome="y", prediction="p", by="kind").save(path)
+    assert check(path, "--max-group-z", 4, "--seed", 1).returncode == 1
+    assert check(path, "--max-group-z", 1000, "--groups", "kind", "--seed", 1).returncode == 0
+    done = check(path, "--max-group-z", 4, "--groups", "colour")
+    assert done.returncode == 2
+    assert "the sketch was made by" in done.stderr
+
+
+def test_a_measure_that_a_sketch_cannot_bound_is_bad_usage(folder, tmp_path):
+    import calibrant as cb
+
+    frame = pd.read_csv(folder / "many.csv")
+    path = tmp_path / "many.sketch"
+    cb.Sketch.from_frame(frame, outcome="y", prediction="p", cells=16).save(path)
+    done = check(path, "--max", "brier-mcb=0.1")
+    assert done.returncode == 2, done.stdout
+
+
+def test_several_files_are_judged_one_by_one_and_the_worst_decides(folder):
+    done = check(folder / "many.csv", folder / "few.csv", *COLUMNS, "--max", "smooth=0.2", "--json")
+    found = json.loads(done.stdout)
+    assert [part["n"] for part in found["files"]] == [4000, 60]
+    assert (found["schema"], found["schema_version"]) == ("calibrant-check", 1)
+    assert found["files"][0]["outcome"] == "pass"
+    assert done.returncode == {"pass": 0, "unclear": 3}[found["files"][1]["outcome"]]
+
+
+def test_few_records_decide_nothing_and_how_few_can_be_set(tmp_path):
+    path = tmp_path / "one.csv"
+    path.write_text("y,p\n1,0.5\n")
+    done = check(path, *COLUMNS, "--max", "smooth=0.6")
+    assert done.returncode == 3
+    assert "too few" in done.stdout
+    assert check(path, *COLUMNS, "--max", "smooth=0.6", "--min-records", 1).returncode == 3
+    assert check(path, *COLUMNS, "--max", "smooth=0.6", "--confidence", 0).returncode == 0
+
+
+def test_no_events_are_no_certainty(tmp_path):
+    path = tmp_path / "rare.csv"
+    path.write_text("y,p\n" + "0,0.01\n" * 100)
+    assert check(path, *COLUMNS, "--max", "smooth=0.005").returncode == 3
+
+
+def test_a_signed_measure_prints_its_value_and_its_distance(folder):
+    done = check(folder / "many.csv", *COLUMNS, "--max", "slope=0.001", "--json")
+    finding = json.loads(done.stdout)["findings"][0]
+    assert finding["distance"] == pytest.approx(abs(finding["value"] - 1))
+    assert "from 1" in finding["reason"]

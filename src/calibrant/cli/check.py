@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
 from calibrant.cli.options import as_json, columns_unless_sketch, grouped, seed
-from calibrant.cli.rows import read_rows
-from calibrant.cli.sketched import needed_sketch, refuse_groups
+from calibrant.cli.rows import column_names, read_rows
+from calibrant.cli.sketched import needed_sketch
 from calibrant.cli.tables import show_json, show_table
 from calibrant.disk import check_target, write_whole
 from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence
-from calibrant.evaluation.gate import EXIT_CODES, Finding, judge, judge_groups, overall
+from calibrant.evaluation.gate import (
+    EXIT_CODES,
+    FEWEST,
+    Finding,
+    judge,
+    judge_groups,
+    judge_sketch_groups,
+    overall,
+)
 from calibrant.inference.interval import check_confidence
 from calibrant.measures.registry.lookup import measures
 from calibrant.records import Missing
+from calibrant.scale.sketch import Sketch
 from calibrant.seeds import recorded_seed
 
-DRAWS = 999
+SCHEMA, SCHEMA_VERSION = "calibrant-check", 1
 WORDS = {"pass": "pass", "fail": "FAIL", "unclear": "too little data"}
 
 
@@ -67,7 +75,7 @@ def _table(around: dict[str, Any], key: str, file: Path) -> dict[str, Any]:
 
 
 @click.command()
-@click.argument("file")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @columns_unless_sketch
 @grouped
 @click.option(
@@ -83,6 +91,11 @@ def _table(around: dict[str, Any], key: str, file: Path) -> dict[str, Any]:
     show_default=True,
     help="How sure a pass or a failure must be; 0 compares the plain values.",
 )
+@click.option(
+    "--min-records",
+    type=click.IntRange(min=1),
+    help=f"Fewer records than that decide nothing.  [default: {FEWEST}; 1 with --confidence 0]",
+)
 @click.option("--junit", type=click.Path(dir_okay=False), help="Write a JUnit XML file.")
 @click.option("--github", is_flag=True, help="Print GitHub annotations (on by itself in GitHub Actions).")
 @click.option(
@@ -95,52 +108,85 @@ def _table(around: dict[str, Any], key: str, file: Path) -> dict[str, Any]:
 @seed
 @as_json
 def check(
-    file: str, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
+    files: Sequence[str], outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
     groups: str | None, limits: Sequence[str], max_group_z: float | None, confidence: float,
-    junit: str | None, github: bool,
+    min_records: int | None, junit: str | None, github: bool,
     seed: int | None, json_: bool,
 ) -> None:  # fmt: skip
     """Hold limits against the predictions in FILE, or in a sketch of them; for continuous integration.
 
     Exit code 0: every limit is kept. 1: a limit is broken. 2: bad input or usage. 3: too little data to
-    say. A limit is kept or broken when the whole confidence interval lies on one side of it.
+    say. A limit is kept or broken when the whole confidence interval lies on one side of it. Several files
+    are judged one by one, and the worst of them decides.
     """
     wanted = _parsed(limits)
     if not wanted and max_group_z is None:
         hint = "--max smooth=0.02, or a table [tool.calibrant.check] in pyproject.toml"
         raise InvalidInputError(sentence("check", "needs a limit", "got none", hint))
-    if max_group_z is not None and math.isnan(max_group_z):
-        raise InvalidInputError(sentence("--max-group-z", "must be a number", "got nan"))
-    if max_group_z is not None and not groups:
-        raise InvalidInputError(sentence("--max-group-z", "needs --groups", "got none"))
+    if max_group_z is not None and not max_group_z >= 0:
+        raise InvalidInputError(sentence("--max-group-z", "must be a number from 0", f"got {max_group_z}"))
     if confidence:
         check_confidence(confidence)
     if junit:
-        check_target(junit, [file])
+        check_target(junit, list(files))
     used = recorded_seed(seed)
-    sketch = needed_sketch(file, outcome=outcome, prediction=prediction, weight=weight, missing=missing)
-    if sketch is not None:
-        refuse_groups(groups)
-        findings = judge(sketch.forecasts(), wanted, confidence=confidence, draws=DRAWS, seed=used)
-    else:
-        data = read_rows(
-            file,
-            outcome=str(outcome),
-            prediction=str(prediction),
-            weight=weight,
-            missing=missing,
-            groups=groups,
-        )
-        findings = judge(data.forecasts, wanted, confidence=confidence, draws=DRAWS, seed=used)
-        if max_group_z is not None:
-            audit = data.audit(draws=0, seed=used)  # z needs no simulation
-            findings.append(judge_groups(audit, max_group_z))
-    _show(findings, used, json_)
+    how = {"confidence": confidence, "seed": used, "fewest": min_records}
+    columns = {"outcome": outcome, "prediction": prediction, "weight": weight, "missing": missing}
+    checked = [_checked(file, columns, groups, wanted, max_group_z, how) for file in files]
+    _show(checked, used, json_)
+    findings = [finding for part in checked for finding in part.findings]
     if junit:
-        write_whole(junit, _junit(findings), [file])
+        write_whole(junit, _junit(checked), list(files))
     if github or os.environ.get("GITHUB_ACTIONS") == "true":
         _annotate(findings)
     sys.exit(EXIT_CODES[overall(findings)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """One file held against the limits."""
+
+    file: str
+    n: int
+    dropped: int
+    findings: list[Finding]
+
+
+def _checked(
+    file: str,
+    columns: Mapping[str, Any],
+    groups: str | None,
+    wanted: Mapping[str, float],
+    max_group_z: float | None,
+    how: Mapping[str, Any],
+) -> _Checked:
+    sketch = needed_sketch(file, **columns)
+    if sketch is not None:
+        forecasts = sketch.forecasts()
+        findings = judge(forecasts, wanted, **how)
+        _check_groups(sketch, groups)
+        if max_group_z is not None:
+            findings.append(judge_sketch_groups(sketch.groups, max_group_z))
+        return _Checked(file, forecasts.n, sketch.dropped, findings)
+    if max_group_z is not None and not groups:
+        raise InvalidInputError(sentence("--max-group-z", "needs --groups", "got none"))
+    data = read_rows(file, groups=groups, **columns)
+    findings = judge(data.forecasts, wanted, **how)
+    if max_group_z is not None:
+        audit = data.audit(draws=0, seed=how["seed"])  # z needs no simulation
+        findings.append(judge_groups(audit, max_group_z))
+    return _Checked(file, data.forecasts.n, data.forecasts.dropped, findings)
+
+
+def _check_groups(sketch: Sketch, groups: str | None) -> None:
+    """Refuse groups other than those the sketch was made by."""
+    if groups is None:
+        return
+    named = column_names(groups)
+    if set(named) != set(sketch.by):
+        found = f"got {', '.join(named)}, and the sketch has {', '.join(sketch.by) or 'none'}"
+        hint = "make the sketch with calibrant sketch --by"
+        raise InvalidInputError(sentence("--groups", "must be those the sketch was made by", found, hint))
 
 
 def _parsed(limits: Sequence[str]) -> dict[str, float]:
@@ -162,24 +208,58 @@ def _parsed(limits: Sequence[str]) -> dict[str, float]:
     return found
 
 
-def _show(findings: Sequence[Finding], seed: int, json_: bool) -> None:
+def _show(checked: Sequence[_Checked], seed: int, json_: bool) -> None:
+    from calibrant import __version__
+
+    every = overall([finding for part in checked for finding in part.findings])
     if json_:
-        facts = [asdict(finding) for finding in findings]
-        show_json({"outcome": overall(findings), "seed": seed, "findings": facts})
+        show_json(
+            {
+                "schema": SCHEMA,
+                "schema_version": SCHEMA_VERSION,
+                "calibrant_version": __version__,
+                "outcome": every,
+                "seed": seed,
+                "files": [
+                    {
+                        "file": part.file,
+                        "n": part.n,
+                        "dropped": part.dropped,
+                        "outcome": overall(part.findings),
+                    }
+                    for part in checked
+                ],
+                "findings": [
+                    {"file": part.file, **asdict(finding)} for part in checked for finding in part.findings
+                ],
+            }
+        )
         return
-    show_table(["limit", "outcome", "finding"], [[f.name, WORDS[f.outcome], f.reason] for f in findings])
-    click.echo(f"{WORDS[overall(findings)]} (seed {seed})", err=True)
+    for part in checked:
+        dropped = f", {part.dropped:,} rows left out" if part.dropped else ""
+        show_table(
+            ["limit", "outcome", "finding"],
+            [[f.name, WORDS[f.outcome], f.reason] for f in part.findings],
+            f"{part.file}: {part.n:,} records{dropped}",
+        )
+    click.echo(f"{WORDS[every]} (calibrant {__version__}, seed {seed})", err=True)
 
 
-def _junit(findings: Sequence[Finding]) -> str:
+def _facts(part: _Checked) -> dict[str, Any]:
+    return {"file": part.file, "n": part.n, "dropped": part.dropped, "outcome": overall(part.findings)}
+
+
+def _junit(checked: Sequence[_Checked]) -> str:
     """Return the findings as JUnit XML: a broken limit is a failure, an undecided one an error."""
     from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-    count = {kind: str(sum(f.outcome == kind for f in findings)) for kind in EXIT_CODES}
+    findings = [(part.file, finding) for part in checked for finding in part.findings]
+    count = {kind: str(sum(f.outcome == kind for _, f in findings)) for kind in EXIT_CODES}
     totals = {"tests": str(len(findings)), "failures": count["fail"], "errors": count["unclear"]}
     suite = Element("testsuite", {"name": "calibrant check", **totals})
-    for f in findings:
-        case = SubElement(suite, "testcase", classname="calibrant", name=f"{f.name} <= {f.limit:g}")
+    for file, f in findings:
+        where = "calibrant" if len(checked) == 1 else f"calibrant.{file}"
+        case = SubElement(suite, "testcase", classname=where, name=f"{f.name} <= {f.limit:g}")
         if f.outcome != "pass":
             SubElement(case, "failure" if f.outcome == "fail" else "error", message=f.reason)
     indent(suite)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from calibrant.evaluation.null_reference import Chance
 from calibrant.evaluation.rows import Row, chosen, take
 from calibrant.forecasts import Forecasts
+from calibrant.measures.registry.resolution import no_certificate
 from calibrant.numerals import short
 
 if TYPE_CHECKING:
     from calibrant.groups.result import Audit
+    from calibrant.scale.sketch import Sketch
 
 Outcome = Literal["pass", "fail", "unclear"]
+DRAWS = 999
+FEWEST = 20  # records; the gate's errors were measured from there on (docs/guarantees.md)
 EXIT_CODES: Mapping[Outcome, int] = {"pass": 0, "fail": 1, "unclear": 3}
 
 
@@ -25,19 +30,62 @@ class Finding:
     name: str
     limit: float
     value: float | None
-    low: float | None
+    low: float | None  # ends of the interval of `distance`
     high: float | None
     outcome: Outcome
     reason: str
+    distance: float | None = None  # from the ideal, which is what the limit is held against
 
 
 def judge(
-    forecasts: Forecasts, limits: Mapping[str, float], *, confidence: float, draws: int, seed: int
+    forecasts: Forecasts,
+    limits: Mapping[str, float],
+    *,
+    confidence: float,
+    draws: int = DRAWS,
+    seed: int,
+    fewest: int | None = None,
 ) -> list[Finding]:
-    """Hold limits on measures against the data."""
+    """Hold limits on measures against the data.
+
+    With fewer records than `fewest` nothing is decided; by default that is FEWEST, unless plain values are
+    compared (confidence 0). A measure that cannot be had from a sketch raises NoCertificateError.
+    """
+    wanted = chosen(list(limits))
+    least = (FEWEST if confidence else 1) if fewest is None else fewest
+    if forecasts.n < least:
+        few = f"{forecasts.n:,} records are too few to say; at least {least:,} were asked for"
+        return [Finding(row.name, limits[row.name], None, None, None, "unclear", few) for row in wanted]
     luck = Chance(forecasts, draws=draws, confidence=confidence, seed=seed)
-    rows = (luck.bounded(take(forecasts, about)) for about in chosen(list(limits)))
+    for about in wanted:
+        if not forecasts.exact and not about.certified:
+            raise no_certificate(about.name)
+    rows = (luck.bounded(take(forecasts, about)) for about in wanted)
     return [_measure(row, limits[row.about.name], confidence) for row in rows]
+
+
+def judge_sketch_groups(groups: Mapping[Any, Sketch], limit: float) -> Finding:
+    """Judge the worst group of a sketch: z is certain when its bounds lie on one side of the limit."""
+    worst, label, least, most = -1.0, None, 0.0, 0.0
+    for key, part in groups.items():
+        if not part.n:
+            continue
+        taken, sigma = part.measure("kuiper"), math.sqrt(part.forecasts().null_variance)
+        ends = [_quotient(end, sigma) for end in (taken.value, taken.lower, taken.upper)]
+        if ends[0] > worst:
+            worst, label = ends[0], key
+        least, most = max(least, ends[1]), max(most, ends[2])
+    who = f"worst group {label!r}: z = {worst:.2f}"
+    if least > limit:
+        return Finding("group-z", limit, worst, least, most, "fail", f"{who}, above the limit {limit:g}")
+    if most <= limit:
+        return Finding("group-z", limit, worst, least, most, "pass", f"{who}, within the limit {limit:g}")
+    reason = f"{who}, between {least:.2f} and {most:.2f}: the sketch is too coarse for the limit {limit:g}"
+    return Finding("group-z", limit, worst, least, most, "unclear", reason)
+
+
+def _quotient(value: float, sigma: float) -> float:
+    return value / sigma if sigma > 0 else (math.inf if value > 1e-12 else 0.0)
 
 
 def judge_groups(audit: Audit, limit: float) -> Finding:
@@ -59,20 +107,35 @@ def _measure(row: Row, limit: float, confidence: float) -> Finding:
     name = row.about.name
     if row.value is None:
         return Finding(name, limit, None, None, None, "unclear", row.note)
-    value, low, high = _from_ideal(row)
+    distance, low, high = _from_ideal(row)
+    if confidence and (low is None or high is None):
+        reason = f"{short(row.value)}, but no interval: {row.note}"
+        return Finding(name, limit, row.value, None, None, "unclear", reason, distance)
     below, above = _resolution(row)
-    if low is None or high is None:
-        low = high = value
-    low, high = low - below, high + above
-    sure = f"{short(value)}, between {short(low)} and {short(high)} at confidence {confidence:g}"
-    if low == high:
-        sure = short(value)
+    low, high = (distance if low is None else low) - below, (distance if high is None else high) + above
+    sure = _in_words(row, distance, low, high, confidence)
+    outcome: Outcome
     if low > limit:
-        return Finding(name, limit, value, low, high, "fail", f"{sure}: above the limit {limit:g}")
-    if high <= limit:
-        return Finding(name, limit, value, low, high, "pass", f"{sure}: within the limit {limit:g}")
-    reason = f"{sure}: too little data to say whether it is within the limit {limit:g}"
-    return Finding(name, limit, value, low, high, "unclear", reason)
+        outcome, words = "fail", f"above the limit {limit:g}"
+    elif high <= limit:
+        outcome, words = "pass", f"within the limit {limit:g}"
+    else:
+        outcome, words = "unclear", f"too little data to say whether it is within the limit {limit:g}"
+    note = f" ({row.note})" if row.note else ""
+    return Finding(name, limit, row.value, low, high, outcome, f"{sure}: {words}{note}", distance)
+
+
+def _in_words(row: Row, distance: float, low: float, high: float, confidence: float) -> str:
+    """Say the value, for a signed measure with its distance from the ideal, and the interval.
+
+    Of a slope of 1.256: "1.26, 0.256 from 1".
+    """
+    text = short(row.value)
+    if row.about.signed:
+        text += f", {short(distance)} from {row.about.ideal:g}"
+    if low == high:
+        return text
+    return f"{text}, between {short(low)} and {short(high)} at confidence {confidence:g}"
 
 
 def _resolution(row: Row) -> tuple[float, float]:

@@ -1,0 +1,80 @@
+"""assert_calibrated: the gate as one line of a test suite."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.evaluation.gate import DRAWS, Finding, judge
+from calibrant.inference.interval import check_confidence
+from calibrant.measures.registry.calling import as_forecasts
+from calibrant.measures.registry.lookup import measures
+from calibrant.seeds import recorded_seed
+
+
+def assert_calibrated(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    max: Mapping[str, float],
+    sample_weight: Any = None,
+    confidence: float = 0.95,
+    fewest: int | None = None,
+    draws: int = DRAWS,
+    seed: int | None = None,
+) -> list[Finding]:
+    """Raise AssertionError unless every limit is surely kept; for test suites.
+
+    The rules are those of ``calibrant check``: a limit is kept, or broken, when the whole confidence interval
+    lies on one side of it. Undecided limits fail here too, and the message says that more data are needed.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight
+        Outcomes, predictions and weights, or Forecasts alone.
+    max
+        Largest value allowed per measure; of a signed measure, the largest distance from its ideal.
+    confidence
+        How sure a verdict must be; 0 compares the plain values.
+    fewest
+        Fewer records than that decide nothing; 20 by default, 1 with confidence 0.
+    draws, seed
+        Simulations, and the seed of everything random.
+
+    Returns
+    -------
+    list of Finding
+        One per limit, all of them passed.
+
+    Examples
+    --------
+    >>> y, p = [0, 0, 0, 1] * 500, [0.25] * 2000
+    >>> [finding.outcome for finding in assert_calibrated(y, p, max={"smooth": 0.05}, seed=1)]
+    ['pass']
+    >>> assert_calibrated(y, [0.5] * 2000, max={"smooth": 0.05}, seed=1)
+    Traceback (most recent call last):
+    ...
+    AssertionError: 1 of 1 limits not kept (2,000 records, seed 1)
+    smooth: broken: 0.250, between 0.231 and 0.269 at confidence 0.95: above the limit 0.05
+    """
+    if not max:
+        raise InvalidInputError(sentence("max", "needs a limit", "got none", 'max={"smooth": 0.02}'))
+    for name, limit in max.items():
+        if name not in measures():
+            raise reject_name("measure of max", name, list(measures()))
+        if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit >= 0:
+            raise InvalidInputError(
+                sentence(f"limit of {name!r}", "must be a number from 0", f"got {limit!r}")
+            )
+    if confidence:
+        check_confidence(confidence)
+    forecasts, used = as_forecasts(y_true, y_prob, sample_weight), recorded_seed(seed)
+    findings = judge(forecasts, max, confidence=confidence, draws=draws, seed=used, fewest=fewest)
+    wrong = [finding for finding in findings if finding.outcome != "pass"]
+    if wrong:
+        words = {"fail": "broken", "unclear": "undecided"}
+        lines = [f"{finding.name}: {words[finding.outcome]}: {finding.reason}" for finding in wrong]
+        head = f"{len(wrong)} of {len(findings)} limits not kept ({forecasts.n:,} records, seed {used})"
+        raise AssertionError("\n".join([head, *lines]))
+    return findings
