@@ -19,6 +19,13 @@ def whole_number(name: str, value: Any, least: int = 0, most: int | None = None)
     return int(value)
 
 
+def number(name: str, value: Any) -> float:
+    """Return a number, infinity included; whoever calls knows the range and says so."""
+    if not _is_number(value) or math.isnan(value):
+        raise InvalidInputError(sentence(name, "must be a number", f"got {value!r}"))
+    return float(value)
+
+
 def finite_number(name: str, value: Any, least: float = -math.inf) -> float:
     """Return a finite number of at least `least`."""
     if not _is_number(value) or not math.isfinite(value) or value < least:

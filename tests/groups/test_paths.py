@@ -139,3 +139,30 @@ def test_covariates_of_every_kind_are_coded():
     assert found["flag"] == ([1, 0, 1], [False, True], True, False)
     assert found["gap"] == ([1, 0, 0], [None, 1.5], False, True)
     assert found["mixed"] == ([2, 1, 0], [None, 1, "b"], True, True)
+
+
+def paper_path(columns: list[np.ndarray], least: int, rng: np.random.Generator) -> list[frozenset[int]]:
+    """Algorithm 1 as printed, for ordered covariates: the subpopulations along one path."""
+    members, found = np.arange(len(columns[0])), []
+    while len(members) >= least:
+        values = columns[rng.integers(len(columns))][members]
+        distinct = np.unique(values)
+        median = distinct[len(distinct) // 2]
+        members = members[values < median] if rng.random() < 0.5 else members[values >= median]
+        found.append(frozenset(members.tolist()))
+    return found[:-1]
+
+
+def test_paths_reach_what_algorithm_1_reaches_and_no_more():
+    """Three covariates of two values: the paper ends half of the paths at one that is used up, here none."""
+    rng = np.random.default_rng(0)
+    data = [np.arange(32) % 2, np.arange(32) // 2 % 2, np.arange(32) // 4 % 2]
+    everyone = frozenset(range(32))
+    paper = {one for _ in range(2000) for one in paper_path(data, 4, rng)} - {everyone}
+    columns = code_columns({f"x{j}": values for j, values in enumerate(data)}, 32, "covariates")
+    walks = random_paths(columns, 4, np.random.default_rng(1))
+    paths = [next(walks) for _ in range(200)]
+    ours = {frozenset(path.members_of(k).tolist()) for path in paths for k in range(len(path))}
+    assert ours == paper
+    depth = np.mean([len(set(paper_path(data, 4, rng)) - {everyone}) for _ in range(500)])
+    assert np.mean([len(path) for path in paths]) == 3 > depth + 0.5

@@ -18,7 +18,7 @@ from calibrant.measures.distances.sandwich import distances_beside
 from calibrant.measures.registry.calling import as_forecasts
 from calibrant.records import Missing, Records, check, warn_if_swapped
 from calibrant.results import Measurement
-from calibrant.seeds import recorded_seed
+from calibrant.seeds import checked_draws, recorded_seed
 
 if TYPE_CHECKING:
     from calibrant.groups.result import Audit
@@ -46,7 +46,8 @@ def find(
 ) -> F:
     """Compute the findings on some forecasts, as the kind that the caller can draw."""
     forecasts = _forecasts(y_true, y_prob, sample_weight, missing, groups)
-    if confidence:
+    checked_draws(draws)
+    if confidence != 0:
         check_confidence(confidence)
     seed = recorded_seed(seed)
     wanted = chosen(measures)

@@ -82,6 +82,15 @@ def random_paths(columns: Sequence[Column], min_size: int, rng: np.random.Genera
 
 
 def _walk(path: Path, min_size: int, rng: np.random.Generator) -> Lists:
+    """Follow one path until it is too small, or nothing is left to split.
+
+    One departure from Algorithm 1. Where the covariate drawn has a single value left, its median is that
+    value: the paper's step then keeps everyone ("at or above") or nobody ("below"), so that half of these
+    draws end the path. A covariate of two values is used up by its first split, so with k of them paths
+    would mostly end there, far above `min_size`. Here another covariate is drawn instead. Both reach the same
+    subpopulations, for the paper's paths get past such a draw half of the time; these reach the deep ones
+    with fewer paths.
+    """
     rules, lists = [], []
     divisible = list(range(len(path.columns)))
     while divisible and len(path.members) >= min_size:

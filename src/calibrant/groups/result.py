@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from calibrant.groups.rules import Rule
-from calibrant.options import whole_number
+from calibrant.options import closed_share, whole_number
 from calibrant.results import Array
 
 AUDITED = {"kuiper": "Multi-calibration", "mean": "Multi-accuracy"}
@@ -140,9 +140,13 @@ class Audit:
         """How many subpopulations were tested, everyone among them."""
         return len(self.groups)
 
-    def significant(self, level: float = 0.05) -> tuple[Group, ...]:
-        """Return the subpopulations whose adjusted p-value is at most `level`, worst first."""
-        return tuple(group for group in self.groups if group.pvalue is not None and group.pvalue <= level)
+    def significant(self, alpha: float = 0.05, *, level: float | None = None) -> tuple[Group, ...]:
+        """Return the subpopulations whose adjusted p-value is at most `alpha`, worst first.
+
+        `level` is an older name of `alpha`.
+        """
+        most = closed_share("alpha", alpha if level is None else level)
+        return tuple(group for group in self.groups if group.pvalue is not None and group.pvalue <= most)
 
     @property
     def columns(self) -> dict[str, list[Any]]:

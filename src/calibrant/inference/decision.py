@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, sentence
 from calibrant.fits.crossfit import Recalibrator, name_of
 from calibrant.inference.null_outcomes import NullOutcomes
 from calibrant.measures.decisions.fixed_payoff import fixed_decision_loss
@@ -16,6 +15,7 @@ from calibrant.measures.decisions.payoff import Payoff
 from calibrant.measures.decisions.worst_task import decision_loss
 from calibrant.measures.level_sets import LevelSetWarning
 from calibrant.measures.registry.calling import as_forecasts
+from calibrant.options import open_share
 from calibrant.results import Array
 from calibrant.seeds import checked_draws, in_blocks, recorded_seed
 
@@ -79,8 +79,7 @@ def estimate_decision_loss(
     False
     """
     forecasts = as_forecasts(y_true, y_prob, sample_weight)
-    if not 0 < confidence < 1:
-        raise InvalidInputError(sentence("confidence", "must lie in (0, 1)", f"got {confidence}"))
+    open_share("confidence", confidence)
     drawn, used = checked_draws(draws), recorded_seed(seed)
     core = decision_loss.core if payoff is None else fixed_decision_loss.core
     settings = {**options, "recalibrator": recalibrator, "folds": folds, "seed": used}

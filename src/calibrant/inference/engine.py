@@ -16,6 +16,7 @@ from calibrant.inference.null_outcomes import NullOutcomes, null_values
 from calibrant.inference.stand_ins import heaviest
 from calibrant.measures.registry.laws import Law, null_deviation
 from calibrant.measures.registry.row import Measure
+from calibrant.options import closed_share
 from calibrant.seeds import Progress, checked_draws, recorded_seed
 
 Method = Literal["auto", "exact", "asymptotic"]
@@ -56,8 +57,8 @@ class TestResult:
         return self.draws > 0 and self.pvalue * (self.draws + 1) < 1.5
 
     def rejects(self, alpha: float = 0.05) -> bool:
-        """Tell whether calibration is rejected at level `alpha`."""
-        return self.pvalue <= alpha
+        """Return whether calibration is rejected at level `alpha`."""
+        return self.pvalue <= closed_share("alpha", alpha)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields, ready for JSON."""

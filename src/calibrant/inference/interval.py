@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
+from calibrant.errors import TooFewRecordsError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.inference.engine import run_test
 from calibrant.inference.inversion import inverted
@@ -19,6 +19,7 @@ from calibrant.measures.registry.calling import as_forecasts
 from calibrant.measures.registry.lookup import find_measure
 from calibrant.measures.registry.row import Measure
 from calibrant.numerals import short
+from calibrant.options import open_share
 from calibrant.results import Array
 from calibrant.seeds import Progress, checked_draws, recorded_seed
 
@@ -246,10 +247,7 @@ def central(values: Array, confidence: float) -> tuple[float, float]:
 
 def check_confidence(confidence: float) -> None:
     """Refuse a confidence that is not between 0 and 1."""
-    if not 0 < confidence < 1:
-        raise InvalidInputError(
-            sentence("confidence", "must lie strictly between 0 and 1", f"got {confidence}")
-        )
+    open_share("confidence", confidence)
 
 
 def check_resampling(n: int) -> None:

@@ -17,6 +17,7 @@ from calibrant.inference.statistics import DEFAULT_TEST, find_test
 from calibrant.inference.tolerance import records_for_verdict
 from calibrant.inputs import check_unit_interval, vector
 from calibrant.measures.distances.lower import lower_distance
+from calibrant.options import number, open_share
 from calibrant.records import check
 from calibrant.results import Array
 from calibrant.seeds import checked_draws, recorded_seed
@@ -139,6 +140,7 @@ def required_samples(
     >>> required_samples(accept=0.02, reject=0.05).n
     44239
     """
+    open_share("confidence", confidence)
     if (distance is None) == (accept is None and reject is None) or (accept is None) != (reject is None):
         rule = "needs either a distance, or both accept and reject"
         raise InvalidInputError(sentence("required_samples", rule))
@@ -213,8 +215,7 @@ class _Study:
         seed: int | None,
     ) -> None:
         for name, value in (("alpha", alpha), ("power", power)):
-            if not 0 < value < 1:
-                raise InvalidInputError(sentence(name, "must lie strictly between 0 and 1", f"got {value}"))
+            open_share(name, value)
         self.alpha = alpha
         self.measure = measure
         self.draws, self.seed = checked_draws(draws), recorded_seed(seed)
@@ -242,7 +243,7 @@ class _Study:
         if self.name == "alternating":
             self._widen(distance)
         largest = self.distance(self.truth(1.0))
-        if not 0 < distance <= largest:
+        if not 0 < number("distance", distance) <= largest:
             found = f"got {distance}"
             raise InvalidInputError(
                 sentence("distance", f"must lie in (0, {largest:.4g}] for these predictions", found)

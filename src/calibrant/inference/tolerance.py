@@ -19,6 +19,7 @@ from calibrant.inference.resample import Resampler, resampled_deviations
 from calibrant.measures.registry.calling import as_forecasts
 from calibrant.measures.registry.lookup import find_measure
 from calibrant.measures.registry.lookup import measure as take
+from calibrant.options import number
 from calibrant.seeds import Progress, checked_draws, recorded_seed
 
 # Expected deviation over sqrt(sum of squared weights); see _guaranteed for how they come about.
@@ -184,7 +185,7 @@ def _check(accept: float, reject: float, confidence: float, measure: str, method
         raise reject_name("measure", measure, list(EXPECTED))
     if method not in ("guaranteed", "bootstrap"):
         raise reject_name("method", method, ["guaranteed", "bootstrap"])
-    if not 0 <= accept < reject <= 1:
+    if not 0 <= number("accept", accept) < number("reject", reject) <= 1:
         found = f"got accept {accept} and reject {reject}"
         raise InvalidInputError(sentence("accept and reject", "must be 0 <= accept < reject <= 1", found))
     if measure == "smooth" and reject <= 4 * accept:

@@ -51,7 +51,12 @@ def bin_cuts(bins: Bins, strategy: str) -> Cuts:
 
 
 def _checked_edges(bins: Sequence[float] | Array) -> Array:
-    edges = np.asarray(bins, dtype=np.float64)
+    try:
+        edges = np.asarray(bins, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInputError(
+            sentence("bins", "must be a number or ascending edges", f"got {bins!r}")
+        ) from None
     if edges.ndim != 1 or len(edges) < 2 or not np.all(np.diff(edges) > 0):
         raise InvalidInputError(sentence("bins", "must be a number or ascending edges", f"got {bins!r}"))
     if edges[0] > 0 or edges[-1] < 1:

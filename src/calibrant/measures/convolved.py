@@ -13,6 +13,7 @@ from calibrant.measures.registry.calling import public
 from calibrant.measures.registry.null import Settings
 from calibrant.measures.registry.resolution import bracketed, reach, residual_mass, rounding, widened
 from calibrant.measures.registry.row import Measure
+from calibrant.options import number
 from calibrant.results import Certified
 
 GRIDS = (2**13, 2**16, 2**19)  # cells: the next one is tried while the grid error is not small
@@ -31,7 +32,7 @@ def convolved_calibration_error(forecasts: Forecasts, *, bandwidth: float | None
     >>> round(convolved_calibration_error([0, 0, 0, 1], [0.5, 0.5, 0.5, 0.5]), 9)
     0.25
     """
-    if bandwidth is not None and not 0 < bandwidth < np.inf:
+    if bandwidth is not None and not 0 < number("bandwidth", bandwidth) < np.inf:
         raise InvalidInputError(sentence("bandwidth", "must be positive and finite", f"got {bandwidth}"))
     total = float(np.sum(np.abs(forecasts.residuals)))  # cECE at bandwidth 0, its largest value
     if bandwidth is None and total <= NARROWEST / GRIDS[-1]:

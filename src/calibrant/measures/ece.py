@@ -11,6 +11,7 @@ from calibrant.measures.registry.calling import public
 from calibrant.measures.registry.null import Null, Settings
 from calibrant.measures.registry.papers import DISTANCE_PAPER
 from calibrant.measures.registry.row import Measure
+from calibrant.options import number
 from calibrant.results import Array, Certified, Witness
 
 
@@ -26,7 +27,7 @@ def expected_calibration_error(forecasts: Forecasts, *, norm: float = 1, root: b
     >>> expected_calibration_error([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5])
     0.25
     """
-    if not norm > 0:
+    if not number("norm", norm) > 0:
         raise InvalidInputError(sentence("norm", "must be positive", f"got {norm}"))
     warn_if_singletons(forecasts, "expected_calibration_error")
     gap = np.abs(forecasts.residuals) / forecasts.weights

@@ -22,6 +22,7 @@ from calibrant.measures.registry.resolution import (
     widened,
 )
 from calibrant.measures.registry.row import Measure
+from calibrant.options import number
 from calibrant.results import Array, Certified, Witness
 
 Kernel = Literal["laplace", "gaussian"] | Callable[[Array, Array], Array]
@@ -54,7 +55,7 @@ def kernel_calibration_error(
 
 def check_bandwidth(bandwidth: float) -> None:
     """Refuse a bandwidth that is not positive."""
-    if not bandwidth > 0 or np.isinf(bandwidth):
+    if not 0 < number("bandwidth", bandwidth) < np.inf:
         raise InvalidInputError(sentence("bandwidth", "must be positive and finite", f"got {bandwidth}"))
 
 

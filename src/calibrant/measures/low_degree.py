@@ -14,6 +14,7 @@ from calibrant.measures.registry.null import Null, Settings
 from calibrant.measures.registry.papers import SURVEY
 from calibrant.measures.registry.resolution import lipschitz_weights
 from calibrant.measures.registry.row import Measure
+from calibrant.options import number
 from calibrant.results import Array, Certified, Witness
 
 _TIGHT: Any = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
@@ -30,7 +31,7 @@ def low_degree_error(forecasts: Forecasts, *, degree: int = 3) -> Certified:
     >>> low_degree_error([0, 1], [0.25, 0.75], degree=1)
     0.125
     """
-    if degree < 0 or degree != int(degree):
+    if number("degree", degree) < 0 or degree != np.floor(degree) or np.isinf(degree):
         raise InvalidInputError(sentence("degree", "must be a whole number from 0", f"got {degree}"))
     moments = forecasts.residuals @ chebyshev.chebvander(2 * forecasts.values - 1, int(degree))
     coefficients, upper = _worst_polynomial(moments)

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.measures.kernel import check_bandwidth
 from calibrant.measures.registry.calling import as_forecasts
+from calibrant.options import whole_number
 from calibrant.results import Array, Result
+from calibrant.seeds import recorded_seed
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -46,10 +47,9 @@ def random_binning_estimate(
     0.001111111
     """
     check_bandwidth(bandwidth)
-    if draws < 2:
-        raise InvalidInputError(sentence("draws", "must be at least 2", f"got {draws}"))
+    whole_number("draws", draws, 2)
     forecasts = as_forecasts(y_true, y_prob, sample_weight)
-    used = int(np.random.default_rng().integers(2**32)) if seed is None else seed
+    used = recorded_seed(seed)
     rng = np.random.default_rng(used)
     widths, shifts = rng.gamma(2.0, bandwidth, size=draws), rng.random(draws)
     squares = np.array([_binned_square(forecasts, *bins) for bins in zip(widths, shifts, strict=True)])

@@ -11,6 +11,7 @@ from calibrant.errors import InvalidInputError, sentence
 from calibrant.measures.convolved import GRIDS, convolved_calibration_error
 from calibrant.measures.reflected import NARROWEST, ReflectedGaussian
 from calibrant.measures.registry.calling import as_forecasts
+from calibrant.options import number
 from calibrant.results import Array, Certified, Result
 
 RESOLVED = 1e-6  # a density below this share of its mean is noise, and the curve is not drawn there
@@ -45,7 +46,7 @@ def smoothed_reliability(
         found = convolved_calibration_error.core(forecasts)
         assert isinstance(found, Certified)
         bandwidth = max(float(found.details["bandwidth"]), NARROWEST / GRIDS[0])
-    elif not NARROWEST / GRIDS[0] <= bandwidth < np.inf:
+    elif not NARROWEST / GRIDS[0] <= number("bandwidth", bandwidth) < np.inf:
         rule = f"must be at least {NARROWEST / GRIDS[0]:.2g} and finite"
         raise InvalidInputError(sentence("bandwidth", rule, f"got {bandwidth}"))
     shown = slice(None, None, GRIDS[0] // 512)

@@ -6,6 +6,8 @@ from calibrant.fits.crossfit import Recalibrator, Responses, cross_fitted
 from calibrant.forecasts import Forecasts
 from calibrant.measures.decisions.thresholds import hindsight
 from calibrant.measures.level_sets import warn_if_singletons
+from calibrant.options import whole_number
+from calibrant.seeds import recorded_seed
 
 REMEDY = 'Pass recalibrator="isotonic" to estimate the outcome rates on other records, or round first.'
 
@@ -23,6 +25,8 @@ def responses(
 
     `depth` is how many calls up the user is, whose line the warning should show.
     """
+    whole_number("folds", folds, 2)
+    recorded_seed(seed)
     if recalibrator is None:
         warn_if_singletons(forecasts, what, REMEDY, depth)
         return hindsight(forecasts)

@@ -11,7 +11,9 @@ from calibrant.measures.decisions.worst_task import certified_worst
 from calibrant.measures.registry.calling import public
 from calibrant.measures.registry.papers import SURVEY
 from calibrant.measures.registry.row import Measure
+from calibrant.options import number
 from calibrant.results import Certified
+from calibrant.seeds import recorded_seed
 
 SAME = 1e-12  # a base rate this near to a prediction is that prediction but for rounding
 
@@ -49,7 +51,8 @@ def monotone_regret(forecasts: Forecasts, *, folds: int = 0, seed: int = 0) -> C
     >>> round(monotone_regret([0, 1, 1, 1], [0.5] * 4), 12)
     0.5
     """
-    if folds:
+    recorded_seed(seed)
+    if number("folds", folds):
         return certified_worst(curve_of(cross_fitted(forecasts, "isotonic", folds, seed)))
     raw = np.clip(forecasts.outcomes / forecasts.weights, 0.0, 1.0)
     rates = isotonic(forecasts.values, raw, forecasts.weights)(forecasts.values)

@@ -18,6 +18,7 @@ from calibrant.measures.registry.null import Null, Settings
 from calibrant.measures.registry.papers import DISTANCE_PAPER
 from calibrant.measures.registry.resolution import mean_move, widened
 from calibrant.measures.registry.row import Measure
+from calibrant.options import number
 from calibrant.results import Array, Certified, Result
 
 MAX_NODES = 65_536
@@ -143,9 +144,9 @@ def _levels(forecasts: Forecasts) -> Levels:
 
 
 def _check(tolerance: float, alpha: float, max_nodes: int) -> None:
-    if not tolerance > 0:
+    if not number("tolerance", tolerance) > 0:
         raise InvalidInputError(sentence("tolerance", "must be positive", f"got {tolerance}"))
-    if not alpha >= 1:
+    if not number("alpha", alpha) >= 1:
         raise InvalidInputError(sentence("alpha", "must be at least 1", f"got {alpha}"))
     if max_nodes < 1024:
         raise InvalidInputError(sentence("max_nodes", "must be at least 1024", f"got {max_nodes}"))
