@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibrant.records import ascending
+from calibrant.records import _sorted_within, ascending
 
 NEARLY_EQUAL = st.integers(0, 40).map(lambda k: 0.5 + k * 2.0**-53)
 ANY = st.one_of(st.floats(0, 1), NEARLY_EQUAL, st.sampled_from([0.0, 1.0, 5e-324, 0.3]))
@@ -34,3 +34,18 @@ def _is_sorted(values):
     np.testing.assert_array_equal(found, np.sort(values))
     np.testing.assert_array_equal(values[order], found)
     np.testing.assert_array_equal(np.sort(order), np.arange(len(values)))
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0.1, 0.2, 0.7]), st.integers(0, 9)), min_size=1, max_size=60),
+    st.booleans(),
+)
+def test_hashes_are_sorted_within_runs(pairs, alike):
+    """Also where the leading bits of all hashes agree."""
+    pairs.sort(key=lambda pair: pair[0])
+    runs = np.array([run for run, _ in pairs])
+    digest = np.array([k if alike else k << 60 for _, k in pairs], dtype=np.uint64)
+    order = _sorted_within(runs, digest)
+    np.testing.assert_array_equal(np.sort(order), np.arange(len(runs)))
+    np.testing.assert_array_equal(runs[order], runs)
+    np.testing.assert_array_equal(digest[order], digest[np.lexsort((digest, runs))])

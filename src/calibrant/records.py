@@ -145,7 +145,7 @@ class Records:
         for column in columns:
             digest = _hash(digest, column[rows].astype(np.uint64))
         order = np.arange(len(self))
-        order[where] = where[np.lexsort((digest, self.prediction[where]))]
+        order[where] = where[_sorted_within(self.prediction[where], digest)]
         return self.take(order)
 
 
@@ -238,6 +238,28 @@ def warn_if_swapped(checked: Checked, names: Names = ARGUMENTS) -> None:
             "the outcomes come first",
         )
         warn_user(text, SwappedArgumentsWarning)
+
+
+def _sorted_within(runs: Array, digest: Words) -> Rows:
+    """Return the order that sorts `digest` within every run of equal entries of `runs`.
+
+    As in `ascending`, one vectorised sort of words that hold the number of the run, the leading bits of the
+    digest and the place; those that agree in the leading bits only are put right afterwards.
+    """
+    number = np.cumsum(np.append(False, runs[1:] != runs[:-1])).astype(np.uint64)
+    width = np.uint64(max(1, int(number[-1]).bit_length()))
+    low = np.uint64((1 << (len(runs) - 1).bit_length()) - 1)
+    words = (number << (np.uint64(64) - width)) | (digest >> width)
+    words &= ~low
+    words |= np.arange(len(runs), dtype=np.uint64)
+    words.sort()
+    order = (words & low).view(np.int64)
+    leading, found = words & ~low, digest[order]
+    agree = (leading[1:] == leading[:-1]) & (found[1:] != found[:-1])
+    if agree.any():
+        doubtful = np.isin(leading, leading[1:][agree])
+        order[doubtful] = order[doubtful][np.lexsort((found[doubtful], leading[doubtful]))]
+    return order
 
 
 def _ones(count: int) -> Array:
