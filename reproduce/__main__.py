@@ -20,6 +20,7 @@ PARTS = (
     "multi_appendix_f",
     "multi_protocol",
     "survey_examples",
+    "survey_rates",
     "truthful_table1",
     "truthful_examples",
 )
@@ -38,8 +39,7 @@ LIMITS = """## What cannot be reproduced
   protocol is run on other data where it is at hand.
 - Table 3 of the testing paper with CVXPY, Gurobi and PyPy: HiGHS stands in for the solvers, and seconds
   depend on the machine.
-- The exponents of Table I of the survey (online rates) need long runs of the online forecasters; their
-  bounds are tested where the forecasters are.
+- Table I of the survey states bounds for the worst nature, which no simulation can exhaust; coins stand in.
 - Figures 1 and 2 of the truthfulness paper are drawings and hold no data.
 
 ## Printed numbers that are wrong, or mean something else

@@ -12,6 +12,7 @@ from reproduce import (
     multi_appendix_f,
     multi_protocol,
     survey_examples,
+    survey_rates,
     testing_lower_bounds,
     testing_table2,
     testing_table3,
@@ -93,6 +94,13 @@ def test_examples_of_the_survey(e):
     assert upper == pytest.approx(e / (1 - 2 * e))
     assert true == pytest.approx(2 * e * e / (1 - 2 * e))
     assert lower <= true + 1e-9
+
+
+@pytest.mark.parametrize("name", survey_rates.ROWS)
+def test_online_errors_grow_slower_than_the_rounds(name):
+    means, exponent = survey_rates.growth(name, rounds=(64, 1024), runs=3)
+    assert exponent < 0.9
+    assert means[1] < 1024**0.75
 
 
 def test_table_1_of_the_truthfulness_paper_all_eight_columns():
