@@ -16,6 +16,7 @@ from calibrant.disk import remove_unfinished
 from calibrant.errors import CalibrantError
 
 VERBS = {
+    "apply": "calibrant.cli.apply:apply",
     "audit": "calibrant.cli.audit:audit",
     "check": "calibrant.cli.check:check",
     "compare": "calibrant.cli.compare:compare",
@@ -26,6 +27,7 @@ VERBS = {
     "merge": "calibrant.cli.merge:merge",
     "monitor": "calibrant.cli.monitor:monitor",
     "plan": "calibrant.cli.plan:plan",
+    "recalibrate": "calibrant.cli.recalibrate:recalibrate",
     "sketch": "calibrant.cli.sketch:sketch",
     "stream": "calibrant.cli.stream:stream",
     "test": "calibrant.cli.test:test",

@@ -25,6 +25,7 @@ Clip = Literal["auto"] | float
 
 CELLS = 4096  # of the logit, in which many levels are pooled before the last, exact steps
 WIDTHS = np.geomspace(10.0, 1e-3, 28)  # of the prior, from weak to strong
+COARSE = 4  # every so many widths are tried before the best is climbed to
 HARDLY_ANY = 1e-9  # precision of the prior that keeps split outcomes finite when there is no shrinkage
 SMALLEST_SCALE = 1e-3
 CENTRES = {"shift": (0.0,), "temperature": (1.0,), "platt": (0.0, 1.0), "beta": (0.0, 1.0, 1.0)}
@@ -50,9 +51,12 @@ def logistic(levels: Levels, family: Family, *, shrink: Shrink = "auto", clip: C
     if len(levels) == 1 and family != "shift":
         family = "shift"  # one prediction shows no slope
     clips = worthwhile_clips(levels) if clip == "auto" else (checked_clip(clip),)
-    trials = [_Trial(levels, family, each, _widths(shrink)) for each in clips]
-    best = trials[0]
-    for trial in trials[1:]:
+    widths = _widths(shrink)
+    best = _Trial(levels, family, clips[0], widths)
+    best.climb(range(0, len(widths), COARSE))
+    for each in clips[1:]:
+        trial = _Trial(levels, family, each, widths)
+        trial.climb([best.peak])  # the width hardly depends on the clip
         if trial.evidence > best.evidence + 1e-9:
             best = trial
     return best.finished()
@@ -87,24 +91,42 @@ class _Trial:
         places, cells = pooled(self.logits, levels, CELLS)
         self.cells, self.places = cells, places
         self.scales = _scales(places, cells.weights, family)
-        self.evidence, self.start, self.width = -np.inf, self.centre, widths[0]
-        for width in widths:
-            fitted = self._fit_cells(width)
-            evidence = fitted.evidence(self._precision(width)) if np.isfinite(width) else -fitted.loss
-            if evidence > self.evidence:
-                self.evidence, self.start, self.width = evidence, fitted.beta, float(width)
+        self.design = _design(places, family, range(len(self.centre)))
+        self.widths, self.known = widths, dict[int, float]()
+        self.start: Array | None = None
+        self.peak, self.evidence, self.best = 0, -np.inf, self.centre
+
+    def climb(self, starts: Sequence[int]) -> None:
+        """Find the width with the largest evidence: try the starts, then climb from the best of them."""
+        for start in starts:
+            self._try(start)
+        while True:
+            peak = self.peak
+            for near in (peak - 2, peak - 1, peak + 1, peak + 2):
+                if 0 <= near < len(self.widths):
+                    self._try(near)
+            if self.peak == peak:
+                return
+
+    def _try(self, place: int) -> None:
+        if place in self.known:
+            return
+        width = self.widths[place]
+        fitted = self._fit_cells(width)
+        shrunk = np.isfinite(width)
+        self.start = fitted.beta
+        self.known[place] = fitted.evidence(self._precision(width)) if shrunk else -fitted.loss
+        if self.known[place] > self.evidence:
+            self.peak, self.evidence, self.best = place, self.known[place], fitted.beta
 
     def _precision(self, width: float) -> Array:
         strength = HARDLY_ANY if np.isinf(width) else width**-2
         return np.diag(self.scales**2 * strength)
 
     def _fit_cells(self, width: float) -> Optimum:
-        design = _design(self.places, self.family, range(len(self.centre)))
-        precision = self._precision(width)
-        last = None if np.isinf(self.evidence) else self.start
         return minimise(
-            design, self.cells.rates, self.cells.weights,
-            centre=self.centre, precision=precision, start=last, tolerance=1e-12,
+            self.design, self.cells.rates, self.cells.weights,
+            centre=self.centre, precision=self._precision(width), start=self.start, tolerance=1e-9,
         )  # fmt: skip
 
     def finished(self) -> LogisticFit:
@@ -115,14 +137,15 @@ class _Trial:
             free.remove(min(negative, key=lambda k: beta[k] * self.scales[k]))
             beta = self._exact(free)
         intercept, low, high = _as_beta(beta, self.family)
-        return LogisticFit(intercept, low, high, self.clip, self.width, float(self.evidence))
+        width = float(self.widths[self.peak])
+        return LogisticFit(intercept, low, high, self.clip, width, float(self.evidence))
 
     def _exact(self, free: list[int]) -> Array:
         """Return the coefficients, all but the free ones at 0."""
-        precision = self._precision(self.width)[np.ix_(free, free)]
+        precision = self._precision(self.widths[self.peak])[np.ix_(free, free)]
         levels, places = self.levels, self.logits
-        start, centre = self.start[free], self.centre[free]
-        if len(self.cells) < len(levels) or len(free) < len(self.centre):
+        start, centre = self.best[free], self.centre[free]
+        if len(free) < len(self.centre):
             cells = self.cells
             design = _design(self.places, self.family, free)
             start = minimise(design, cells.rates, cells.weights, centre=centre, precision=precision).beta

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from calibrant.fits.levels import Levels, pooled
 from calibrant.fits.logistic import Clip, LogisticFit, checked_clip, logistic
 from calibrant.fits.logits import logit, worthwhile_clips
-from calibrant.fits.newton import minimise
+from calibrant.fits.newton import minimise, polished
 from calibrant.results import Array
 
 CELLS = 2048
@@ -127,8 +127,7 @@ class _Trial:
     def at(self, tau: int, kappa: int) -> float:
         """Return the evidence of a pair of widths, exp(tau / 2) and exp(kappa / 2)."""
         if (tau, kappa) not in self.known:
-            level, bend = self._penalties
-            precision = level * np.exp(-tau) + bend * np.exp(-kappa)
+            precision = self._precision(tau, kappa)
             fitted = minimise(
                 self._tents, self.cells.rates, self.cells.weights,
                 centre=np.zeros(len(self.knots)), precision=precision, start=self.last,
@@ -137,6 +136,10 @@ class _Trial:
             self.last = fitted.beta
             self.known[tau, kappa] = fitted.evidence(precision), fitted.beta
         return self.known[tau, kappa][0]
+
+    def _precision(self, tau: int, kappa: int) -> Array:
+        level, bend = self._penalties
+        return np.asarray(level * np.exp(-tau) + bend * np.exp(-kappa))
 
     def climb(self, starts: Sequence[tuple[int, int]]) -> None:
         """Find the pair of widths with the largest evidence, climbing from several starts."""
@@ -157,7 +160,11 @@ class _Trial:
         """Return the fit, made non-decreasing by pooling knots."""
         from scipy.optimize import isotonic_regression
 
-        shifts = self.known[self.peak][1]
+        shifts = polished(
+            self._tents, self.cells.rates, self.cells.weights,
+            centre=np.zeros(len(self.knots)), precision=self._precision(*self.peak),
+            start=self.known[self.peak][1],
+        )  # fmt: skip
         rising = isotonic_regression(self.knots + shifts, weights=self._knot_weights + 1e-9).x
         tau, kappa = self.peak
         return SplineFit(
@@ -176,9 +183,11 @@ def _within(place: int, limits: tuple[int, int]) -> bool:
 
 def _spread_knots(places: Array, weights: Array, count: int) -> Array:
     """Return knots at weighted quantiles, extreme places included, each at least CLOSEST from the last."""
-    middle = (np.cumsum(weights) - weights / 2) / weights.sum()
-    wanted = np.interp(np.linspace(0.0, 1.0, count), middle, places)
-    wanted[0], wanted[-1] = places[0], places[-1]
+    wanted = places
+    if len(places) > count:
+        middle = (np.cumsum(weights) - weights / 2) / weights.sum()
+        wanted = np.interp(np.linspace(0.0, 1.0, count), middle, places)
+        wanted[0], wanted[-1] = places[0], places[-1]
     kept = [float(wanted[0])]
     for knot in wanted[1:]:
         if knot - kept[-1] > CLOSEST:

@@ -1,0 +1,173 @@
+"""`calibrant recalibrate`: fit a map to a file, say whether it helps, and write it as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from typing import Any
+
+import click
+
+from calibrant.cli.options import as_json, columns_unless_sketch, seed
+from calibrant.cli.rows import read_rows
+from calibrant.cli.sketched import needed_sketch
+from calibrant.cli.tables import show_json, show_table
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.forecasts import Missing
+from calibrant.recalibration.assess import FEWEST, FEWEST_EACH, Assessment
+from calibrant.recalibration.recalibrate import recalibrate as fit
+from calibrant.recalibration.result import Recalibration
+from calibrant.recalibration.storage import load_recalibration
+
+HARMS, TOO_LITTLE = 1, 3
+OWN_ROWS = "The predictions must come from rows that the model was not trained on."
+
+
+@click.command()
+@click.argument("file")
+@columns_unless_sketch
+@click.option(
+    "--method", "-m", default="auto", show_default=True, help="A method, or auto: the best simple one."
+)
+@click.option(
+    "--option", "settings", multiple=True, metavar="NAME=VALUE", help="An option of the method; repeat."
+)
+@click.option(
+    "--weights",
+    type=click.Choice(["sampling", "frequency"]),
+    default="sampling",
+    show_default=True,
+    help="Whether weights are of sampling, or count equal records.",
+)
+@click.option("--covariates", metavar="COLUMN,COLUMN", help="Columns for methods that repair groups.")
+@click.option("--clusters", metavar="COLUMN", help="Rows that belong together (patients): never split.")
+@click.option("--prevalence", type=float, help="Base rate where the map will be used, if it differs.")
+@click.option("--output", "-o", type=click.Path(dir_okay=False), help="JSON file to write.")
+@click.option("--force", is_flag=True, help="Write the map even if it harms, or if records are few.")
+@click.option("--sql", is_flag=True, help="Print the map in FILE (JSON) as SQL of the column --prediction.")
+@click.option("--dialect", default="duckdb", show_default=True, help="duckdb, spark, postgres or bigquery.")
+@seed
+@as_json
+def recalibrate(
+    file: str, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
+    method: str, settings: tuple[str, ...], weights: str, covariates: str | None, clusters: str | None,
+    prevalence: float | None, output: str | None, force: bool, sql: bool, dialect: str,
+    seed: int | None, json_: bool,
+) -> None:  # fmt: skip
+    """Fit a map that makes the predictions in FILE better calibrated, and write it as JSON.
+
+    Exit code 0: written (also when auto finds that no change is justified). 1: the method you named harms;
+    nothing is written without --force. 2: bad input. 3: too little data. The predictions must come from rows
+    that the model was not trained on: that cannot be seen from the file.
+    """
+    if sql:
+        click.echo(load_recalibration(file).to_sql(prediction or "p", dialect))
+        return
+    options = {
+        "method": method,
+        "weights": weights,
+        "prevalence": prevalence,
+        "seed": seed,
+        **_parsed(settings),
+    }
+    fitted = _fitted(file, outcome, prediction, weight, missing, (covariates, clusters), options)
+    if _too_few(fitted) and not force:
+        found = f"{fitted.fit.n:,} records, base rate {fitted.fit.base_rate:g}"
+        click.echo(f"calibrant: too little data: {found}; {FEWEST} records and {FEWEST_EACH} of each outcome"
+                   " are needed. Nothing written; --force overrides.", err=True)  # fmt: skip
+        sys.exit(TOO_LITTLE)
+    harms = method != "auto" and fitted.assessment is not None and fitted.assessment.verdict == "harms"
+    if output and (force or not harms):
+        fitted.save(output)
+    _show(fitted, output if force or not harms else None, json_)
+    if harms:
+        words = "written all the same" if force else "nothing written; --force overrides"
+        click.echo(f"calibrant: {method} harms on held-out records; {words}", err=True)
+        sys.exit(0 if force else HARMS)
+
+
+def _fitted(
+    file: str, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
+    beside: tuple[str | None, str | None], options: dict[str, Any],
+) -> Recalibration:  # fmt: skip
+    covariates, clusters = beside
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        sketch = needed_sketch(file, outcome=outcome, prediction=prediction, weight=weight, missing=missing)
+        if sketch is not None:
+            if covariates or clusters:
+                rule = "need the rows, which a sketch no longer has"
+                raise InvalidInputError(sentence("--covariates and --clusters", rule))
+            fitted = fit(sketch, **options)
+        else:
+            fitted = _fitted_rows(file, str(outcome), str(prediction), weight, missing, beside, options)
+    for warning in told:
+        click.echo(f"calibrant: {warning.message}", err=True)
+    return fitted
+
+
+def _fitted_rows(
+    file: str, outcome: str, prediction: str, weight: str | None, missing: Missing,
+    beside: tuple[str | None, str | None], options: dict[str, Any],
+) -> Recalibration:  # fmt: skip
+    names = ",".join(name for name in beside if name)
+    data = read_rows(
+        file, outcome=outcome, prediction=prediction, weight=weight, missing=missing, groups=names or None
+    )
+    if data.groups is None:
+        return fit(data.forecasts, **options)
+    covariates, clusters = beside
+    columns = {name: data.groups[name] for name in covariates.split(",")} if covariates else None
+    return fit(
+        data.outcome, data.prediction, sample_weight=data.weight, covariates=columns,
+        clusters=data.groups[clusters] if clusters else None, missing=missing, **options,
+    )  # fmt: skip
+
+
+def _parsed(settings: tuple[str, ...]) -> dict[str, Any]:
+    """Read NAME=VALUE pairs; values are JSON where they can be, else text; "none" is None."""
+    found: dict[str, Any] = {}
+    for text in settings:
+        name, mark, value = text.partition("=")
+        if not mark or not name:
+            hint = "--option shrink=none"
+            raise InvalidInputError(sentence("--option", "must be NAME=VALUE", f"got {text!r}", hint))
+        try:
+            found[name] = None if value.lower() == "none" else json.loads(value)
+        except json.JSONDecodeError:
+            found[name] = value
+    return found
+
+
+def _too_few(fitted: Recalibration) -> bool:
+    facts = fitted.fit
+    each = min(facts.base_rate, 1 - facts.base_rate) * facts.effective_n
+    return facts.n < FEWEST or each < FEWEST_EACH
+
+
+def _show(fitted: Recalibration, output: str | None, json_: bool) -> None:
+    if json_:
+        show_json({**fitted.to_dict(), "output": output})
+        return
+    came_to = fitted.chosen if fitted.chosen == fitted.method else f"{fitted.chosen} (chosen by auto)"
+    click.echo(f"method: {came_to}, fitted to {fitted.fit.n:,} records")
+    if fitted.chosen == "identity" and fitted.method == "auto":
+        click.echo("no change is justified by these records")
+    assessment = fitted.assessment
+    if assessment is None:
+        click.echo(f"not assessed: {fitted.why_not_assessed}")
+    else:
+        click.echo(f"on held-out records: {assessment.verdict}")
+        _show_changes(assessment)
+    click.echo(OWN_ROWS, err=True)
+    click.echo(f"seed {fitted.fit.seed}" + (f", written to {output}" if output else ""), err=True)
+
+
+def _show_changes(assessment: Assessment) -> None:
+    rows = [
+        [name.replace("_", " "), *(f"{value:.6f}" for value in (c.before, c.after, c.gain, c.lower, c.upper))]
+        for name, c in assessment.changes.items()
+    ]
+    click.echo()
+    show_table(["held-out", "before", "after", "gain", "from", "to"], rows)

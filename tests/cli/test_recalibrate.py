@@ -1,0 +1,140 @@
+"""`calibrant recalibrate` and `calibrant apply`: exit codes, files written whole, every column kept."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import duckdb
+import numpy as np
+import pytest
+
+import calibrant as cb
+
+
+def run(*arguments, cwd=None):
+    return subprocess.run(
+        [sys.executable, "-c", "from calibrant.cli.main import main; main()", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("recalibrate")
+    rng = np.random.default_rng(0)
+    q = rng.random(600)
+    p = 1 / (1 + np.exp(-2 * np.log(q / (1 - q))))
+    y = (rng.random(600) < q).astype(int)
+    lines = [f"{i:04d},{a},{b:.6f},{i // 3}" for i, (a, b) in enumerate(zip(y, p, strict=True))]
+    (path / "train.csv").write_text("\n".join(["id,y,p,patient", *lines]) + "\n")
+    (path / "few.csv").write_text("y,p\n" + "0,0.3\n1,0.6\n" * 3)
+    noise = rng.integers(0, 2, 300)
+    flat = [f"{a},{b:.6f}" for a, b in zip(noise, 0.5 + 0.001 * rng.random(300), strict=True)]
+    (path / "noise.csv").write_text("\n".join(["y,p", *flat]) + "\n")
+    new = 'code,p,text\n007,0.9,"a, b"\n008,,NA\n009,1.7,\n010,abc,x\n011, 0.25 ,y\n'
+    (path / "new.csv").write_text(new)
+    assert run("recalibrate", "train.csv", "-y", "y", "-p", "p", "-m", "platt", "-o", "map.json",
+               "--seed", 1, cwd=path).returncode == 0  # fmt: skip
+    return path
+
+
+def test_a_map_is_written_and_said_to_help(folder):
+    done = run("recalibrate", "train.csv", "-y", "y", "-p", "p", "--clusters", "patient", "-o", "auto.json",
+               "--seed", 1, cwd=folder)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "on held-out records: helps" in done.stdout
+    assert "not trained on" in done.stderr
+    assert cb.load_recalibration(folder / "auto.json").method == "auto"
+
+
+def test_json_holds_all_that_the_file_holds(folder):
+    done = run("recalibrate", "train.csv", "-y", "y", "-p", "p", "-m", "platt", "--option", "shrink=none",
+               "--json", cwd=folder)  # fmt: skip
+    found = json.loads(done.stdout)
+    assert found["options"]["shrink"] is None
+    assert found["assessment"]["verdict"] == "helps"
+    assert found["output"] is None
+
+
+def test_a_named_method_that_harms_writes_nothing(folder):
+    arguments = ("recalibrate", "noise.csv", "-y", "y", "-p", "p", "-m", "isotonic", "--option", "ends=raw",
+                 "-o", "harm.json", "--seed", 1)  # fmt: skip
+    done = run(*arguments, cwd=folder)
+    assert done.returncode == 1
+    assert "harms on held-out records; nothing written" in done.stderr
+    assert not (folder / "harm.json").exists()
+    assert run(*arguments, "--force", cwd=folder).returncode == 0
+    assert (folder / "harm.json").exists()
+
+
+def test_too_little_data_is_exit_code_3(folder):
+    done = run("recalibrate", "few.csv", "-y", "y", "-p", "p", "-m", "platt", "-o", "few.json", cwd=folder)
+    assert done.returncode == 3
+    assert "too little data: 6 records" in done.stderr
+    assert not (folder / "few.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("recalibrate", "train.csv", "-y", "y", "-p", "p", "-m", "plat"), "did you mean 'platt'"),
+        (("recalibrate", "train.csv", "-y", "y", "-p", "p", "--option", "x"), "must be NAME=VALUE"),
+        (("recalibrate", "absent.csv", "-y", "y", "-p", "p"), "must exist"),
+        (("recalibrate", "train.csv", "-y", "y", "-p", "p", "-m", "shift", "-o", "no/x.json"), "folder"),
+        (("apply", "new.csv", "new.csv", "-p", "p", "-o", "x.csv"), "must be a recalibration"),
+        (("apply", "map.json", "new.csv", "-p", "q", "-o", "x.csv"), "must be one of code, p, text"),
+        (("apply", "map.json", "new.csv", "-p", "p", "--as", "text", "-o", "x.csv"), "already"),
+        (("apply", "map.json", "new.csv", "-p", "p", "-o", "x.xlsx"), "must end in one of"),
+        (("apply", "map.json", "absent.csv", "-p", "p", "-o", "x.csv"), "must exist"),
+        (("apply", "map.json", "new.csv", "-p", "p", "-o", "no/x.csv"), "folder"),
+    ],
+)
+def test_bad_input_is_exit_code_2_and_one_sentence(folder, arguments, message):
+    done = run(*arguments, cwd=folder)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(folder.glob("*.part")) + list(folder.glob(".*.part"))
+
+
+def test_apply_keeps_every_cell_of_a_text_file(folder):
+    done = run("apply", "map.json", "new.csv", "-p", "p", "-o", "out.csv", "--as", "q", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "3 rows have no prediction in [0, 1]" in done.stderr
+    lines = (folder / "out.csv").read_text().splitlines()
+    old = (folder / "new.csv").read_text().splitlines()
+    assert [line.rpartition(",")[0] for line in lines] == old
+    q = [line.rpartition(",")[2] for line in lines[1:]]
+    expected = cb.load_recalibration(folder / "map.json").predict([0.9, 0.25])
+    assert [float(q[0]), float(q[4])] == pytest.approx(expected, abs=1e-12)
+    assert q[1:4] == ["", "", ""]
+
+
+def test_apply_streams_parquet_and_counts(folder):
+    with duckdb.connect() as connection:
+        target = folder / "new.parquet"
+        connection.execute(
+            f"COPY (SELECT i AS k, (i % 1001) / 1000 AS p, 'x' || i AS t FROM range(100000) r(i))"
+            f" TO '{target}' (FORMAT parquet)"
+        )
+    done = run("apply", "map.json", "new.parquet", "-p", "p", "-o", "out.parquet", "--json", cwd=folder)
+    found = json.loads(done.stdout)
+    assert found["rows"] == 100_000
+    assert found["unusable"] == 0
+    assert found["outside"] > 0
+    with duckdb.connect() as connection:
+        table = connection.read_parquet(str(folder / "out.parquet")).fetchnumpy()
+    assert list(table) == ["k", "p", "t", "p_recalibrated"]
+    assert (table["k"] == np.arange(100_000)).all()
+    expected = cb.load_recalibration(folder / "map.json").predict(table["p"])
+    assert table["p_recalibrated"] == pytest.approx(expected, abs=1e-12)
+
+
+def test_sql_is_printed(folder):
+    done = run("recalibrate", "--sql", "map.json", "-p", "score", "--dialect", "spark", cwd=folder)
+    assert done.returncode == 0
+    assert "`score`" in done.stdout

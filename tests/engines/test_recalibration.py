@@ -1,0 +1,33 @@
+"""Recalibrations where predictions are made: real Spark, as an expression and as SQL."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from recalibration.laws import METHODS, fit
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:pyspark"),
+    pytest.mark.filterwarnings("ignore::FutureWarning:pyspark"),
+]
+
+
+def test_spark_gives_what_predict_gives(spark_session):
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    y = (rng.random(300) < p**1.4).astype(int)
+    new = np.concatenate((p[:100], [0.0, 1e-9, 0.5, 1.0]))
+    rows = [(float(v),) for v in new] + [(None,), (1.7,), (float("nan"),)]
+    frame = spark_session.createDataFrame(rows, "score double")
+    for method in METHODS:
+        found = fit(y, p, method=method)
+        applied = found.apply(frame, prediction="score", into="q")
+        by_sql = applied.selectExpr("*", f"{found.to_sql('score', 'spark')} AS s").collect()
+        expected = [*found.predict(new), None, None, None]
+        assert type(applied) is type(frame)
+        for row, q in zip(by_sql, expected, strict=True):
+            assert (row["q"] is None) == (row["s"] is None) == (q is None)
+            if q is not None:
+                assert row["q"] == pytest.approx(q, abs=1e-12)
+                assert row["s"] == pytest.approx(q, abs=1e-12)

@@ -1,0 +1,41 @@
+"""Fitting in tests: warnings of a fit are not what the laws are about."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from hypothesis import strategies as st
+
+import calibrant as cb
+
+ROWS = cb.recalibrations()
+METHODS = [name for name, row in ROWS.items() if row.fit is not None and not row.needs_covariates]
+GRID = np.linspace(0, 1, 33)
+
+
+def fit(y, p, **options):
+    """recalibrate without its warnings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cb.RecalibrationWarning)
+        return cb.recalibrate(y, p, **{"seed": 0, **options})
+
+
+def fittable(method, y, p):
+    """Whether the method takes these records."""
+    row = cb.recalibrations()[method]
+    y = np.asarray(y, float)
+    return len(y) >= row.smallest_n and (not row.needs_both_outcomes or ((y > 0).any() and (y < 1).any()))
+
+
+def law_options(method):
+    return dict(cb.recalibrations()[method].law_options)
+
+
+@st.composite
+def gridded(draw, min_size=4, max_size=40):
+    """Predictions on sixteenths, which 1 - p maps to themselves exactly, with 0/1 outcomes."""
+    n = draw(st.integers(min_size, max_size))
+    p = np.array(draw(st.lists(st.integers(0, 16), min_size=n, max_size=n))) / 16
+    y = np.array(draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)))
+    return y, p

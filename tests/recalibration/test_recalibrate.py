@@ -1,0 +1,381 @@
+"""recalibrate: known answers, weights, prevalence, warnings, bad input, assessment, export."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+
+import calibrant as cb
+from calibrant.recalibration.samples import Cells, rows_of
+from recalibration.laws import GRID, fit
+
+X, Y = [0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1]
+
+
+def overconfident(n=2000, seed=0):
+    rng = np.random.default_rng(seed)
+    q = rng.random(n)
+    logit = np.log(q / (1 - q))
+    return (rng.random(n) < q).astype(int), 1 / (1 + np.exp(-2 * logit))
+
+
+# Known answers
+
+
+def test_isotonic_known_answers():
+    assert fit(Y, X, method="isotonic", ends="raw").predict(X).tolist() == [0, 0.5, 0.5, 1]
+    assert fit(Y, X, method="centered-isotonic").predict(X) == pytest.approx([0.25, 5 / 12, 7 / 12, 0.75])
+
+
+def test_bounded_slope_known_answers():
+    assert fit(Y, X, method="bounded-slope").predict(X) == pytest.approx([0.1, 0.5, 0.5, 0.9])
+    assert fit(Y, X, method="bounded-slope", slope=1).predict(X) == pytest.approx([0.3, 0.5, 0.5, 0.7])
+
+
+def test_venn_abers_known_answers():
+    found = fit(Y, X, method="venn-abers")
+    lower, upper = found.interval([0.1, 0.4, 0.5, 0.8, 0.9])
+    assert lower == pytest.approx([0, 1 / 3, 1 / 3, 1 / 2, 1 / 2])
+    assert upper == pytest.approx([1 / 2, 2 / 3, 2 / 3, 1, 1])
+    assert found.predict([0.4]) == pytest.approx([(2 / 3) / (1 - 1 / 3 + 2 / 3)])
+    assert fit(Y, X, method="venn-abers", merge="brier").predict([0.4]) == pytest.approx([0.5])
+
+
+def test_shift_known_answer():
+    """All predictions one half, three of four outcomes 1: the shift is the log odds."""
+    found = fit([1, 1, 1, 0], [0.5] * 4, method="shift", shrink=None)
+    assert found.predict([0.5]) == pytest.approx([0.75], abs=1e-8)
+
+
+def test_equal_predictions_are_shifted_and_that_is_said():
+    with pytest.warns(cb.RecalibrationWarning, match="All predictions are equal"):
+        found = cb.recalibrate([1, 1, 1, 0], [0.5] * 4, method="platt", shrink=None)
+    assert found.predict([0.5]) == pytest.approx([0.75], abs=1e-8)
+
+
+# Weights, prevalence, clusters
+
+
+def test_the_kind_of_weights_matters_where_priors_count_records():
+    weights = np.full(4, 100.0)
+    few = fit(Y, X, method="isotonic", sample_weight=weights)
+    many = fit(Y, X, method="isotonic", sample_weight=weights, weights="frequency")
+    assert few.predict([0.2]) == pytest.approx([0.25])
+    assert many.predict([0.2]) == pytest.approx([0.5 / 101])
+
+
+def test_prevalence_multiplies_the_odds():
+    y, p = overconfident()
+    plain, moved = fit(y, p, method="platt"), fit(y, p, method="platt", prevalence=0.1)
+    before, after = plain.predict(GRID), moved.predict(GRID)
+    base = y.mean()
+    ratio = (0.1 / 0.9) / (base / (1 - base))
+    assert after / (1 - after) == pytest.approx(before / (1 - before) * ratio)
+
+
+def test_clusters_are_never_split_over_folds():
+    rng = np.random.default_rng(0)
+    clusters = rng.integers(0, 30, 300)
+    rows = rows_of(rng.integers(0, 2, 300), rng.random(300), None, clusters=clusters)
+    for rest, part in rows.cut(5, 0):
+        assert not set(rest.clusters) & set(part.clusters)
+    sizes = [part.n for _, part in rows.cut(5, 0)]
+    assert max(sizes) - min(sizes) < 20
+
+
+def test_folds_hold_every_record_once():
+    rng = np.random.default_rng(0)
+    rows = rows_of(rng.integers(0, 2, 103), rng.random(103), None)
+    assert sum(part.n for _, part in rows.cut(5, 0)) == 103
+    cells = Cells(np.array([0.2, 0.5]), np.array([7, 11]), np.array([13, 2]))
+    parts = cells.cut(5, 0)
+    assert sum(part.ones for _, part in parts).tolist() == [7, 11]
+    assert sum(part.zeros for _, part in parts).tolist() == [13, 2]
+    assert all(rest.n + part.n == 33 for rest, part in parts)
+
+
+def test_repeated_rows_in_clusters_do_not_help_by_themselves():
+    """Each race 20 times: without clusters the copies leak across folds and memory looks like skill."""
+    rng = np.random.default_rng(1)
+    p = np.repeat(rng.random(40), 20)
+    y = np.repeat(rng.integers(0, 2, 40), 20)
+    races = np.repeat(np.arange(40), 20)
+    leaky = fit(y, p, method="isotonic", clusters=np.arange(800)).assessment
+    honest = fit(y, p, method="isotonic", clusters=races).assessment
+    assert leaky.gain > honest.gain
+
+
+# Auto and the assessment
+
+
+def test_auto_leaves_calibrated_predictions_alone_and_repairs_others():
+    rng = np.random.default_rng(5)
+    p = rng.random(2000)
+    calm = fit((rng.random(2000) < p).astype(int), p)
+    assert calm.chosen == "identity"
+    assert "No change is justified by these records." in calm.notes
+    y, p = overconfident()
+    found = fit(y, p)
+    assert found.chosen not in ("identity", "shift")
+    assert found.assessment.verdict == "helps"
+    assert found.assessment.changes["smooth"].gain > 0
+    assert "Assessment(helps" in repr(found.assessment)
+
+
+def test_candidates_can_be_named_and_identity_is_always_among_them():
+    y, p = overconfident(300)
+    found = fit(y, p, candidates=["isotonic"])
+    assert set(found.details["losses"]) == {"identity", "isotonic"}
+    with pytest.raises(cb.CalibrantError, match="candidates must be names"):
+        fit(y, p, candidates="isotonic")
+
+
+def test_a_harmful_method_is_called_so():
+    """Raw isotonic regression of noise is certain, and wrong."""
+    rng = np.random.default_rng(0)
+    p = np.full(200, 0.5) + 1e-3 * rng.random(200)
+    found = fit(rng.integers(0, 2, 200), p, method="isotonic", ends="raw")
+    assert found.assessment.gain < 0
+
+
+def test_few_records_are_not_judged():
+    assert fit(Y * 3, X * 3, method="shift").assessment.verdict == "too little data to say"
+    alone = fit([1], [0.3], method="shift")
+    assert alone.assessment is None
+    assert "need 5 records" in alone.why_not_assessed
+
+
+def test_same_seed_same_result_and_the_seed_is_recorded():
+    y, p = overconfident(300)
+    one = cb.recalibrate(y, p, method="platt")
+    again = cb.recalibrate(y, p, method="platt", seed=one.fit.seed)
+    assert one.assessment.to_dict() == again.assessment.to_dict()
+
+
+def test_a_sketch_is_assessed_by_dealing_its_cells_unless_weighted():
+    y, p = overconfident(1000)
+    sketch = cb.Sketch.from_arrays(y, p)
+    assert fit(sketch, None, method="platt").assessment.verdict == "helps"
+    weighted = cb.Sketch.from_arrays(y, p, sample_weight=1.0 + np.arange(1000) % 3)
+    found = fit(weighted, None, method="platt")
+    assert found.assessment is None
+    assert "cannot be cut" in found.why_not_assessed
+
+
+# Warnings and bad input
+
+
+def test_a_perfect_split_is_suspicious():
+    with pytest.warns(cb.RecalibrationWarning, match="trained on"):
+        cb.recalibrate([0] * 6 + [1] * 6, np.linspace(0.1, 0.9, 12), method="platt")
+
+
+def test_scores_the_wrong_way_round_are_told():
+    y, p = overconfident(500)
+    with pytest.warns(cb.RecalibrationWarning, match="wrong way round"):
+        cb.recalibrate(1 - y, p, method="platt")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"y_prob": [0.2, 1.7]}, "y_prob must lie in"),
+        ({"y_prob": [0.2, float("nan")]}, "must not be missing"),
+        ({"y_prob": [0.2]}, "same length"),
+        ({"y_true": [-1, 1]}, "mapped to 0 and 1"),
+        ({"method": "plat"}, "did you mean 'platt'"),
+        ({"weights": "survey"}, "weights must be one of"),
+        ({"prevalence": 1.5}, "prevalence must lie between"),
+        ({"clusters": [1]}, "one value per row"),
+        ({"seed": -1}, "seed must be"),
+        ({"method": "platt", "shrink": -1}, "shrink must be"),
+        ({"method": "platt", "clip": 0.7}, "clip must be"),
+        ({"method": "isotonic", "ends": "flat"}, "ends must be one of"),
+        ({"method": "bounded-slope", "slope": -2}, "slope must be"),
+        ({"method": "venn-abers", "merge": "mean"}, "merge must be one of"),
+        ({"method": "histogram", "bins": 9}, "needs 18 records"),
+        ({"method": "histogram", "bins": 0}, "bins must be"),
+        ({"method": "histogram", "bins": 1, "tolerance": 0.1}, "must not both"),
+        ({"method": "histogram", "tolerance": 0.001}, "needs 1,497,868 records"),
+        ({"method": "spline", "knots": 2}, "knots must be"),
+        ({"y_prob": [[0.2, 0.9], [0.5, 0.5]]}, "must sum to 1"),
+        ({"loss": "hinge"}, "loss must be one of"),
+    ],
+)
+def test_bad_input_is_named(arguments, message):
+    given = {"y_true": [0, 1], "y_prob": [0.2, 0.8], **arguments}
+    with pytest.raises(cb.CalibrantError, match=message):
+        fit(given.pop("y_true"), given.pop("y_prob"), **given)
+
+
+def test_pairs_of_columns_count_as_their_second():
+    pairs = np.column_stack([1 - np.array(X), X])
+    found = fit(Y, pairs, method="isotonic")
+    assert found.predict(pairs)[:, 1].tolist() == found.predict(X).tolist()
+    assert found.predict(pairs).sum(axis=1) == pytest.approx(np.ones(4))
+
+
+def test_new_predictions_are_checked():
+    found = fit(Y, X, method="isotonic")
+    for bad in ([1.2], [np.nan], ["a"]):
+        with pytest.raises(cb.CalibrantError, match="y_prob"):
+            found.predict(bad)
+    with pytest.raises(cb.CalibrantError, match="has no interval"):
+        found.interval([0.5])
+
+
+# Histogram
+
+
+def test_histogram_says_what_it_guarantees():
+    y, p = overconfident(1000)
+    found = fit(y, p, method="histogram", bins=10)
+    assert "within 0.1636" in found.guarantee
+    assert found.details["tolerance"] == pytest.approx(0.16358232978818182)
+    lower, upper = found.interval(GRID)
+    q = found.predict(GRID)
+    assert (lower <= q).all()
+    assert (q <= upper).all()
+    assert fit(y, p, method="histogram", tolerance=0.2).details["tolerance"] <= 0.2
+    tied = fit(y, np.round(p, 1), method="histogram", bins=5)
+    assert "random half" in tied.guarantee
+    weighted = fit(y, p, method="histogram", sample_weight=1.0 + np.arange(1000) % 2)
+    assert weighted.guarantee == "none: records are weighted"
+
+
+@pytest.mark.slow
+def test_histogram_covers_its_bins():
+    """All ten bins within their limits in at least 90 % of samples (simulated: rates known exactly)."""
+    rng = np.random.default_rng(0)
+    misses = 0
+    for _ in range(400):
+        p = rng.random(500)
+        found = fit((rng.random(500) < 0.5 + 0.4 * np.sin(6 * p)).astype(int), p, method="histogram", bins=10)
+        edges = np.concatenate(([0.0], found.map.edges, [1.0]))
+        area = np.diff(0.5 * edges - 0.4 / 6 * np.cos(6 * edges)) / np.diff(edges)
+        lower, upper = found.map.lower, found.map.upper
+        misses += bool(((area < lower) | (area > upper)).any())
+    assert misses / 400 <= 0.1 + 3 * np.sqrt(0.09 / 400)
+
+
+# Files
+
+
+def test_files_are_versioned_and_damage_is_refused(tmp_path):
+    file = tmp_path / "map.json"
+    y, p = overconfident(200)
+    fit(y, p, method="platt").save(file)
+    stored = json.loads(file.read_text())
+    assert cb.load_recalibration(file).assessment.to_dict() == stored["assessment"]
+    assert len(stored["fit"]["data"]) == 32
+    for change, message in (
+        ({"calibrant_recalibration": 99}, "got format 99"),
+        ({"map": {"form": "magic"}}, "got 'magic'"),
+        ({"map": {"form": "logistic"}}, "must be complete"),
+        ({"fit": {}}, "must be complete"),
+    ):
+        file.write_text(json.dumps({**stored, **change}))
+        with pytest.raises(cb.CalibrantError, match=message):
+            cb.load_recalibration(file)
+    for text in ("", "[1]", "{}", "\x00"):
+        file.write_text(text)
+        with pytest.raises(cb.CalibrantError, match="must be a recalibration"):
+            cb.load_recalibration(file)
+    with pytest.raises(cb.CalibrantError, match="folder"):
+        fit(y, p, method="shift").save(tmp_path / "no" / "map.json")
+    assert [f.name for f in tmp_path.iterdir()] == ["map.json"]
+
+
+def test_golden_files_read_the_same(request):
+    """Files of every format ever written: this version reads them to the same numbers."""
+    folder = request.path.parent / "golden"
+    files = sorted(folder.glob("*.json"))
+    assert len(files) >= 7
+    for file in files:
+        stored = json.loads(file.read_text())
+        found = cb.load_recalibration(file)
+        assert found.predict(stored["golden"]["p"]).tolist() == stored["golden"]["q"]
+
+
+# SQL and frames
+
+
+def test_sql_quotes_names_and_thins_on_request():
+    y, p = overconfident(3000)
+    found = fit(y, p, method="centered-isotonic")
+    assert '"a ""b"""' in found.to_sql('a "b"')
+    assert "`p`" in found.to_sql("p", "spark")
+    assert "FLOAT64" in found.to_sql("p", "bigquery")
+    assert "DOUBLE PRECISION" in found.to_sql("p", "postgres")
+    thin = found.map.thinned(1e-2)
+    assert len(thin.values) < len(found.map.values)
+    fine = np.linspace(0, 1, 10_001)
+    assert np.abs(thin.predict(fine) - found.predict(fine)).max() <= 1e-2 + 1e-12
+    with pytest.raises(cb.CalibrantError, match="dialect must be one of"):
+        found.to_sql("p", "oracle")
+    with pytest.raises(cb.CalibrantError, match="tolerance"):
+        found.to_sql("p", tolerance=-1)
+
+
+@pytest.mark.parametrize("method", ["platt", "spline", "isotonic", "venn-abers", "histogram", "identity"])
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "polars-lazy", "duckdb", "ibis", "dask"])
+def test_apply_to_frames(kind, method):
+    y, p = overconfident(300)
+    found = fit(y, p, method=method)
+    frame, back = framed(kind, {"k": np.arange(5.0), "p": np.array([0.0, 0.3, 0.5, 0.999, 1.0])})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cb.RecalibrationWarning)
+        out = found.apply(frame, prediction="p", into="q")
+    assert type(out) is type(frame)
+    q = back(out)
+    assert np.asarray(q["q"], float) == pytest.approx(found.predict([0.0, 0.3, 0.5, 0.999, 1.0]), abs=1e-12)
+    assert list(q) == ["k", "p", "q"]
+
+
+def framed(kind, columns):
+    """A frame of some kind, and how to read it back as a dict of arrays ordered by k."""
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    def by_pandas(frame):
+        return dict(frame.sort_values("k").reset_index(drop=True).items())
+
+    if kind == "pandas":
+        return pd.DataFrame(columns, index=[9, 4, 7, 1, 0]), by_pandas
+    if kind == "polars":
+        return pl.DataFrame(columns), lambda f: f.to_dict(as_series=False)
+    if kind == "polars-lazy":
+        return pl.LazyFrame(columns), lambda f: f.collect().to_dict(as_series=False)
+    if kind == "pyarrow":
+        return pa.table(columns), lambda f: f.to_pydict()
+    table = pa.table(columns)
+    if kind == "duckdb":
+        import duckdb
+
+        return duckdb.from_arrow(table), lambda f: by_pandas(f.df())
+    if kind == "ibis":
+        import ibis
+
+        return ibis.memtable(table), lambda f: f.order_by("k").to_pyarrow().to_pydict()
+    import dask.dataframe as dd
+
+    return dd.from_pandas(pd.DataFrame(columns), npartitions=2), lambda f: by_pandas(f.compute())
+
+
+def test_apply_counts_rows_without_a_value_and_outside_the_range():
+    import polars as pl
+
+    found = fit(Y, X, method="isotonic")
+    frame = pl.DataFrame({"p": [0.1, 0.5, None, 1.7, float("nan")]})
+    with pytest.warns(cb.RecalibrationWarning) as told:
+        out = found.apply(frame, prediction="p")
+    assert [str(w.message).split(" rows")[0] for w in told] == ["3", "1"]
+    assert out["p_recalibrated"].to_list() == [0.25, 0.5, None, None, None]
+    with pytest.raises(cb.CalibrantError, match="column must be one of p"):
+        found.apply(frame, prediction="q")
+    with pytest.raises(cb.CalibrantError, match="frame must be a data frame"):
+        found.apply([1, 2], prediction="p")
