@@ -26,9 +26,9 @@ def run(*arguments, cwd=None):
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("recalibrate")
     rng = np.random.default_rng(0)
-    q = rng.random(600)
+    q = rng.uniform(0.05, 0.95, 1500)
     p = 1 / (1 + np.exp(-2 * np.log(q / (1 - q))))
-    y = (rng.random(600) < q).astype(int)
+    y = (rng.random(1500) < q).astype(int)
     lines = [f"{i:04d},{a},{b:.6f},{i // 3}" for i, (a, b) in enumerate(zip(y, p, strict=True))]
     (path / "train.csv").write_text("\n".join(["id,y,p,patient", *lines]) + "\n")
     (path / "few.csv").write_text("y,p\n" + "0,0.3\n1,0.6\n" * 3)
@@ -61,7 +61,7 @@ def test_json_holds_all_that_the_file_holds(folder):
 
 
 def test_a_named_method_that_harms_writes_nothing(folder):
-    arguments = ("recalibrate", "noise.csv", "-y", "y", "-p", "p", "-m", "isotonic", "--option", "ends=raw",
+    arguments = ("recalibrate", "noise.csv", "-y", "y", "-p", "p", "-m", "histogram", "--option", "bins=100",
                  "-o", "harm.json", "--seed", 1)  # fmt: skip
     done = run(*arguments, cwd=folder)
     assert done.returncode == 1

@@ -10,15 +10,16 @@ from typing import Any
 import click
 
 from calibrant.cli.options import as_json, columns_unless_sketch, seed
-from calibrant.cli.rows import read_rows
+from calibrant.cli.rows import column_names, read_rows
 from calibrant.cli.sketched import needed_sketch
 from calibrant.cli.tables import show_json, show_table
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.forecasts import Missing
 from calibrant.recalibration.assess import FEWEST, FEWEST_EACH, Assessment
 from calibrant.recalibration.recalibrate import recalibrate as fit
 from calibrant.recalibration.result import Recalibration
 from calibrant.recalibration.storage import load_recalibration
+from calibrant.records import Missing
+from calibrant.scale.files import read_categories, read_columns
 
 HARMS, TOO_LITTLE = 1, 3
 OWN_ROWS = "The predictions must come from rows that the model was not trained on."
@@ -111,17 +112,19 @@ def _fitted_rows(
     file: str, outcome: str, prediction: str, weight: str | None, missing: Missing,
     beside: tuple[str | None, str | None], options: dict[str, Any],
 ) -> Recalibration:  # fmt: skip
-    names = ",".join(name for name in beside if name)
-    data = read_rows(
-        file, outcome=outcome, prediction=prediction, weight=weight, missing=missing, groups=names or None
-    )
-    if data.groups is None:
-        return fit(data.forecasts, **options)
     covariates, clusters = beside
-    columns = {name: data.groups[name] for name in covariates.split(",")} if covariates else None
+    if not covariates and not clusters:
+        data = read_rows(
+            file, outcome=outcome, prediction=prediction, weight=weight, missing=missing, groups=None
+        )
+        return fit(data.forecasts, **options)
+    wanted = column_names(covariates) if covariates else []
+    numbers = read_columns(file, [outcome, prediction, *([weight] if weight else [])])
+    columns = read_categories(file, [*wanted, *([clusters] if clusters else [])])
     return fit(
-        data.outcome, data.prediction, sample_weight=data.weight, covariates=columns,
-        clusters=data.groups[clusters] if clusters else None, missing=missing, **options,
+        numbers[outcome], numbers[prediction], sample_weight=numbers[weight] if weight else None,
+        covariates={name: columns[name] for name in wanted} or None,
+        clusters=columns[clusters] if clusters else None, missing=missing, **options,
     )  # fmt: skip
 
 

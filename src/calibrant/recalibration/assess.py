@@ -102,9 +102,9 @@ def assess(sample: Sample, procedure: Procedure, *, seed: int, folds: int = FOLD
     pairs = [_judged(fit, part) for fit, (_, part) in zip(fitted, parts, strict=True)]
     share = np.array([before.total for before, _ in pairs])
     changes = {
-        "log_loss": _change([_losses(pair, "log") for pair in pairs], share),
-        "brier_score": _change([_losses(pair, "brier") for pair in pairs], share),
-        "smooth": _change([_smooth(pair) for pair in pairs], share),
+        "log_loss": change_of([_losses(pair, "log") for pair in pairs], share),
+        "brier_score": change_of([_losses(pair, "brier") for pair in pairs], share),
+        "smooth": change_of([_smooth(pair) for pair in pairs], share),
     }
     return replace(
         _summed_up(changes, sample, folds, seed, pairs), for_whom=_for_whom(fitted, parts, sample, seed)
@@ -154,7 +154,7 @@ def _smooth(pair: tuple[Levels, Levels]) -> tuple[float, float]:
     return float(smooth_calibration_error(before)), float(smooth_calibration_error(after))
 
 
-def _change(figures: list[tuple[float, float]], share: Array) -> Change:
+def change_of(figures: list[tuple[float, float]], share: Array) -> Change:
     """Return the mean over folds, and Nadeau and Bengio's interval of the gain."""
     from scipy.stats import t
 

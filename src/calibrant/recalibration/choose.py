@@ -14,6 +14,7 @@ from calibrant.recalibration.samples import Rows, Sample
 from calibrant.recalibration.table import find_method, recalibrations
 
 FOLDS = 5
+UNCHANGED = "No change is justified by these records."
 LOSSES = ("log", "brier")
 MANY = 3_000  # levels from which the compiled kernels repay their start-up time in a choice
 
@@ -115,5 +116,5 @@ def auto(
         "left_out": dict(choice.failures),
     }
     unchanged = choice.candidate.method.name == "identity"
-    note = ("No change is justified by these records.",) if unchanged else ()
+    note = (UNCHANGED,) if unchanged else ()
     return Fitted(fitted.map, (*fitted.notes, *note), details)

@@ -12,7 +12,8 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.recalibration.choose import auto
+from calibrant.recalibration.choose import UNCHANGED, auto
+from calibrant.recalibration.class_records import ClassRecords, class_records
 from calibrant.recalibration.columns import columns_of
 from calibrant.recalibration.maps.form import Map
 from calibrant.recalibration.maps.prevalence import PrevalenceMap
@@ -49,6 +50,7 @@ def recalibrate(
     covariates: Any = None,
     groups: Any = None,
     clusters: Any = None,
+    classes: Any = None,
     prevalence: float | None = None,
     missing: Missing = "error",
     seed: int | None = None,
@@ -63,7 +65,8 @@ def recalibrate(
     y_true : array, Forecasts or Sketch
         Outcomes 0 or 1; fractions count as known probabilities.
     y_prob : array
-        Predictions in [0, 1]; of pairs of columns whose rows sum to 1, the second counts.
+        Predictions in [0, 1]; of pairs of columns whose rows sum to 1, the second counts. With three or
+        more columns, the probabilities of several classes.
     method : str
         A name of `recalibrations()`, or "auto": the simplest within one standard error of the best.
     sample_weight : array, optional
@@ -76,6 +79,8 @@ def recalibrate(
         Columns whose values are groups to repair, for methods that need them.
     clusters : array, optional
         Cluster labels (patients, races); a cluster is never split over folds.
+    classes : sequence, optional
+        Names of the columns of y_prob, for several classes; 0, 1, ... when absent.
     prevalence : float, optional
         Base rate where the map will be used, if it differs from that of the records.
     missing : {"error", "drop"}
@@ -100,6 +105,12 @@ def recalibrate(
     row = AUTO if method == "auto" else find_method(method)
     _check_weights_kind(weights)
     used = recorded_seed(seed)
+    if np.ndim(y_prob) == 2 and np.shape(y_prob)[1] > 2:
+        if prevalence is not None or _Beside(covariates, groups, clusters).given:
+            found = "got a prevalence, covariates, groups or clusters"
+            raise InvalidInputError(sentence("several classes", "take none of the options of two", found))
+        several = class_records(y_true, y_prob, sample_weight, classes, frequency=weights == "frequency")
+        return _several(several, row, options, weights, used)
     sample = _sample(
         y_true, y_prob, sample_weight, _Beside(covariates, groups, clusters), weights == "frequency", missing
     )
@@ -112,7 +123,7 @@ def recalibrate(
     fitted = procedure(sample, used)
     notes = (*fitted.notes, *([PERFECT] if _split(sample) else []))
     for note in notes:
-        if note != "No change is justified by these records.":
+        if note != UNCHANGED:
             warnings.warn(note, RecalibrationWarning, stacklevel=2)
     return Recalibration(
         method=method,
@@ -125,6 +136,53 @@ def recalibrate(
         sample=sample,
         procedure=procedure,
     )
+
+
+def _several(
+    records: ClassRecords, row: Method, options: dict[str, Any], weights: str, seed: int
+) -> Recalibration:
+    """Fit several classes."""
+    from calibrant.recalibration.recalibrate_classes import ClassCandidate, assess_classes, choose_classes
+
+    if row is AUTO and options:
+        raise reject_name("option of auto for several classes", next(iter(options)), ["none"])
+    named = dict(options)
+
+    def procedure(part: ClassRecords, seed: int) -> Fitted:
+        return choose_classes(part, seed) if row is AUTO else ClassCandidate(row, named).fit(part, seed)
+
+    fitted = procedure(records, seed)
+    _tell(fitted.notes)
+    top = records.table.max(axis=1)
+    right = records.table.argmax(axis=1) == records.labels
+    facts = FitFacts(
+        n=records.n,
+        effective_n=float(records.weights.sum()),
+        base_rate=float(records.weights @ right / records.weights.sum()),
+        low=float(top.min()),
+        high=float(top.max()),
+        levels=len(np.unique(top)),
+        at_ends=float(records.weights[top >= 1].sum()),
+        weights=weights,
+        seed=seed,
+    )
+    return Recalibration(
+        method=row.name,
+        chosen=str(fitted.details.get("chosen", row.name)),
+        options=MappingProxyType(named),
+        map=fitted.map,
+        fit=facts,
+        notes=fitted.notes,
+        details=fitted.details,
+        judge=lambda: assess_classes(records, procedure, seed),
+        columns=records.classes,
+    )
+
+
+def _tell(notes: tuple[str, ...]) -> None:
+    for note in notes:
+        if note != UNCHANGED:
+            warnings.warn(note, RecalibrationWarning, stacklevel=4)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

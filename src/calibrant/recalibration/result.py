@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -58,6 +58,8 @@ class Recalibration:
     details: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
     sample: Sample | None = field(default=None, repr=False)
     procedure: Procedure | None = field(default=None, repr=False)
+    judge: Callable[[], Assessment | str] | None = field(default=None, repr=False)
+    columns: int | None = None  # of several classes
 
     def __repr__(self) -> str:
         came_to = "" if self.chosen == self.method else f" -> {self.chosen}"
@@ -84,12 +86,23 @@ class Recalibration:
         >>> fitted.predict([0.2, 0.5]).tolist()
         [0.25, 0.5]
         """
+        if self.columns is not None:
+            return self.map.predict(self._table(p))
         column, pair = one_column(p)
         columns = self._columns(covariates, len(column))
         rates = self.map.predict(column, columns)
         for text in self.map.remarks(column, columns) if columns is not None else ():
             warnings.warn(text, RecalibrationWarning, stacklevel=2)
         return np.column_stack([1.0 - rates, rates]) if pair else rates
+
+    def _table(self, p: Any) -> Array:
+        from calibrant.recalibration.class_records import checked_table
+
+        table = checked_table(p)
+        if table.shape[1] != self.columns:
+            found = f"got {table.shape[1]}"
+            raise InvalidInputError(sentence("y_prob", f"must have {self.columns} columns", found))
+        return table
 
     def _columns(self, covariates: Any, rows: int) -> Mapping[str, Any] | None:
         if not self.map.needs_covariates:
@@ -128,6 +141,8 @@ class Recalibration:
 
     @cached_property
     def _assessed(self) -> Assessment | str:
+        if self.judge is not None:
+            return self.judge()
         if self.sample is None or self.procedure is None:
             return "the records were not kept"
         return assess(self.sample, self.procedure, seed=self.fit.seed)
@@ -152,6 +167,8 @@ class Recalibration:
     def apply(self, frame: Any, *, prediction: str, into: str = "p_recalibrated") -> Any:
         """Return the frame with a column of recalibrated predictions; lazy frames stay lazy.
 
+        Several classes are not columns of one prediction: use `predict` for them.
+
         Rows whose prediction is missing or outside [0, 1] get null. For frames in memory such rows, and rows
         outside the range seen, are counted in a warning.
         """
@@ -159,6 +176,8 @@ class Recalibration:
 
         from calibrant.recalibration.frames import eagerly, lazily, opened
 
+        if self.columns is not None:
+            raise InvalidInputError(sentence("apply", "takes two classes only", hint="use predict"))
         table = opened(frame, prediction, into)
         if isinstance(table, nw.LazyFrame):
             return lazily(table, self.map, prediction, into)

@@ -38,6 +38,7 @@ def as_dict(fitted: Recalibration) -> dict[str, Any]:
         "fit": facts,
         "notes": list(fitted.notes),
         "details": _plain(fitted.details),
+        "columns": fitted.columns,
         "knots": None if knots is None else [knots.values.tolist(), knots.rates.tolist()],
         "assessment": None if assessment is None else assessment.to_dict(),
         "why_not_assessed": fitted.why_not_assessed,
@@ -129,6 +130,7 @@ def from_dict(stored: Any) -> Recalibration:
             fit=FitFacts(**stored["fit"]),
             notes=tuple(stored["notes"]),
             details=MappingProxyType(dict(stored["details"])),
+            columns=stored.get("columns"),
         ).with_assessment(
             str(stored["why_not_assessed"]) if assessed is None else Assessment.from_dict(assessed)
         )

@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from calibrant.errors import reject_name
-from calibrant.recalibration.methods import binning, boost, hierarchical, isotonic, logistic, patch, spline
+from calibrant.recalibration.methods import (
+    binning,
+    boost,
+    classes,
+    hierarchical,
+    isotonic,
+    logistic,
+    patch,
+    spline,
+)
 from calibrant.recalibration.registry import Method
 from calibrant.results import NOTHING
 
@@ -39,6 +48,7 @@ ROWS: tuple[Method, ...] = (
     Method(
         name="temperature",
         fit=logistic.temperature,
+        fit_classes=classes.temperature,
         meaning="multiplies the logit: corrects over- and underconfidence around one half",
         citation="Guo, Pleiss, Sun & Weinberger 2017",
         needs_both_outcomes=True,
@@ -133,6 +143,38 @@ ROWS: tuple[Method, ...] = (
         citation="Kumar, Liang & Ma 2019",
         needs_both_outcomes=True,
         symmetric=False,
+    ),
+    Method(
+        name="vector",
+        fit_classes=classes.vector,
+        meaning="several classes: a slope and an intercept per class, shrunk toward one temperature",
+        citation="Guo, Pleiss, Sun & Weinberger 2017",
+        monotone=False,
+        exportable=False,
+    ),
+    Method(
+        name="dirichlet",
+        fit_classes=classes.dirichlet,
+        meaning="several classes: a full matrix of the logarithms, shrunk toward one temperature",
+        citation="Kull et al. 2019",
+        monotone=False,
+        exportable=False,
+    ),
+    Method(
+        name="one-vs-rest",
+        fit_classes=classes.one_vs_rest,
+        meaning="several classes: each class against the rest by a binary method, then normalised",
+        citation="Zadrozny & Elkan 2002",
+        monotone=False,
+        exportable=False,
+    ),
+    Method(
+        name="top-label",
+        fit_classes=classes.top_label,
+        meaning="several classes: the probability of the predicted class, with a map per class",
+        citation="Gupta & Ramdas 2022",
+        monotone=False,
+        exportable=False,
     ),
     Method(
         name="hierarchical",

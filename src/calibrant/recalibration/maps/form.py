@@ -30,6 +30,7 @@ class Map(ABC):
 
     form: ClassVar[str]
     needs_covariates: ClassVar[bool] = False
+    several: ClassVar[bool] = False  # whether it maps rows of several classes
 
     @abstractmethod
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:

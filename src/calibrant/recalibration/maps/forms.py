@@ -7,6 +7,7 @@ from typing import Any
 
 from calibrant.errors import UnreadableFileError, sentence
 from calibrant.recalibration.maps.boost import BoostMap
+from calibrant.recalibration.maps.classes import OneVsRestMap, SoftmaxMap, TopLabelMap
 from calibrant.recalibration.maps.form import Map
 from calibrant.recalibration.maps.hierarchical import HierarchicalMap
 from calibrant.recalibration.maps.identity import IdentityMap
@@ -28,6 +29,9 @@ FORMS: tuple[type[Map], ...] = (
     HierarchicalMap,
     BoostMap,
     PatchMap,
+    SoftmaxMap,
+    OneVsRestMap,
+    TopLabelMap,
 )
 
 

@@ -1,0 +1,109 @@
+"""Records of several classes: a table of probabilities, the class that occurred, and weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_rows, sentence
+from calibrant.inputs import check_weights, vector
+from calibrant.results import Array
+
+SUM = 1e-3  # how far the probabilities of a row may miss 1: single precision and rounded files pass
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassRecords:
+    """Rows in canonical order; `labels` are columns of the table; weights sum to the effective number."""
+
+    table: Array
+    labels: Ints
+    weights: Array
+
+    @property
+    def n(self) -> int:
+        """How many records there are."""
+        return len(self.labels)
+
+    @property
+    def classes(self) -> int:
+        """How many columns there are."""
+        return int(self.table.shape[1])
+
+    def where(self, chosen: npt.NDArray[Any]) -> ClassRecords:
+        """Return some of the records."""
+        return ClassRecords(self.table[chosen], self.labels[chosen], self.weights[chosen])
+
+    def cut(self, folds: int, seed: int) -> list[tuple[ClassRecords, ClassRecords]]:
+        """Return pairs (all but one fold, that fold), stratified by class."""
+        if self.n < folds:
+            raise TooFewRecordsError(sentence("folds", f"need {folds} records", f"got {self.n}"))
+        order = np.lexsort((np.random.default_rng(seed).random(self.n), self.labels))
+        fold = np.empty(self.n, dtype=np.int64)
+        fold[order] = np.arange(self.n) % folds
+        return [(self.where(fold != k), self.where(fold == k)) for k in range(folds)]
+
+    def losses(self, table: Array) -> Array:
+        """Return the log loss of each record under other probabilities."""
+        chosen = table[np.arange(self.n), self.labels]
+        return np.asarray(-np.log(np.clip(chosen, 1e-6, 1.0)))
+
+
+def checked_table(probabilities: Any) -> Array:
+    """Return a table of probabilities, a row per record and a column per class, or say what is wrong."""
+    table = np.asarray(probabilities)
+    if table.ndim != 2 or table.shape[1] < 2 or table.dtype.kind not in "fiu" or len(table) == 0:
+        rule = "must be numbers, a row for each record and a column for each class"
+        raise InvalidInputError(sentence("y_prob", rule, f"got shape {table.shape}, dtype {table.dtype}"))
+    with np.errstate(invalid="ignore"):
+        outside = ~np.all((table >= 0) & (table <= 1), axis=1)
+    hint = "pass softmax of logits, not logits"
+    reject_rows("y_prob", "must lie in [0, 1]", table, outside, hint)
+    sums = table.sum(axis=1, dtype=np.float64)
+    reject_rows("y_prob", "must sum to 1 in each row", sums, np.abs(sums - 1) > SUM)
+    return np.asarray(table, dtype=np.float64)
+
+
+def class_records(
+    y_true: Any, y_prob: Any, sample_weight: Any, classes: Sequence[Any] | None, *, frequency: bool
+) -> ClassRecords:
+    """Return checked records in an order that does not depend on the user's rows."""
+    table = checked_table(y_prob)
+    labels = _places(y_true, class_names(classes, table.shape[1]), len(table))
+    weights = np.ones(len(table))
+    if sample_weight is not None:
+        weights = check_weights(vector(sample_weight, "sample_weight"), "sample_weight")
+        if len(weights) != len(table):
+            found = f"got {len(weights):,} and {len(table):,} rows"
+            raise InvalidInputError(sentence("sample_weight and y_prob", "must have the same length", found))
+    kept = weights > 0
+    order = np.lexsort((weights[kept], labels[kept], *table[kept].T))
+    scale = 1.0 if frequency else float(weights.sum() / (weights @ weights))
+    return ClassRecords(table[kept][order], labels[kept][order], weights[kept][order] * scale)
+
+
+def class_names(classes: Sequence[Any] | None, count: int) -> list[Any]:
+    """Return the name of each column; 0, 1, ... where none are given."""
+    names = list(range(count)) if classes is None else list(classes)
+    if len(names) != count or len(set(names)) != count:
+        found = f"got {names!r} for {count} columns"
+        raise InvalidInputError(sentence("classes", "must name each column of y_prob once", found))
+    return names
+
+
+def _places(y_true: Any, names: list[Any], rows: int) -> Ints:
+    labels = np.asarray(y_true)
+    if labels.shape != (rows,):
+        found = f"got shape {labels.shape} for {rows:,} rows"
+        raise InvalidInputError(sentence("y_true", "must be one class label per row", found))
+    place = {name: k for k, name in enumerate(names)}
+    columns = np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.int64)
+    shown = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
+    hint = "name the columns with classes="
+    reject_rows("y_true", f"must be one of the classes {shown}", labels, columns < 0, hint)
+    return columns

@@ -1,0 +1,119 @@
+"""Maps of several classes: softmax, one against the rest, and the predicted class alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from calibrant.fits.softmax import softmax_rates
+from calibrant.recalibration.maps.form import Map
+from calibrant.results import Array
+
+
+class ClassMap(Map):
+    """A map from rows of probabilities to rows of probabilities."""
+
+    several: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SoftmaxMap(ClassMap):
+    """softmax(M ln p + b): temperature, vector and Dirichlet maps."""
+
+    form: ClassVar[str] = "softmax"
+    matrix: Array
+    intercepts: Array
+
+    @property
+    def classes(self) -> int:
+        """How many columns the map takes."""
+        return len(self.intercepts)
+
+    def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
+        """Apply the formula to each row."""
+        return softmax_rates(p, self.matrix, self.intercepts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return matrix and intercepts."""
+        return {"matrix": self.matrix.tolist(), "intercepts": self.intercepts.tolist()}
+
+    @classmethod
+    def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
+        """Rebuild from matrix and intercepts."""
+        return cls(np.array(numbers["matrix"], float), np.array(numbers["intercepts"], float))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OneVsRestMap(ClassMap):
+    """One map per class, and rows divided by their sums."""
+
+    form: ClassVar[str] = "one-vs-rest"
+    maps: tuple[Map, ...]
+
+    @property
+    def classes(self) -> int:
+        """How many columns the map takes."""
+        return len(self.maps)
+
+    def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
+        """Map each column, then normalise the rows; a row of zeros becomes equal shares."""
+        rates = np.column_stack([one.predict(p[:, k]) for k, one in enumerate(self.maps)])
+        sums = rates.sum(axis=1, keepdims=True)
+        return np.where(sums > 0, rates / np.where(sums > 0, sums, 1.0), 1.0 / rates.shape[1])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the maps."""
+        return {"maps": [{"form": one.form, **one.to_dict()} for one in self.maps]}
+
+    @classmethod
+    def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
+        """Rebuild from the maps."""
+        from calibrant.recalibration.maps.forms import map_from_dict
+
+        return cls(tuple(map_from_dict(one) for one in numbers["maps"]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TopLabelMap(ClassMap):
+    """The probability of the predicted class, mapped by a pooled map and then by that of the class.
+
+    The other classes keep their proportions.
+    """
+
+    form: ClassVar[str] = "top-label"
+    pooled: Map
+    maps: tuple[Map, ...]
+
+    @property
+    def classes(self) -> int:
+        """How many columns the map takes."""
+        return len(self.maps)
+
+    def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
+        """Replace the largest probability of each row, and scale the others."""
+        rows, top = np.arange(len(p)), p.argmax(axis=1)
+        before = p[rows, top]
+        after = self.pooled.predict(before)
+        for k, one in enumerate(self.maps):
+            after[top == k] = one.predict(after[top == k])
+        rest = 1.0 - before
+        even = (1.0 - after) / (p.shape[1] - 1)
+        share = np.where(rest > 0, (1.0 - after) / np.where(rest > 0, rest, 1.0), 0.0)
+        rates = np.where(rest[:, None] > 0, p * share[:, None], even[:, None])
+        rates[rows, top] = after
+        return np.asarray(rates)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the pooled map and those of the classes."""
+        maps = [{"form": one.form, **one.to_dict()} for one in self.maps]
+        return {"pooled": {"form": self.pooled.form, **self.pooled.to_dict()}, "maps": maps}
+
+    @classmethod
+    def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
+        """Rebuild from the maps."""
+        from calibrant.recalibration.maps.forms import map_from_dict
+
+        return cls(map_from_dict(numbers["pooled"]), tuple(map_from_dict(one) for one in numbers["maps"]))

@@ -1,0 +1,110 @@
+"""recalibrate for several classes: the choice among softmax maps, and whether it helped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import CalibrantError, InvalidInputError, sentence
+from calibrant.forecasts import Forecasts
+from calibrant.measures.smooth import smooth_calibration_error
+from calibrant.recalibration.assess import FOLDS, Assessment, Verdict, change_of
+from calibrant.recalibration.choose import UNCHANGED
+from calibrant.recalibration.class_records import ClassRecords
+from calibrant.recalibration.maps.identity import IdentityMap
+from calibrant.recalibration.registry import Fitted, Method, settled
+from calibrant.recalibration.table import recalibrations
+from calibrant.results import NOTHING, Array
+
+CANDIDATES = ("temperature", "vector", "dirichlet")
+FEWEST = 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassCandidate:
+    """A method for several classes and its options; None is the identity."""
+
+    method: Method | None
+    options: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+
+    def fit(self, records: ClassRecords, seed: int) -> Fitted:
+        """Fit to records."""
+        if self.method is None:
+            return Fitted(IdentityMap())
+        fit = self.method.fit_classes
+        if fit is None:
+            hint = f"use {', '.join(name for name, row in recalibrations().items() if row.fit_classes)}"
+            raise InvalidInputError(
+                sentence(f"method {self.method.name!r}", "takes two classes only", "got several", hint)
+            )
+        return fit(records, seed=seed, **settled(self.method, fit, self.options))
+
+
+def choose_classes(records: ClassRecords, seed: int) -> Fitted:
+    """Return the simplest of no change and the softmax maps within one standard error of the best."""
+    candidates = {"identity": ClassCandidate(None)}
+    candidates |= {name: ClassCandidate(recalibrations()[name]) for name in CANDIDATES}
+    losses: dict[str, Array] = {}
+    parts = records.cut(FOLDS, seed)
+    for name, candidate in candidates.items():
+        losses[name] = np.concatenate(
+            [part.losses(candidate.fit(rest, seed).map.predict(part.table)) for rest, part in parts]
+        )
+    weights = np.concatenate([part.weights for _, part in parts])
+    means = {name: float(weights @ loss / weights.sum()) for name, loss in losses.items()}
+    best = losses[min(means, key=lambda name: means[name])]
+    chosen = next(name for name in candidates if _as_good(losses[name] - best, weights))
+    fitted = candidates[chosen].fit(records, seed)
+    note = (UNCHANGED,) if chosen == "identity" else ()
+    details = {**fitted.details, "chosen": chosen, "losses": means}
+    return Fitted(fitted.map, (*fitted.notes, *note), MappingProxyType(details))
+
+
+def _as_good(excess: Array, weights: Array) -> bool:
+    total = weights.sum()
+    mean = float(weights @ excess / total)
+    return mean <= float(np.sqrt(weights @ (excess - mean) ** 2 / total / total))
+
+
+def assess_classes(records: ClassRecords, procedure: Any, seed: int) -> Assessment | str:
+    """Cross-fit a procedure for several classes and judge it, its smooth error by the top label."""
+    try:
+        parts = records.cut(FOLDS, seed)
+        tables = [procedure(rest, seed).map.predict(part.table) for rest, part in parts]
+    except CalibrantError as reason:
+        return str(reason)
+    held = [part for _, part in parts]
+    share = np.array([part.weights.sum() for part in held])
+    figures = [
+        [_figures(part, side) for side in (part.table, new)] for part, new in zip(held, tables, strict=True)
+    ]
+    changes = {
+        name: change_of([(before[k], after[k]) for before, after in figures], share)
+        for k, name in enumerate(("log_loss", "brier_score", "smooth"))
+    }
+    main = changes["log_loss"]
+    verdict: Verdict = "no evidence that it helps"
+    if records.n < FEWEST:
+        verdict = "too little data to say"
+    elif main.lower > 0 or main.upper < 0:
+        verdict = "helps" if main.lower > 0 else "harms"
+    return Assessment(
+        main.gain, main.lower, main.upper, main.before, main.after,
+        verdict,
+        records.n, FOLDS, 0.95, seed, MappingProxyType(changes), records.n, records.n,
+    )  # fmt: skip
+
+
+def _figures(part: ClassRecords, table: Array) -> tuple[float, float, float]:
+    """Return mean log loss, mean Brier score and the smooth error of the top label."""
+    share = part.weights / part.weights.sum()
+    hit = np.zeros_like(table)
+    hit[np.arange(part.n), part.labels] = 1.0
+    top = table.argmax(axis=1)
+    confidence = np.clip(table[np.arange(part.n), top], 0.0, 1.0)
+    smooth = smooth_calibration_error(Forecasts(top == part.labels, confidence, sample_weight=part.weights))
+    return float(share @ part.losses(table)), float(share @ ((table - hit) ** 2).sum(axis=1)), float(smooth)

@@ -1,0 +1,15 @@
+"""Estimators for scikit-learn pipelines: Recalibrator for scores, Recalibrated around a classifier."""
+
+from calibrant.errors import MissingDependencyError, sentence
+
+try:
+    import sklearn as _sklearn  # noqa: F401
+except ImportError as _problem:
+    raise MissingDependencyError(
+        sentence("calibrant.sklearn", "needs scikit-learn", hint="pip install 'calibrant[sklearn]'")
+    ) from _problem
+
+from calibrant.sklearn.recalibrated import Recalibrated
+from calibrant.sklearn.recalibrator import Recalibrator
+
+__all__ = ["Recalibrated", "Recalibrator"]

@@ -1,0 +1,108 @@
+"""Several classes: softmax maps against general optimisers, one-vs-rest, top-label."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+import calibrant as cb
+from calibrant.fits.softmax import _Problem, softmax_fit
+from recalibration.laws import fit
+
+SEVERAL = [name for name, row in cb.recalibrations().items() if row.fit_classes is not None]
+
+
+def overconfident(n=400, classes=3, seed=0, temperature=2.0):
+    rng = np.random.default_rng(seed)
+    eta = rng.normal(size=(n, classes)) * 1.5
+    truth = np.exp(eta) / np.exp(eta).sum(axis=1, keepdims=True)
+    labels = (rng.random(n)[:, None] > np.cumsum(truth, axis=1)).sum(axis=1).clip(0, classes - 1)
+    sharp = np.exp(temperature * eta)
+    return labels, sharp / sharp.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("method", SEVERAL)
+def test_rows_stay_probabilities_and_gain(method, tmp_path):
+    labels, table = overconfident()
+    found = fit(labels, table, method=method)
+    q = found.predict(table)
+    assert q.shape == table.shape
+    assert q.sum(axis=1) == pytest.approx(np.ones(len(q)))
+    assert q.min() >= 0
+    assert found.assessment.verdict == "helps"
+    found.save(tmp_path / "map.json")
+    assert cb.load_recalibration(tmp_path / "map.json").predict(table).tobytes() == q.tobytes()
+
+
+@pytest.mark.parametrize("method", SEVERAL)
+def test_order_of_rows_and_scale_of_weights_do_not_matter(method):
+    labels, table = overconfident(200)
+    order = np.random.default_rng(1).permutation(200)
+    w = 1.0 + np.arange(200) % 3
+    one = fit(labels, table, method=method, sample_weight=w).predict(table)
+    other = fit(labels[order], table[order], method=method, sample_weight=7 * w[order]).predict(table)
+    assert other == pytest.approx(one, abs=1e-4)
+
+
+def test_temperature_is_the_best_single_slope():
+    labels, table = overconfident()
+    logs = np.log(table)
+
+    def loss(slope):
+        eta = slope * logs
+        eta -= np.log(np.exp(eta).sum(axis=1, keepdims=True))
+        return -eta[np.arange(len(labels)), labels].mean()
+
+    best = minimize_scalar(loss, bounds=(0.01, 5), method="bounded", options={"xatol": 1e-10}).x
+    found = fit(labels, table, method="temperature")
+    assert found.map.matrix[0, 0] == pytest.approx(best, abs=1e-5)
+    assert best == pytest.approx(0.5, abs=0.1)
+
+
+@pytest.mark.parametrize("family", ["temperature", "vector", "dirichlet"])
+def test_gradients_are_exact(family):
+    labels, table = overconfident(50)
+    problem = _Problem(np.log(table), labels.astype(np.int64), 1.0 + np.arange(50) % 3, family, 0.3)
+    at = problem.start() + 0.1 * np.random.default_rng(0).normal(size=len(problem.start()))
+    _, gradient = problem.loss(at)
+    for k in range(len(at)):
+        step = np.zeros(len(at))
+        step[k] = 1e-6
+        slope = (problem.loss(at + step)[0] - problem.loss(at - step)[0]) / 2e-6
+        assert slope == pytest.approx(gradient[k], abs=1e-7)
+
+
+def test_a_strong_penalty_is_temperature():
+    labels, table = overconfident()
+    w = np.ones(len(labels))
+    slope = softmax_fit(table, labels, w, "temperature", 0.0).matrix[0, 0]
+    full = softmax_fit(table, labels, w, "dirichlet", 1e4)
+    assert full.matrix == pytest.approx(slope * np.eye(3), abs=2e-3)
+
+
+def test_auto_chooses_among_several_classes():
+    labels, table = overconfident()
+    found = fit(labels, table)
+    assert found.chosen in ("temperature", "vector", "dirichlet")
+    calm_labels, calm = overconfident(temperature=1.0)
+    assert fit(calm_labels, calm).chosen == "identity"
+
+
+def test_names_of_classes_and_bad_tables():
+    labels, table = overconfident(100, classes=3)
+    named = np.array(["a", "b", "c"])[labels]
+    one = fit(named, table, classes="abc", method="temperature").predict(table)
+    assert one.tolist() == fit(labels, table, method="temperature").predict(table).tolist()
+    with pytest.raises(cb.CalibrantError, match="must be one of the classes"):
+        fit(named, table, method="temperature")
+    with pytest.raises(cb.CalibrantError, match="takes two classes only"):
+        fit(labels, table, method="platt")
+    with pytest.raises(cb.CalibrantError, match="must sum to 1"):
+        fit(labels, table * 0.9, method="temperature")
+    with pytest.raises(cb.CalibrantError, match="must have 3 columns"):
+        fit(labels, table, method="temperature").predict([[0.5, 0.5]])
+    with pytest.raises(cb.CalibrantError, match="needs probabilities of several classes"):
+        fit([0, 1], [0.2, 0.8], method="vector")
+    with pytest.warns(cb.RecalibrationWarning, match="Columns 2 never occur"):
+        cb.recalibrate(labels[labels < 2], table[labels < 2], method="temperature")
