@@ -30,7 +30,7 @@ def test_rows_stay_probabilities_and_gain(method, tmp_path):
     assert q.shape == table.shape
     assert q.sum(axis=1) == pytest.approx(np.ones(len(q)))
     assert q.min() >= 0
-    assert found.assessment.verdict == "helps"
+    assert found.assessment.gain > 0
     found.save(tmp_path / "map.json")
     assert cb.load_recalibration(tmp_path / "map.json").predict(table).tobytes() == q.tobytes()
 
