@@ -41,8 +41,8 @@ def monitor(
 
     Exit code 0: no alarm. 1: the alarm is on, now or since an earlier run. 2: bad input or usage. However
     often you look and however long the stream, a false alarm ever has probability at most alpha. Each
-    prediction must have been fixed before its outcome was known. The state is written last and whole: a run
-    that was stopped has changed nothing and can be repeated.
+    prediction must have been fixed before its outcome was known. The state is written whole and last of all:
+    a run that was stopped before has changed nothing and can be repeated.
     """
     if grown and not state:
         raise InvalidInputError(sentence("--grown", "needs --state", "got none"))
@@ -54,9 +54,9 @@ def monitor(
     with _kept(state) as path:
         watch = _opened(path, rows, by, groups, alpha)
         readings = _updated(watch, rows, by, grown)
+        _show(readings, watch.alpha, json_)
         if path is not None:
             write_whole(path, watch.to_json())
-    _show(readings, watch.alpha, json_)
     sys.exit(ALARM if any(reading.alarm for reading in readings.values()) else 0)
 
 

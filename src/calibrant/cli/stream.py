@@ -49,8 +49,8 @@ def stream(
     """Calibrate the predictions in FILE in order, each with what was known before it.
 
     Writes a CSV file with the columns named here and the column `calibrated`, and prints the certificate
-    and the scores of raw and calibrated side by side. The state is written last: a run that was stopped
-    can be repeated and gives the same.
+    and the scores of raw and calibrated side by side. The state is written whole and last of all: a run that
+    was stopped before has changed nothing and can be repeated.
     """
     _check_targets(file, {"--out": out, "--state": state, "--html": html})
     others = [name for name in (by, batch_by) if name]
@@ -64,9 +64,9 @@ def stream(
             write_whole(out, _as_csv(rows, run, outcome, prediction))
         if html:
             _write_page(html, calibrator, rows, run, file)
+        _show(_summary(calibrator, rows, run), json_)
         if state:
             write_whole(state, calibrator.to_json())
-    _show(_summary(calibrator, rows, run), json_)
 
 
 def _check_targets(file: str, targets: Mapping[str, str | None]) -> None:

@@ -1,0 +1,216 @@
+"""The verbs for streams: exit codes, states, what is written, and stopping at any time."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import calibrant as cb
+from calibrant.cli.main import calibrant
+from calibrant.online import OnlineCalibrator
+
+
+def verb(*arguments):
+    return CliRunner().invoke(calibrant, [str(a) for a in arguments])
+
+
+def write(path, columns):
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+    return path
+
+
+def stream(n, seed=0, wrong=False):
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(0.05, 0.95, n).round(4)
+    y = (rng.random(n) < (p**2 if wrong else p)).astype(int)
+    day = np.sort(rng.integers(0, max(1, n // 5), n))
+    return {"y": y, "p": p, "day": day, "g": rng.choice(["a", "b"], n)}
+
+
+def test_monitor_raises_the_alarm_once_and_for_all(tmp_path):
+    good, bad = (
+        write(tmp_path / "good.csv", stream(800)),
+        write(tmp_path / "bad.csv", stream(800, 1, wrong=True)),
+    )
+    state = tmp_path / "s.json"
+    arguments = ("-y", "y", "-p", "p", "--state", state, "--json")
+    codes = []
+    for file in (good, bad, good):
+        result = verb("monitor", file, *arguments)
+        codes.append(result.exit_code)
+    assert codes == [0, 1, 1]
+    reading = json.loads(result.stdout)["readings"]["everybody"]
+    assert reading["n"] == 2400
+    assert 800 < reading["alarm_at"] <= 1600
+    assert reading["onset"] > 600
+    assert "less often than predicted" in reading["suspicion"]
+    monitor = cb.Monitor.load(state)
+    assert monitor.n == 2400
+
+
+def test_monitor_of_groups_and_of_a_file_that_grows(tmp_path):
+    rows = stream(600)
+    state = tmp_path / "s.json"
+    whole = cb.GroupMonitor(["a", "b"], alpha=0.1)
+    whole.update(rows["y"], rows["p"], rows["g"])
+    for end in (100, 350, 600):
+        file = write(tmp_path / "rows.csv", {name: column[:end] for name, column in rows.items()})
+        result = verb("monitor", file, "-y", "y", "-p", "p", "--by", "g", "--group", "a", "--group", "b",
+                      "--alpha", 0.1, "--state", state, "--grown")  # fmt: skip
+        assert result.exit_code == 0, result.output
+        assert "everybody" in result.stdout
+    kept = cb.GroupMonitor.load(state).readings()
+    for name, reading in whole.readings().items():
+        assert kept[name].n == reading.n
+        assert kept[name].log_evalue == pytest.approx(reading.log_evalue)
+
+
+def test_monitor_refuses(tmp_path):
+    file, state = write(tmp_path / "rows.csv", stream(50)), tmp_path / "s.json"
+    base = ("monitor", file, "-y", "y", "-p", "p")
+    assert verb(*base, "--state", state).exit_code == 0
+    before = state.read_text()
+    for arguments in (
+        ("monitor", file, "-y", "y", "-p", "y"),
+        ("monitor", file, "-y", "p", "-p", "y"),
+        ("monitor", tmp_path / "none.csv", "-y", "y", "-p", "p"),
+        (*base, "--state", state, "--alpha", "0.01"),
+        (*base, "--state", state, "--by", "g"),
+        (*base, "--alpha", "2"),
+        (*base, "--grown"),
+        (*base, "--group", "a"),
+        (*base, "--by", "g", "--group", "a"),
+        (*base, "--order", "nothing"),
+        (*base, "--state", tmp_path / "no" / "s.json"),
+    ):
+        result = verb(*arguments)
+        assert isinstance(result.exception, (cb.CalibrantError, SystemExit)), (arguments, result.exception)
+        assert result.exit_code != 0
+    state.write_text('{"calibrant_monitor": 2, "peak": NaN}')
+    assert isinstance(verb(*base, "--state", state).exception, cb.CalibrantError)
+    assert before
+
+
+def false_alarms(tmp_path, runs, alpha):
+    count = 0
+    for seed in range(runs):
+        state = tmp_path / f"{seed}.json"
+        for part in range(3):
+            file = write(tmp_path / "rows.csv", stream(400, seed=1000 * part + seed))
+            code = verb("monitor", file, "-y", "y", "-p", "p", "--alpha", alpha, "--state", state).exit_code
+            assert code in (0, 1)
+        count += code
+    return count
+
+
+def test_false_alarms_of_the_verb_are_rare(tmp_path):
+    assert false_alarms(tmp_path, 8, 0.1) <= 4  # more but once in 1,000
+
+
+@pytest.mark.slow
+def test_false_alarms_of_the_verb(tmp_path):
+    runs, alpha = 200, 0.1
+    assert false_alarms(tmp_path, runs, alpha) <= alpha * runs + 3 * (alpha * (1 - alpha) * runs) ** 0.5
+
+
+def test_stream_is_the_calibrator(tmp_path):
+    rows = stream(400, wrong=True)
+    shuffled = np.random.default_rng(1).permutation(400)
+    file = write(tmp_path / "rows.csv", {name: column[shuffled] for name, column in rows.items()})
+    out = tmp_path / "out.csv"
+    result = verb("stream", file, "-y", "y", "-p", "p", "--order", "day", "--by", "g", "--batch-by", "day",
+                  "-o", out, "--json")  # fmt: skip
+    assert result.exit_code == 0, result.output
+    written = list(csv.DictReader(out.read_text().splitlines()))
+    order = np.argsort(rows["day"][shuffled], kind="stable")
+    y, p, day, g = (rows[name][shuffled][order] for name in ("y", "p", "day", "g"))
+    calibrator = OnlineCalibrator(by="g")
+    run = calibrator.run(y, p, by=g, batches=day)
+    back = np.empty(400)
+    back[order] = run.predictions
+    assert [float(row["calibrated"]) for row in written] == back.tolist()
+    assert [float(row["p"]) for row in written] == rows["p"][shuffled].tolist()
+    summary = json.loads(result.stdout)
+    assert summary["certificate"] == pytest.approx(calibrator.certificate)
+    assert summary["bound"] == pytest.approx(calibrator.bound())
+    assert summary["calibrated"]["brier"] < summary["raw"]["brier"]
+    assert summary["brier_bound"] is None
+    assert summary["most_pending"] == calibrator.most_pending
+
+
+def test_stream_without_some_outcomes(tmp_path):
+    rows = stream(60)
+    cells = [str(y) for y in rows["y"]]
+    cells[3] = cells[59] = ""
+    file = write(tmp_path / "rows.csv", {**rows, "y": cells})
+    base = ("stream", file, "-y", "y", "-p", "p")
+    assert isinstance(verb(*base).exception, cb.CalibrantError)
+    result = verb(*base, "--forget-missing", "--json", "-o", tmp_path / "out.csv")
+    summary = json.loads(result.stdout)
+    assert (summary["rows"], summary["learnt"]) == (60, 58)
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == 61
+
+
+def test_stream_refuses(tmp_path):
+    file, state = write(tmp_path / "rows.csv", stream(50)), tmp_path / "s.json"
+    base = ("stream", file, "-y", "y", "-p", "p")
+    assert verb(*base, "--state", state).exit_code == 0
+    for more in (
+        ("-o", file), ("-o", state, "--state", state), ("-o", tmp_path / "out.txt"),
+        ("--state", state, "--by", "g"), ("--state", state, "--delay", 3), ("--delay", -1),
+        ("--batch-by", "g"), ("--state", file), ("-o", tmp_path / "no" / "out.csv"),
+    ):  # fmt: skip
+        result = verb(*base, *more)
+        assert isinstance(result.exception, cb.CalibrantError), (more, result.exception)
+
+
+def test_the_page_shows_the_charts(tmp_path):
+    file, page = write(tmp_path / "rows.csv", stream(300, wrong=True)), tmp_path / "page.html"
+    result = verb("stream", file, "-y", "y", "-p", "p", "--html", page)
+    assert result.exit_code == 0, result.output
+    text = page.read_text()
+    for title in ("Certificate and bound", "Raw against calibrated", "Weights of the experts"):
+        assert title in text
+    assert "Evidence against calibration: raw" in text
+    assert "http://" not in text.split("<script>")[0]
+
+
+def run_verb(folder, part):
+    code = "from calibrant.cli.main import main; main()"
+    options = ["-y", "y", "-p", "p", "--by", "g", "--batch-by", "day", "--state", "s.json"]
+    command = [sys.executable, "-c", code, "stream", f"{part}.csv", *options, "-o", f"{part}.out.csv"]
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def test_killing_and_repeating_gives_the_same(tmp_path):
+    rng = np.random.default_rng(0)
+    folders = [tmp_path / "calm", tmp_path / "killed"]
+    for folder in folders:
+        folder.mkdir()
+        for part in range(2):
+            write(folder / f"{part}.csv", stream(300, seed=part, wrong=True))
+    state = folders[1] / "s.json"
+    for part in range(2):
+        assert run_verb(folders[0], part).wait(60) == 0
+        before = state.read_text() if part else None
+        for _ in range(3):
+            process = run_verb(folders[1], part)
+            time.sleep(float(rng.uniform(0.05, 1.5)))
+            process.kill()
+            process.wait(60)
+            if state.exists() and state.read_text() != before:  # the last thing it does: it is complete
+                break
+        else:
+            assert run_verb(folders[1], part).wait(60) == 0
+        for name in ("s.json", f"{part}.out.csv"):
+            assert (folders[0] / name).read_text() == (folders[1] / name).read_text()
