@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from calibrant.online import OnlineCalibrator
 from calibrant.online.experts import NAMES, Experts
 from tests.oracles.online import aggregate
 
-GAMES = Path(cb.__file__).parents[4] / "shared/data/fivethirtyeight_games.parquet"
 LEAST = math.log(2) / 2
 probabilities = st.one_of(st.sampled_from([0.0, 0.001, 0.1, 0.5, 0.9, 1.0]), st.floats(0, 1))
 
@@ -130,12 +128,12 @@ def test_predictions_of_0_and_1_and_a_world_that_disagrees():
     assert out[999] < 0.1
 
 
-@pytest.mark.skipif(not GAMES.exists(), reason="the games are not here")
-def test_games_by_day():
+def test_games_by_day(shared_data):
     """28,366 games of five leagues, days forecast whole before any of their outcomes is learnt."""
     import duckdb
 
-    table = duckdb.sql(f"SELECT date, league, p, y FROM '{GAMES}' WHERE y IN (0, 1) ORDER BY date, league")
+    games = shared_data / "fivethirtyeight_games.parquet"
+    table = duckdb.sql(f"SELECT date, league, p, y FROM '{games}' WHERE y IN (0, 1) ORDER BY date, league")
     games = table.fetchnumpy()
     y, p, day, league = (np.asarray(games[name]) for name in ("y", "p", "date", "league"))
     assert len(y) == 28_366
