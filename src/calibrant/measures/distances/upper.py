@@ -21,6 +21,7 @@ from calibrant.measures.registry.null import Settings
 from calibrant.measures.registry.papers import DISTANCE_PAPER
 from calibrant.measures.registry.resolution import bracketed, mean_move, rounded
 from calibrant.measures.registry.row import Measure
+from calibrant.options import number
 from calibrant.results import Array, Certified
 
 EXACT_GROUPS = 13  # items whose 3^m (set, subset) pairs can all be tried
@@ -43,7 +44,7 @@ def upper_distance(forecasts: Forecasts, *, alpha: float = 1.0) -> Certified:
     >>> round(upper_distance([0, 1, 1, 0], [0.4, 0.4, 0.6, 0.6]), 9)
     0.1
     """
-    if not 1 <= alpha < np.inf:
+    if not 1 <= number("alpha", alpha) < np.inf:
         raise InvalidInputError(sentence("alpha", "must be at least 1 and finite", f"got {alpha}"))
     return _group_levels(forecasts, float(alpha))
 
