@@ -51,6 +51,7 @@ def main() -> None:
     lines = []
     for path, what in TRIED.items():
         total, passed = counted(path)
+        print(path, total, passed, flush=True)
         lines.append(f"| {what} | `{path}` | {total:,} | {passed:,} |\n")
     (HERE / "trust.md").write_text(TEXT + "".join(lines) + FOOT, encoding="utf-8")
 
