@@ -111,8 +111,10 @@ def test_groups_are_audited_and_need_rows():
     assert found.audit is not None
     assert found.audit.worst.rule == "even rows"
     assert {"groups", "group-curves"} <= set(found.charts)
-    with pytest.raises(cb.CalibrantError, match="need the rows"):
-        cb.evaluate(cb.Forecasts(y, p), groups={"even rows": half})
+    again = cb.evaluate(cb.Forecasts(y, shifted), groups={"even rows": half}, seed=1)
+    assert again.audit.to_dict() == found.audit.to_dict()
+    with pytest.raises(cb.CalibrantError, match="rows are not known"):
+        cb.evaluate(cb.Sketch.from_arrays(y, p).forecasts(), groups={"even rows": half})
 
 
 def test_missing_values_are_refused_or_dropped_and_counted():
