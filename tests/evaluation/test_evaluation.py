@@ -230,3 +230,30 @@ def test_progress_is_told_step_by_step():
     assert told == sorted(told)
     assert len(told) > 5
     assert told[-1] == pytest.approx(1.0)
+
+
+def test_a_sketch_of_fractions_is_never_called_calibrated():
+    p = np.random.default_rng(1).random(1000)
+    found = cb.evaluate(
+        cb.Sketch.from_arrays(0.3 * p, p).forecasts(), measures=["in-the-large"], draws=19, seed=1
+    )
+    assert not found.verdict.calibrated
+    assert found.verdict.status == "untested"
+    assert "cannot be tested from this sketch" in found.verdict.sentence
+    row = found["in-the-large"]
+    assert row.low <= row.value <= row.high < -0.25
+
+
+def test_a_weighted_sketch_is_called_weighted_and_judged_like_its_rows():
+    rng = np.random.default_rng(3)
+    p, w = rng.beta(1, 50, 5000), rng.uniform(1, 3, 5000)
+    sketch = cb.Sketch.from_arrays(rng.random(5000) < 2 * p, p, sample_weight=w).forecasts()
+    found = cb.evaluate(sketch, measures=["kuiper"], draws=99, seed=1)
+    assert found.facts.weighted
+    assert not found.verdict.calibrated
+
+
+def test_weights_whose_squares_vanish_are_refused():
+    p = np.random.default_rng(1).random(100)
+    with pytest.raises(cb.CalibrantError, match="squares that a float can hold"):
+        cb.Sketch.from_arrays(p < 0.5, p, sample_weight=np.full(100, 1e-160)).forecasts()

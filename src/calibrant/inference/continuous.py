@@ -38,6 +38,12 @@ def squared_residuals(forecasts: Forecasts) -> Array:
 def _records(forecasts: Forecasts) -> tuple[Array, Array]:
     """Return the residual and the weight of every record."""
     outcomes = forecasts.record_outcomes
+    if outcomes is None and forecasts.n > 1:
+        hint = "test the rows themselves, or sketch 0/1 outcomes"
+        found = "a sketch keeps their sums, not how they vary"
+        raise TooFewRecordsError(
+            sentence("fractional outcomes", "cannot be tested from this sketch", found, hint)
+        )
     if outcomes is None or forecasts.n < 2:
         raise TooFewRecordsError(
             sentence("a variance estimate", "needs two records or more", f"got {forecasts.n}")

@@ -228,12 +228,6 @@ def around(value: float, reach: float, power: int) -> tuple[float, float]:
     return float(max(0.0, root - reach) ** power), float((root + reach) ** power)
 
 
-def reflected(values: Array, value: float, confidence: float) -> tuple[float, float]:
-    """Return the reflected bootstrap interval around `value`."""
-    low, high = central(values, confidence)
-    return 2 * value - high, 2 * value - low
-
-
 def central(values: Array, confidence: float) -> tuple[float, float]:
     """Return the interval that holds this share of the resampled values, and as many below as above."""
     defined = values[np.isfinite(values)]
