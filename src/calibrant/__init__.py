@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from calibrant.demonstration import load_demo
     from calibrant.evaluation.assertion import assert_calibrated
     from calibrant.groups.audit import audit
+    from calibrant.groups.audit_table import AuditTable, audit_table
     from calibrant.groups.distinguish import distinguish
     from calibrant.groups.distinguisher import Distinguisher
     from calibrant.groups.result import Audit
@@ -95,6 +96,7 @@ _LATER = {
     "ActionChange": "measures.decisions.fixed_payoff",
     "Assessment": "recalibration.assess",
     "Audit": "groups.result",
+    "AuditTable": "groups.audit_table",
     "BestActions": "measures.decisions.best_actions",
     "Comparison": "inference.compare",
     "ConfidenceInterval": "inference.interval",
@@ -125,6 +127,7 @@ _LATER = {
     "as_score": "measures.decisions.best_actions",
     "assert_calibrated": "evaluation.assertion",
     "audit": "groups.audit",
+    "audit_table": "groups.audit_table",
     "best_actions": "measures.decisions.best_actions",
     "calibration_test": "inference.calibration_test",
     "class_wise": "measures.multiclass",
@@ -161,6 +164,7 @@ __all__ = [
     "ActionChange",
     "Assessment",
     "Audit",
+    "AuditTable",
     "BestActions",
     "CalibrantError",
     "Certified",
@@ -213,6 +217,7 @@ __all__ = [
     "as_score",
     "assert_calibrated",
     "audit",
+    "audit_table",
     "averaged_two_bin_error",
     "best_actions",
     "binned_calibration_error",

@@ -22,9 +22,8 @@ def sample(seed: int, n: int = 800) -> tuple[np.ndarray, np.ndarray, np.ndarray,
 @pytest.mark.parametrize("seed", range(3))
 def test_it_is_the_optimum_and_the_precisions_are_a_fixed_point(seed):
     x, y, w, blocks, _ = sample(seed)
-    prior = (0.5, 2.0)
-    fit = hierarchical(x, y, w, blocks, prior=prior)
-    precision = [one.precision for one in fit.blocks]
+    fit = hierarchical(x, y, w, blocks)
+    prior, precision = fit.prior, [one.precision for one in fit.blocks]
 
     def loss(beta: np.ndarray) -> float:
         eta = beta[0] + beta[1] * x + blocks[0].taken(beta[2:8]) + blocks[1].taken(beta[8:])
@@ -48,7 +47,7 @@ def test_it_is_the_optimum_and_the_precisions_are_a_fixed_point(seed):
 
 def test_real_shifts_are_found_and_noise_is_shrunk_away():
     x, y, w, blocks, shifts = sample(5, 6000)
-    fit = hierarchical(x, y, np.ones_like(w), blocks, prior=(1e-6, 1e-6))
+    fit = hierarchical(x, y, np.ones_like(w), blocks)
     centred = fit.blocks[0].values + fit.intercept - 0.2
     assert np.all(np.abs(centred - shifts[:6]) < 5 * fit.blocks[0].errors + 0.1)
     assert np.max(np.abs(fit.blocks[1].values)) < 0.1
@@ -58,7 +57,7 @@ def test_real_shifts_are_found_and_noise_is_shrunk_away():
 def test_perfectly_split_outcomes_stay_finite():
     x = np.linspace(-3, 3, 60)
     y = (x > 0).astype(float)
-    fit = hierarchical(x, y, np.ones(60), [Block((x > 0).astype(np.int64), 2)], prior=(1e-3, 1e-3))
+    fit = hierarchical(x, y, np.ones(60), [Block((x > 0).astype(np.int64), 2)])
     assert np.isfinite([fit.intercept, fit.slope, *fit.blocks[0].values]).all()
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, get_args
 
 import click
 
 from calibrant.cli.options import as_json, columns, seed
 from calibrant.cli.tables import show_json, show_table
+from calibrant.disk import check_target, write_whole
 from calibrant.groups import audit as audits
 from calibrant.groups import search as searches
 from calibrant.groups.family import Progress
@@ -107,6 +109,7 @@ def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> lis
     help="kuiper: gaps that add up anywhere along the scores; mean: each group's mean residual.",
 )
 @click.option("--search", is_flag=True, help="Search the covariates for the worst; confirm on other rows.")
+@click.option("--html", type=click.Path(dir_okay=False), help="Write the report, one self-contained page.")
 @click.option(
     "--top", type=click.IntRange(min=0), default=10, show_default=True, help="How many of the worst to print."
 )
@@ -122,6 +125,7 @@ def audit(
     groups: list[str],
     nominal: list[str],
     search: bool,
+    html: str | None,
     top: int,
     json_: bool,
     **options: Any,
@@ -133,6 +137,8 @@ def audit(
         raise click.UsageError("give --covariates or --groups, or both")
     if search and not covariates:
         raise click.UsageError("--search needs --covariates")
+    if html:
+        check_target(html, [file])
     main = read_columns(file, [outcome, prediction] + ([weight] if weight else []))
     others = read_categories(file, covariates + groups)
     shared: dict[str, Any] = {
@@ -161,6 +167,12 @@ def audit(
             **{name: options[name] for name in ("variant", "rho", "statistic")},
             **shared,
         )
+    if html:
+        from calibrant.report.audit_page import audit_page
+
+        title = f"For whom: {prediction} in {Path(file).name}"
+        page = audit_page(found, title=title, confirmed=confirmed)
+        click.echo(f"report: {write_whole(html, page)}", err=True)
     if json_:
         data = found.to_dict(top)
         show_json({**data, "search": confirmed.to_dict()} if confirmed else data)

@@ -1,9 +1,9 @@
 """Shifts of the logit per level of several columns, each column with its own amount of shrinkage.
 
 logit q = a + b l + sum over columns of u[level] (+ v[level] (l - mean) / deviation), u ~ N(0, tau^2) within a
-column. The precisions are found by Fellner and Schall's iteration: precision = effective number of
-coefficients of the column / their sum of squares (Wood & Fasiolo 2017 give its derivation). Columns that say
-nothing get a large precision, and shifts of nearly 0.
+column; a and b are shrunk toward 0 and 1. The precisions are found by Fellner and Schall's iteration:
+precision = effective number of coefficients of the column / their sum of squares (Wood & Fasiolo 2017 give
+its derivation). Columns that say nothing get a large precision, and shifts of nearly 0.
 """
 
 from __future__ import annotations
@@ -53,31 +53,29 @@ class Shifts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HierarchicalFit:
-    """Intercept and slope of the logit, and the shifts of every block."""
+    """Intercept and slope of the logit, the precisions of their priors, and the shifts of every block."""
 
     intercept: float
     slope: float
+    prior: tuple[float, float]
     blocks: tuple[Shifts, ...]
 
 
-def hierarchical(
-    logit: Array, outcome: Array, weight: Array, blocks: Sequence[Block], *, prior: tuple[float, float]
-) -> HierarchicalFit:
-    """Fit all; `prior` has the precisions of the intercept around 0 and of the slope around 1."""
-    work = _Work.of(logit, outcome, weight, blocks, np.array(prior))
-    precision = np.full(len(blocks), FIRST)
-    beta = work.centre.copy()
-    beta, covariance = work.optimum(beta, precision)
+def hierarchical(logit: Array, outcome: Array, weight: Array, blocks: Sequence[Block]) -> HierarchicalFit:
+    """Fit all coefficients; intercept and slope are shrunk to 0 and 1 in the same way, each by itself."""
+    work = _Work.of(logit, outcome, weight, blocks)
+    precision = np.full(len(work.spans), FIRST)
+    precision[:2] = 1.0
+    beta, covariance = work.optimum(work.centre, precision)
     for _ in range(ROUNDS):
         precision, moved = work.updated(precision, beta, covariance)
         beta, covariance = work.optimum(beta, precision)
         if moved < STILL:
             break
     errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    found = tuple(
-        Shifts(beta[span], errors[span], float(k)) for span, k in zip(work.spans, precision, strict=True)
-    )
-    return HierarchicalFit(float(beta[0]), float(beta[1]), found)
+    found = [Shifts(beta[s], errors[s], float(k)) for s, k in zip(work.spans, precision, strict=True)]
+    prior = found[0].precision, found[1].precision
+    return HierarchicalFit(float(beta[0]), float(beta[1]), prior, tuple(found[2:]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,17 +84,16 @@ class _Work:
     weight: Array
     design: Any  # a sparse matrix, and its transpose
     transposed: Any
-    spans: tuple[slice, ...]
-    prior: Array
+    spans: tuple[slice, ...]  # of intercept, slope and the blocks
     centre: Array
 
     @classmethod
-    def of(cls, logit: Array, outcome: Array, weight: Array, blocks: Sequence[Block], prior: Array) -> _Work:
+    def of(cls, logit: Array, outcome: Array, weight: Array, blocks: Sequence[Block]) -> _Work:
         from scipy import sparse
 
         n = len(logit)
         parts = [sparse.csr_matrix(np.column_stack((np.ones(n), logit)))]
-        at, spans = 2, []
+        at, spans = 2, [slice(0, 1), slice(1, 2)]
         for block in blocks:
             known = np.flatnonzero(block.codes >= 0)
             values = np.ones(len(known)) if block.values is None else block.values[known]
@@ -106,13 +103,13 @@ class _Work:
         centre = np.zeros(at)
         centre[1] = 1.0
         design = sparse.hstack(parts).tocsr()
-        return cls(outcome, weight, design, design.T.tocsr(), tuple(spans), prior, centre)
+        return cls(outcome, weight, design, design.T.tocsr(), tuple(spans), centre)
 
     def optimum(self, beta: Array, precision: Array) -> tuple[Array, Array]:
         """Return the penalised maximum and its covariance, by Newton's method with halved steps."""
         from scipy.linalg import cho_factor, cho_solve
 
-        penalty = np.concatenate((self.prior, *(self._spread(precision))))
+        penalty = np.concatenate(self._spread(precision))
         loss = self._loss(beta, penalty)
         for step_number in range(STEPS):
             gradient, hessian = self._derivatives(beta, penalty)
@@ -160,7 +157,7 @@ class _Work:
         """
         following, moved = np.empty_like(precision), 0.0
         for k, span in enumerate(self.spans):
-            u = beta[span]
+            u = beta[span] - self.centre[span]
             effective = len(u) - precision[k] * float(np.trace(covariance[span, span]))
             following[k] = max(effective, 1e-6) / max(float(u @ u), 1e-12)
             following[k] = min(max(following[k], SLOWEST), STRONGEST)

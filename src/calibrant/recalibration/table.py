@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from calibrant.errors import reject_name
 from calibrant.recalibration.methods import (
+    augment,
     binning,
     boost,
     classes,
@@ -209,6 +210,15 @@ ROWS: tuple[Method, ...] = (
         exportable=False,
         smallest_n=10,
         auto_options=(NOTHING,),
+    ),
+    Method(
+        name="augment",
+        fit=augment.augment,
+        meaning="a model refitted with its own prediction as a column, three times; for reproduction",
+        citation="Appendix E of the paper on measuring multi-calibration",
+        needs_covariates=True,
+        monotone=False,
+        exportable=False,
     ),
 )
 

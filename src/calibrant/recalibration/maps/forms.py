@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from calibrant.errors import UnreadableFileError, sentence
+from calibrant.recalibration.maps.augment import AugmentMap
 from calibrant.recalibration.maps.boost import BoostMap
 from calibrant.recalibration.maps.classes import OneVsRestMap, SoftmaxMap, TopLabelMap
 from calibrant.recalibration.maps.form import Map
@@ -28,6 +29,7 @@ FORMS: tuple[type[Map], ...] = (
     PrevalenceMap,
     HierarchicalMap,
     BoostMap,
+    AugmentMap,
     PatchMap,
     SoftmaxMap,
     OneVsRestMap,

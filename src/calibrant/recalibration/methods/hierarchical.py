@@ -23,8 +23,8 @@ def hierarchical(
 ) -> Fitted:
     """Fit intercept, slope and one shift per level of every covariate.
 
-    The prior of intercept and slope is that of the shrunk Platt map, so that covariates which say nothing
-    leave that map; numbers are cut at `bins` quantiles.
+    Where nothing speaks for a change, intercept, slope and shifts are shrunk to those of no change; numbers
+    are cut at `bins` quantiles.
     """
     at_least_two("bins", bins)
     assert sample.covariates is not None  # the registry row says so
@@ -43,13 +43,11 @@ def hierarchical(
     if slopes:
         scaled = (x - centre) / deviation
         blocks += [Block(c, one.count, scaled) for c, one in zip(codes, leveled, strict=True)]
-    strength = base.width**-2
-    scale = max(float(np.average(x**2, weights=sample.weights)), 1e-6)
-    fit = fit_shifts(x, sample.outcomes, sample.weights, blocks, prior=(strength, strength * scale))
+    fit = fit_shifts(x, sample.outcomes, sample.weights, blocks)
     counts = [np.bincount(c, sample.weights, one.count) for c, one in zip(codes, leveled, strict=True)]
     tables = tuple(_tables(fit, leveled, counts, slopes))
     fitted = HierarchicalMap(fit.intercept, fit.slope, base.clip, centre, deviation, tables)
-    return Fitted(fitted, (), {"clip": base.clip, "width": base.width, "shifts": _readable(tables)})
+    return Fitted(fitted, (), {"clip": base.clip, "shifts": _readable(tables)})
 
 
 def _tables(

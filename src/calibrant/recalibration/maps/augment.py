@@ -1,0 +1,67 @@
+"""Models refitted one after another, each with the prediction of the one before as one more column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from calibrant.fits.forest import Forest
+from calibrant.groups.features import Features
+from calibrant.recalibration.levels_of_columns import Met, met, remarks
+from calibrant.recalibration.maps.form import Map
+from calibrant.results import Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AugmentMap(Map):
+    """q_0 = p; q_k is what forest k says of (covariates, q_{k-1}), as a logit or as a probability."""
+
+    form: ClassVar[str] = "augment"
+    needs_covariates: ClassVar[bool] = True
+    features: Features
+    forests: tuple[Forest, ...]
+    logits: bool  # whether the leaves add up to a logit
+    seen_missing: tuple[str, ...] = ()
+
+    def _met(self, p: Array, covariates: Mapping[str, Any] | None) -> Met:
+        return met(self.features, self.features.columns(covariates, len(p)))
+
+    def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
+        """Let one model after another speak."""
+        rows = self._met(p, covariates).encoded.rows
+        q = p
+        for forest in self.forests:
+            q = spoken(forest, np.column_stack((rows, q)), self.logits)
+        return q
+
+    def remarks(self, p: Array, covariates: Mapping[str, Any] | None) -> tuple[str, ...]:
+        """Say what new rows have that the fit has not seen."""
+        return remarks(self.features, self.seen_missing, self._met(p, covariates))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all numbers."""
+        return {
+            "columns": self.features.to_list(),
+            "forests": [forest.to_list() for forest in self.forests],
+            "logits": self.logits,
+            "seen_missing": list(self.seen_missing),
+        }
+
+    @classmethod
+    def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
+        """Rebuild the map."""
+        features = Features.from_list(numbers["columns"])
+        width = len(features.features) + 1
+        forests = tuple(Forest.from_list(trees, width) for trees in numbers["forests"])
+        return cls(features, forests, bool(numbers["logits"]), tuple(numbers["seen_missing"]))
+
+
+def spoken(forest: Forest, rows: Array, logits: bool) -> Array:
+    """Return the prediction of one model."""
+    from scipy.special import expit
+
+    found = forest.predict(rows)
+    return np.asarray(expit(found) if logits else np.clip(found, 0.0, 1.0))
