@@ -18,8 +18,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from calibrant.disk import write_whole
 from calibrant.online import OnlineCalibrator
-from calibrant.online.state import locked, read_text, write_whole
+from calibrant.online.state import locked, read_text
 
 FILES, ROWS = 4, 500
 SCHEMA = "at long, region string, p double, y int"

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from streams import MAKERS, answer
 
 import calibrant as cb
-from calibrant.errors import InvalidInputError, UnreadableFileError
+from calibrant.disk import write_whole
+from calibrant.errors import InvalidInputError, UnreadableFileError, UnwritableFileError
 from calibrant.kernels import online_bins, online_experts, online_grid
 from calibrant.online import (
     DecisionLossForecaster,
@@ -24,7 +25,7 @@ from calibrant.online import (
     OnlineCalibrator,
     total_certificate,
 )
-from calibrant.online.state import locked, write_whole
+from calibrant.online.state import locked
 
 GOLDEN = Path(__file__).parent / "golden"
 guides = st.one_of(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.75, 1.0]), st.floats(0, 1))
@@ -445,10 +446,9 @@ def test_states_are_told_apart():
 
 def test_files_that_cannot_be_read_or_written(tmp_path):
     forecaster = DistanceForecaster()
-    with pytest.raises(UnreadableFileError, match="must exist"):
-        forecaster.save(tmp_path / "no" / "s.json")
-    with pytest.raises(UnreadableFileError, match="plain file"):
-        forecaster.save(tmp_path)
+    for place in (tmp_path / "no" / "s.json", tmp_path):
+        with pytest.raises(UnwritableFileError):
+            forecaster.save(place)
     with pytest.raises(UnreadableFileError, match="must be readable"):
         DistanceForecaster.load(tmp_path / "none.json")
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")

@@ -12,11 +12,12 @@ import click
 from calibrant.cli.options import as_json
 from calibrant.cli.ordered_rows import OrderedRows, read_ordered
 from calibrant.cli.tables import show_json, show_table
+from calibrant.disk import write_whole
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.numerals import chance
 from calibrant.online.group_monitor import GroupMonitor
 from calibrant.online.monitor import Monitor, Reading
-from calibrant.online.state import locked, read_text, write_whole
+from calibrant.online.state import locked, read_text
 
 ALPHA = 0.05
 ALARM = 1  # exit code

@@ -15,13 +15,14 @@ import numpy as np
 from calibrant.cli.options import as_json
 from calibrant.cli.ordered_rows import OrderedRows, read_ordered
 from calibrant.cli.tables import number, show_json, show_table
+from calibrant.disk import write_whole
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.measures.distances.lower import lower_distance
 from calibrant.measures.smooth import smooth_calibration_error
 from calibrant.online.calibrator import OnlineCalibrator
 from calibrant.online.inputs import batch_ends
 from calibrant.online.run import Run
-from calibrant.online.state import locked, read_text, write_whole
+from calibrant.online.state import locked, read_text
 from calibrant.results import Array
 
 FEW = 100_000  # rows up to which the lower distance is computed while one waits

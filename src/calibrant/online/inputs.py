@@ -108,8 +108,8 @@ def batch_ends(batches: Any, size: int) -> npt.NDArray[np.int64]:
         return np.empty(0, dtype=np.int64)
     changes = np.flatnonzero(labels[1:] != labels[:-1]) + 1
     starts = labels[np.concatenate([[0], changes])]
-    if len(np.unique(starts)) < len(starts):
-        again = next(label for k, label in enumerate(starts) if label in starts[:k])
+    if len(set(starts.tolist())) < len(starts):
+        again = next(label for k, label in enumerate(starts.tolist()) if label in starts.tolist()[:k])
         rule = "must hold each batch in one stretch of rows"
         hint = "sort the rows by batch first"
         raise InvalidInputError(sentence("batches", rule, f"got {again!r} in two stretches", hint))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
+from calibrant.disk import check_target, write_whole
 from calibrant.errors import InvalidInputError, UnreadableFileError, sentence
 
 LARGEST = 1.7e308  # finite, also where a whole number is too large for a float
@@ -157,40 +157,6 @@ def save_text(path: str | Path, text: str) -> None:
         write_whole(path, text)
 
 
-def write_whole(path: str | Path, text: str) -> None:
-    """Write beside the file, then rename: whoever reads finds the old state or the new one, never half."""
-    target = Path(path)
-    _check_target(target)
-    try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-        part = Path(name)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            part.chmod(0o666 & ~_umask())
-            part.replace(target)
-        finally:
-            part.unlink(missing_ok=True)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise UnreadableFileError(sentence(f"file {str(path)!r}", "must be writable", reason)) from None
-
-
-def _check_target(target: Path) -> None:
-    if not target.parent.is_dir():
-        raise UnreadableFileError(sentence(f"folder {str(target.parent)!r}", "must exist"))
-    if target.exists() and not target.is_file():
-        raise UnreadableFileError(sentence(f"file {str(target)!r}", "must be a plain file"))
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
 def read_text(path: str | Path) -> str:
     """Return the text of a state file."""
     try:
@@ -210,7 +176,7 @@ def locked(path: str | Path, patience: float = PATIENCE) -> Iterator[None]:
     let two processes lock two different files of the same name.
     """
     target = Path(path)
-    _check_target(target)
+    check_target(target)
     try:
         handle = os.open(target.with_name(f".{target.name}.lock"), os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
