@@ -26,6 +26,10 @@ def test_the_speed_tables_are_what_was_measured():
     assert text("README.md") == script["with_headlines"](text("README.md")), "run docs/make_speed.py"
 
 
+def test_the_page_on_recalibration_is_what_was_measured():
+    assert text("docs/fix.md") == made_by("make_fix.py")["page"](), "run docs/make_fix.py"
+
+
 def test_links_of_the_readme_lead_somewhere():
     import re
 

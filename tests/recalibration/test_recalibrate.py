@@ -289,6 +289,18 @@ def test_files_are_versioned_and_damage_is_refused(tmp_path):
     assert [f.name for f in tmp_path.iterdir()] == ["map.json"]
 
 
+def test_pickles_predict_the_same():
+    import pickle
+
+    y, p = overconfident(200)
+    found = fit(y, p, method="spline")
+    back = pickle.loads(pickle.dumps(found))
+    assert back.predict(GRID).tobytes() == found.predict(GRID).tobytes()
+    assert back.why_not_assessed == "the records were not kept"
+    assert found.assessment is not None
+    assert pickle.loads(pickle.dumps(found)).assessment.to_dict() == found.assessment.to_dict()
+
+
 def test_golden_files_read_the_same(request):
     """Files of every format ever written: this version reads them to the same numbers."""
     folder = request.path.parent / "golden"

@@ -20,16 +20,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import calibrant as cb
 from calibrant.sklearn import Recalibrated, Recalibrator
 
-FOLDS = "folds of weighted rows differ from folds of repeated rows"
 
-
-@parametrize_with_checks(
-    [Recalibrated(method="platt", random_state=0)],
-    expected_failed_checks=lambda estimator: {
-        "check_sample_weight_equivalence_on_dense_data": FOLDS,
-        "check_sample_weight_equivalence_on_sparse_data": FOLDS,
-    },
-)
+@parametrize_with_checks([Recalibrated(method="temperature", random_state=0)])
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learn_checks(estimator, check):
     """A map of one column is not among them: scikit-learn has no checks for such (IsotonicRegression)."""

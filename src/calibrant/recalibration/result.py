@@ -207,6 +207,12 @@ class Recalibration:
             text = f"{outside:,} rows lie outside {seen}, the range of the predictions it was fitted to."
             warnings.warn(text, RecalibrationWarning, stacklevel=3)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as a file would hold it: without the records, with the assessment if it is known."""
+        from calibrant.recalibration.storage import as_dict, from_dict
+
+        return from_dict, (as_dict(self, assess=False),)
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the records, ready for JSON."""
         from calibrant.recalibration.storage import as_dict

@@ -8,7 +8,7 @@ import math
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -22,8 +22,10 @@ from calibrant.recalibration.samples import Sample
 FORMAT = 1
 
 
-def as_dict(fitted: Recalibration) -> dict[str, Any]:
-    """Return everything but the records."""
+def as_dict(fitted: Recalibration, *, assess: bool = True) -> dict[str, Any]:
+    """Return everything but the records; without an assessment that is not known yet, if told so."""
+    if not assess and "_assessed" not in fitted.__dict__:
+        fitted = replace(fitted).with_assessment("the records were not kept")
     knots = fitted.knots
     facts = asdict(fitted.fit)
     if fitted.sample is not None:

@@ -78,6 +78,8 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
         y = column_or_1d(y, warn=True)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X)
+            if len(np.unique(y[sample_weight > 0])) < 2:
+                raise ValueError("Recalibrated needs at least 2 classes with positive weight; got fewer")
         routed = _routed(self, sample_weight, params)
         base = self._base()
         if isinstance(base, FrozenEstimator):
@@ -164,7 +166,8 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
 
     def predict(self, X: Any) -> Any:
         """Return the class with the largest recalibrated probability."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        rates = self.predict_proba(X)
+        return self.classes_[rates.argmax(axis=1)]
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return where sample weights, groups and other parameters go."""
