@@ -34,11 +34,13 @@ def certificate_over_time(run: Run) -> Chart:
     if run.bound is not None:
         lines["bound"] = run.bound[at] / rounds
     colours = alt.Scale(domain=list(lines), range=[LIGHT["model"], LIGHT["second"]][: len(lines)])
-    y = alt.Y("value:Q", title="distance to calibration at most", scale=alt.Scale(type="log"))
+    largest = alt.Scale(type="log", domainMax=1, nice=False)  # beyond 1 a bound says nothing
+    y = alt.Y("value:Q", title="distance to calibration at most", scale=largest)
     x, layers = alt.X("round:Q", title="outcomes learnt"), []
     for name, values in lines.items():
         data = canvas.on({"round": rounds, "value": values, "line": [name] * len(at)})
-        drawn = data.mark_line(strokeWidth=2, strokeDash=[1, 0] if name == "certificate" else [6, 4])
+        dash = [1, 0] if name == "certificate" else [6, 4]
+        drawn = data.mark_line(strokeWidth=2, strokeDash=dash, clip=True)
         layers.append(drawn.encode(x=x, y=y, color=alt.Color("line:N", scale=colours)))
         layers.append(hover(data, len(at), "round", {"round": ",.0f", "value": ".4f"}))
     caption = (
@@ -73,21 +75,32 @@ def expert_weights(run: Run) -> Chart:
     data = canvas.on(
         {
             "round": np.repeat(at + 1, len(NAMES)),
-            "weight": run.weights[at].ravel(),
+            "weight": _means(run.weights, at).ravel(),
             "expert": list(NAMES) * len(at),
         }
     )
     area = data.mark_area(opacity=0.85).encode(
         x=alt.X("round:Q", title="outcomes learnt"),
         y=alt.Y("weight:Q", title="weight", stack="normalize", axis=alt.Axis(format=".0%")),
-        color=alt.Color("expert:N", scale=alt.Scale(domain=list(NAMES), range=COLOURS), sort=list(NAMES)),
+        color=alt.Color(
+            "expert:N",
+            scale=alt.Scale(domain=list(NAMES), range=COLOURS),
+            legend=alt.Legend(symbolType="square", symbolStrokeWidth=0, symbolOpacity=1),
+        ),
         tooltip=["expert:N", alt.Tooltip("weight:Q", format=".1%"), alt.Tooltip("round:Q", format=",")],
     )
     caption = (
-        "How much each expert counts in the mixture. The raw predictions start with half; weight moves to "
-        "whoever has had the smaller Brier score so far."
+        "How much each expert counts in the mixture, on average over a few records and all segments. The raw "
+        "predictions start with half; weight moves to whoever has had the smaller Brier score so far."
     )
     return canvas.finished([area], "Weights of the experts", caption, height=240)
+
+
+def _means(weights: Array, at: npt.NDArray[np.int64]) -> Array:
+    """Return the mean weights of the stretches of rows that end at these."""
+    starts = np.concatenate([[0], at[:-1] + 1])
+    sums = np.add.reduceat(weights, starts, axis=0)
+    return np.asarray(sums / np.diff(starts, append=len(weights))[:, None])
 
 
 def evidence_over_time(outcomes: Array, predictions: Array, *, alpha: float = 0.05) -> Chart:
