@@ -65,3 +65,17 @@ def test_bad_usage_is_exit_code_two_and_one_message(file, arguments, message):
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_recalibrate_says_for_whom(file, tmp_path):
+    code = "from calibrant.cli.main import main; main()"
+    environment = {**os.environ, "PYTHONPATH": SOURCE, "NO_COLOR": "1"}
+    command = [sys.executable, "-c", code, "recalibrate", file, "-y", "y", "-p", "p", "--covariates", "a,b"]
+    command += ["--method", "hierarchical", "--seed", 1, "-o", tmp_path / "map.json"]
+    done = subprocess.run(
+        list(map(str, command)), capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "For whom, on held-out records" in done.stdout
+    assert "p-value" in done.stdout
+    assert json.loads((tmp_path / "map.json").read_text())["map"]["form"] == "hierarchical"

@@ -174,3 +174,7 @@ def _show_changes(assessment: Assessment) -> None:
     ]
     click.echo()
     show_table(["held-out", "before", "after", "gain", "from", "to"], rows)
+    if assessment.for_whom is not None:
+        click.echo()
+        click.echo("For whom, on held-out records")
+        click.echo(str(assessment.for_whom))
