@@ -148,9 +148,14 @@ class Forecasts:
         return self
 
     def with_outcomes(self, outcomes: Array) -> Forecasts:
-        """Return the same predictions and weights with other outcomes, given as the weight of y per level."""
+        """Return the same predictions and weights with other outcomes, given as the weight of y per level.
+
+        Where single records are known, each takes the rate of its level.
+        """
         other = Forecasts.__new__(Forecasts)
-        other.__dict__.update(self.__dict__, outcomes=outcomes, record_outcomes=None)
+        known = self.record_outcomes is not None
+        rates = np.repeat(outcomes / self.weights, self.counts) if known else None
+        other.__dict__.update(self.__dict__, outcomes=outcomes, record_outcomes=rates)
         for derived in ("residuals", "curve", "records", "_source", "_probe"):
             other.__dict__.pop(derived, None)
         return other

@@ -20,6 +20,7 @@ N = 48
 NAMES = list(cb.measures())
 DRAWS = {name: 2 if name in ("low-degree", "lower-distance", "upper-distance") else 9 for name in NAMES}
 OPTIONS = {name: dict(row.law_options) for name, row in cb.measures().items()}
+OPTIONS["low-degree"] = {"degree": 1}  # a linear program of every draw: the least of them
 
 
 def plain(result):
@@ -35,7 +36,7 @@ def plain(result):
     return "nan" if isinstance(result, float) and np.isnan(result) else result
 
 
-def tested_of(name):
+def chance_of(name):
     def run(y, p, q, g, w):
         return cb.calibration_test(
             y, p, sample_weight=w, measure=name, method="exact", draws=DRAWS[name], seed=1, **OPTIONS[name]
@@ -83,12 +84,22 @@ def searched(y, p, q, g, w):
     return cb.search_groups(y, p, {"g": g, "q": q}, sample_weight=w, draws=9, seed=1, min_size=4).to_dict()
 
 
+def dominated(y, p, q, g, w):
+    return cb.dominance(y, p, q, sample_weight=w, draws=9, seed=1)
+
+
+def cross_fitted(y, p, q, g, w):
+    """Resampled records are dealt into folds once more."""
+    how = {"sample_weight": w, "measure": "cdl", "recalibrator": "isotonic", "draws": 9, "seed": 1}
+    return cb.compare(y, p, q, **how), cb.confidence_interval(y, p, **how)
+
+
 def evaluated(y, p, q, g, w):
     return cb.evaluate(y, p, sample_weight=w, groups={"g": g}, draws=19, seed=1).to_dict()
 
 
 CALLS = {
-    **{f"calibration_test {name}": tested_of(name) for name in NAMES},
+    **{f"calibration_test {name}": chance_of(name) for name in NAMES},
     **{f"confidence_interval {name}": interval_of(name) for name in NAMES},
     **{f"compare {name}": comparison_of(name) for name in NAMES},
     **{
@@ -97,6 +108,8 @@ CALLS = {
     },
     "tolerance_test": tolerated,
     "estimate_decision_loss": decided,
+    "dominance": dominated,
+    "with a recalibrator": cross_fitted,
     "search_groups": searched,
     "evaluate": evaluated,
 }

@@ -14,7 +14,7 @@ from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.inference.interval import central, check_confidence, check_resampling
 from calibrant.inference.null_outcomes import batched
-from calibrant.inference.resample import Resamples, tallied, values_of
+from calibrant.inference.resample import DrawnRecords, Resamples, tallied, values_of
 from calibrant.inputs import Names, check_aligned, frame_columns, missing_rows, row_labels, vector
 from calibrant.measures.registry.lookup import find_measure
 from calibrant.measures.registry.row import Measure
@@ -74,6 +74,7 @@ class Comparison:
 class _Model:
     forecasts: Forecasts
     level_of: npt.NDArray[np.intp]  # of each row, in their common order
+    by_level: npt.NDArray[np.intp]  # the rows in the order of the levels
 
 
 def compare(
@@ -209,7 +210,8 @@ def _paired(y_true: Any, named: dict[str, Any], sample_weight: Any, missing: Mis
 
 def _model(rows: _Paired, predictions: Array) -> _Model:
     forecasts = Forecasts.of_checked(check(rows.outcomes, predictions, rows.weights))
-    return _Model(forecasts, np.searchsorted(forecasts.values, predictions))
+    level_of = np.searchsorted(forecasts.values, predictions)
+    return _Model(forecasts, level_of, np.argsort(level_of, kind="stable"))
 
 
 def _resampled(
@@ -229,10 +231,12 @@ def _resampled(
     def work(generator: np.random.Generator, rows: int) -> Array:
         times = tallied(generator.integers(0, n, size=(rows, n)), n).astype(np.float64)
         mass = times if weights is None else times * weights
-        mass = mass / mass.sum(axis=1, keepdims=True)  # in place it would normalise the counts as well
+        total = mass.sum(axis=1, keepdims=True)
+        mass = mass / total  # in place it would normalise the counts as well
+        squares = mass * (1.0 if weights is None else weights) / total  # a record drawn twice is two records
         columns = []
         for model in models:
-            levels = _levels(model, mass, paired.outcomes, times)
+            levels = _levels(model, mass, squares, paired.outcomes, times)
             columns.append(values_of(model.forecasts, row, settings, levels, quick))
         return np.stack(columns, axis=1)
 
@@ -241,13 +245,16 @@ def _resampled(
     )
 
 
-def _levels(model: _Model, mass: Array, outcomes: Array, times: Array) -> Resamples:
-    m = model.forecasts.levels
+def _levels(model: _Model, mass: Array, squares: Array, outcomes: Array, times: Array) -> Resamples:
+    m, order = model.forecasts.levels, model.by_level
+    events = mass * outcomes
 
     def summed(terms: Array) -> Array:
         return np.stack([np.bincount(model.level_of, weights=term, minlength=m) for term in terms])
 
-    return Resamples(summed(mass), summed(mass * outcomes), summed(mass**2), summed(times))
+    known = model.forecasts.record_outcomes is not None
+    records = DrawnRecords(times[:, order], mass[:, order], events[:, order]) if known else None
+    return Resamples(summed(mass), summed(events), summed(squares), summed(times), records)
 
 
 def _difference(

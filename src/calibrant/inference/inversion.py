@@ -18,7 +18,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.inference.null_outcomes import NullOutcomes, batched, measured, one_by_one
+from calibrant.inference.null_outcomes import NullOutcomes, batched, measured
 from calibrant.measures.registry.row import Measure
 from calibrant.measures.scores import isotonic_curve
 from calibrant.results import Array
@@ -106,7 +106,8 @@ def _simulator(forecasts: Forecasts, row: Measure, settings: dict[str, Any], dra
         def work(generator: np.random.Generator, rows: int) -> Array:
             if quick:
                 return np.asarray(row.null.batch(forecasts, source.residuals(generator, rows), settings))  # type: ignore[misc]
-            return one_by_one(forecasts, row, settings, source.outcomes(generator, rows))
+            drawn = source.forecasts_of(generator, rows)
+            return np.array([measured(one, row, settings) for one in drawn])
 
         return in_blocks(work, draws, width=source.width, seed=seed, threads=1)
 
@@ -133,15 +134,24 @@ class _Fractions:
         equal = np.full(forecasts.n, 1 / forecasts.n)
         weights = equal if forecasts.record_weights is None else forecasts.record_weights
         free = forecasts.n / max(1, forecasts.n - blocks)  # the fit has taken up some of the deviations
-        self._around = weights * (outcomes - np.repeat(fit, counts)) * np.sqrt(free)
+        self._around = (outcomes - np.repeat(fit, counts)) * np.sqrt(free)
+        self._forecasts, self._record_weights, self._rates = forecasts, weights, np.repeat(rates, counts)
         self._starts = np.concatenate(([0], np.cumsum(counts)[:-1]))
         self._expected, self._predicted = forecasts.weights * rates, forecasts.weights * forecasts.values
         self.width = forecasts.n
 
     def outcomes(self, generator: np.random.Generator, rows: int) -> Array:
         """Draw `rows` sets of outcomes."""
-        signs = 2.0 * generator.integers(0, 2, size=(rows, self.width)) - 1
-        return self._expected + np.add.reduceat(signs * self._around, self._starts, axis=1)
+        moved = self._signs(generator, rows) * self._around
+        return self._expected + np.add.reduceat(moved * self._record_weights, self._starts, axis=1)
+
+    def forecasts_of(self, generator: np.random.Generator, rows: int) -> Iterator[Forecasts]:
+        """Draw `rows` sets of outcomes as Forecasts that know their records."""
+        for signs in self._signs(generator, rows):
+            yield self._forecasts.with_record_outcomes(self._rates + signs * self._around)
+
+    def _signs(self, generator: np.random.Generator, rows: int) -> Array:
+        return np.asarray(2.0 * generator.integers(0, 2, size=(rows, self.width)) - 1)
 
     def residuals(self, generator: np.random.Generator, rows: int) -> Array:
         """Draw `rows` sets of residuals."""

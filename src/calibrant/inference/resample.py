@@ -19,13 +19,33 @@ ADDED = 2.0  # records of either outcome that are mixed into what is resampled
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class DrawnRecords:
+    """How often each record was drawn, its weight and its weight of y; by level, one row per resample."""
+
+    times: Array
+    weights: Array
+    outcomes: Array
+
+    def of(self, k: int) -> tuple[Array, Array]:
+        """Return weight and outcome of every record in resample k, the same record as often as drawn."""
+        times = self.times[k].astype(np.int64)
+        drawn = np.repeat(np.arange(len(times)), times)
+        weight = self.weights[k][drawn]
+        return weight / times[drawn], np.clip(self.outcomes[k][drawn] / weight, 0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Resamples:
-    """Weight, weight of y, squared weight and records of every level; one row per resample."""
+    """Weight, weight of y, squared weight and records of every level; one row per resample.
+
+    `records` are None where numbers say it all: outcomes 0 and 1 without weights.
+    """
 
     weights: Array
     outcomes: Array
     squared_weights: Array
     counts: Array
+    records: DrawnRecords | None = None
 
 
 class Resampler:
@@ -99,7 +119,7 @@ class Resampler:
         mass = times if weight is None else times * weight
         total = mass.sum(axis=1, keepdims=True)
         mass = mass / total
-        own = np.full(f.n, 1 / f.n) if weight is None else weight
+        own = (1.0 if weight is None else weight) / total
         events = mass * outcomes
         each = 1.0 if weight is None else weight[changed]
         np.add.at(events, (row, changed), each * (coin - outcomes[changed]) / total[row, 0])  # type: ignore[index]
@@ -108,6 +128,7 @@ class Resampler:
             np.add.reduceat(events, self._starts, axis=1),
             np.add.reduceat(mass * own, self._starts, axis=1),
             np.add.reduceat(times, self._starts, axis=1),
+            DrawnRecords(times, mass, events),
         )
 
     def _by_sketch(self, generator: np.random.Generator, rows: int) -> Resamples:
@@ -221,6 +242,7 @@ def values_of(
 
 def _rebuilt(forecasts: Forecasts, drawn: Resamples, k: int) -> Forecasts:
     kept = drawn.weights[k] > 0
+    weight, outcome = (None, None) if drawn.records is None else drawn.records.of(k)
     return Forecasts.from_levels(
         forecasts.values[kept],
         drawn.weights[k][kept],
@@ -228,5 +250,7 @@ def _rebuilt(forecasts: Forecasts, drawn: Resamples, k: int) -> Forecasts:
         squared_weights=drawn.squared_weights[k][kept],
         counts=drawn.counts[k][kept].astype(np.int64),
         total_weight=forecasts.total_weight,
-        binary=forecasts.binary,
+        binary=forecasts.binary and (outcome is None or not np.any((outcome > 0) & (outcome < 1))),
+        record_weights=None if forecasts.record_weights is None else weight,
+        record_outcomes=outcome,
     )
