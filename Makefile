@@ -9,7 +9,7 @@ LOWEST := .venv-lowest
 TORCH ?= torch==2.13.0
 PEERS = $(shell $(PYTHON) -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['bench'])")
 
-.PHONY: demo reproduce test test-slow test-torch bench lint clean
+.PHONY: demo reproduce test test-slow test-torch test-lowest bench lint clean
 
 demo: $(READY)
 	$(BIN)/calibrant demo
@@ -30,8 +30,8 @@ test-torch: $(READY)
 test-lowest: pyproject.toml
 	rm -rf $(LOWEST)
 	$(PYTHON) -m venv $(LOWEST)
-	$(LOWEST)/bin/python -m pip install --quiet $$($(PYTHON) tests/lower_bounds.py)
-	PYTHONPATH=src $(LOWEST)/bin/python tests/smoke.py
+	$(LOWEST)/bin/python -m pip install --quiet . $$($(PYTHON) tests/lower_bounds.py)
+	env -u PYTHONPATH $(LOWEST)/bin/python tests/smoke.py
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -446,9 +446,10 @@ def test_states_are_told_apart():
 
 def test_files_that_cannot_be_read_or_written(tmp_path):
     forecaster = DistanceForecaster()
-    for place in (tmp_path / "no" / "s.json", tmp_path):
-        with pytest.raises(UnwritableFileError):
-            forecaster.save(place)
+    with pytest.raises(UnwritableFileError, match="must exist"):
+        forecaster.save(tmp_path / "no" / "s.json")
+    with pytest.raises(UnwritableFileError, match="got a folder"):
+        forecaster.save(tmp_path)
     with pytest.raises(UnreadableFileError, match="must be readable"):
         DistanceForecaster.load(tmp_path / "none.json")
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00")

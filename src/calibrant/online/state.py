@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from calibrant.disk import check_target, write_whole
-from calibrant.errors import InvalidInputError, UnreadableFileError, sentence
+from calibrant.errors import InvalidInputError, UnreadableFileError, UnwritableFileError, sentence
 
 LARGEST = 1.7e308  # finite, also where a whole number is too large for a float
 PATIENCE = 30.0  # seconds to wait for another process that holds the lock
@@ -181,7 +181,7 @@ def locked(path: str | Path, patience: float = PATIENCE) -> Iterator[None]:
         handle = os.open(target.with_name(f".{target.name}.lock"), os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise UnreadableFileError(sentence(f"file {str(path)!r}", "must be writable", reason)) from None
+        raise UnwritableFileError(sentence(f"file {str(path)!r}", "must be writable", reason)) from None
     try:
         _wait_for(handle, target, patience)
         yield

@@ -5,21 +5,22 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NoReturn
 
+from calibrant.disk import write_whole
 from calibrant.errors import CalibrantError, UnreadableFileError, sentence
 from calibrant.recalibration.assess import Assessment
 from calibrant.recalibration.maps.forms import map_from_dict, map_to_dict
+from calibrant.recalibration.maps.stored import refused, stored_number
 from calibrant.recalibration.result import FitFacts, Recalibration
 from calibrant.recalibration.samples import Sample
 
 FORMAT = 1
+MOST_BYTES = 2**30
 
 
 def as_dict(fitted: Recalibration, *, assess: bool = True) -> dict[str, Any]:
@@ -69,25 +70,9 @@ def _plain(item: Any) -> Any:
 
 
 def save(fitted: Recalibration, path: Path) -> None:
-    """Write to a temporary file beside `path`, then rename: a reader sees the whole file or none."""
+    """Write the file whole or not at all."""
     text = json.dumps(as_dict(fitted), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    if not path.parent.is_dir():
-        raise UnreadableFileError(sentence(f"folder {str(path.parent)!r}", "must exist"))
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-        part = Path(name)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            part.chmod(0o644)
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise UnreadableFileError(sentence(f"file {str(path)!r}", "must be writable", reason)) from None
+    write_whole(path, text)
 
 
 def load_recalibration(path: str | Path) -> Recalibration:
@@ -103,14 +88,33 @@ def load_recalibration(path: str | Path) -> Recalibration:
     [0.5]
     """
     try:
-        return from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
+        return from_dict(_parsed(Path(path)))
     except OSError as error:
         reason = error.strerror or str(error)
-    except (UnicodeDecodeError, json.JSONDecodeError):
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
         reason = "got a file that is not JSON"
     except CalibrantError as error:
         reason = str(error).rstrip(".")
     raise UnreadableFileError(sentence(f"file {str(path)!r}", "must be a recalibration", reason))
+
+
+def _parsed(path: Path) -> Any:
+    """Read JSON of a size that a map can have; NaN, infinities and repeated fields are refused."""
+    if path.stat().st_size > MOST_BYTES:
+        raise UnreadableFileError(sentence("recalibration", f"must have at most {MOST_BYTES:,} bytes"))
+    text = path.read_text(encoding="utf-8")
+    return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_repeats)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise UnreadableFileError(sentence("numbers", "must be finite", f"got {name}"))
+
+
+def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        raise UnreadableFileError(sentence("fields", "must not be repeated"))
+    return content
 
 
 def from_dict(stored: Any) -> Recalibration:
@@ -125,14 +129,14 @@ def from_dict(stored: Any) -> Recalibration:
     try:
         assessed = stored["assessment"]
         return Recalibration(
-            method=str(stored["method"]),
-            chosen=str(stored["chosen"]),
+            method=_words(stored, "method"),
+            chosen=_words(stored, "chosen"),
             options=MappingProxyType(dict(stored["options"])),
             map=map_from_dict(stored["map"]),
-            fit=FitFacts(**stored["fit"]),
-            notes=tuple(stored["notes"]),
+            fit=_fit_facts(stored["fit"]),
+            notes=tuple(str(note) for note in stored["notes"]),
             details=MappingProxyType(dict(stored["details"])),
-            columns=stored.get("columns"),
+            columns=None if stored.get("columns") is None else _whole(stored, "columns"),
         ).with_assessment(
             str(stored["why_not_assessed"]) if assessed is None else Assessment.from_dict(assessed)
         )
@@ -140,3 +144,31 @@ def from_dict(stored: Any) -> Recalibration:
         if isinstance(error, CalibrantError):
             raise
         raise UnreadableFileError(sentence("recalibration", "must be complete", f"got {error!r}")) from None
+
+
+def _fit_facts(fields: Mapping[str, Any]) -> FitFacts:
+    """Read what a map was fitted to, field by field."""
+    rates = {name: stored_number(fields, name, 0.0, 1.0) for name in ("base_rate", "low", "high")}
+    if rates["low"] > rates["high"]:
+        raise refused("low", "must not lie above high", rates["low"])
+    counts = {name: _whole(fields, name) for name in ("n", "levels", "seed")}
+    sizes = {name: stored_number(fields, name, 0.0, 1.7e308) for name in ("effective_n", "at_ends")}
+    texts = {name: _words(fields, name) for name in ("weights", "data") if name in fields}
+    unknown = set(fields) - {*rates, *counts, *sizes, *texts}
+    if unknown:
+        raise refused("fit", "must not hold other fields", sorted(unknown))
+    return FitFacts(**rates, **counts, **sizes, **texts)  # type: ignore[arg-type] # each has its own type
+
+
+def _whole(fields: Mapping[str, Any], name: str) -> int:
+    value = fields[name]
+    if type(value) is not int or value < 0:
+        raise refused(name, "must be a whole number from 0", value)
+    return value
+
+
+def _words(fields: Mapping[str, Any], name: str) -> str:
+    value = fields[name]
+    if not isinstance(value, str):
+        raise refused(name, "must be text", value)
+    return value

@@ -1,24 +1,30 @@
-"""Apply a recalibration to a file of any size: DuckDB streams it, every column and row kept as it was."""
+"""Apply a recalibration to files of any size: DuckDB streams them, every column and row kept as it was."""
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from calibrant.disk import check_target, scratch_folder, whole_file
 from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence
 from calibrant.recalibration.result import Recalibration
-from calibrant.scale.large_files import _watched as watched
+from calibrant.scale.dialect import read_dialect
+from calibrant.scale.files import FileNames, in_pieces_or_whole
+from calibrant.scale.large_files import watched
+from calibrant.scale.located import TEXT_KINDS, kind_of, located
+from calibrant.scale.session import connect, literal, plain_names, quoted
+from calibrant.scale.sources import Column, csv_scan, place_of, unreadable
+from calibrant.scale.text_numbers import written_as
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 MEMORY = "512MB"  # what DuckDB may hold before it spills to disk
-TEXT = {".csv": ",", ".tsv": "\t", ".txt": ","}
+SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 PARQUET = (".parquet", ".pq")
+PREDICTION = "calibrant prediction"  # the number that the map is applied to, inside the query
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +36,17 @@ class Applied:
     outside: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """How the files are read: an SQL table function, and their columns by the names they have in it."""
+
+    scan: str
+    columns: Sequence[Column]
+
+
 def apply_file(
     fitted: Recalibration,
-    source: str | Path,
+    source: FileNames,
     target: str | Path,
     *,
     prediction: str,
@@ -43,124 +57,111 @@ def apply_file(
 
     Text files are copied as text: nothing is re-typed. Rows without a prediction in [0, 1] get no value.
     """
-    import duckdb
-
     if fitted.map.needs_covariates:
         hint = "use Recalibration.apply on a frame"
         raise InvalidInputError(sentence(f"method {fitted.chosen!r}", "needs covariates", "", hint))
-    reader, writer = _reader(Path(source)), _writer(Path(target))
-    part = _part_of(Path(target))
-    try:
-        with (
-            tempfile.TemporaryDirectory(prefix="calibrant-") as spill,
-            duckdb.connect(":memory:") as connection,
-        ):
-            _settle(connection, spill)
-            columns = _columns(connection, reader, prediction, into, source)
-            value = _value(fitted, prediction, columns)
-            query = f"COPY (SELECT *, {value} AS {_name(into)} FROM {reader}) TO '{_quoted(part)}' ({writer})"
-            watched(connection, lambda: connection.execute(query), progress)
-            counted = _counted(connection, reader, prediction, fitted)
-        part.chmod(0o644)
-        part.replace(target)
-    except duckdb.Error as error:
-        reason = str(error).splitlines()[0]
-        raise UnreadableFileError(sentence(f"file {str(source)!r}", "must be readable", reason)) from None
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise UnreadableFileError(sentence(f"file {str(target)!r}", "must be writable", reason)) from None
-    finally:
-        part.unlink(missing_ok=True)
-    return counted
+    files = located(source)
+    writer = _writer(Path(target))
+    check_target(target, files)
+
+    def written(parallel: bool) -> Applied:
+        return _written(fitted, files, Path(target), writer, prediction, into, progress, parallel)
+
+    return in_pieces_or_whole(written)
 
 
-def _part_of(target: Path) -> Path:
-    if not target.parent.is_dir():
-        raise UnreadableFileError(sentence(f"folder {str(target.parent)!r}", "must exist"))
-    try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise UnreadableFileError(sentence(f"file {str(target)!r}", "must be writable", reason)) from None
-    os.close(handle)
-    return Path(name)
+def _written(
+    fitted: Recalibration, files: list[Path], target: Path, writer: str, prediction: str, into: str,
+    progress: Callable[[float], object] | None, parallel: bool,
+) -> Applied:  # fmt: skip
+    import duckdb
+
+    settings = {"memory_limit": MEMORY, "enable_progress_bar": "true", "enable_progress_bar_print": "false"}
+    settings["progress_bar_time"] = "0"
+    with scratch_folder() as spill, plain_names(files) as names, whole_file(target, files) as part:
+        settings["temp_directory"] = str(spill)
+        with connect([*names, part], **settings) as connection:
+            try:
+                read = _scan(connection, files, names, parallel)
+                rows = _rows(read, prediction, into, files[0])
+                value = fitted.to_sql(PREDICTION)
+                kept = ", ".join(f"{_cell(column)} AS {quoted(column.name)}" for column in read.columns)
+                query = f"SELECT {kept}, {value} AS {quoted(into)} FROM ({rows})"
+                copy = f"COPY ({query}) TO {literal(str(part))} ({writer})"
+                watched(connection, lambda: connection.execute(copy), progress)
+                return _counted(connection, rows, fitted)
+            except duckdb.Error as error:
+                raise unreadable(files, error) from None
 
 
-def _settle(connection: DuckDBPyConnection, spill: str) -> None:
-    connection.execute(f"SET memory_limit = '{MEMORY}'")
-    connection.execute(f"SET temp_directory = '{spill}'")
-    connection.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
-    connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
-    connection.execute("SET progress_bar_time = 0")
+def _scan(
+    connection: DuckDBPyConnection, files: Sequence[Path], names: Sequence[str], parallel: bool
+) -> _Scan:
+    """Return how to read all columns; several files must have the same columns in the same order."""
+    kinds = {kind_of(file) for file in files}
+    if kinds == {"csv"}:
+        dialects = [read_dialect(file) for file in files]
+        _refuse_other_columns(files, [dialect.names for dialect in dialects])
+        if len(set(dialects)) > 1:
+            raise UnreadableFileError(sentence("files", "must be written alike", "got several separators"))
+        columns = [Column(name, f"c{k}", "TEXT") for k, name in enumerate(dialects[0].names)]
+        return _Scan(csv_scan(dialects[0], names, parallel), columns)
+    if kinds != {"parquet"}:
+        known = ", ".join((*SEPARATORS, *PARQUET))
+        got = " and ".join(sorted(kinds))
+        raise UnreadableFileError(sentence("files", f"must all end in one of {known}", f"got {got}"))
+    described = []
+    for name in names:
+        query = f"DESCRIBE SELECT * FROM read_parquet({literal(name)}, hive_partitioning = false)"
+        described.append([(str(row[0]), str(row[1])) for row in connection.execute(query).fetchall()])
+    _refuse_other_columns(files, described)
+    listed = ", ".join(map(literal, names))
+    columns = [Column(name, quoted(name), kind) for name, kind in described[0]]
+    return _Scan(f"read_parquet([{listed}], hive_partitioning = false)", columns)
 
 
-def _reader(path: Path) -> str:
-    """Return the table function that reads a file: text as text, Parquet as it is typed."""
-    ending = path.suffix.lower()
-    if ending not in (*TEXT, *PARQUET):
-        known = ", ".join((*TEXT, *PARQUET))
-        found = f"got {path.suffix or 'no ending'!r}"
-        raise UnreadableFileError(sentence(f"file {str(path)!r}", f"must end in one of {known}", found))
-    if not path.is_file():
-        raise UnreadableFileError(sentence(f"file {str(path)!r}", "must exist", "got no such file"))
-    if ending in PARQUET:
-        return f"read_parquet('{_quoted(path)}', hive_partitioning = false)"
-    options = "all_varchar = true, header = true, hive_partitioning = false, allow_quoted_nulls = false"
-    return f"read_csv('{_quoted(path)}', {options})"
+def _refuse_other_columns(files: Sequence[Path], columns: Sequence[object]) -> None:
+    for file, one in zip(files, columns, strict=True):
+        if one != columns[0]:
+            rule = f"must have the columns of {str(files[0])!r}, in the same order"
+            raise UnreadableFileError(sentence(f"file {str(file)!r}", rule, "got others"))
+
+
+def _rows(read: _Scan, prediction: str, into: str, file: Path) -> str:
+    """Return the SQL of all columns and the prediction as a number; a name that is taken is refused."""
+    names = [column.name for column in read.columns]
+    for name in names:
+        place_of(file, names, name)
+    if prediction not in names:
+        raise reject_name(f"column of {file}", prediction, names)
+    if into.lower() in (name.lower() for name in names):
+        hint = "name another with --as"
+        raise InvalidInputError(sentence(f"column {into!r}", "must not be in the file already", hint=hint))
+    number = read.columns[names.index(prediction)].number(written_as.get())
+    return f"SELECT *, {number} AS {quoted(PREDICTION)} FROM {read.scan}"
+
+
+def _cell(column: Column) -> str:
+    """Return a cell as it is written; the CSV writer puts quotes around empty text, so it is left out."""
+    return f"nullif({column.sql}, '')" if column.kind == "TEXT" else column.sql
 
 
 def _writer(path: Path) -> str:
     ending = path.suffix.lower()
     if ending in PARQUET:
-        return "FORMAT parquet"
-    if ending in TEXT:
-        return f"FORMAT csv, HEADER, DELIMITER '{TEXT[ending]}'"
-    known = ", ".join((*TEXT, *PARQUET))
-    raise UnreadableFileError(sentence(f"file {str(path)!r}", f"must end in one of {known}"))
+        return "FORMAT parquet, USE_TMP_FILE false"
+    if ending in TEXT_KINDS:
+        return f"FORMAT csv, HEADER, DELIMITER {literal(SEPARATORS[ending])}, USE_TMP_FILE false"
+    known = ", ".join((*SEPARATORS, *PARQUET))
+    got = f"got {path.suffix or 'no ending'!r}"
+    raise UnreadableFileError(sentence(f"file {str(path)!r}", f"must end in one of {known}", got))
 
 
-def _columns(
-    connection: DuckDBPyConnection, reader: str, prediction: str, into: str, source: str | Path
-) -> dict[str, str]:
-    """Return the columns and their types; refuse a missing prediction and a name that is taken."""
-    described = connection.execute(f"DESCRIBE SELECT * FROM {reader}").fetchall()
-    columns = {str(row[0]): str(row[1]) for row in described}
-    if prediction not in columns:
-        raise reject_name(f"column of {source}", prediction, list(columns))
-    if into.lower() in (name.lower() for name in columns):
-        hint = "name another with --as"
-        raise InvalidInputError(sentence(f"column {into!r}", "must not be in the file already", hint=hint))
-    return columns
-
-
-def _value(fitted: Recalibration, prediction: str, columns: dict[str, str]) -> str:
-    """Return the recalibrated prediction as SQL; numbers written as text are parsed first."""
-    expression = fitted.to_sql(prediction)
-    if columns[prediction] == "VARCHAR":
-        typed = f"CAST({_name(prediction)} AS DOUBLE)"
-        expression = expression.replace(typed, f"TRY_CAST(trim({_name(prediction)}) AS DOUBLE)")
-    return expression
-
-
-def _counted(connection: DuckDBPyConnection, reader: str, prediction: str, fitted: Recalibration) -> Applied:
-    number = f"TRY_CAST(trim(CAST({_name(prediction)} AS VARCHAR)) AS DOUBLE)"
-    kind = dict(
-        connection.execute(
-            f"SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM {reader})"
-        ).fetchall()
-    )
-    if kind[prediction] != "VARCHAR":
-        number = f"CAST({_name(prediction)} AS DOUBLE)"
+def _counted(connection: DuckDBPyConnection, rows: str, fitted: Recalibration) -> Applied:
     usable = "p >= 0 AND p <= 1"
     outside = f"(p < {fitted.fit.low!r}::DOUBLE OR p > {fitted.fit.high!r}::DOUBLE)"
     counts = f"count(*), count(*) FILTER ({usable}), count(*) FILTER ({usable} AND {outside})"
-    row = connection.execute(f"SELECT {counts} FROM (SELECT {number} AS p FROM {reader})").fetchall()[0]
+    [row] = connection.execute(
+        f"SELECT {counts} FROM (SELECT {quoted(PREDICTION)} AS p FROM ({rows}))"
+    ).fetchall()
     return Applied(int(row[0]), int(row[0] - row[1]), int(row[2]))
-
-
-def _name(column: str) -> str:
-    return '"' + column.replace('"', '""') + '"'
-
-
-def _quoted(path: Path) -> str:
-    return str(path).replace("'", "''")

@@ -59,7 +59,7 @@ def _aggregate(
             inside = _inside(columns)
             table = connection.sql(" UNION ALL ".join(_rows(part, columns, notation) for part in parts))
             frame = cell_frame(table, inside, cells)
-            rows = _watched(connection, lambda: collected(frame), progress)
+            rows = watched(connection, lambda: collected(frame), progress)
             readers = [_reader(parts, name) for name in columns.by]
             found = from_rows(rows, inside, cells, readers)
             bad = rejected(found.table, cells)
@@ -110,7 +110,7 @@ def _refuse_text(
                 raise not_a_number(name, example, f" ({count:,} row{'s' if count > 1 else ''})")
 
 
-def _watched(
+def watched(
     connection: DuckDBPyConnection, work: Callable[[], Any], progress: Callable[[float], object] | None
 ) -> Any:
     """Run a query in a thread of its own, reporting how far it is; an interrupt stops it at once."""

@@ -85,7 +85,7 @@ def _csv(files: Sequence[Path], names: Sequence[str], wanted: Sequence[str], par
     for dialect, alike in groupby(pairs, key=lambda pair: pair[0]):
         part = list(alike)
         columns = {
-            name: Column(name, f"c{_place(part[0][1], dialect.names, name)}", "TEXT") for name in wanted
+            name: Column(name, f"c{place_of(part[0][1], dialect.names, name)}", "TEXT") for name in wanted
         }
         found.append(
             Source(tuple(f for _, f, _ in part), csv_scan(dialect, [n for *_, n in part], parallel), columns)
@@ -105,7 +105,7 @@ def csv_scan(dialect: Dialect, names: Sequence[str], parallel: bool = True, extr
     return f"read_csv({_list(names)}, {options}{extra})"
 
 
-def _place(file: Path, names: Sequence[str], name: str) -> int:
+def place_of(file: Path, names: Sequence[str], name: str) -> int:
     """Return where a column stands in the header; exactly one column must have the name."""
     places = [place for place, known in enumerate(names) if known == name]
     if len(places) > 1:
@@ -149,7 +149,7 @@ def _parquet_columns(
     written = _top_level_names(connection, name)
     if len(written) != len(described):
         written = [shown for shown, _ in described]
-    places = [_place(file, written, column) for column in wanted]
+    places = [place_of(file, written, column) for column in wanted]
     return tuple(
         Column(column, quoted(described[place][0]), described[place][1])
         for column, place in zip(wanted, places, strict=True)
@@ -176,7 +176,7 @@ def _json(
         if not set(wanted) <= set(known):  # a key may first appear far down
             known = _json_names(connection, name, sample=-1)
         for column in wanted:
-            _place(file, known, column)
+            place_of(file, known, column)
     columns = ", ".join(f"{literal(column)}: 'JSON'" for column in wanted)
     scan = f"read_json({_list(names)}, columns = {{{columns}}}, hive_partitioning = false)"
     return [Source(tuple(files), scan, {name: Column(name, quoted(name), "JSON") for name in wanted})]

@@ -10,6 +10,7 @@ import numpy as np
 
 from calibrant.fits.softmax import softmax_rates
 from calibrant.recalibration.maps.form import Map
+from calibrant.recalibration.maps.stored import refused, stored_numbers
 from calibrant.results import Array
 
 
@@ -43,7 +44,13 @@ class SoftmaxMap(ClassMap):
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
         """Rebuild from matrix and intercepts."""
-        return cls(np.array(numbers["matrix"], float), np.array(numbers["intercepts"], float))
+        intercepts = stored_numbers(numbers, "intercepts")
+        rows = numbers["matrix"]
+        if not isinstance(rows, list) or len(rows) != len(intercepts) or not rows:
+            raise refused("matrix", f"must have {len(intercepts)} rows", rows)
+        places = [{"matrix": row} for row in rows]
+        matrix = np.array([stored_numbers(row, "matrix", size=len(rows)) for row in places])
+        return cls(matrix, intercepts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,6 +14,7 @@ from calibrant.fits.logits import logit
 from calibrant.groups.features import Features
 from calibrant.recalibration.levels_of_columns import LeveledColumn, Met, met, remarks
 from calibrant.recalibration.maps.form import Map
+from calibrant.recalibration.maps.stored import stored_clip, stored_number, stored_numbers
 from calibrant.results import Array
 
 
@@ -40,8 +41,9 @@ class ColumnShifts:
     def from_dict(cls, item: Mapping[str, Any]) -> ColumnShifts:
         """Read back what `to_dict` wrote; wrong lengths are refused."""
         column = LeveledColumn.from_dict(item)
-        shifts, errors, records = (np.array(item[k], dtype=float) for k in ("shifts", "errors", "records"))
-        slopes = np.array(item["slopes"], dtype=float) if "slopes" in item else None
+        shifts = stored_numbers(item, "shifts")
+        errors, records = (stored_numbers(item, name, 0.0, 1.7e308) for name in ("errors", "records"))
+        slopes = stored_numbers(item, "slopes") if "slopes" in item else None
         if {len(a) for a in (shifts, errors, records, slopes) if a is not None} != {column.count}:
             name = column.feature.name
             raise InvalidInputError(sentence(f"column {name!r}", f"must have {column.count} shifts"))
@@ -98,10 +100,10 @@ class HierarchicalMap(Map):
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
         """Rebuild the map."""
         return cls(
-            intercept=float(numbers["intercept"]),
-            slope=float(numbers["slope"]),
-            clip=float(numbers["clip"]),
-            centre=float(numbers["centre"]),
-            deviation=float(numbers["deviation"]),
+            intercept=stored_number(numbers, "intercept"),
+            slope=stored_number(numbers, "slope"),
+            clip=stored_clip(numbers),
+            centre=stored_number(numbers, "centre"),
+            deviation=stored_number(numbers, "deviation", 0.0, 1.7e308),
             columns=tuple(ColumnShifts.from_dict(item) for item in numbers["columns"]),
         )

@@ -11,6 +11,7 @@ import numpy as np
 from calibrant.fits.logistic import LogisticFit
 from calibrant.recalibration.maps.algebra import Algebra, expit
 from calibrant.recalibration.maps.form import Map
+from calibrant.recalibration.maps.stored import stored_clip, stored_number
 from calibrant.results import Array
 
 
@@ -51,4 +52,5 @@ class LogisticMap(Map):
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
         """Rebuild from the four numbers."""
-        return cls(*(float(numbers[name]) for name in ("intercept", "low", "high", "clip")))
+        intercept, low, high = (stored_number(numbers, name) for name in ("intercept", "low", "high"))
+        return cls(intercept, low, high, stored_clip(numbers))

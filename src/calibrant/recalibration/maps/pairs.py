@@ -10,7 +10,10 @@ import numpy as np
 
 from calibrant.recalibration.maps.algebra import Algebra, balanced
 from calibrant.recalibration.maps.form import Interval, Map
+from calibrant.recalibration.maps.stored import refused, stored_numbers, stored_steps
 from calibrant.results import Array
+
+MERGES = ("log", "brier")
 
 
 def merged_pair(low: Array, high: Array, merge: str) -> Array:
@@ -69,5 +72,9 @@ class PairMap(Map):
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
         """Rebuild from the levels and the pairs."""
-        arrays = [np.array(numbers[name], float) for name in ("values", "if_zero", "if_one")]
-        return cls(arrays[0], arrays[1], arrays[2], str(numbers["merge"]))
+        values = stored_steps(numbers, "values", 0.0, 1.0)
+        size = len(values) + 1
+        if_zero, if_one = (stored_numbers(numbers, name, 0.0, 1.0, size) for name in ("if_zero", "if_one"))
+        if numbers["merge"] not in MERGES:
+            raise refused("merge", f"must be one of {', '.join(MERGES)}", numbers["merge"])
+        return cls(values, if_zero, if_one, numbers["merge"])

@@ -16,6 +16,7 @@ from calibrant.groups.features import Features
 from calibrant.recalibration.levels_of_columns import LeveledColumn, Met, met, remarks
 from calibrant.recalibration.maps.boost import CLIP
 from calibrant.recalibration.maps.form import Map
+from calibrant.recalibration.maps.stored import stored_numbers
 from calibrant.results import Array
 
 
@@ -82,6 +83,8 @@ class PatchMap(Map):
 
         columns = tuple(LeveledColumn.from_dict(item) for item in numbers["columns"])
         groups = tuple(PatchedGroup(g["column"], tuple(g["levels"]), g["rule"]) for g in numbers["groups"])
+        for k, row in enumerate(numbers["patches"]):
+            stored_numbers({f"patches[{k}]": row}, f"patches[{k}]", size=5)
         patches = tuple(Patch(int(group), *map(float, rest)) for group, *rest in numbers["patches"])
         if not all(0 <= p.group < len(groups) for p in patches):
             raise InvalidInputError(sentence("patches", "must be of the groups listed"))

@@ -12,6 +12,7 @@ from calibrant.fits.logits import logit
 from calibrant.kernels.thinning import kept_knots
 from calibrant.recalibration.maps.algebra import Algebra, balanced, expit
 from calibrant.recalibration.maps.form import Knot, Map
+from calibrant.recalibration.maps.stored import refused, stored_clip, stored_numbers, stored_steps
 from calibrant.results import Array
 
 
@@ -94,7 +95,10 @@ class PiecewiseMap(Map):
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
         """Rebuild from the knots."""
-        return cls(np.array(numbers["values"], float), np.array(numbers["rates"], float))
+        values = stored_numbers(numbers, "values", 0.0, 1.0)
+        if not len(values) or np.any(np.diff(values) < 0):
+            raise refused("values", "must be numbers that do not fall", numbers["values"])
+        return cls(values, stored_numbers(numbers, "rates", 0.0, 1.0, len(values)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,5 +138,5 @@ class SplineMap(Map):
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
         """Rebuild from knots, shifts and clip."""
-        logits, shifts = np.array(numbers["logits"], float), np.array(numbers["shifts"], float)
-        return cls(logits, shifts, float(numbers["clip"]))
+        logits = stored_steps(numbers, "logits")
+        return cls(logits, stored_numbers(numbers, "shifts", size=len(logits)), stored_clip(numbers))

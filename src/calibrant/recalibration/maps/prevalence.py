@@ -10,6 +10,7 @@ import numpy as np
 
 from calibrant.recalibration.maps.algebra import Algebra
 from calibrant.recalibration.maps.form import Interval, Map
+from calibrant.recalibration.maps.stored import stored_number
 from calibrant.results import Array
 
 
@@ -46,4 +47,4 @@ class PrevalenceMap(Map):
         """Rebuild from the ratio and the inner map."""
         from calibrant.recalibration.maps.forms import map_from_dict
 
-        return cls(map_from_dict(numbers["inner"]), float(numbers["ratio"]))
+        return cls(map_from_dict(numbers["inner"]), stored_number(numbers, "ratio", 5e-324, 1.7e308))

@@ -11,6 +11,7 @@ import numpy as np
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.recalibration.maps.algebra import Algebra, balanced
 from calibrant.recalibration.maps.form import Interval, Map
+from calibrant.recalibration.maps.stored import stored_numbers, stored_steps
 from calibrant.results import Array
 
 
@@ -49,8 +50,10 @@ class StepMap(Map):
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
         """Rebuild from edges, rates and limits."""
-        names = ("edges", "rates", "lower", "upper")
-        arrays = [None if numbers.get(n) is None else np.array(numbers[n], float) for n in names]
-        if arrays[0] is None or arrays[1] is None:
-            raise KeyError("edges")
-        return cls(arrays[0], arrays[1], arrays[2], arrays[3])
+        edges = stored_steps(numbers, "edges", 0.0, 1.0)
+        bins = len(edges) + 1
+        limits = [
+            None if numbers.get(name) is None else stored_numbers(numbers, name, 0.0, 1.0, bins)
+            for name in ("lower", "upper")
+        ]
+        return cls(edges, stored_numbers(numbers, "rates", 0.0, 1.0, bins), *limits)

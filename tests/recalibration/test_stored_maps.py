@@ -1,0 +1,79 @@
+"""Stored recalibrations are data, and every number is checked before it is believed."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from calibrant import load_recalibration
+from calibrant.errors import CalibrantError
+from calibrant.recalibration.storage import from_dict
+
+GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.json"))
+LIES = [None, "x", [], {}, True, -1, 1.5, 1e308, -1e308, math.inf, math.nan, [0.5], [[0.5]], "0.5"]
+
+
+def places(item, path=()):
+    """Yield the path of every value inside the parts that a map is read from."""
+    pairs = item.items() if isinstance(item, dict) else enumerate(item) if isinstance(item, list) else ()
+    for key, value in pairs:
+        yield (*path, key)
+        yield from places(value, (*path, key))
+
+
+def edited(stored, path, lie):
+    copied = copy.deepcopy(stored)
+    inner = copied
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = lie
+    return copied
+
+
+@pytest.mark.parametrize("file", GOLDEN, ids=lambda file: file.stem)
+def test_an_edited_map_is_refused_or_stays_a_map(file):
+    stored = json.loads(file.read_text())
+    stored.pop("golden")
+    rng = random.Random(file.stem)
+    every = [(path, lie) for path in places(stored["map"], ("map",)) for lie in LIES]
+    every += [(path, lie) for path in places(stored["fit"], ("fit",)) for lie in LIES]
+    p = np.linspace(0, 1, 101)
+    for path, lie in rng.sample(every, min(len(every), 300)):
+        try:
+            found = from_dict(edited(stored, path, lie))
+        except CalibrantError:
+            continue
+        q = found.predict(p)
+        assert np.all((q >= 0) & (q <= 1)), (path, lie)
+        assert found.fit.n >= 0
+
+
+@pytest.mark.parametrize("lie", ["NaN", "Infinity", "1e999", '"0.5"', "null", "2"])
+def test_rates_that_no_map_has_are_refused(tmp_path, lie):
+    text = (GOLDEN[0].parent / "format1-isotonic.json").read_text()
+    stored = json.loads(text)
+    stored["map"]["rates"][1] = "LIE"
+    path = tmp_path / "map.json"
+    path.write_text(json.dumps(stored).replace('"LIE"', lie))
+    with pytest.raises(CalibrantError, match="must be"):
+        load_recalibration(path)
+
+
+def test_repeated_fields_and_deep_nesting_are_refused(tmp_path):
+    path = tmp_path / "map.json"
+    for text in (
+        '{"calibrant_recalibration": 1, "calibrant_recalibration": 1}',
+        "[" * 100_000,
+        "{",
+        "",
+        "\0",
+    ):
+        path.write_text(text)
+        with pytest.raises(CalibrantError, match=r"map\.json"):
+            load_recalibration(path)
