@@ -1,0 +1,54 @@
+"""Sphinx configuration of the site; `make docs` builds it, and any warning is an error."""
+
+from importlib.metadata import version as installed
+
+project = "calibrant"
+author = "the calibrant developers"
+copyright = "2026, the calibrant developers"  # noqa: A001 - Sphinx asks for this name
+version = release = installed("calibrant")
+
+extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary"]
+exclude_patterns = ["_build", "scale.in.md", "examples", "**.ipynb_checkpoints"]
+html_theme = "pydata_sphinx_theme"
+html_title = "calibrant"
+html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_extra_path = ["_extra"]
+html_theme_options = {
+    "logo": {"text": "calibrant"},
+    "navigation_with_keys": False,
+    "show_prev_next": False,
+    "header_links_before_dropdown": 6,
+    "secondary_sidebar_items": ["page-toc"],
+}
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 4
+nb_execution_mode = "cache"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 600
+nb_merge_streams = True
+
+autosummary_generate = True
+autodoc_typehints = "none"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+templates_path = ["_templates"]
+
+
+myst_url_schemes = ["http", "https", "mailto"]
+
+linkcheck_anchors = False
+
+
+def plain_bars(app, what, name, obj, options, lines):
+    """Let docstrings write |x| for an absolute value, which reStructuredText would read as a substitution."""
+    for k, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            lines[k] = line.replace("|", r"\|")
+
+
+def setup(app):
+    """Register the hook above, before numpydoc takes the sections apart."""
+    app.connect("autodoc-process-docstring", plain_bars, priority=100)
