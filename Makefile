@@ -9,7 +9,7 @@ LOWEST := .venv-lowest
 TORCH ?= torch==2.13.0
 PEERS = $(shell $(PYTHON) -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['bench'])")
 
-.PHONY: demo reproduce test test-slow test-torch test-lowest bench lint clean
+.PHONY: demo reproduce test test-slow test-torch test-lowest bench docs lint clean
 
 demo: $(READY)
 	$(BIN)/calibrant demo
@@ -42,6 +42,13 @@ lint: $(READY)
 reproduce: $(READY)
 	$(BIN)/python -m reproduce
 
+# The site: tutorials are executed, and a warning or a dead link is an error.
+docs: $(VENV)/.docs
+	mkdir -p docs/_extra && cd docs/_extra && ../../$(BIN)/calibrant demo > /dev/null
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python docs/check_links.py docs/_build/html
+	@echo "site: docs/_build/html/index.html"
+
 bench: $(BENCH)/.ready
 	$(BENCH)/bin/python -m benchmarks
 
@@ -50,6 +57,10 @@ $(READY): pyproject.toml Makefile
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $(READY)
+
+$(VENV)/.docs: $(READY)
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	touch $@
 
 # Peers live in an environment of their own. Each may fail to install: its rows are then reported as skipped.
 $(BENCH)/.ready: pyproject.toml Makefile

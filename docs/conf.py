@@ -4,7 +4,7 @@ from importlib.metadata import version as installed
 
 project = "calibrant"
 author = "the calibrant developers"
-copyright = "2026, the calibrant developers"  # noqa: A001 - Sphinx asks for this name
+copyright = "2026, the calibrant developers"
 version = release = installed("calibrant")
 
 extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary"]

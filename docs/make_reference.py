@@ -12,44 +12,96 @@ import calibrant as cb
 
 HERE = Path(__file__).parent / "reference"
 
-PAGES: dict[str, tuple[str, str, list[str]]] = {
-    "start": ("Start here", "The front door.", [
-        "evaluate", "Evaluation", "recalibrate", "audit", "load_demo", "Forecasts", "CalibrantError",
-    ]),
-    "measures": ("How far from calibrated?", "Measures take arrays or Forecasts and return a float.", [
-        "measure", "measures", "Measurement", "smooth_calibration_error", "kuiper_error", "kolmogorov_smirnov_error",
-        "binned_calibration_error", "expected_calibration_error", "averaged_two_bin_error", "binned_squared_error",
-        "kernel_calibration_error", "random_binning_estimate", "RandomBinning", "convolved_calibration_error",
-        "smoothed_reliability", "SmoothedReliability", "low_degree_error", "weighted_calibration_error",
-        "earth_mover_error", "calibration_in_the_large", "calibration_intercept", "calibration_slope",
-        "cox_calibration", "integrated_calibration_index", "brier_score", "log_loss", "decompose", "miscalibration",
-        "LevelSetWarning",
-    ]),
-    "distances": ("Distances to calibration", "Proven brackets of how far predictions must move.", [
-        "distances", "Distances", "lower_distance", "transport_plan", "TransportPlan", "upper_distance",
-        "distance_to_calibration", "certified_distance", "interval_calibration_error",
-    ]),
-    "inference": ("Is it real?", "Tests, intervals, comparison and planning.", [
-        "calibration_test", "TestResult", "tolerance_test", "ToleranceResult", "confidence_interval",
-        "ConfidenceInterval", "compare", "Comparison", "Difference", "required_samples", "detectable_distance", "Plan",
-        "spiegelhalter", "hosmer_lemeshow",
-    ]),
-    "groups": ("For whom?", "Groups, found or named.", [
-        "Audit", "search_groups", "Search",
-    ]),
-    "decisions": ("What does it cost?", "For whoever acts on the predictions.", [
-        "decision_loss", "worst_task", "WorstTask", "threshold_loss_curve", "ThresholdLossCurve", "fixed_decision_loss",
-        "decision_report", "DecisionReport", "ActionChange", "estimate_decision_loss", "DecisionEstimate",
-        "swap_regret", "SwapRegret", "net_benefit", "DecisionCurve",
-    ]),
-    "recalibration": ("Repair it", "Maps from predictions to better ones.", ["recalibrations", "load_recalibration"]),
-    "online": ("Keep it", "Streams, one outcome at a time.", []),
-    "truthfulness": ("Who gains by lying?", "Incentives of forecasters.", ["truthfulness_gap", "incentives", "worst_truth"]),
-    "classes": ("Several classes", "From class probabilities to yes-or-no questions.", [
-        "top_label", "class_wise", "one_vs_rest",
-    ]),
-    "scale": ("More rows than memory", "Mergeable summaries.", ["Sketch"]),
-}  # fmt: skip
+PAGES: dict[str, tuple[str, str, str]] = {
+    "start": (
+        "Start here",
+        "The front door.",
+        """
+        evaluate Evaluation recalibrate audit load_demo Forecasts CalibrantError
+        """,
+    ),
+    "measures": (
+        "How far from calibrated?",
+        "Measures take arrays or Forecasts and return a float.",
+        """
+        measure measures Measurement smooth_calibration_error kuiper_error kolmogorov_smirnov_error
+        binned_calibration_error expected_calibration_error averaged_two_bin_error binned_squared_error
+        kernel_calibration_error random_binning_estimate RandomBinning convolved_calibration_error
+        smoothed_reliability SmoothedReliability low_degree_error weighted_calibration_error
+        earth_mover_error calibration_in_the_large calibration_intercept calibration_slope
+        cox_calibration integrated_calibration_index brier_score log_loss decompose miscalibration
+        LevelSetWarning
+        """,
+    ),
+    "distances": (
+        "Distances to calibration",
+        "Proven brackets of how far predictions must move.",
+        """
+        distances Distances lower_distance transport_plan TransportPlan upper_distance
+        distance_to_calibration certified_distance interval_calibration_error
+        """,
+    ),
+    "inference": (
+        "Is it real?",
+        "Tests, intervals, comparison and planning.",
+        """
+        calibration_test TestResult tolerance_test ToleranceResult confidence_interval
+        ConfidenceInterval compare Comparison Difference required_samples detectable_distance Plan
+        spiegelhalter hosmer_lemeshow
+        """,
+    ),
+    "groups": (
+        "For whom?",
+        "Groups, found or named.",
+        """
+        Audit search_groups Search
+        """,
+    ),
+    "decisions": (
+        "What does it cost?",
+        "For whoever acts on the predictions.",
+        """
+        decision_loss worst_task WorstTask threshold_loss_curve ThresholdLossCurve fixed_decision_loss
+        decision_report DecisionReport ActionChange estimate_decision_loss DecisionEstimate swap_regret
+        SwapRegret net_benefit DecisionCurve
+        """,
+    ),
+    "recalibration": (
+        "Repair it",
+        "Maps from predictions to better ones.",
+        """
+        recalibrations load_recalibration
+        """,
+    ),
+    "online": (
+        "Keep it",
+        "Streams, one outcome at a time.",
+        """
+
+        """,
+    ),
+    "truthfulness": (
+        "Who gains by lying?",
+        "Incentives of forecasters.",
+        """
+        truthfulness_gap incentives worst_truth
+        """,
+    ),
+    "classes": (
+        "Several classes",
+        "From class probabilities to yes-or-no questions.",
+        """
+        top_label class_wise one_vs_rest
+        """,
+    ),
+    "scale": (
+        "More rows than memory",
+        "Mergeable summaries.",
+        """
+        Sketch
+        """,
+    ),
+}
 
 
 def page(title: str, intro: str, names: list[str]) -> str:
@@ -72,8 +124,8 @@ def directive(name: str) -> list[str]:
 
 def index() -> str:
     """Return the list of pages."""
-    links = "\n".join(PAGES)
-    return f"# Reference\n\nEvery public name, by the question it answers.\n\n```{{toctree}}\n:maxdepth: 2\n{links}\n```\n"
+    head = "# Reference\n\nEvery public name, by the question it answers.\n\n"
+    return head + "\n".join(("```{toctree}", ":maxdepth: 2", *PAGES, "```", ""))
 
 
 def write(folder: Path = HERE) -> None:
@@ -81,7 +133,7 @@ def write(folder: Path = HERE) -> None:
     folder.mkdir(exist_ok=True)
     (folder / "index.md").write_text(index(), encoding="utf-8")
     for name, (title, intro, names) in PAGES.items():
-        (folder / f"{name}.md").write_text(page(title, intro, names), encoding="utf-8")
+        (folder / f"{name}.md").write_text(page(title, intro, names.split()), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,71 @@
+"""Every Python block of the pages runs as printed; every command line names verbs and options that exist."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import calibrant as cb
+from calibrant.cli.main import calibrant as program
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "howto").glob("*.md")])
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"^(?:\$ |    )(calibrant .*)$", re.MULTILINE)
+OPTIONAL = {"lightgbm", "mlflow", "optuna", "pyspark", "sklearn", "torch", "wandb", "xgboost"}
+
+
+def known_names():
+    """What pages take for granted: some predictions, outcomes, weights, a frame and class probabilities."""
+    rng = np.random.default_rng(0)
+    p = rng.random(300)
+    frame = cb.load_demo(300)
+    return {
+        "cb": cb,
+        "np": np,
+        "y_true": (rng.random(300) < p).astype(int),
+        "y_prob": p,
+        "w": rng.uniform(1, 2, 300),
+        "frame": frame,
+        "labels": rng.choice(["cat", "dog", "owl"], 300),
+        "probabilities": rng.dirichlet([1, 1, 1], 300),
+    }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_python_blocks_run_as_printed(page, tmp_path, monkeypatch):
+    blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
+    if not blocks:
+        pytest.skip("no Python on this page")
+    monkeypatch.chdir(tmp_path)
+    names = known_names()
+    for block in blocks:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of other packages, at whatever version is installed
+                exec(compile(block, str(page), "exec"), names)
+        except ModuleNotFoundError as error:
+            if str(error.name).split(".")[0] not in OPTIONAL:
+                raise
+
+
+def commands():
+    for page in PAGES:
+        for line in COMMAND.findall(page.read_text(encoding="utf-8")):
+            yield pytest.param(line.split("  #")[0], id=f"{page.stem}: {line[:50]}")
+
+
+@pytest.mark.parametrize("line", list(commands()))
+def test_command_lines_name_verbs_and_options_that_exist(line):
+    words = shlex.split(line.split("||")[0])
+    verb = program.get_command(None, words[1])
+    assert verb is not None, words[1]
+    options = {name for parameter in verb.params for name in parameter.opts}
+    for word in words[2:]:
+        if word.startswith("-") and word != "-":
+            assert word.split("=")[0] in options | {"--help"}, word
