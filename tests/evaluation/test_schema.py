@@ -1,0 +1,27 @@
+"""What evaluate writes is what the JSON Schema that ships promises, whatever the data."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+
+import jsonschema
+import pytest
+
+import calibrant as cb
+from calibrant.report.page import script_json
+from evaluation.test_verdicts import KINDS, drawn
+
+SCHEMA = json.loads(files("calibrant.evaluation").joinpath("evaluation.schema.json").read_text())
+
+
+def test_the_schema_is_a_schema_and_refuses_something_else():
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"schema": "something else"}, SCHEMA)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_evaluations_of_every_kind_keep_to_the_schema(kind):
+    found = cb.evaluate(**drawn(kind, 5), seed=1, draws=19)
+    jsonschema.validate(json.loads(script_json(found.to_dict())), SCHEMA)
