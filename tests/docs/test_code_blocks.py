@@ -8,30 +8,43 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 import calibrant as cb
 from calibrant.cli.main import calibrant as program
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "howto").glob("*.md")])
+DOCS = ROOT / "docs"
+PAGES = sorted([ROOT / "README.md", *DOCS.glob("*.md"), *(DOCS / "howto").glob("*.md")])
+PAGES.remove(DOCS / "scale.in.md")  # what scale.md is written from
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^(?:\$ |    )(calibrant .*)$", re.MULTILINE)
 OPTIONAL = {"lightgbm", "mlflow", "optuna", "pyspark", "sklearn", "torch", "wandb", "xgboost"}
 
 
-def known_names():
-    """What pages take for granted: some predictions, outcomes, weights, a frame and class probabilities."""
+def known_names(folder):
+    """What pages take for granted: predictions, outcomes, weights, frames, class probabilities, a stream."""
     rng = np.random.default_rng(0)
     p = rng.random(300)
-    frame = cb.load_demo(300)
+    y = (rng.random(300) < p).astype(int)
+    country = rng.choice(["de", "fr"], 300)
+    days = pl.DataFrame({"y": y, "p": p, "country": country})
+    days.write_parquet(folder / "a.parquet")
+    monday = cb.Sketch.from_frame(days, outcome="y", prediction="p")
     return {
+        **dict.fromkeys(("y", "died"), y),
+        **dict.fromkeys(("p", "risk", "p_old", "p_new", "p_unlabelled"), p),
+        "batches": [(y, p)],
+        "daily_monitors": [cb.Monitor(alpha=0.01)],
+        "monday": monday,
+        "tuesday": monday,
         "cb": cb,
         "np": np,
-        "y_true": (rng.random(300) < p).astype(int),
+        "y_true": y,
         "y_prob": p,
         "w": rng.uniform(1, 2, 300),
-        "frame": frame,
+        "frame": days,
         "labels": rng.choice(["cat", "dog", "owl"], 300),
         "probabilities": rng.dirichlet([1, 1, 1], 300),
     }
@@ -42,8 +55,9 @@ def test_python_blocks_run_as_printed(page, tmp_path, monkeypatch):
     blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
     if not blocks:
         pytest.skip("no Python on this page")
+    (tmp_path / "predictions").mkdir()
     monkeypatch.chdir(tmp_path)
-    names = known_names()
+    names = known_names(tmp_path / "predictions")
     for block in blocks:
         try:
             with warnings.catch_warnings():
