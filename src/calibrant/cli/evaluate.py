@@ -11,12 +11,14 @@ from calibrant.cli.options import NAME, as_json, columns_unless_sketch, grouped,
 from calibrant.cli.rows import read_rows
 from calibrant.cli.sketched import group_dicts, needed_sketch, progress_bar, refuse_groups, show_groups
 from calibrant.cli.tables import show_json, show_table
-from calibrant.disk import check_target
+from calibrant.disk import check_target, write_whole
+from calibrant.errors import reject_name
 from calibrant.evaluation.facts import facts_sentence
 from calibrant.evaluation.findings import headline
 from calibrant.evaluation.sheets import group_sheet, measure_sheet
 from calibrant.records import Missing
 from calibrant.report import evaluation as report
+from calibrant.report.charts.export import chart_target, image_of, without_text
 from calibrant.report.evaluation import Evaluation
 from calibrant.scale.sketch import Sketch
 from calibrant.sheets import Sheet
@@ -28,11 +30,18 @@ from calibrant.sheets import Sheet
 @grouped
 @click.option("--measures", type=NAME, metavar="NAME,NAME", help='Measures to show; "all" shows every one.')
 @click.option("--html", type=click.Path(dir_okay=False), help="Write the report, one self-contained page.")
+@click.option(
+    "--chart",
+    "charts",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="Save a chart without title or caption as SVG, PDF or PNG, e.g. reliability=figure.pdf.",
+)
 @seed
 @as_json
 def evaluate(
     file: str, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
-    groups: str | None, measures: str | None, html: str | None, seed: int | None,
+    groups: str | None, measures: str | None, html: str | None, charts: tuple[str, ...], seed: int | None,
     json_: bool,
 ) -> None:  # fmt: skip
     """Measure the calibration of the predictions in FILE (CSV or Parquet), or of a sketch of them.
@@ -41,6 +50,8 @@ def evaluate(
     """
     if html:
         check_target(html, [file])
+    for text in charts:
+        check_target(chart_target(text)[1], [file])
     sketch = needed_sketch(file, outcome=outcome, prediction=prediction, weight=weight, missing=missing)
     with progress_bar("measuring") as progress:
         options: dict[str, Any] = {"measures": _names(measures), "seed": seed, "progress": progress}
@@ -54,6 +65,7 @@ def evaluate(
             )  # fmt: skip
     show_evaluation(found, json_, sketch)
     write_report(found, html)
+    write_charts(found, charts)
 
 
 def evaluate_sketch(sketch: Sketch, file: str, **options: Any) -> Evaluation:
@@ -86,6 +98,7 @@ def show_evaluation(found: Evaluation, json_: bool, sketch: Sketch | None = None
         show_json({**found.to_dict(), **groups})
         return
     click.echo(headline(found.verdict))
+    click.echo(f"What next: {found.verdict.next_step}")
     click.echo(facts_sentence(found.facts))
     _show(measure_sheet(found.rows, found.confidence))
     if found.audit is not None:
@@ -99,6 +112,18 @@ def write_report(found: Evaluation, html: str | None) -> None:
     """Write the page if one was asked for, and say where it is."""
     if html:
         click.echo(f"report: {found.to_html(html)}", err=True)
+
+
+def write_charts(found: Evaluation, charts: tuple[str, ...]) -> None:
+    """Write the charts that were asked for, each as its file name says."""
+    if not charts:
+        return
+    drawn = found.charts
+    for name, path in map(chart_target, charts):
+        if name not in drawn:
+            raise reject_name("--chart", name, list(drawn))
+        image = image_of(without_text(drawn[name]), path.suffix.lower())
+        click.echo(f"chart: {write_whole(path, image)}", err=True)
 
 
 def _show(sheet: Sheet, title: str = "") -> None:
