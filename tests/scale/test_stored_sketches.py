@@ -110,7 +110,7 @@ LIES = [
 ]
 
 
-@pytest.mark.parametrize("lie", LIES, ids=str)
+@pytest.mark.parametrize("lie", LIES, ids=[f"{k} {' and '.join(lie)}" for k, lie in enumerate(LIES)])
 def test_fields_that_no_sketch_has_are_refused(lie):
     assert Sketch.from_bytes(edited()).n == 500
     with pytest.raises(UnreadableFileError, match="must be as calibrant writes it"):
