@@ -65,7 +65,9 @@ def test_every_option_has_another_default_to_try():
     assert known - set(OTHERS) == set()
 
 
-@pytest.mark.parametrize(("row", "name", "other"), CASES, ids=lambda x: getattr(x, "name", str(x)))
+@pytest.mark.parametrize(
+    ("row", "name", "other"), CASES, ids=lambda x: getattr(x, "name", getattr(x, "__name__", str(x)))
+)
 def test_a_changed_default_reaches_the_null_and_the_certificate(monkeypatch, row, name, other):
     """With 20 bins for 15 the "proven" interval once missed the value, and p fell from .086 to .020."""
     rng = np.random.default_rng(5)
