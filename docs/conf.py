@@ -8,7 +8,7 @@ copyright = "2026, the calibrant developers"
 version = release = installed("calibrant")
 
 extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary"]
-exclude_patterns = ["_build", "scale.in.md", "examples", "**.ipynb_checkpoints"]
+exclude_patterns = ["_build", "*.in.md", "examples", "**.ipynb_checkpoints"]
 html_theme = "pydata_sphinx_theme"
 html_title = "calibrant"
 html_show_sourcelink = False

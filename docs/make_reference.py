@@ -6,6 +6,7 @@ Run `python docs/make_reference.py`; a test checks that every public name stands
 from __future__ import annotations
 
 import inspect
+from importlib import import_module
 from pathlib import Path
 
 import calibrant as cb
@@ -17,7 +18,7 @@ PAGES: dict[str, tuple[str, str, str]] = {
         "Start here",
         "The front door.",
         """
-        evaluate Evaluation recalibrate audit load_demo Forecasts CalibrantError
+        evaluate Evaluation recalibrate audit load_demo Forecasts assert_calibrated
         """,
     ),
     "measures": (
@@ -30,7 +31,7 @@ PAGES: dict[str, tuple[str, str, str]] = {
         smoothed_reliability SmoothedReliability low_degree_error weighted_calibration_error
         earth_mover_error calibration_in_the_large calibration_intercept calibration_slope
         cox_calibration integrated_calibration_index brier_score log_loss decompose miscalibration
-        LevelSetWarning
+        Measure Certified Witness CoxCalibration Decomposition
         """,
     ),
     "distances": (
@@ -54,7 +55,8 @@ PAGES: dict[str, tuple[str, str, str]] = {
         "For whom?",
         "Groups, found or named.",
         """
-        Audit search_groups Search
+        Audit search_groups Search Rule audit_table AuditTable distinguish Distinguisher weight_family
+        WeightFamily
         """,
     ),
     "decisions": (
@@ -63,28 +65,31 @@ PAGES: dict[str, tuple[str, str, str]] = {
         """
         decision_loss worst_task WorstTask threshold_loss_curve ThresholdLossCurve fixed_decision_loss
         decision_report DecisionReport ActionChange estimate_decision_loss DecisionEstimate swap_regret
-        SwapRegret net_benefit DecisionCurve
+        SwapRegret net_benefit DecisionCurve u_calibration_error monotone_regret dominance Dominance
+        best_actions BestActions as_score ConvexScore
         """,
     ),
     "recalibration": (
         "Repair it",
         "Maps from predictions to better ones.",
         """
-        recalibrations load_recalibration
+        recalibrations load_recalibration Recalibration Assessment RecalibrationWarning
+        sklearn.Recalibrator sklearn.Recalibrated
         """,
     ),
     "online": (
         "Keep it",
         "Streams, one outcome at a time.",
         """
-
+        online.OnlineCalibrator online.DistanceForecaster online.ExpectedErrorForecaster
+        online.DecisionLossForecaster online.Run online.total_certificate Monitor GroupMonitor Reading
         """,
     ),
     "truthfulness": (
         "Who gains by lying?",
         "Incentives of forecasters.",
         """
-        truthfulness_gap incentives worst_truth
+        truthfulness_gap incentives worst_truth Truthfulness Incentives Incentive
         """,
     ),
     "classes": (
@@ -99,6 +104,14 @@ PAGES: dict[str, tuple[str, str, str]] = {
         "Mergeable summaries.",
         """
         Sketch
+        """,
+    ),
+    "errors": (
+        "Errors and warnings",
+        "Every error is a CalibrantError, which is a ValueError.",
+        """
+        CalibrantError InvalidInputError UnknownNameError UnreadableFileError TooFewRecordsError
+        MissingDependencyError NoCertificateError SwappedArgumentsWarning LevelSetWarning
         """,
     ),
 }
@@ -116,7 +129,7 @@ def directive(name: str) -> list[str]:
     """Return the directive that documents one public name."""
     item = cb
     for part in name.split("."):
-        item = getattr(item, part)
+        item = getattr(item, part) if hasattr(item, part) else import_module(f"calibrant.{part}")
     if inspect.isclass(item):
         return [f".. autoclass:: calibrant.{name}", "   :members:"]
     return [f".. autofunction:: calibrant.{name}"]

@@ -17,7 +17,7 @@ from calibrant.cli.main import calibrant as program
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([ROOT / "README.md", *DOCS.glob("*.md"), *(DOCS / "howto").glob("*.md")])
-PAGES.remove(DOCS / "scale.in.md")  # what scale.md is written from
+PAGES = [page for page in PAGES if not page.name.endswith(".in.md")]  # what other pages are written from
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^(?:\$ |    )(calibrant .*)$", re.MULTILINE)
 OPTIONAL = {"lightgbm", "mlflow", "optuna", "pyspark", "sklearn", "torch", "wandb", "xgboost"}
@@ -34,17 +34,19 @@ def known_names(folder):
     monday = cb.Sketch.from_frame(days, outcome="y", prediction="p")
     return {
         **dict.fromkeys(("y", "died"), y),
-        **dict.fromkeys(("p", "risk", "p_old", "p_new", "p_unlabelled"), p),
+        **dict.fromkeys(("p", "risk", "physicians", "model", "new_p", "p_old", "p_new", "p_unlabelled"), p),
         "batches": [(y, p)],
         "daily_monitors": [cb.Monitor(alpha=0.01)],
         "monday": monday,
         "tuesday": monday,
         "cb": cb,
+        "calibrant": cb,
         "np": np,
         "y_true": y,
         "y_prob": p,
         "w": rng.uniform(1, 2, 300),
         "frame": days,
+        "new_frame": days,
         "labels": rng.choice(["cat", "dog", "owl"], 300),
         "probabilities": rng.dirichlet([1, 1, 1], 300),
     }
