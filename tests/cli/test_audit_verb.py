@@ -88,7 +88,7 @@ def test_text_says_how_many_rows_were_dropped_and_what_the_search_left_out(folde
         (["--groups", "sex", "--search"], "--search needs --covariates"),
         (["--groups", "sex", "--top", "-1"], "'--top': -1 is not in the range x>=0"),
         (["--covariates", "age", "--nominal", "agee"], "did you mean 'age'"),
-        (["--covariates", "age", "--draws", "-3"], "draws must be a whole number of at least 0"),
+        (["--covariates", "age", "--draws", "-3"], "Invalid value for '--draws'"),
     ],
 )
 def test_bad_usage_is_exit_code_two_and_one_message(folder, arguments, message):

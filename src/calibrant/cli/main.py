@@ -68,7 +68,7 @@ def main() -> None:
     """
     _stop_cleanly()
     guard_output()
-    code = _run()
+    code = run_verb()
     try:
         sys.stdout.flush()
     except OSError as error:
@@ -78,7 +78,7 @@ def main() -> None:
     os._exit(code)
 
 
-def _run() -> int:
+def run_verb() -> int:
     """Run the verb and return the exit code."""
     try:
         calibrant(prog_name="calibrant", standalone_mode=False)
