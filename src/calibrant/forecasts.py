@@ -43,7 +43,7 @@ class Forecasts:
     """The joint distribution of (prediction, outcome): sorted, merged, weighted, immutable.
 
     One *level* is one distinct prediction. `values`, `weights` (which sum to 1), `outcomes` (the weight of
-    y), `squared_weights`, `counts` and `extents` hold one number a level. An outcome is 0 or 1; a fraction
+    y), `squared_weights`, `counts` and `extents` hold one number per level. An outcome is 0 or 1; a fraction
     stands for a known probability. A record of weight 0 carries nothing and is left out.
 
     >>> f = Forecasts([0, 1, 1, 0], [0.2, 0.7, 0.7, 0.7])

@@ -68,7 +68,7 @@ def in_blocks(
 
 
 def thread_count(threads: int | None, numbers: int) -> int:
-    """Return how many threads to use: as told, or one for small work and else one a processor, up to 8."""
+    """Return how many threads to use: as told, or one for small work and else one per processor, up to 8."""
     if threads is not None:
         if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1:
             raise InvalidInputError(sentence("threads", "must be a whole number from 1", f"got {threads!r}"))

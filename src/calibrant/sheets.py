@@ -26,7 +26,7 @@ class Sheet:
     lines: tuple[tuple[Cell, ...], ...]
 
     def as_text(self, width: int = 110) -> str:
-        """Return aligned plain text, cut to `width` characters a line."""
+        """Return aligned plain text, cut to `width` characters per line."""
         lines = [self.columns, *(tuple(cell.text for cell in line) for line in self.lines)]
         widths = [max(len(line[k]) for line in lines) for k in range(len(self.columns))]
         padded = ("  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines)

@@ -72,8 +72,8 @@ def test_numbers_may_be_names_of_columns():
     ("data", "message"),
     [
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "columns of different names; got 'a' 2 times"),
-        (pl.DataFrame({"a": [[1], [2, 3]]}), "column 'a' must have one value a row; got ndarray"),
-        ({"a": [{1}, {2}]}, "column 'a' must have one value a row; got set"),
+        (pl.DataFrame({"a": [[1], [2, 3]]}), "column 'a' must have one value per row; got ndarray"),
+        ({"a": [{1}, {2}]}, "column 'a' must have one value per row; got set"),
     ],
 )
 def test_columns_that_cannot_be_coded_are_refused_with_a_hint(data, message):

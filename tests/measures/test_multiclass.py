@@ -39,7 +39,7 @@ def test_each_class_against_the_rest():
         (LABELS, TABLE * 2, {}, r"in \[0, 1\]"),
         (LABELS, TABLE / 2, {}, "sum to 1"),
         (LABELS, np.where(TABLE == 0.7, np.nan, TABLE), {}, "must not be missing"),
-        (LABELS[:3], TABLE, {}, "one class label a row"),
+        (LABELS[:3], TABLE, {}, "one class label per row"),
         ([0, 1, 2, 3], TABLE, {}, "must be one of the classes 0, 1, 2"),
         (LABELS, TABLE, {"classes": "ab"}, "name each column"),
         (LABELS, TABLE, {"classes": "aab"}, "name each column"),

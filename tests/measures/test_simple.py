@@ -147,7 +147,7 @@ def test_binned_options_that_do_not_fit_are_refused():
 
 
 def test_a_weight_function_of_the_wrong_shape_is_refused():
-    with pytest.raises(cb.CalibrantError, match="one finite number a prediction"):
+    with pytest.raises(cb.CalibrantError, match="one finite number per prediction"):
         cb.weighted_calibration_error([0, 1], [0.2, 0.8], weight_function=lambda v: v[:1])
 
 

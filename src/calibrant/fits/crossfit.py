@@ -171,7 +171,7 @@ def _dealt(units: int, folds: int, seed: int) -> npt.NDArray[np.int64]:
 def _applied(fitted: Fitted, values: Array) -> Array:
     rates = np.asarray(fitted(values), dtype=np.float64)
     if rates.shape != values.shape or not np.all(np.isfinite(rates)):
-        rule = "must fit a map that returns one finite number a prediction"
+        rule = "must fit a map that returns one finite number per prediction"
         raise InvalidInputError(sentence("recalibrator", rule, f"got shape {rates.shape}"))
     return np.clip(rates, 0.0, 1.0)
 

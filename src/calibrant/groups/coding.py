@@ -235,7 +235,7 @@ def _numbered(name: str, values: Sequence[Any]) -> tuple[npt.NDArray[np.int32], 
         found = "got " + ", ".join(sorted({type(item).__name__ for item in values}))
         hint = "make a column of each part, or leave the column out"
         raise InvalidInputError(
-            sentence(f"column {name!r}", "must have one value a row", found, hint)
+            sentence(f"column {name!r}", "must have one value per row", found, hint)
         ) from None
     return np.array(codes, dtype=np.int32), list(table)
 

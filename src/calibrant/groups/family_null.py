@@ -62,7 +62,7 @@ class Null:
         return cls(records, variant, draws, bits, np.column_stack((value, weight * (1.0 - p), -weight * p)))
 
     def z(self, batch: Batch, deviation: Array) -> Array:
-        """Return the simulated z, one row a subpopulation, one column a draw.
+        """Return the simulated z, one row per subpopulation, one column per draw.
 
         `deviation` is that of the end of each curve, not divided by its weight.
         """

@@ -20,7 +20,7 @@ StatisticName = Literal["kuiper", "mean"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Terms:
-    """A row a record: prediction S, weight W, step W (R - S) of the curve, and its key.
+    """A row per record: prediction S, weight W, step W (R - S) of the curve, and its key.
 
     Where `successive`, variances are estimated for each subpopulation by eq. (6). `statistic` says what is
     taken of each curve.

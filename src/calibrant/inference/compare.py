@@ -146,7 +146,7 @@ def _named(predictions: tuple[Any, ...], names: list[str] | None) -> dict[str, A
         chosen = letters if names is None else list(names)
         if len(chosen) != len(predictions) or len(set(chosen)) != len(chosen):
             found = f"got {len(chosen)} names for {len(predictions)} models"
-            raise InvalidInputError(sentence("names", "must be one different name a model", found))
+            raise InvalidInputError(sentence("names", "must be one different name per model", found))
         named = dict(zip(chosen, predictions, strict=True))
     if len(named) < 2:
         raise InvalidInputError(sentence("compare", "needs two models or more", f"got {len(named)}"))

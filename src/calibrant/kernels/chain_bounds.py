@@ -49,7 +49,7 @@ def chunks(count: int) -> Iterator[slice]:
 
 
 def thinned(values: Floats, spacing: float) -> Floats:
-    """Keep at most one value a cell of width `spacing`, and no two closer than half of it."""
+    """Keep at most one value per cell of width `spacing`, and no two closer than half of it."""
     if spacing * len(values) > 1:  # fewer cells than values: look each cell up
         first = np.searchsorted(values, np.arange(0.0, values[-1] + spacing, spacing))
         kept = values[np.unique(first[first < len(values)])]

@@ -1,1 +1,1 @@
-"""One family of measures a file; a measure is one short function of Forecasts and one registry row."""
+"""One family of measures per file; a measure is one short function of Forecasts and one registry row."""

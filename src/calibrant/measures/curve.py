@@ -81,7 +81,7 @@ def weighted_calibration_error(
     if weight.shape not in ((), forecasts.values.shape) or not np.all(np.isfinite(weight)):
         found = f"got shape {weight.shape}" if weight.shape else f"got {weight}"
         raise InvalidInputError(
-            sentence("weight_function", "must return one finite number a prediction", found)
+            sentence("weight_function", "must return one finite number per prediction", found)
         )
     weight = np.broadcast_to(weight, forecasts.values.shape)
     signed = float(forecasts.residuals @ weight)

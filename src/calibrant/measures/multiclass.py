@@ -80,7 +80,7 @@ def _checked(probabilities: Any, y_true: Any, classes: Any) -> tuple[Array, npt.
     labels = array_of(y_true, "y_true")
     if labels.shape != (len(table),):
         found = f"got shape {labels.shape} for {len(table):,} rows"
-        raise InvalidInputError(sentence("y_true", "must be one class label a row", found))
+        raise InvalidInputError(sentence("y_true", "must be one class label per row", found))
     check_aligned(y_true, row_labels(probabilities), ("y_true", "probabilities"))
     return table, _places(labels, _class_names(classes, table.shape[1]), "y_true")
 

@@ -16,7 +16,7 @@ from calibrant.errors import MissingDependencyError, sentence
 def library() -> str:
     """Return the script, safe inside a script element.
 
-    Bundling takes seconds, so the result is kept in the user's cache folder, one file a version.
+    Bundling takes seconds, so the result is kept in the user's cache folder, one file per version.
     """
     try:
         import vl_convert

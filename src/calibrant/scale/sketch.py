@@ -290,7 +290,7 @@ class Sketch:
         return cls._of(storage.from_bytes(data))
 
     def to_arrow(self) -> Any:
-        """Return a pyarrow table, one row a cell, with what else is known in its metadata."""
+        """Return a pyarrow table, one row per cell, with what else is known in its metadata."""
         return storage.to_arrow(self._stored())
 
     @classmethod

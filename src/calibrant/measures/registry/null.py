@@ -2,7 +2,7 @@
 
 Given the predictions, calibration means that the outcomes are independent Bernoulli(v). A *batch*
 takes one row of residuals for each simulated set of outcomes, all on the same predictions and weights,
-and returns one value a row.
+and returns one value per row.
 """
 
 from __future__ import annotations
