@@ -107,7 +107,7 @@ def decompose(
 
 
 def isotonic_curve(forecasts: Forecasts) -> Array:
-    """Return the non-decreasing outcome rate that fits best, one number per level (pool adjacent violators)."""
+    """Return the non-decreasing outcome rate that fits best, per level (pool adjacent violators)."""
     from scipy.optimize import isotonic_regression
 
     rate = forecasts.outcomes / forecasts.weights
