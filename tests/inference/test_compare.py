@@ -145,3 +145,29 @@ def test_a_row_missing_in_one_model_is_dropped_for_all():
 def test_nothing_can_be_resampled_of_one_row():
     with pytest.raises(TooFewRecordsError):
         cb.compare([1], [0.3], [0.4])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["binned", "smooth", "atb", "intercept"])
+@pytest.mark.parametrize("other", [lambda p: 0.9 * p + 0.1, np.square, lambda p: 0.5 * p])
+def test_intervals_cover_where_one_model_is_calibrated(name, other):
+    """Noise adds to the error of the calibrated model and hardly to the other's: once .49 for binned."""
+    row, grid = cb.measures()[name], (np.arange(1000) + 0.5) / 1000
+
+    def error(values, outcomes):
+        value = row.function(outcomes, values)
+        return abs(value - row.ideal) if row.signed else value
+
+    truth, covered = error(grid, grid) - error(other(grid), grid), 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        p = rng.choice(grid, 300)
+        (pair,) = cb.compare(rng.random(300) < p, p, other(p), measure=name, draws=99, seed=seed).differences
+        covered += pair.lower <= truth <= pair.upper
+    assert covered >= 90  # 95 less 2.3 binomial deviations
+
+
+def test_a_comparison_says_that_it_is_approximate():
+    found = cb.compare([0, 1, 1, 0], [0.2, 0.7, 0.6, 0.4], [0.5] * 4, draws=9, seed=1)
+    assert "approximate" in found.method
+    assert found.to_dict()["method"] == found.method

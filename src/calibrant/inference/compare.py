@@ -14,7 +14,7 @@ from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.inference.interval import central, check_confidence, check_resampling
 from calibrant.inference.null_outcomes import batched
-from calibrant.inference.resample import DrawnRecords, Resamples, tallied, values_of
+from calibrant.inference.resample import DrawnRecords, Resamples, seminorm_power, tallied, values_of
 from calibrant.inputs import Names, check_aligned, frame_columns, missing_rows, row_labels, vector
 from calibrant.measures.registry.lookup import find_measure
 from calibrant.measures.registry.row import Measure
@@ -46,7 +46,8 @@ class Comparison:
 
     `fair` says whether the measure is truthful: only then does a model gain nothing from noise or from
     predicting less sharply than it could, and the order of expected values is the order of true errors.
-    `dropped` counts the rows left out because a value was missing, for one model or more.
+    `dropped` counts the rows left out because a value was missing, for one model or more. `method` says how
+    the intervals were found, and that they are approximate.
     """
 
     measure: str
@@ -58,6 +59,7 @@ class Comparison:
     draws: int
     seed: int
     dropped: int = 0
+    method: str = "resampled pairs of rows, with and without bias (approximate)"
 
     @property
     def best(self) -> str:
@@ -113,9 +115,12 @@ def compare(
     models = {name: _model(rows, p) for name, p in rows.models.items()}
     values = {name: float(row.function.core(m.forecasts, **settings)) for name, m in models.items()}
     drawn = _resampled(list(models.values()), rows, row, settings, count, used, threads, progress)
-    drawn, errors = _error(row, drawn), {name: float(_error(row, value)) for name, value in values.items()}
+    errors = [
+        _Error(float(_error(row, values[name])), _error(row, column), _bias_factor(model, row, settings))
+        for (name, model), column in zip(models.items(), drawn.T, strict=True)
+    ]
     pairs = [
-        _difference(first, second, errors, drawn[:, i] - drawn[:, j], confidence)
+        _difference(first, second, errors[i], errors[j], confidence)
         for (i, first), (j, second) in combinations(enumerate(models), 2)
     ]
     return Comparison(
@@ -257,27 +262,66 @@ def _levels(model: _Model, mass: Array, squares: Array, outcomes: Array, times: 
     return Resamples(summed(mass), summed(events), summed(squares), summed(times), records)
 
 
-def _difference(
-    first: str, second: str, errors: Mapping[str, float], drawn: Array, confidence: float
-) -> Difference:
-    """Join the central interval of the resamples and its reflection about the difference.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Error:
+    """The error of one model, that of every resample, and the share of a resample's bias that is its own."""
 
-    Resampling adds noise once more, which biases errors: the reflected interval allows for that. But where
-    an error is near 0 all resamples lie to one side of it, and the central one is right. Their hull holds
-    the difference, and the p-value is the least level at which the hull leaves out 0.
+    value: float
+    drawn: Array
+    factor: float
+
+    def without_bias(self, defined: npt.NDArray[np.bool_]) -> float:
+        """Return the value less the most that noise can have added to it; an error is never below 0."""
+        added = float(self.drawn[defined].mean()) - self.value
+        return max(0.0, self.value - self.factor * max(0.0, added))
+
+
+def _bias_factor(model: _Model, row: Measure, settings: dict[str, Any]) -> float:
+    """Return how much larger the bias of an error can be than what resampling adds to it.
+
+    Noise e turns a true residual t into t + e, and resampling into t + e + e*. Where t = 0, an error that
+    grows as the k-th power has the bias E|e|^k, and resampling adds (2^(k/2) - 1) of that; where t is large
+    neither adds anything. Mean scores have no bias.
     """
-    difference = errors[first] - errors[second]
+    if not (row.complete or row.signed):
+        return 0.0
+    power = 1 if row.signed else seminorm_power(model.forecasts, row, settings) or 1
+    return float(1 / (2 ** (power / 2) - 1))
+
+
+def _difference(first: str, second: str, one: _Error, other: _Error, confidence: float) -> Difference:
+    """Join the intervals of the resamples that are right near calibration and far from it.
+
+    Resampling adds noise once more, which biases errors: the reflection of the central interval allows for
+    that. Where an error is near 0 all resamples lie to one side of it, and the central interval is right;
+    where one error is near 0 and the other is not, noise has added more to the one than resampling shows, so
+    that the bias of either may be anything between none and the most that it can be. The hull of the three
+    holds the difference, and the p-value is the least level at which it leaves out 0.
+    """
+    difference, drawn = one.value - other.value, one.drawn - other.drawn
     central(drawn, confidence)  # refuses where most resamples have no value
-    defined = np.sort(drawn[np.isfinite(drawn)])
+    known = np.isfinite(drawn)
+    defined = np.sort(drawn[known])
     rank = max(1, int((1 - confidence) / 2 * (len(defined) + 1) + 1e-9))  # so that interval and p-value agree
     low, high = float(defined[rank - 1]), float(defined[-rank])
+    centre = float(defined.mean())
+    least, most = one.without_bias(known) - other.value, one.value - other.without_bias(known)
+    lower = min(low, 2 * difference - high, least - (high - centre))
+    upper = max(high, 2 * difference - low, most + (centre - low))
     slack = 1e-9 * abs(difference) + 1e-15
-    beyond = max(
-        min(np.count_nonzero(defined <= end + slack), np.count_nonzero(defined >= end - slack))
-        for end in (0.0, 2 * difference)
+
+    def above(end: float) -> int:
+        return int(np.count_nonzero(defined >= end - slack))
+
+    def below(end: float) -> int:
+        return int(np.count_nonzero(defined <= end + slack))
+
+    # 0 is left out below (above) as soon as the rank is above every number in the first (second) bracket
+    beyond = min(
+        max(below(0.0), above(2 * difference), above(least + centre)),
+        max(above(0.0), below(2 * difference), below(most + centre)),
     )
-    pvalue = min(1.0, 2 * (1 + int(beyond)) / (len(defined) + 1))
-    lower, upper = min(low, 2 * difference - high), max(high, 2 * difference - low)
+    pvalue = min(1.0, 2 * (1 + beyond) / (len(defined) + 1))
     return Difference(first, second, difference, lower, upper, pvalue, pvalue)
 
 
