@@ -164,13 +164,13 @@ BAD = [
     ({"y_prob": [0.1, 0.2, 0.3, 1 + 1e-9]}, r"rounding errors"),
     ({"y_prob": [0.1, 0.2, 0.3, np.inf]}, r"got inf in row 3"),
     ({"y_prob": [0.1, 0.2]}, r"y_true and y_prob must have the same length; got 4 and 2 rows"),
-    ({"y_prob": [[0.1, 0.9]] * 4}, r"must be one-dimensional; got shape \(4, 2\).*\[:, 1\]"),
+    ({"y_prob": [[0.1, 0.8]] * 4}, r"must sum to 1 in each row; got 0.9 in row 0.*\[:, 1\]"),
     ({"y_prob": [[0.1, 0.2, 0.7]] * 4}, r"top_label"),
     ({"y_prob": 0.3}, r"must be one-dimensional"),
     ({"y_prob": ["a", "b", "c", "d"]}, r"y_prob must be numeric"),
     ({"y_prob": [0.1, None, 0.3, "x"]}, r"y_prob must be numeric; got 'x' in row 3"),
     ({"y_prob": np.array(["2020"] * 4, dtype="datetime64[Y]")}, r"must be numeric; got dtype"),
-    ({"y_true": [-1, 1, 1, -1]}, r"y_true must lie in \[0, 1\]; got -1 in row 0.*-1 and 1 must be mapped"),
+    ({"y_true": [-1, 1, 1, -1]}, r"y_true must lie in \[0, 1\]; got -1 in row 0.*pos_label=1"),
     ({"y_true": [0, 1, 2, 0]}, r"y_true must lie in \[0, 1\]; got 2 in row 2"),
     ({"y_true": [], "y_prob": []}, r"y_true must not be empty"),
     ({"sample_weight": [1, 1, -1, 1]}, r"sample_weight must not be negative; got -1.0 in row 2"),
@@ -206,7 +206,7 @@ def test_frames_name_the_column():
 
 def test_the_two_call_forms_do_not_mix():
     f = Forecasts(Y, P)
-    with pytest.raises(cb.CalibrantError, match="hold predictions"):
+    with pytest.raises(cb.CalibrantError, match="hold outcomes, predictions"):
         cb.kuiper_error(f, P)
     with pytest.raises(cb.CalibrantError, match="y_prob must be given"):
         cb.kuiper_error(Y)

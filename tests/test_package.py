@@ -16,7 +16,18 @@ SOURCE = Path(cb.__file__).parent
 HEAVY = ["scipy", "numba", "pandas", "polars", "pyarrow", "duckdb", "narwhals", "rich", "altair", "jinja2"]
 HEAVY += ["sklearn", "torch", "pyspark"]
 
-ROOMS = ["kernels", "options", "inputs", "seeds", "records", "forecasts", "fits", "measures", "inference"]
+ROOMS = [
+    "kernels",
+    "options",
+    "inputs",
+    "frames",
+    "seeds",
+    "records",
+    "forecasts",
+    "fits",
+    "measures",
+    "inference",
+]
 ROOMS += ["groups", "recalibration", "online", "truthfulness", "scale", "evaluation", "report", "sklearn"]
 ROOMS += ["cli"]
 FREE = {"errors", "results", "numerals", "sheets", "disk", "calibrant"}

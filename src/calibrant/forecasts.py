@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.inputs import Names, frame_columns
+from calibrant.frames import inputs_of
 from calibrant.records import Checked, Missing, Records, check, warn_if_swapped
 from calibrant.results import Array
 
@@ -63,11 +63,16 @@ class Forecasts:
     cells: Cells | None  # None for exact data
 
     def __init__(
-        self, y_true: Any, y_prob: Any, *, sample_weight: Any = None, missing: Missing = "error"
+        self,
+        y_true: Any,
+        y_prob: Any,
+        *,
+        sample_weight: Any = None,
+        missing: Missing = "error",
+        pos_label: Any = None,
     ) -> None:
-        names = Names()
-        checked = check(y_true, y_prob, sample_weight, missing, names)
-        warn_if_swapped(checked, names)
+        checked = check(y_true, y_prob, sample_weight, missing, pos_label=pos_label)
+        warn_if_swapped(checked, y_true=y_true, y_prob=y_prob)
         self._take(checked)
 
     @classmethod
@@ -79,14 +84,17 @@ class Forecasts:
         prediction: str,
         weight: str | None = None,
         missing: Missing = "error",
+        pos_label: Any = None,
     ) -> Forecasts:
         """Take columns of a mapping, or of any frame that narwhals knows (pandas, Polars, DuckDB, ...)."""
-        wanted = [outcome, prediction] + ([weight] if weight else [])
-        names = Names.of_columns(outcome, prediction, weight)
-        y, p, *w = frame_columns(frame, wanted)
-        checked = check(y, p, w[0] if w else None, missing, names)
-        warn_if_swapped(checked, names)
-        return cls.of_checked(checked)
+        given = inputs_of(frame, outcome=outcome, prediction=prediction, weight=weight or None)
+        return cls(
+            given.y_true,
+            given.y_prob,
+            sample_weight=given.sample_weight,
+            missing=missing,
+            pos_label=pos_label,
+        )
 
     @classmethod
     def of_checked(cls, checked: Checked) -> Forecasts:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
+from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.results import Array
 
 WIDEST_RATIO = (
     1e290  # of two weights: beyond it a share of the total, or its reciprocal, is no number any more
 )
+POSITIVE_COLUMN = "pass the column of the positive class, [:, 1] for outcome 1"
+ROW_SUM = 1e-3  # how far the probabilities of a row may miss 1: single precision and rounded files pass
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Named:
+    """A column of the user's frame, with the words that errors use for it."""
+
+    values: Any
+    subject: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +43,21 @@ class Names:
             )
         return cls(f"column {outcome!r}", f"column {prediction!r}", f"column {weight!r}")
 
+    def told_by(self, outcome: Any, prediction: Any, weight: Any) -> Names:
+        """Return these names, but for inputs that are columns of a frame those of the columns."""
+        given = {"outcome": outcome, "prediction": prediction, "weight": weight}
+        known = {role: column.subject for role, column in given.items() if isinstance(column, Named)}
+        return replace(self, **known) if known else self
+
+
+def values_of(data: Any) -> Any:
+    """Return the values of a named column; anything else as it is."""
+    return data.values if isinstance(data, Named) else data
+
 
 def array_of(data: Any, name: str) -> npt.NDArray[Any]:
     """Return `data` as an array of any shape; what is masked is missing: NaN, or None among objects."""
+    data = values_of(data)
     if hasattr(data, "detach"):  # a torch tensor that requires grad refuses the array protocol
         data = data.detach()
     if isinstance(data, np.ma.MaskedArray):
@@ -66,29 +87,41 @@ def _unmasked(data: np.ma.MaskedArray[Any, Any]) -> npt.NDArray[Any]:
 
 def vector(data: Any, name: str) -> npt.NDArray[Any]:
     """Return `data` as a one-dimensional bool, integer or float array, missing values as NaN."""
-    array = array_of(data, name)
-    if array.ndim != 1:
-        raise InvalidInputError(
-            sentence(name, "must be one-dimensional", f"got shape {array.shape}", _shape_hint(array))
-        )
-    if array.size == 0:
-        raise InvalidInputError(sentence(name, "must not be empty", "got no rows"))
+    array = _one_dimensional(array_of(data, name), name)
     if array.dtype.kind == "O":
         array = _numbers(array, name)
     if array.dtype.kind not in "biuf":
-        hint = "map the labels to 0 and 1 first" if array.dtype.kind in "US" else ""
+        hint = _label_hint(array[0]) if array.dtype.kind in "US" else ""
         raise InvalidInputError(
             sentence(name, "must be numeric", f"got dtype {array.dtype}, {array[0]!r} in row 0", hint)
         )
     return array
 
 
+def _one_dimensional(array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+    """Return a vector, or the only column of a table; anything else is refused."""
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise InvalidInputError(
+            sentence(name, "must be one-dimensional", f"got shape {array.shape}", _shape_hint(array))
+        )
+    if array.size == 0:
+        raise InvalidInputError(sentence(name, "must not be empty", "got no rows"))
+    return array
+
+
 def _shape_hint(array: npt.NDArray[Any]) -> str:
     if array.ndim == 2 and array.shape[1] == 2:
-        return "pass the column of the positive class, [:, 1]"
+        return POSITIVE_COLUMN
     if array.ndim == 2 and array.shape[1] > 2:
         return "reduce several classes to one first, see top_label and one_vs_rest"
     return "flatten it with .ravel()" if array.ndim > 1 else "pass a list or an array"
+
+
+def _label_hint(label: object) -> str:
+    """Say what to do with an outcome of text, which may be a number that was not read as one."""
+    return f"name the label that counts as 1, such as pos_label={str(label)!r}, or pass numbers"
 
 
 def _numbers(array: npt.NDArray[Any], name: str) -> Array:
@@ -96,18 +129,86 @@ def _numbers(array: npt.NDArray[Any], name: str) -> Array:
     out = np.empty(array.size)
     for row, item in enumerate(array):
         try:
-            out[row] = np.nan if item is None or type(item).__name__ in ("NAType", "NaTType") else float(item)
+            out[row] = np.nan if _is_gap(item) else float(item)
         except OverflowError:
             found = f"got a whole number of {len(str(abs(item)))} digits in row {row}"
             raise InvalidInputError(sentence(name, "must fit into a float64", found)) from None
         except (TypeError, ValueError):
             found = f"got {item!r} in row {row}"
-            raise InvalidInputError(
-                sentence(name, "must be numeric", found, "map the labels to 0 and 1 first")
-            ) from None
+            raise InvalidInputError(sentence(name, "must be numeric", found, _label_hint(item))) from None
         if isinstance(item, str):
-            raise InvalidInputError(sentence(name, "must be numeric", f"got the text {item!r} in row {row}"))
+            found = f"got the text {item!r} in row {row}"
+            raise InvalidInputError(sentence(name, "must be numeric", found, _label_hint(item)))
     return out
+
+
+def _is_gap(item: object) -> bool:
+    """Return whether an object stands for a missing value: None, pandas.NA, NaT or NaN."""
+    return item is None or type(item).__name__ in ("NAType", "NaTType") or item != item
+
+
+def outcomes_of(data: Any, name: str, pos_label: Any = None) -> npt.NDArray[Any]:
+    """Return outcomes as numbers: as they are, or 1 where the label is `pos_label` and 0 for the other.
+
+    >>> outcomes_of(["yes", "no", None], "y_true", "yes").tolist()
+    [1.0, 0.0, nan]
+    """
+    if pos_label is None:
+        return vector(data, name)
+    array = _one_dimensional(array_of(data, name), name)
+    gaps, labels = _distinct(array)
+    others = [label for label in labels if label != pos_label]
+    if len(others) > 1:
+        raise _not_two_labels(name, pos_label, labels, others)
+    if array.dtype.kind == "O":
+        positive = np.array([not gap and item == pos_label for item, gap in zip(array, gaps, strict=True)])
+    else:
+        positive = np.asarray(array == pos_label)
+    return np.where(gaps, np.nan, positive) if gaps.any() else positive
+
+
+def _distinct(array: npt.NDArray[Any]) -> tuple[npt.NDArray[np.bool_], list[Any]]:
+    """Return where values are missing, and the distinct labels elsewhere."""
+    if array.dtype.kind != "O":
+        gaps = np.asarray(array != array)
+        return gaps, np.unique(array[~gaps]).tolist()
+    gaps = np.fromiter((_is_gap(item) for item in array), dtype=bool, count=len(array))
+    return gaps, list(dict.fromkeys(array[~gaps].tolist()))
+
+
+def _not_two_labels(name: str, pos_label: Any, labels: list[Any], others: list[Any]) -> InvalidInputError:
+    shown = ", ".join(map(repr, labels[:5])) + (", ..." if len(labels) > 5 else "")
+    if len(others) == 2 and len(labels) == 2:
+        return InvalidInputError(
+            sentence("pos_label", f"must be one of the labels of {name}", f"got {pos_label!r} for {shown}")
+        )
+    hint = "reduce several classes with one_vs_rest; leave pos_label out for numbers from 0 to 1"
+    rule = "must hold two labels where pos_label is given"
+    return InvalidInputError(sentence(name, rule, f"got {len(labels):,}: {shown}", hint))
+
+
+def positive_column(data: Any, name: str, labels: Any = None, pos_label: Any = None) -> npt.NDArray[Any]:
+    """Return predictions as one column; of a pair of columns that sum to 1, that of the positive class.
+
+    Columns stand in the sorted order of the labels, as in scikit-learn; without `pos_label` the second
+    counts.
+    """
+    array = array_of(data, name)
+    if array.ndim != 2 or array.shape[1] != 2 or len(array) == 0:
+        return vector(array, name)
+    first, second = (vector(array[:, k], name) for k in (0, 1))
+    sums = first.astype(np.float64) + second
+    reject_rows(name, "must sum to 1 in each row", sums, np.abs(sums - 1) > ROW_SUM, POSITIVE_COLUMN)
+    if pos_label is None:
+        return second
+    try:
+        known = sorted(_distinct(array_of(labels, "y_true").ravel())[1])
+    except TypeError:  # labels that have no order
+        known = []
+    if len(known) != 2 or pos_label not in known:
+        found = f"got two columns and the labels {known}"
+        raise InvalidInputError(sentence(name, "must be the column of pos_label", found, POSITIVE_COLUMN))
+    return (first, second)[known.index(pos_label)]
 
 
 def missing_rows(*arrays: npt.NDArray[Any] | None) -> npt.NDArray[np.bool_] | None:
@@ -165,7 +266,7 @@ def range_hint(low: float, high: float) -> str:
     if (low >= 0 and high <= 1 + 1e-6) or (low >= -1e-6 and high <= 1):
         return "these look like rounding errors; clip them with numpy.clip(x, 0, 1)"
     if low == -1 and high == 1:
-        return "labels of -1 and 1 must be mapped to 0 and 1"
+        return "of labels -1 and 1, name the one that counts as 1: pos_label=1"
     if low >= 0 and high <= 100:
         return "percentages must be divided by 100; other labels must be mapped to 0 and 1"
     return "these look like logits; pass scipy.special.expit of them"
@@ -183,30 +284,3 @@ def check_weights(array: npt.NDArray[Any], name: str) -> Array:
     rule = f"must be 0 or within a factor of {WIDEST_RATIO:.0e} of the largest"
     reject_rows(name, rule, weight, negligible, "give such rows weight 0 to leave them out")
     return weight
-
-
-def frame_columns(frame: Any, wanted: Sequence[str]) -> list[Any]:
-    """Return columns of any frame as arrays; a lazy frame or relation is collected first."""
-    if isinstance(frame, Mapping):
-        _check_columns(wanted, list(frame))
-        return [frame[name] for name in wanted]
-    import narwhals as nw
-
-    try:
-        table: Any = nw.from_native(frame)
-    except TypeError:
-        found = f"got {type(frame).__name__}"
-        raise InvalidInputError(
-            sentence("frame", "must be a data frame", found, "pass arrays to Forecasts(...)")
-        ) from None
-    _check_columns(wanted, table.collect_schema().names())
-    table = table.select(*dict.fromkeys(wanted))
-    if isinstance(table, nw.LazyFrame):
-        table = table.collect(backend="pyarrow")
-    return [table[name].to_numpy() for name in wanted]
-
-
-def _check_columns(wanted: Sequence[str], known: list[str]) -> None:
-    for name in wanted:
-        if name not in known:
-            raise reject_name("column", name, known)

@@ -28,7 +28,10 @@ from calibrant.inputs import (
     check_unit_interval,
     check_weights,
     missing_rows,
+    outcomes_of,
+    positive_column,
     row_labels,
+    values_of,
     vector,
 )
 from calibrant.results import Array
@@ -156,11 +159,15 @@ def check(
     missing: Missing = "error",
     names: Names = ARGUMENTS,
     kind: OutcomeKind = "shares",
+    pos_label: Any = None,
 ) -> Checked:
     """Check outcome, prediction and weight; leave out rows of weight 0 and, if asked, rows with a gap."""
     if missing not in ("error", "drop"):
         raise reject_name("missing", missing, ["error", "drop"])
-    y, p = vector(y_true, names.outcome), vector(y_prob, names.prediction)
+    names = names.told_by(y_true, y_prob, sample_weight)
+    y_true, y_prob, sample_weight = values_of(y_true), values_of(y_prob), values_of(sample_weight)
+    y = outcomes_of(y_true, names.outcome, pos_label)
+    p = positive_column(y_prob, names.prediction, y_true, pos_label)
     w = None if sample_weight is None else vector(sample_weight, names.weight)
     check_same_length(y, p, (names.outcome, names.prediction))
     if w is not None:
@@ -228,9 +235,12 @@ def swapped(checked: Checked) -> bool:
     return not checked.binary and not np.any((p > 0) & (p < 1))
 
 
-def warn_if_swapped(checked: Checked, names: Names = ARGUMENTS) -> None:
+def warn_if_swapped(
+    checked: Checked, names: Names = ARGUMENTS, y_true: Any = None, y_prob: Any = None
+) -> None:
     """Warn where the two arguments look swapped; known probabilities as outcomes are legitimate."""
     if swapped(checked):
+        names = names.told_by(y_true, y_prob, None)
         text = sentence(
             f"{names.outcome} and {names.prediction}",
             "may be swapped",

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.evaluation.gate import DRAWS, Finding, judge
+from calibrant.forecasts import Forecasts
 from calibrant.inference.interval import check_confidence
-from calibrant.measures.registry.calling import as_forecasts
+from calibrant.measures.registry.calling import of_rows
 from calibrant.measures.registry.lookup import measures
 from calibrant.seeds import recorded_seed
 
 
+@of_rows
 def assert_calibrated(
-    y_true: Any,
-    y_prob: Any = None,
+    forecasts: Forecasts,
     *,
     max: Mapping[str, float],
-    sample_weight: Any = None,
     confidence: float = 0.95,
     fewest: int | None = None,
     draws: int = DRAWS,
@@ -31,8 +30,9 @@ def assert_calibrated(
 
     Parameters
     ----------
-    y_true, y_prob, sample_weight
-        Outcomes, predictions and weights, or Forecasts alone.
+    forecasts
+        Outcomes, predictions and weights (``y_true, y_prob, sample_weight=``), Forecasts alone, or a frame
+        with ``outcome=``, ``prediction=`` and ``weight=``.
     max
         Largest value allowed per measure; of a signed measure, the largest distance from its ideal.
     confidence
@@ -69,7 +69,7 @@ def assert_calibrated(
             )
     if confidence:
         check_confidence(confidence)
-    forecasts, used = as_forecasts(y_true, y_prob, sample_weight), recorded_seed(seed)
+    used = recorded_seed(seed)
     findings = judge(forecasts, max, confidence=confidence, draws=draws, seed=used, fewest=fewest)
     wrong = [finding for finding in findings if finding.outcome != "pass"]
     if wrong:

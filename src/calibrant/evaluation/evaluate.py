@@ -13,6 +13,7 @@ from calibrant.evaluation.recalibration_preview import preview
 from calibrant.evaluation.rows import Row, chosen, take
 from calibrant.evaluation.verdict import SIZE, WHERE, verdict
 from calibrant.forecasts import Forecasts
+from calibrant.frames import Given, inputs_of
 from calibrant.inference.interval import check_confidence
 from calibrant.measures.distances.sandwich import distances_beside
 from calibrant.measures.registry.calling import as_forecasts
@@ -41,11 +42,19 @@ def find(
     draws: int = 199,
     seed: int | None = None,
     missing: Missing = "error",
+    pos_label: Any = None,
+    outcome: str | None = None,
+    prediction: str | None = None,
+    weight: str | None = None,
     title: str = "Calibration report",
     progress: Callable[[float], object] | None = None,
 ) -> F:
     """Compute the findings on some forecasts, as the kind that the caller can draw."""
-    forecasts = _forecasts(y_true, y_prob, sample_weight, missing, groups)
+    given = inputs_of(
+        y_true, y_prob, sample_weight, outcome=outcome, prediction=prediction, weight=weight, groups=groups
+    )
+    groups = given.beside["groups"]
+    forecasts = _forecasts(given, missing, pos_label)
     checked_draws(draws)
     if confidence != 0:
         check_confidence(confidence)
@@ -89,13 +98,14 @@ def _steps(progress: Callable[[float], object] | None, total: int) -> Callable[[
     return done
 
 
-def _forecasts(y_true: Any, y_prob: Any, sample_weight: Any, missing: Missing, groups: Any) -> Forecasts:
+def _forecasts(given: Given, missing: Missing, pos_label: Any) -> Forecasts:
     """Check the rows once; where groups will cut them, put them in order once too."""
-    if isinstance(y_true, Forecasts) or y_prob is None:
-        return as_forecasts(y_true, y_prob, sample_weight)
-    checked = check(y_true, y_prob, sample_weight, missing)
-    warn_if_swapped(checked)
-    return Forecasts.of_checked(checked) if groups is None else Forecasts.of_records(Records.of(checked))
+    y_true, y_prob, sample_weight = given.y_true, given.y_prob, given.sample_weight
+    if isinstance(y_true, Forecasts) or y_prob is None or given.beside["groups"] is None:
+        return as_forecasts(y_true, y_prob, sample_weight, missing, pos_label)
+    checked = check(y_true, y_prob, sample_weight, missing, pos_label=pos_label)
+    warn_if_swapped(checked, y_true=y_true, y_prob=y_prob)
+    return Forecasts.of_records(Records.of(checked))
 
 
 def _audit(forecasts: Forecasts, groups: Any, draws: int, seed: int) -> Audit | None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
+from calibrant.frames import Given, inputs_of
 from calibrant.groups.coding import Column, code_columns
 from calibrant.groups.family import Family, Progress
 from calibrant.groups.family_null import Null
@@ -21,7 +22,7 @@ from calibrant.groups.result import Audit
 from calibrant.groups.subpopulations import Masks, as_masks, combinations, everyone, masked
 from calibrant.groups.variants import StatisticName, Variant, VariantName
 from calibrant.options import finite_number, whole_numbers
-from calibrant.records import Checked, Missing, Records, check
+from calibrant.records import Checked, Missing, OutcomeKind, Records, check
 from calibrant.seeds import recorded_seed
 
 
@@ -44,6 +45,10 @@ def audit(
     variant: VariantName = "plain",
     rho: float = 0.01,
     missing: Missing = "error",
+    pos_label: Any = None,
+    outcome: str | None = None,
+    prediction: str | None = None,
+    weight: str | None = None,
     progress: Progress | None = None,
 ) -> Audit:
     """Measure calibration in many subpopulations at once, and whether the worst is more than chance.
@@ -54,8 +59,11 @@ def audit(
         Outcomes (0 or 1), predictions and weights, or Forecasts made from rows alone; rows with a gap are an
         "error", or "drop" and count them.
         Rows of weight 0 carry nothing: they are left out, and neither `n` nor `dropped` counts them.
+    outcome, prediction, weight, pos_label
+        Columns of a frame that is passed alone; `groups` and `covariates` may then name columns of it too.
+        `pos_label` is the label that counts as 1, for outcomes that are text, categories or -1 and 1.
     groups, depth, limit
-        A mapping of names to boolean masks, or columns (any data frame, or a mapping of names to arrays)
+        A mapping of names to boolean masks, or columns (any data frame, mapping or named series)
         whose values are the groups, alone and in combinations of up to `depth` columns. At most `limit` are
         tested, few columns first; what comes after that is counted without a look at it.
     covariates, nominal, subpopulations
@@ -87,12 +95,23 @@ def audit(
     >>> round(mean.worst.gap, 3)
     0.725
     """
+    given_rows = inputs_of(
+        y_true,
+        y_prob,
+        sample_weight,
+        outcome=outcome,
+        prediction=prediction,
+        weight=weight,
+        groups=groups,
+        covariates=covariates,
+    )
+    groups, covariates = given_rows.beside["groups"], given_rows.beside["covariates"]
     whole_numbers(1, subpopulations=subpopulations, depth=depth, limit=limit, min_size=min_size)
     whole_numbers(0, draws=draws)
     _check_choice(groups, covariates, nominal, min_variance)
     kind, seed = Variant(variant, rho, statistic), recorded_seed(seed)
     null_rng, path_rng = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
-    rows = _rows(y_true, y_prob, sample_weight, missing, kind)
+    rows = _rows(given_rows, missing, kind, pos_label)
     with ThreadPoolExecutor(1) as pool:  # sorting predictions and coding columns take about as long
         sorting = pool.submit(_sorted, rows)
         given = _Given.of(groups, rows)
@@ -123,13 +142,15 @@ def _check_choice(groups: Any, covariates: Any, nominal: Sequence[str], min_vari
     finite_number("min_variance", min_variance, least=0)
 
 
-def _rows(y_true: Any, y_prob: Any, sample_weight: Any, missing: Missing, kind: Variant) -> Checked | Records:
+def _rows(given: Given, missing: Missing, kind: Variant, pos_label: Any) -> Checked | Records:
     """Check the rows, or take those behind Forecasts, which are in order already."""
+    y_true, y_prob, sample_weight = given.y_true, given.y_prob, given.sample_weight
     if not isinstance(y_true, Forecasts):
         if y_prob is None:
             raise InvalidInputError(sentence("y_prob", "must be given", "got None"))
-        return check(y_true, y_prob, sample_weight, missing, kind="real" if kind.real else "labels")
-    if y_prob is not None or sample_weight is not None:
+        of_kind: OutcomeKind = "real" if kind.real else "labels"
+        return check(y_true, y_prob, sample_weight, missing, kind=of_kind, pos_label=pos_label)
+    if y_prob is not None or sample_weight is not None or pos_label is not None:
         hint = "pass them alone"
         raise InvalidInputError(sentence("Forecasts", "hold predictions and weights already", hint=hint))
     if not kind.real and not y_true.binary:

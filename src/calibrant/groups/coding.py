@@ -87,9 +87,9 @@ def named_columns(data: Any, argument: str) -> list[tuple[str, Any]]:
     import narwhals as nw
 
     try:
-        frame: Any = nw.from_native(data)
+        frame: Any = nw.from_native(data, allow_series=True)
     except TypeError:
-        hint = "a data frame, a mapping of columns and a two-dimensional array can be used"
+        hint = "a data frame, a mapping of columns, a named series and a two-dimensional array can be used"
         raise InvalidInputError(
             sentence(argument, "must be columns", f"got {type(data).__name__}", hint)
         ) from None
@@ -101,7 +101,17 @@ def named_columns(data: Any, argument: str) -> list[tuple[str, Any]]:
         ) from None
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect(backend="pyarrow")
+    if isinstance(frame, nw.Series):
+        return [(_series_name(frame, argument), frame)]
     return [(str(name), frame.get_column(name)) for name in frame.columns]
+
+
+def _series_name(series: Any, argument: str) -> str:
+    """Return the name of a series, which its groups are called by."""
+    if series.name in (None, ""):
+        hint = f'pass {argument}={{"region": series}}, or rename it'
+        raise InvalidInputError(sentence(argument, "must have a name", "got a series without one", hint))
+    return str(series.name)
 
 
 def _code(name: str, values: Any, nominal: bool) -> Column:

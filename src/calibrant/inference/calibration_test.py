@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from calibrant.errors import InvalidInputError, sentence
+from calibrant.forecasts import Forecasts
 from calibrant.inference.engine import Method, TestResult, run_test
 from calibrant.inference.statistics import DEFAULT_TEST, find_test
 from calibrant.inference.validity import validity_test
-from calibrant.measures.registry.calling import as_forecasts
+from calibrant.measures.registry.calling import of_rows
 from calibrant.seeds import Progress
 
 
+@of_rows
 def calibration_test(
-    y_true: Any,
-    y_prob: Any = None,
+    forecasts: Forecasts,
+    /,
     *,
-    sample_weight: Any = None,
     measure: str = DEFAULT_TEST,
     draws: int = 999,
     seed: int | None = None,
@@ -43,7 +44,6 @@ def calibration_test(
     >>> result.method, result.rejects(0.05)
     ('exact', True)
     """
-    forecasts = as_forecasts(y_true, y_prob, sample_weight)
     if method == "validity":
         if measure not in (DEFAULT_TEST, "atb") or options:
             rule = 'must be "atb", without options, for method="validity"'

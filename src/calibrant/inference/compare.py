@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -12,10 +12,19 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
+from calibrant.frames import frame_columns, inputs_of
 from calibrant.inference.interval import central, check_confidence, check_resampling
 from calibrant.inference.null_outcomes import batched
 from calibrant.inference.resample import DrawnRecords, Resamples, seminorm_power, tallied, values_of
-from calibrant.inputs import Names, check_aligned, frame_columns, missing_rows, row_labels, vector
+from calibrant.inputs import (
+    Names,
+    check_aligned,
+    missing_rows,
+    outcomes_of,
+    positive_column,
+    row_labels,
+    vector,
+)
 from calibrant.measures.registry.lookup import find_measure
 from calibrant.measures.registry.row import Measure
 from calibrant.records import Missing, check, warn_if_swapped
@@ -86,6 +95,10 @@ def compare(
     sample_weight: Any = None,
     names: list[str] | None = None,
     missing: Missing = "error",
+    pos_label: Any = None,
+    outcome: str | None = None,
+    prediction: Sequence[str] | None = None,
+    weight: str | None = None,
     confidence: float = 0.95,
     draws: int = 999,
     seed: int | None = None,
@@ -96,9 +109,10 @@ def compare(
     """Compare the calibration of two or more models on the same rows, by resampling the rows in pairs.
 
     Pass the predictions one after the other, or one mapping from names to predictions, or a data frame with
-    a column for each model. ``missing="drop"`` leaves out a row for all models if it lacks a value for one.
-    Measures with a sign are compared by their distance from the ideal. Intervals and p-values are
-    approximate and agree: p is at most 1 - `confidence` where the interval leaves out 0.
+    a column for each model. Or pass one frame, with `outcome`, several columns as `prediction`, and `weight`.
+    `pos_label` is the label that counts as 1. ``missing="drop"`` leaves out a row for all models if it lacks
+    a value for one. Measures with a sign are compared by their distance from the ideal. Intervals and
+    p-values are approximate and agree: p is at most 1 - `confidence` where the interval leaves out 0.
     The default, ATB, is truthful: E[ATB(a, y)] - E[ATB(b, y)] = ATB(a, p) - ATB(b, p), so noise cannot
     change the order.
 
@@ -106,11 +120,21 @@ def compare(
     >>> compare(y, p, [0.5 * x for x in p], names=["good", "halved"], seed=1).best
     'good'
     """
+    if outcome is not None or prediction is not None:
+        given = inputs_of(
+            y_true,
+            predictions or None,
+            sample_weight,
+            outcome=outcome,
+            prediction=[prediction] if isinstance(prediction, str) else prediction,
+            weight=weight,
+        )
+        y_true, predictions, sample_weight = given.y_true, (given.y_prob,), given.sample_weight
     named = _named(predictions, names)
     check_confidence(confidence)
     row, count, used = find_measure(measure), checked_draws(draws), recorded_seed(seed)
     settings = {**row.options, **options}
-    rows = _paired(y_true, named, sample_weight, missing)
+    rows = _paired(y_true, named, sample_weight, missing, pos_label)
     check_resampling(len(rows.outcomes))
     models = {name: _model(rows, p) for name, p in rows.models.items()}
     values = {name: float(row.function.core(m.forecasts, **settings)) for name, m in models.items()}
@@ -191,17 +215,23 @@ class _Paired:
         return _Paired(self.outcomes[rows], models, weights, self.dropped)
 
 
-def _paired(y_true: Any, named: dict[str, Any], sample_weight: Any, missing: Missing) -> _Paired:
+def _paired(
+    y_true: Any, named: dict[str, Any], sample_weight: Any, missing: Missing, pos_label: Any
+) -> _Paired:
     """Return the rows that are complete for every model and weigh something; count those that are not."""
     for name, p in named.items():
         names = Names(prediction=f"model {name!r}")
-        warn_if_swapped(check(y_true, p, sample_weight, missing, names), names)
+        checked = check(y_true, p, sample_weight, missing, names, pos_label=pos_label)
+        warn_if_swapped(checked, names, y_true, p)
     first, *others = named
     for name in others:
         check_aligned(named[name], row_labels(named[first]), (f"model {name!r}", f"model {first!r}"))
-    y = vector(y_true, "y_true").astype(np.float64)
+    y = outcomes_of(y_true, "y_true", pos_label).astype(np.float64)
     w = None if sample_weight is None else vector(sample_weight, "sample_weight").astype(np.float64)
-    paired = _Paired(y, {name: vector(p, name).astype(np.float64) for name, p in named.items()}, w, 0)
+    models = {
+        name: positive_column(p, name, y_true, pos_label).astype(np.float64) for name, p in named.items()
+    }
+    paired = _Paired(y, models, w, 0)
     absent = missing_rows(y, w, *paired.models.values())
     if absent is not None:
         if absent.all():

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from calibrant.fits.crossfit import Recalibrator, name_of
+from calibrant.forecasts import Forecasts
 from calibrant.inference.null_outcomes import NullOutcomes
 from calibrant.measures.decisions.fixed_payoff import fixed_decision_loss
 from calibrant.measures.decisions.payoff import Payoff
 from calibrant.measures.decisions.worst_task import decision_loss
 from calibrant.measures.level_sets import LevelSetWarning
-from calibrant.measures.registry.calling import as_forecasts
+from calibrant.measures.registry.calling import of_rows
 from calibrant.options import open_share
 from calibrant.results import Array
 from calibrant.seeds import checked_draws, in_blocks, recorded_seed
@@ -54,11 +55,11 @@ class DecisionEstimate:
         )
 
 
+@of_rows
 def estimate_decision_loss(
-    y_true: Any,
-    y_prob: Any = None,
+    forecasts: Forecasts,
+    /,
     *,
-    sample_weight: Any = None,
     payoff: Payoff | None = None,
     recalibrator: Recalibrator | None = "isotonic",
     folds: int = 5,
@@ -78,7 +79,6 @@ def estimate_decision_loss(
     >>> estimate_decision_loss(rng.random(300) < p, p, draws=99, seed=1).real
     False
     """
-    forecasts = as_forecasts(y_true, y_prob, sample_weight)
     open_share("confidence", confidence)
     drawn, used = checked_draws(draws), recorded_seed(seed)
     core = decision_loss.core if payoff is None else fixed_decision_loss.core

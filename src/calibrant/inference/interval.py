@@ -15,7 +15,7 @@ from calibrant.inference.inversion import inverted
 from calibrant.inference.null_outcomes import NullOutcomes, batched, measured, null_values
 from calibrant.inference.resample import Resampler, resampled_deviations, resampled_values, seminorm_power
 from calibrant.inference.score_interval import score_interval
-from calibrant.measures.registry.calling import as_forecasts
+from calibrant.measures.registry.calling import of_rows
 from calibrant.measures.registry.lookup import find_measure
 from calibrant.measures.registry.row import Measure
 from calibrant.numerals import short
@@ -69,11 +69,11 @@ class Bounds:
     method: str
 
 
+@of_rows
 def confidence_interval(
-    y_true: Any,
-    y_prob: Any = None,
+    forecasts: Forecasts,
+    /,
     *,
-    sample_weight: Any = None,
     measure: str = "smooth",
     confidence: float = 0.95,
     draws: int = 999,
@@ -101,7 +101,6 @@ def confidence_interval(
     >>> found.lower <= found.value <= found.upper
     True
     """
-    forecasts = as_forecasts(y_true, y_prob, sample_weight)
     check_confidence(confidence)
     check_resampling(forecasts.n)
     row, count, used = find_measure(measure), checked_draws(draws), recorded_seed(seed)

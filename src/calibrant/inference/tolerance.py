@@ -16,7 +16,7 @@ from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.inference.interval import check_confidence, check_resampling
 from calibrant.inference.resample import Resampler, resampled_deviations
-from calibrant.measures.registry.calling import as_forecasts
+from calibrant.measures.registry.calling import of_rows
 from calibrant.measures.registry.lookup import find_measure
 from calibrant.measures.registry.lookup import measure as take
 from calibrant.options import number
@@ -57,13 +57,12 @@ class ToleranceResult:
         return asdict(self)
 
 
+@of_rows
 def tolerance_test(
-    y_true: Any,
-    y_prob: Any = None,
+    forecasts: Forecasts,
     *,
     accept: float,
     reject: float,
-    sample_weight: Any = None,
     confidence: float = 0.95,
     measure: str = "lower-distance",
     method: Literal["guaranteed", "bootstrap"] = "guaranteed",
@@ -82,7 +81,6 @@ def tolerance_test(
     >>> tolerance_test([0, 1] * 2000, [0.5] * 4000, accept=0.02, reject=0.1).verdict
     'accept'
     """
-    forecasts = as_forecasts(y_true, y_prob, sample_weight)
     _check(accept, reject, confidence, measure, method)
     found = take(forecasts, measure)
     count, used = 0, None

@@ -10,10 +10,8 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.inputs import array_of, check_aligned, row_labels
+from calibrant.inputs import ROW_SUM, array_of, check_aligned, row_labels
 from calibrant.results import Array
-
-SUM = 1e-3  # how far the probabilities of a row may miss 1: single precision and rounded files pass
 
 
 def top_label(
@@ -76,7 +74,7 @@ def _checked(probabilities: Any, y_true: Any, classes: Any) -> tuple[Array, npt.
     outside = ~np.all((table >= 0) & (table <= 1), axis=1)
     reject_rows("probabilities", "must lie in [0, 1]", table, outside, "pass softmax of logits, not logits")
     sums = table.sum(axis=1, dtype=np.float64)
-    reject_rows("probabilities", "must sum to 1 in each row", sums, np.abs(sums - 1) > SUM)
+    reject_rows("probabilities", "must sum to 1 in each row", sums, np.abs(sums - 1) > ROW_SUM)
     labels = array_of(y_true, "y_true")
     if labels.shape != (len(table),):
         found = f"got shape {labels.shape} for {len(table):,} rows"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from calibrant.forecasts import Forecasts
 from calibrant.measures.kernel import check_bandwidth
-from calibrant.measures.registry.calling import as_forecasts
+from calibrant.measures.registry.calling import of_rows
 from calibrant.options import whole_number
 from calibrant.results import Array, Result
 from calibrant.seeds import recorded_seed
@@ -26,11 +25,10 @@ class RandomBinning(Result):
     seed: int
 
 
+@of_rows
 def random_binning_estimate(
-    y_true: Any,
-    y_prob: Any = None,
+    forecasts: Forecasts,
     *,
-    sample_weight: Any = None,
     bandwidth: float = 1.0,
     draws: int = 100,
     seed: int | None = None,
@@ -48,7 +46,6 @@ def random_binning_estimate(
     """
     check_bandwidth(bandwidth)
     whole_number("draws", draws, 2)
-    forecasts = as_forecasts(y_true, y_prob, sample_weight)
     used = recorded_seed(seed)
     rng = np.random.default_rng(used)
     widths, shifts = rng.gamma(2.0, bandwidth, size=draws), rng.random(draws)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.measures.registry.calling import as_forecasts, public
+from calibrant.measures.registry.calling import of_rows, public
 from calibrant.measures.registry.laws import NORMAL
 from calibrant.measures.registry.null import Null, Settings, zero
 from calibrant.measures.registry.papers import COX_PAPER, INDEX_PAPER
@@ -84,7 +83,8 @@ class CoxCalibration(Result):
     intercept_at_slope_one: float
 
 
-def cox_calibration(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None) -> CoxCalibration:
+@of_rows
+def cox_calibration(forecasts: Forecasts) -> CoxCalibration:
     """Fit logit E[y] = intercept + slope logit(v) by maximum likelihood.
 
     >>> cox_calibration([0, 1, 0, 1], [0.5, 0.5, 0.5, 0.5])
@@ -92,7 +92,6 @@ def cox_calibration(y_true: Any, y_prob: Any = None, *, sample_weight: Any = Non
     ...
     calibrant.errors.TooFewRecordsError: calibration slope needs two distinct predictions; got 1.
     """
-    forecasts = as_forecasts(y_true, y_prob, sample_weight)
     return CoxCalibration(*_joint_fit(forecasts), _offset(forecasts))
 
 

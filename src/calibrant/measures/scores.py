@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_name, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.measures.registry.calling import as_forecasts, public
+from calibrant.measures.registry.calling import of_rows, public
 from calibrant.measures.registry.laws import SPIEGELHALTER
 from calibrant.measures.registry.null import Null, Settings
 from calibrant.measures.registry.papers import CORP_PAPER
@@ -82,11 +82,10 @@ class Decomposition(Result):
     uncertainty: float
 
 
+@of_rows
 def decompose(
-    y_true: Any,
-    y_prob: Any = None,
+    forecasts: Forecasts,
     *,
-    sample_weight: Any = None,
     score: Literal["brier", "log"] = "brier",
     clip: float = CLIP,
 ) -> Decomposition:
@@ -97,7 +96,6 @@ def decompose(
     """
     if score not in ("brier", "log"):
         raise reject_name("score", score, ["brier", "log"])
-    forecasts = as_forecasts(y_true, y_prob, sample_weight)
     mean = np.full(forecasts.levels, forecasts.base_rate)
     raw, fitted, constant = (
         _score(forecasts, p, score, clip) for p in (forecasts.values, isotonic_curve(forecasts), mean)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
+from calibrant.forecasts import Forecasts
 from calibrant.measures.convolved import GRIDS, convolved_calibration_error
 from calibrant.measures.reflected import NARROWEST, ReflectedGaussian
-from calibrant.measures.registry.calling import as_forecasts
+from calibrant.measures.registry.calling import of_rows
 from calibrant.options import number
 from calibrant.results import Array, Certified, Result
 
@@ -32,16 +32,14 @@ class SmoothedReliability(Result):
     bandwidth: float
 
 
-def smoothed_reliability(
-    y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, bandwidth: float | None = None
-) -> SmoothedReliability:
+@of_rows
+def smoothed_reliability(forecasts: Forecasts, *, bandwidth: float | None = None) -> SmoothedReliability:
     """Return the smoothed reliability curve; by default at the bandwidth of the convolved error.
 
     >>> curve = smoothed_reliability([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5])
     >>> float(curve.outcome[256] - curve.prediction[256])
     0.25
     """
-    forecasts = as_forecasts(y_true, y_prob, sample_weight)
     if bandwidth is None:
         found = convolved_calibration_error.core(forecasts)
         assert isinstance(found, Certified)

@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_rows, sentence
-from calibrant.inputs import check_weights, vector
+from calibrant.inputs import ROW_SUM, check_weights, values_of, vector
 from calibrant.results import Array
 
-SUM = 1e-3  # how far the probabilities of a row may miss 1: single precision and rounded files pass
 Ints = npt.NDArray[np.int64]
 
 
@@ -65,7 +64,7 @@ def checked_table(probabilities: Any) -> Array:
     hint = "pass softmax of logits, not logits"
     reject_rows("y_prob", "must lie in [0, 1]", table, outside, hint)
     sums = table.sum(axis=1, dtype=np.float64)
-    reject_rows("y_prob", "must sum to 1 in each row", sums, np.abs(sums - 1) > SUM)
+    reject_rows("y_prob", "must sum to 1 in each row", sums, np.abs(sums - 1) > ROW_SUM)
     return np.asarray(table, dtype=np.float64)
 
 
@@ -73,6 +72,7 @@ def class_records(
     y_true: Any, y_prob: Any, sample_weight: Any, classes: Sequence[Any] | None, *, frequency: bool
 ) -> ClassRecords:
     """Return checked records in an order that does not depend on the user's rows."""
+    y_true, sample_weight = values_of(y_true), values_of(sample_weight)
     table = checked_table(y_prob)
     labels = _places(y_true, class_names(classes, table.shape[1]), len(table))
     weights = np.ones(len(table))

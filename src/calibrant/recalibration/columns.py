@@ -29,11 +29,13 @@ def _mapped(given: Any, subject: str) -> dict[str, npt.NDArray[Any]]:
     import narwhals as nw
 
     try:
-        table: Any = nw.from_native(given)
+        table: Any = nw.from_native(given, allow_series=True)
     except TypeError:
         found = f"got {type(given).__name__}"
         rule = "must be a mapping of columns or a data frame"
         raise InvalidInputError(sentence(subject, rule, found)) from None
+    if isinstance(table, nw.Series):
+        table = table.to_frame()
     if isinstance(table, nw.LazyFrame):
         table = table.collect(backend="pyarrow")
     return {name: table[name].to_numpy() for name in table.columns}

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
+from calibrant.frames import inputs_of
+from calibrant.inputs import Named
 from calibrant.recalibration.choose import UNCHANGED, auto
 from calibrant.recalibration.class_records import ClassRecords, class_records
 from calibrant.recalibration.columns import columns_of
@@ -19,10 +22,10 @@ from calibrant.recalibration.maps.form import Map
 from calibrant.recalibration.maps.prevalence import PrevalenceMap
 from calibrant.recalibration.procedure import Candidate
 from calibrant.recalibration.registry import Fitted, Method
-from calibrant.recalibration.result import FitFacts, Recalibration, RecalibrationWarning, one_column
+from calibrant.recalibration.result import FitFacts, Recalibration, RecalibrationWarning
 from calibrant.recalibration.samples import Sample, rows_of, sample_of
 from calibrant.recalibration.table import find_method
-from calibrant.records import Missing, check
+from calibrant.records import Checked, Missing, check
 from calibrant.seeds import recorded_seed
 
 Weights = Literal["sampling", "frequency"]
@@ -53,6 +56,10 @@ def recalibrate(
     classes: Any = None,
     prevalence: float | None = None,
     missing: Missing = "error",
+    pos_label: Any = None,
+    outcome: str | None = None,
+    prediction: str | Sequence[str] | None = None,
+    weight: str | None = None,
     seed: int | None = None,
     **options: Any,
 ) -> Recalibration:
@@ -62,8 +69,9 @@ def recalibrate(
 
     Parameters
     ----------
-    y_true : array, Forecasts or Sketch
-        Outcomes 0 or 1; fractions count as known probabilities.
+    y_true : array, Forecasts, Sketch or frame
+        Outcomes 0 or 1; fractions count as known probabilities. A frame is passed alone, with the names of
+        its columns.
     y_prob : array
         Predictions in [0, 1]; of pairs of columns whose rows sum to 1, the second counts. With three or
         more columns, the probabilities of several classes.
@@ -85,6 +93,11 @@ def recalibrate(
         Base rate where the map will be used, if it differs from that of the records.
     missing : {"error", "drop"}
         Refuse rows with a missing value, or leave them out.
+    pos_label : label, optional
+        The label that counts as 1, for outcomes that are text, categories or -1 and 1.
+    outcome, prediction, weight : str, optional
+        Columns of the frame; `covariates`, `groups` and `clusters` may then name columns of it too. Several
+        columns of `prediction` are the probabilities of several classes.
     seed : int, optional
         Of the folds; drawn and recorded when absent.
     **options
@@ -104,16 +117,19 @@ def recalibrate(
     """
     row = AUTO if method == "auto" else find_method(method)
     _check_weights_kind(weights)
-    used = recorded_seed(seed)
+    given = inputs_of(
+        y_true, y_prob, sample_weight, outcome=outcome, prediction=prediction, weight=weight,
+        covariates=covariates, groups=groups, clusters=clusters,
+    )  # fmt: skip
+    y_true, y_prob, sample_weight = given.y_true, _classes_beside(given.y_prob), given.sample_weight
+    beside, used = _Beside(**given.beside), recorded_seed(seed)
     if np.ndim(y_prob) == 2 and np.shape(y_prob)[1] > 2:
-        if prevalence is not None or _Beside(covariates, groups, clusters).given:
-            found = "got a prevalence, covariates, groups or clusters"
+        if prevalence is not None or pos_label is not None or beside.given:
+            found = "got a prevalence, a pos_label, covariates, groups or clusters"
             raise InvalidInputError(sentence("several classes", "take none of the options of two", found))
         several = class_records(y_true, y_prob, sample_weight, classes, frequency=weights == "frequency")
         return _several(several, row, options, weights, used)
-    sample = _sample(
-        y_true, y_prob, sample_weight, _Beside(covariates, groups, clusters), weights == "frequency", missing
-    )
+    sample = _sample(y_true, y_prob, sample_weight, beside, weights == "frequency", missing, pos_label)
     candidate = Candidate(row, MappingProxyType(dict(options)))
     change = _Prevalence.to(prevalence, sample)
 
@@ -204,7 +220,13 @@ def _check_weights_kind(weights: str) -> None:
 
 
 def _sample(
-    y_true: Any, y_prob: Any, sample_weight: Any, beside: _Beside, frequency: bool, missing: Missing
+    y_true: Any,
+    y_prob: Any,
+    sample_weight: Any,
+    beside: _Beside,
+    frequency: bool,
+    missing: Missing,
+    pos_label: Any,
 ) -> Sample:
     made = getattr(y_true, "forecasts", None)  # a Sketch makes its own
     if isinstance(y_true, Forecasts) or callable(made):
@@ -215,24 +237,22 @@ def _sample(
         return sample_of(forecasts, frequency=frequency)
     if y_prob is None:
         raise InvalidInputError(sentence("y_prob", "must be given beside y_true", "got none"))
-    p = one_column(y_prob)[0] if np.ndim(y_prob) == 2 else y_prob
-    if not beside.given:
-        return sample_of(
-            Forecasts(y_true, p, sample_weight=sample_weight, missing=missing), frequency=frequency
-        )
-    return _rows(y_true, p, sample_weight, beside, frequency)
+    if beside.given:
+        checked = check(y_true, y_prob, sample_weight, missing, pos_label=pos_label)
+        return _rows(checked, beside, frequency)
+    forecasts = Forecasts(y_true, y_prob, sample_weight=sample_weight, missing=missing, pos_label=pos_label)
+    return sample_of(forecasts, frequency=frequency)
 
 
-def _rows(y_true: Any, p: Any, sample_weight: Any, beside: _Beside, frequency: bool) -> Sample:
+def _rows(checked: Checked, beside: _Beside, frequency: bool) -> Sample:
     """Return single rows with the columns beside them; rows of weight 0 are left out of all."""
-    checked = check(y_true, p, sample_weight)
     y, prediction, rows = checked.outcome, checked.prediction, checked.length
     weight = np.full(len(checked), checked.largest) if checked.weight is None else checked.weight
     columns = {} if beside.covariates is None else columns_of(beside.covariates, rows)
     named = {} if beside.groups is None else columns_of(beside.groups, rows, "groups")
     clusters = None
     if beside.clusters is not None:
-        clusters = columns_of({"clusters": beside.clusters}, rows, "clusters")["clusters"]
+        clusters = _clusters(beside.clusters, rows)
     beside_all = {**columns, **named}
     if checked.rows is not None:
         kept = checked.rows
@@ -242,6 +262,22 @@ def _rows(y_true: Any, p: Any, sample_weight: Any, beside: _Beside, frequency: b
         y, prediction, weight,
         frequency=frequency, clusters=clusters, covariates=beside_all or None, groups=tuple(named),
     )  # fmt: skip
+
+
+def _clusters(given: Any, rows: int) -> npt.NDArray[Any]:
+    """Return the labels of clusters, from an array or from one column of a frame."""
+    columned = isinstance(given, Mapping) or hasattr(type(given), "columns")
+    (labels,) = columns_of(given if columned else {"clusters": given}, rows, "clusters").values()
+    return labels
+
+
+def _classes_beside(y_prob: Any) -> Any:
+    """Return several columns of a frame as a table, a column per class; anything else as it is."""
+    return np.column_stack([column.values for column in y_prob.values()]) if _is_table(y_prob) else y_prob
+
+
+def _is_table(y_prob: Any) -> bool:
+    return isinstance(y_prob, dict) and all(isinstance(column, Named) for column in y_prob.values())
 
 
 def _facts(sample: Sample, weights: str, seed: int) -> FitFacts:

@@ -56,15 +56,50 @@ def evaluate(
     draws: int = 199,
     seed: int | None = None,
     missing: Missing = "error",
+    pos_label: Any = None,
+    outcome: str | None = None,
+    prediction: str | None = None,
+    weight: str | None = None,
     title: str = "Calibration report",
     progress: Callable[[float], object] | None = None,
 ) -> Evaluation:
-    """Evaluate predictions: pass outcomes and predictions, or Forecasts alone.
+    """Evaluate predictions: how far from calibrated, is that real, where, for whom and at what cost?
 
-    `groups` (a mapping of names to boolean masks, or columns whose values are groups) adds an audit of them.
-    `measures` names the rows to show; by default the headline rows of the registry. `confidence` is that of
-    the intervals, 0 for none. Everything random comes from `seed`, which is drawn and recorded when it is
-    not given. `progress` is called with the share of the work that is done.
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight
+        Outcomes, predictions and weights; or Forecasts alone; or a frame with the names of its columns.
+    outcome, prediction, weight
+        Columns of the frame: any that narwhals knows (pandas, Polars, DuckDB, ...), or a mapping of names
+        to arrays.
+    groups
+        A mapping of names to boolean masks, or columns whose values are groups (a frame, a mapping, a named
+        series, or names of columns of the frame); adds an audit of them.
+    pos_label
+        The label that counts as 1, for outcomes that are text, categories or -1 and 1.
+    measures
+        Rows to show; by default the headline rows of the registry.
+    confidence
+        Of the intervals, 0 for none.
+    draws, seed
+        Simulations, and the seed of everything random, which is drawn and recorded when it is not given.
+    missing
+        Refuse rows with a missing value ("error"), or leave them out and count them ("drop").
+    title
+        Of the report.
+    progress
+        Called with the share of the work that is done.
+
+    Returns
+    -------
+    Evaluation
+
+    Examples
+    --------
+    >>> frame = {"won": [0, 1, 1, 0] * 50, "chance": [0.2, 0.7, 0.6, 0.3] * 50, "team": ["a", "b"] * 100}
+    >>> found = evaluate(frame, outcome="won", prediction="chance", groups=["team"], draws=19, seed=1)
+    >>> sorted(group.rule for group in found.audit.groups)
+    ['everyone', 'team = a', 'team = b']
     """
     return find(
         Evaluation,
@@ -77,6 +112,10 @@ def evaluate(
         draws=draws,
         seed=seed,
         missing=missing,
+        pos_label=pos_label,
+        outcome=outcome,
+        prediction=prediction,
+        weight=weight,
         title=title,
         progress=progress,
     )

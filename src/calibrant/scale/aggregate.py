@@ -7,14 +7,17 @@ same pass and cannot spoil a sum.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, reject_name, sentence
-from calibrant.inputs import vector
+from calibrant.errors import InvalidInputError, MissingDependencyError, reject_name, sentence
+from calibrant.frames import tabular
+from calibrant.inputs import array_of, check_same_length, vector
 from calibrant.scale.cells import REJECTS, SUMS, CellTable, codes_in_a_group, merged, reject_code
 from calibrant.scale.labels import (
     Label,
@@ -57,11 +60,37 @@ class Aggregated:
 
 
 def aggregate(frame: Any, columns: Columns, cells: int) -> Aggregated:
-    """Sum a frame of any engine into cells."""
+    """Sum a frame of any engine, a mapping of arrays or an xarray Dataset into cells."""
+    frame = tabular(frame, columns.wanted)
+    if isinstance(frame, Mapping):
+        frame = _framed(frame, columns)
     readers: list[Reader] | None = None
     if type(frame).__name__ == "DuckDBPyRelation":
         frame, readers = _labelled(frame, columns)
     return from_rows(collected(cell_frame(frame, columns, cells)), columns, cells, readers)
+
+
+def _framed(arrays: Mapping[str, Any], columns: Columns) -> Any:
+    """Return arrays as a frame of the first library that is there."""
+    import narwhals as nw
+
+    outcome, prediction, *others = columns.wanted
+    for name in columns.wanted:
+        if name not in arrays:
+            raise reject_name("column", name, list(arrays))
+    made: dict[str, Any] = {
+        name: array_of(arrays[name], f"column {name!r}").tolist()
+        if name in columns.by
+        else vector(arrays[name], f"column {name!r}").astype(np.float64)
+        for name in columns.wanted
+    }
+    for name in (outcome, *others):
+        check_same_length(made[name], made[prediction], (f"column {name!r}", f"column {prediction!r}"))
+    for backend in ("pyarrow", "polars", "pandas"):
+        if find_spec(backend) is not None:
+            return nw.from_dict(made, backend=backend)
+    hint = "install one of them, or pass arrays to Sketch.from_arrays"
+    raise MissingDependencyError(sentence("a mapping", "needs pyarrow, polars or pandas", hint=hint))
 
 
 def _labelled(relation: Any, columns: Columns) -> tuple[Any, list[Reader] | None]:

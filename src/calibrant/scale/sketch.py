@@ -93,6 +93,7 @@ class Sketch:
     ) -> Sketch:
         """Sketch a frame of any engine: pandas, Polars, PyArrow, DuckDB, PySpark, Dask, Ibis.
 
+        A mapping of names to arrays and an xarray Dataset (one row per point of its variables) will do too.
         The engine scans and groups; only the cells come back. Rows with a missing value are refused, or
         left out and counted with ``missing="drop"``; ``invalid="drop"`` does the same with predictions and
         outcomes outside [0, 1] and weights that are negative or infinite.

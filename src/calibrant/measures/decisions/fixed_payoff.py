@@ -13,7 +13,7 @@ from calibrant.fits.crossfit import Recalibrator, Responses
 from calibrant.forecasts import Forecasts
 from calibrant.measures.decisions.payoff import Convex, Payoff, Score, Table, task_of
 from calibrant.measures.decisions.responses import responses
-from calibrant.measures.registry.calling import as_forecasts, public
+from calibrant.measures.registry.calling import of_rows, public
 from calibrant.measures.scores import CLIP
 from calibrant.results import Array, Certified, Result
 
@@ -95,11 +95,10 @@ class DecisionReport(Result):
         return "\n".join(lines)
 
 
+@of_rows
 def decision_report(
-    y_true: Any,
-    y_prob: Any = None,
-    *,
-    sample_weight: Any = None,
+    forecasts: Forecasts,
+    /,
     **options: Any,
 ) -> DecisionReport:
     """Return fixed_decision_loss, by its own options, with the changes of action behind it.
@@ -110,7 +109,6 @@ def decision_report(
     lost by trusting them          0.15 per record, 0.6 in total
       act -> wait: 4 records, predictions 0.5 to 0.5, gain 0.15
     """
-    forecasts = as_forecasts(y_true, y_prob, sample_weight)
     found = fixed_decision_loss.core(forecasts, **options)
     report: DecisionReport = found.details["report"]  # type: ignore[union-attr]
     return report

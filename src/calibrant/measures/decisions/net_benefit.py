@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import reject_rows
 from calibrant.forecasts import Forecasts
-from calibrant.measures.registry.calling import as_forecasts
+from calibrant.measures.registry.calling import of_rows
 from calibrant.results import Array, Result
 
 
@@ -35,9 +34,8 @@ class DecisionCurve(Result):
         return self.model > np.maximum(self.treat_all, 0.0)
 
 
-def net_benefit(
-    y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, thresholds: npt.ArrayLike | None = None
-) -> DecisionCurve:
+@of_rows
+def net_benefit(forecasts: Forecasts, *, thresholds: npt.ArrayLike | None = None) -> DecisionCurve:
     """Return the decision curve: true positives less false positives at the odds of the threshold.
 
     NB(t) = TP / n - FP / n * t / (1 - t). Thresholds are 0.01, 0.02, ..., 0.99 unless given.
@@ -45,7 +43,6 @@ def net_benefit(
     >>> net_benefit([0, 1, 1, 0], [0.2, 0.4, 0.8, 0.6], thresholds=[0.5]).model.tolist()
     [0.0]
     """
-    forecasts = as_forecasts(y_true, y_prob, sample_weight)
     asked = np.arange(1, 100) / 100 if thresholds is None else np.atleast_1d(np.asarray(thresholds, float))
     reject_rows("thresholds", "must lie in [0, 1)", asked, ~((asked >= 0) & (asked < 1)))
     odds = asked / (1 - asked)

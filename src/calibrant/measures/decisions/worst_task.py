@@ -13,7 +13,7 @@ from calibrant.fits.crossfit import Recalibrator, name_of
 from calibrant.forecasts import Forecasts
 from calibrant.measures.decisions.responses import responses
 from calibrant.measures.decisions.thresholds import ThresholdLossCurve, curve_of, peaks_at_predictions
-from calibrant.measures.registry.calling import as_forecasts, public
+from calibrant.measures.registry.calling import of_rows, public
 from calibrant.measures.registry.row import Measure
 from calibrant.results import NOTHING, Array, Certified, Result
 
@@ -47,11 +47,10 @@ def decision_loss(
     return _worst_pair(curve.thresholds, curve.peaks).certified(used)
 
 
+@of_rows
 def threshold_loss_curve(
-    y_true: Any,
-    y_prob: Any = None,
+    forecasts: Forecasts,
     *,
-    sample_weight: Any = None,
     recalibrator: Recalibrator | None = None,
     folds: int = 5,
     seed: int = 0,
@@ -64,7 +63,6 @@ def threshold_loss_curve(
     >>> threshold_loss_curve([0, 1, 1, 1], [0.5] * 4).at([0.4, 0.5, 0.6]).round(12).tolist()
     [0.0, 0.25, 0.15]
     """
-    forecasts = as_forecasts(y_true, y_prob, sample_weight)
     return curve_of(responses(forecasts, "threshold_loss_curve", recalibrator, folds, seed, depth=4))
 
 
@@ -84,7 +82,8 @@ class WorstTask(Result):
     payoff: Array
 
 
-def worst_task(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Any) -> WorstTask:
+@of_rows
+def worst_task(forecasts: Forecasts, /, **options: Any) -> WorstTask:
     """Return the decision task behind decision_loss: which cost ratios are hurt, and by how much.
 
     `options` are those of decision_loss.
@@ -93,7 +92,6 @@ def worst_task(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **
     >>> task.thresholds.tolist(), task.payoff.tolist()
     ([0.5], [[1.0, 0.0], [0.0, 1.0]])
     """
-    forecasts = as_forecasts(y_true, y_prob, sample_weight)
     task: WorstTask = decision_loss.core(forecasts, **options).details["task"]  # type: ignore[union-attr]
     return task
 

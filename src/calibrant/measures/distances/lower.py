@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +12,7 @@ from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.kernels.chain_bounds import Levels, couple
 from calibrant.kernels.nearest import nearest_calibrated
-from calibrant.measures.registry.calling import as_forecasts, public
+from calibrant.measures.registry.calling import of_rows, public
 from calibrant.measures.registry.null import Null, Settings
 from calibrant.measures.registry.papers import DISTANCE_PAPER
 from calibrant.measures.registry.resolution import mean_move, widened
@@ -90,11 +89,10 @@ def lower_distance(
     return Certified(found.cost, found.lower, found.upper, exact, None, MappingProxyType(details))
 
 
+@of_rows
 def transport_plan(
-    y_true: Any,
-    y_prob: Any = None,
+    forecasts: Forecasts,
     *,
-    sample_weight: Any = None,
     tolerance: float = 1e-6,
     max_nodes: int = MAX_NODES,
 ) -> TransportPlan:
@@ -107,7 +105,6 @@ def transport_plan(
     ([0.5, 0.5], [0.75, 0.75], [0.25, 0.75])
     """
     _check(tolerance, 1.0, max_nodes)
-    forecasts = as_forecasts(y_true, y_prob, sample_weight)
     mass = _levels(forecasts).masses(slice(None))
     found = nearest_calibrated(_levels(forecasts), tolerance, max_nodes)
     order = np.argsort(found.nodes, kind="stable")

@@ -8,9 +8,11 @@ from typing import Any
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
+from calibrant.inputs import array_of, check_same_length
 from calibrant.measures.distances.upper import certified_distance
 from calibrant.measures.registry.calling import as_forecasts
 from calibrant.measures.registry.lookup import measure
+from calibrant.records import Missing, check
 from calibrant.results import NOTHING, Certified, Measurement
 
 DISTANCE = "distance"
@@ -68,7 +70,15 @@ class Distances:
         return {"lower": self.lower, "upper": self.upper, "related": rows}
 
 
-def distances(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, ids: Any = None) -> Distances:
+def distances(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    sample_weight: Any = None,
+    ids: Any = None,
+    missing: Missing = "error",
+    pos_label: Any = None,
+) -> Distances:
     """Return the whole sandwich: lower <= dCE <= upper <= interval, with smooth, l1-ATB and kernel beside it.
 
     The distance to calibration dCE is how far, on average, the predictions are from the nearest perfectly
@@ -81,11 +91,14 @@ def distances(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, ids
     (0.017, 0.1, 0.01)
     """
     if ids is None:
-        return distances_beside(as_forecasts(y_true, y_prob, sample_weight), NOTHING)
+        return distances_beside(as_forecasts(y_true, y_prob, sample_weight, missing, pos_label), NOTHING)
     if isinstance(y_true, Forecasts):
         raise InvalidInputError(sentence("ids", "need the records", "got Forecasts", "pass arrays"))
-    view = distances_beside(Forecasts(y_true, y_prob, sample_weight=sample_weight), NOTHING)
-    found = certified_distance(y_true, y_prob, ids, sample_weight=sample_weight)
+    checked = check(y_true, y_prob, sample_weight, missing, pos_label=pos_label)
+    check_same_length(ids, range(checked.length), ("ids", "y_prob"))
+    points = array_of(ids, "ids") if checked.rows is None else array_of(ids, "ids")[checked.rows]
+    view = distances_beside(Forecasts.of_checked(checked), NOTHING)
+    found = certified_distance(checked.outcome, checked.prediction, points, sample_weight=checked.weight)
     return _with_points(view, found)
 
 

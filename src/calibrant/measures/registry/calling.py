@@ -1,4 +1,7 @@
-"""The forms every measure can be called in: with arrays, with Forecasts sorted once, or with a sketch's."""
+"""The forms every measure can be called in: with arrays, with Forecasts sorted once, or with a sketch's.
+
+Functions that answer with more than a number take a frame and the names of its columns as well.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,24 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 
 from calibrant.errors import CalibrantError, InvalidInputError, UnknownNameError, reject_name, sentence
 from calibrant.forecasts import Forecasts
+from calibrant.frames import inputs_of
 from calibrant.measures.registry.resolution import Certificate, NoCertificateError, no_certificate
+from calibrant.records import Missing
 from calibrant.results import Certified
 
 P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
 Quick = TypeVar("Quick", bound=Callable[..., float])
 
 
 class public(Generic[P]):  # noqa: N801 - reads as a decorator
     """Make a measure of Forecasts callable as ``f(y_true, y_prob, *, sample_weight=None, **options)`` too.
 
+    `pos_label` names the label that counts as 1, and ``missing="drop"`` leaves out rows with a gap.
     Either way it returns a float, so that it can be a scikit-learn scorer; `core` calls the original, whose
     result may carry a proof, and `certified` also bounds the value on the raw rows behind a sketch. The
     signature of the original is the one place where options and their defaults stand.
@@ -42,14 +49,18 @@ class public(Generic[P]):  # noqa: N801 - reads as a decorator
             y_true: Any,
             y_prob: Any = None,
             sample_weight: Any = None,
+            pos_label: Any = None,
+            missing: Missing = "error",
             *args: P.args,
             **options: P.kwargs,
         ) -> float: ...
 
     else:
 
-        def __call__(self, y_true, y_prob=None, *, sample_weight=None, **options):
-            forecasts = as_forecasts(y_true, y_prob, sample_weight)
+        def __call__(
+            self, y_true, y_prob=None, *, sample_weight=None, pos_label=None, missing="error", **options
+        ):
+            forecasts = as_forecasts(y_true, y_prob, sample_weight, missing, pos_label)
             if forecasts.cells is None:
                 return self.value(forecasts, **options)
             return self.certified(forecasts, **options).value
@@ -114,19 +125,79 @@ class public(Generic[P]):  # noqa: N801 - reads as a decorator
         return self.__name__  # pickled by name, as a function is
 
 
-def as_forecasts(y_true: Any, y_prob: Any = None, sample_weight: Any = None) -> Forecasts:
+class OfRows(Protocol[P, R_co]):
+    """How type checkers see a function of rows; all but the first two go by their names."""
+
+    __name__: str
+
+    def __call__(
+        self,
+        y_true: Any,
+        y_prob: Any = None,
+        sample_weight: Any = None,
+        pos_label: Any = None,
+        missing: Missing = "error",
+        outcome: str | None = None,
+        prediction: str | None = None,
+        weight: str | None = None,
+        *args: P.args,
+        **options: P.kwargs,
+    ) -> R_co: ...
+
+
+def of_rows(core: Callable[Concatenate[Forecasts, P], R_co]) -> OfRows[P, R_co]:
+    """Make a function of Forecasts callable with arrays, or with a frame and the names of its columns.
+
+    The forms are ``f(y_true, y_prob, *, sample_weight=None)``, ``f(frame, outcome=, prediction=,
+    weight=None)`` and ``f(forecasts)``; all take the options of the original after that.
+    """
+
+    @functools.wraps(core)
+    def call(
+        y_true: Any,
+        y_prob: Any = None,
+        *,
+        sample_weight: Any = None,
+        pos_label: Any = None,
+        missing: Missing = "error",
+        outcome: str | None = None,
+        prediction: str | None = None,
+        weight: str | None = None,
+        **options: Any,
+    ) -> Any:
+        given = inputs_of(
+            y_true, y_prob, sample_weight, outcome=outcome, prediction=prediction, weight=weight
+        )
+        made = as_forecasts(given.y_true, given.y_prob, given.sample_weight, missing, pos_label)
+        return cast("Callable[..., Any]", core)(made, **options)
+
+    shown = _signature(core, ("outcome", "prediction", "weight"))
+    returned = inspect.signature(core).return_annotation
+    call.__signature__ = shown.replace(return_annotation=returned)  # type: ignore[attr-defined]
+    return cast("OfRows[P, R_co]", call)
+
+
+def as_forecasts(
+    y_true: Any,
+    y_prob: Any = None,
+    sample_weight: Any = None,
+    missing: Missing = "error",
+    pos_label: Any = None,
+) -> Forecasts:
     """Return the Forecasts that were given, or build them from arrays."""
     if isinstance(y_true, Forecasts):
-        if y_prob is not None or sample_weight is not None:
+        if y_prob is not None or sample_weight is not None or pos_label is not None:
             raise InvalidInputError(
-                sentence("Forecasts", "hold predictions and weights already", hint="pass them alone")
+                sentence(
+                    "Forecasts", "hold outcomes, predictions and weights already", hint="pass them alone"
+                )
             )
         return y_true
     if y_prob is None:
         raise InvalidInputError(
             sentence("y_prob", "must be given", "got None", "call it with (y_true, y_prob) or with Forecasts")
         )
-    return Forecasts(y_true, y_prob, sample_weight=sample_weight)
+    return Forecasts(y_true, y_prob, sample_weight=sample_weight, missing=missing, pos_label=pos_label)
 
 
 def _unknown_option(measure: str, name: str, known: list[str]) -> CalibrantError:
@@ -135,10 +206,12 @@ def _unknown_option(measure: str, name: str, known: list[str]) -> CalibrantError
     return reject_name(f"option of {measure}", name, known)
 
 
-def _signature(core: Callable[..., Any]) -> inspect.Signature:
+def _signature(core: Callable[..., Any], more: tuple[str, ...] = ()) -> inspect.Signature:
     """Show the form that takes arrays: it is the one people look up."""
     kind = inspect.Parameter
-    head = [kind(name, kind.POSITIONAL_OR_KEYWORD) for name in ("y_true", "y_prob")]
-    weight = kind("sample_weight", kind.KEYWORD_ONLY, default=None)
+    y_true = kind("y_true", kind.POSITIONAL_OR_KEYWORD)
+    y_prob = kind("y_prob", kind.POSITIONAL_OR_KEYWORD, **({"default": None} if more else {}))
+    defaults = {"sample_weight": None, "pos_label": None, "missing": "error", **dict.fromkeys(more)}
+    shared = [kind(name, kind.KEYWORD_ONLY, default=default) for name, default in defaults.items()]
     options = list(inspect.signature(core).parameters.values())[1:]
-    return inspect.Signature([*head, weight, *options], return_annotation=float)
+    return inspect.Signature([y_true, y_prob, *shared, *options], return_annotation=float)

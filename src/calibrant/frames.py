@@ -1,0 +1,149 @@
+"""Frames in: from a frame and the names of its columns to the arrays that every function takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.inputs import Named, Names
+
+ColumnNames = str | Sequence[str] | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Given:
+    """The inputs of a function, whichever way they came: arrays or columns, and what is beside them."""
+
+    y_true: Any
+    y_prob: Any
+    sample_weight: Any
+    beside: Mapping[str, Any]
+
+
+def inputs_of(
+    y_true: Any,
+    y_prob: Any = None,
+    sample_weight: Any = None,
+    *,
+    outcome: str | None = None,
+    prediction: ColumnNames = None,
+    weight: str | None = None,
+    **beside: Any,
+) -> Given:
+    """Return arrays as they were given, or the columns of the frame `y_true` that the names call for.
+
+    Of `beside` (groups, covariates, clusters) names of columns become these columns; the rest stays as it is.
+
+    >>> frame = {"won": [0, 1], "chance": [0.2, 0.7], "team": ["a", "b"]}
+    >>> inputs_of(frame, outcome="won", prediction="chance", groups=["team"]).beside
+    {'groups': {'team': ['a', 'b']}}
+    """
+    if outcome is None and prediction is None and weight is None:
+        _check_arrays(y_true, y_prob)
+        return Given(y_true, y_prob, sample_weight, beside)
+    _check_named(y_prob, sample_weight, outcome, prediction)
+    several = not isinstance(prediction, str)
+    predictions: list[str] = list(prediction or ()) if not isinstance(prediction, str) else [prediction]
+    for name in predictions:
+        Names.of_columns(str(outcome), name, weight)
+    named = {argument: names for argument, names in beside.items() if _is_names(names)}
+    wanted = [outcome, *predictions, weight, *(name for names in named.values() for name in _listed(names))]
+    table = _opened(y_true, [name for name in wanted if name is not None])
+    columns = [_column(table, name) for name in predictions]
+    return Given(
+        _column(table, str(outcome)),
+        dict(zip(predictions, columns, strict=True)) if several else columns[0],
+        None if weight is None else _column(table, weight),
+        {**beside, **{argument: _part(table, names) for argument, names in named.items()}},
+    )
+
+
+def _is_names(given: Any) -> bool:
+    """Return whether something beside the predictions is a name of a column, or several."""
+    if isinstance(given, str):
+        return True
+    return isinstance(given, list | tuple) and len(given) > 0 and all(isinstance(n, str) for n in given)
+
+
+def _listed(names: Any) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)
+
+
+def _check_arrays(y_true: Any, y_prob: Any) -> None:
+    """Refuse a frame without the names of its columns."""
+    if y_prob is None and (isinstance(y_true, Mapping) or hasattr(type(y_true), "columns")):
+        hint = 'outcome="y", prediction="p"'
+        raise InvalidInputError(
+            sentence("outcome and prediction", "must name columns of the frame", "got neither", hint)
+        )
+
+
+def _check_named(y_prob: Any, sample_weight: Any, outcome: str | None, prediction: ColumnNames) -> None:
+    if y_prob is not None or sample_weight is not None:
+        hint = "pass a frame and outcome=, prediction=, weight=, or arrays alone"
+        raise InvalidInputError(sentence("arrays", "must not be given beside names of columns", hint=hint))
+    for name, given in (("outcome", outcome), ("prediction", prediction)):
+        if given is None or (not isinstance(given, str) and (name == "outcome" or not _is_names(given))):
+            raise InvalidInputError(sentence(name, "must name a column of the frame", f"got {given!r}"))
+
+
+def frame_columns(frame: Any, wanted: Sequence[str]) -> list[Any]:
+    """Return columns of any frame as arrays; a lazy frame or relation is collected first."""
+    table = _opened(frame, wanted)
+    return [_values(table, name) for name in wanted]
+
+
+def tabular(frame: Any, wanted: Sequence[str]) -> Any:
+    """Return an xarray Dataset as a pandas frame, one row per point; anything else as it is."""
+    if not (hasattr(frame, "data_vars") and hasattr(frame, "to_dataframe")):
+        return frame
+    names = [str(name) for name in (*frame.data_vars, *frame.coords)]
+    _check_columns(wanted, names)
+    variables = [name for name in wanted if name in frame.data_vars]
+    return frame[list(dict.fromkeys(variables))].to_dataframe().reset_index()
+
+
+def _opened(frame: Any, wanted: Sequence[str]) -> Any:
+    """Return a mapping as it is, or the wanted columns of a frame in memory, all read at once."""
+    frame = tabular(frame, wanted)
+    if isinstance(frame, Mapping):
+        _check_columns(wanted, list(frame))
+        return frame
+    import narwhals as nw
+
+    try:
+        table: Any = nw.from_native(frame)
+        known = table.collect_schema().names()
+    except TypeError:
+        found = f"got {type(frame).__name__}"
+        hint = "pass any data frame, a mapping of names to columns, or arrays without names"
+        raise InvalidInputError(sentence("frame", "must be a data frame", found, hint)) from None
+    except nw.exceptions.DuplicateError as error:
+        found = "got " + ", ".join(line.strip("- ") for line in str(error).splitlines()[1:])
+        raise InvalidInputError(sentence("frame", "must have columns of different names", found)) from None
+    _check_columns(wanted, known)
+    table = table.select(*dict.fromkeys(wanted))
+    return table.collect(backend="pyarrow") if isinstance(table, nw.LazyFrame) else table
+
+
+def _values(table: Any, name: str) -> Any:
+    return table[name] if isinstance(table, Mapping) else table[name].to_numpy()
+
+
+def _column(table: Any, name: str) -> Named:
+    return Named(_values(table, name), f"column {name!r}")
+
+
+def _part(table: Any, names: Any) -> Any:
+    """Return one column by its name, or a frame of the same kind with several."""
+    if isinstance(table, Mapping):
+        return {name: table[name] for name in _listed(names)}
+    return table.select(*dict.fromkeys(_listed(names))).to_native()
+
+
+def _check_columns(wanted: Sequence[str], known: list[str]) -> None:
+    for name in wanted:
+        if name not in known:
+            raise reject_name("column", name, known)
