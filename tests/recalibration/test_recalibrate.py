@@ -185,7 +185,7 @@ def test_scores_the_wrong_way_round_are_told():
         ({"y_prob": [0.2, 1.7]}, "y_prob must lie in"),
         ({"y_prob": [0.2, float("nan")]}, "must not be missing"),
         ({"y_prob": [0.2]}, "same length"),
-        ({"y_true": [-1, 1]}, "mapped to 0 and 1"),
+        ({"y_true": [-1, 1]}, "pos_label=1"),
         ({"method": "plat"}, "did you mean 'platt'"),
         ({"weights": "survey"}, "weights must be one of"),
         ({"prevalence": 1.5}, "prevalence must lie between"),
