@@ -36,45 +36,83 @@ def calibrated(seed: int) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]
     return (rng.random(240) < v).astype(int), v, columns
 
 
-def rejections(seeds: range, draws: int = 99) -> tuple[int, int]:
-    pvalues = np.array([distinguish(*calibrated(seed), draws=draws, seed=seed).pvalue for seed in seeds])
+class LeastSquares:
+    """The quickest of learners: the p-value must be right whatever the model."""
+
+    def fit(self, rows: np.ndarray, target: np.ndarray) -> None:
+        self.slopes = np.linalg.lstsq(np.column_stack((np.ones(len(rows)), rows)), target, rcond=None)[0]
+
+    def predict(self, rows: np.ndarray) -> np.ndarray:
+        return self.slopes[0] + rows @ self.slopes[1:]
+
+
+@pytest.fixture
+def only_pvalues(monkeypatch):
+    """Leave out the words for what was found, which take longer than the test on so few rows."""
+    monkeypatch.setattr("calibrant.groups.distinguish._leaves", lambda *given: [])
+
+
+def rejections(seeds: range, draws: int, model: object = None) -> tuple[int, int]:
+    pvalues = np.array(
+        [distinguish(*calibrated(seed), draws=draws, seed=seed, model=model).pvalue for seed in seeds]
+    )
     return int(np.sum(pvalues <= 0.05)), int(np.sum(pvalues <= 0.01))
 
 
-def test_size_is_at_most_the_level():
-    five, one = rejections(range(200))
+def test_size_is_at_most_the_level(only_pvalues):
+    five, one = rejections(range(200), 399, LeastSquares())
     assert five <= 20  # 10 expected at most; three deviations above
-    assert one == 0  # twice 1 / 100 is the least p-value of 99 draws
+    assert one <= 6  # 2 expected at most; the least p-value of 399 draws is 1 / 200, so it could fail
+
+
+def test_trees_reject_no_more_than_others(only_pvalues):
+    five, one = rejections(range(300, 320), 199)
+    assert five <= 4  # 1 expected at most
+    assert one <= 2
 
 
 @pytest.mark.slow
-def test_size_is_at_most_the_level_over_two_thousand_data_sets():
+def test_size_is_at_most_the_level_over_two_thousand_data_sets(only_pvalues):
     five, one = rejections(range(5000, 7000), draws=999)
     assert five <= 100 + 3 * 10  # 2,000 data sets: 100 and 20 expected at most, three deviations above
     assert one <= 20 + 3 * 5
 
 
 def test_an_interaction_that_no_single_group_shows_is_found_and_named():
-    found = hits = alone = 0
-    for seed in range(5):
+    found = hits = alone = searched = 0
+    for seed in range(4):
         y, v, x = xor(seed)
         one = distinguish(y, v, x, draws=199, seed=seed)
         found += one.pvalue <= 0.05
+        searched += (search_groups(y, v, x, draws=99, seed=seed).worst.group.pvalue or 1) <= 0.05
         hits += set(list(one.importance)[:2]) == {"x0", "x1"}
         halves = {
             f"{name} {side}": (values > 0) == side for name, values in x.items() for side in (True, False)
         }
         alone += (audit(y, v, groups=halves, draws=99, seed=seed).pvalue or 1) <= 0.05
-    assert found >= 4
-    assert hits >= 4
+    assert found == 4
+    assert hits >= 3
     assert alone <= 1
+    assert searched <= found  # pairs of conditions are its tests too, but it must pay for looking at so many
+
+
+def test_two_columns_that_say_nothing_alone_are_found_in_small_samples():
+    """Greedy trees spend their questions on noise here: they found 14 of 30, trees with random cuts 28."""
+    hits = 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        a, b = rng.choice(["x", "y"], 800), rng.integers(0, 2, 800)
+        p = rng.uniform(0.2, 0.8, 800)
+        y = rng.random(800) < p + 0.15 * np.where((a == "x") == (b == 1), 1, -1)
+        hits += distinguish(y, p, {"a": a, "b": b}, draws=99, seed=seed).pvalue <= 0.05
+    assert hits >= 7
 
 
 def test_rules_say_where():
     y, v, x = xor(0, 8000, 0.2)
     found = distinguish(y, v, x, draws=199, seed=0)
-    assert found.lower > 0.02
-    assert found.advantage == pytest.approx(0.03, abs=0.01)  # w is shrunken; +-0.2 would have 0.04
+    assert found.lower > 0.015
+    assert found.advantage == pytest.approx(0.02, abs=0.005)  # w is shrunken; +-0.2 would have 0.04
     text = " ".join(rule.rule for rule in found.rules[:2])
     assert "x0" in text
     assert "x1" in text

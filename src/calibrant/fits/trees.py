@@ -26,7 +26,12 @@ LEAST_VARIANCE = 1e-3  # of an outcome in a Newton step
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """How trees grow; the columns in `categorical` hold codes of categories, NaN is missing everywhere."""
+    """How trees grow; the columns in `categorical` hold codes of categories, NaN is missing everywhere.
+
+    `scattered` trees draw what a node may ask at random: LightGBM one threshold per column, scikit-learn
+    half of the columns. Greedy trees hardly ever ask about two columns that say nothing one by one and much
+    together.
+    """
 
     categorical: tuple[int, ...] = ()
     trees: int = 400
@@ -35,6 +40,7 @@ class Growth:
     smallest_leaf: int = 100
     ridge: float = 10.0
     seed: int = 1
+    scattered: bool = False
 
 
 def grower() -> Grower:
@@ -82,6 +88,7 @@ def _lightgbm(
         "force_row_wise": True,
         "num_threads": 1 if len(rows) < WORTH_THREADS else 0,
         "seed": growth.seed,
+        "extra_trees": growth.scattered,
     }
     shown = lightgbm.Dataset(
         rows, target, weight=weight, init_score=start, categorical_feature=list(growth.categorical)
@@ -156,6 +163,7 @@ def _scikit_learn(
         l2_regularization=ridge or growth.ridge,
         categorical_features=list(columns) or None,
         early_stopping=False,
+        max_features=0.5 if growth.scattered else 1.0,
         random_state=growth.seed,
     )
     with _few_threads(len(rows)):

@@ -33,7 +33,7 @@ from calibrant.seeds import checked_draws, recorded_seed
 
 FEWEST = 20  # records
 ROUNDING = 1e-10  # a simulated advantage this close below the observed one counts as equal to it
-GROWTH = Growth(trees=100, learning_rate=0.05, leaves=8, smallest_leaf=20, ridge=10.0)
+GROWTH = Growth(trees=100, learning_rate=0.05, leaves=8, smallest_leaf=20, ridge=10.0, scattered=True)
 CARRIERS = 4  # columns that the rules may speak of
 TELLTALES = {"depth": 3, "leaves": 8}
 
