@@ -1,6 +1,12 @@
 """calibrant: measure, test and audit the calibration of predicted probabilities."""
 
+import sys
 from typing import TYPE_CHECKING
+
+if getattr(sys, "argv", [])[:1] == ["-m"]:  # python -m calibrant: quiet on Ctrl-C while the rest is loaded
+    from calibrant_command import stop_quietly
+
+    stop_quietly()
 
 from calibrant.errors import (
     CalibrantError,

@@ -17,7 +17,7 @@ from calibrant.errors import InvalidInputError
 def path(tmp_path_factory):
     rng = np.random.default_rng(7)
     p = rng.random(120).round(2)
-    frame = pd.DataFrame({"y": (rng.random(120) < p).astype(int), "p": p})
+    frame = pd.DataFrame({"y": (rng.random(120) < p).astype(int), "p": p, "q": 1 - p})
     frame["a"], frame["b"] = rng.choice(["u", "v"], 120), rng.choice(["s", "t"], 120)
     file = tmp_path_factory.mktemp("rows") / "rows.csv"
     frame.to_csv(file, index=False)
@@ -44,6 +44,6 @@ def test_columns_in_the_wrong_place_are_refused(verb, path):
     again = run(verb, path, "-y", "p", "-p", "p", *more).exception
     assert isinstance(again, InvalidInputError)
     assert "must be different columns; got 'p' for both" in str(again)
-    exchanged = run(verb, path, "-y", "p", "-p", "y", *(["-p", "p"] if verb == "compare" else [])).exception
+    exchanged = run(verb, path, "-y", "p", "-p", "y", *(["-p", "q"] if verb == "compare" else [])).exception
     assert isinstance(exchanged, InvalidInputError)
     assert "must not be swapped; got fractions in column 'p'" in str(exchanged)

@@ -6,37 +6,41 @@ from dataclasses import asdict
 
 import click
 
-from calibrant.cli.options import as_json
-from calibrant.cli.sketched import progress_bar
+from calibrant.cli.options import NAME, as_json, rows_in
+from calibrant.cli.showing import note
+from calibrant.cli.sketched import progress_bar, shown_name
 from calibrant.cli.tables import show_json
 from calibrant.recalibration.storage import load_recalibration
 from calibrant.scale.apply_file import apply_file
+from calibrant.scale.files import FileNames
 
 
 @click.command()
-@click.argument("map_file", metavar="MAP")
-@click.argument("file")
-@click.option("--prediction", "-p", required=True, help="Column of predicted probabilities.")
-@click.option("--as", "into", default="p_recalibrated", show_default=True, help="Name of the new column.")
+@click.argument("map_file", metavar="MAP", type=click.Path())
+@rows_in
+@click.option("--prediction", "-p", type=NAME, required=True, help="Column of predicted probabilities.")
+@click.option(
+    "--as", "into", type=NAME, default="p_recalibrated", show_default=True, help="Name of the new column."
+)
 @click.option(
     "--output", "-o", required=True, type=click.Path(dir_okay=False), help="CSV or Parquet file to write."
 )
 @as_json
-def apply(map_file: str, file: str, prediction: str, into: str, output: str, json_: bool) -> None:
+def apply(map_file: str, file: FileNames, prediction: str, into: str, output: str, json_: bool) -> None:
     """Write FILE with one more column: its predictions recalibrated by MAP.
 
     MAP is what `calibrant recalibrate` wrote. All rows and columns are kept, in memory that stays bounded;
     rows whose prediction is missing or outside [0, 1] get no value and are counted.
     """
     fitted = load_recalibration(map_file)
-    with progress_bar(file) as progress:
+    with progress_bar(shown_name(file)) as progress:
         done = apply_file(fitted, file, output, prediction=prediction, into=into, progress=progress)
     if json_:
         show_json({"output": output, "column": into, **asdict(done)})
         return
-    click.echo(f"{done.rows:,} rows written to {output}", err=True)
+    note(f"{done.rows:,} rows written to {output}")
     if done.unusable:
-        click.echo(f"{done.unusable:,} rows have no prediction in [0, 1]: no value for them", err=True)
+        note(f"{done.unusable:,} rows have no prediction in [0, 1]: no value for them")
     if done.outside:
         seen = f"[{fitted.fit.low:g}, {fitted.fit.high:g}]"
-        click.echo(f"{done.outside:,} rows lie outside {seen}, the range the map was fitted to", err=True)
+        note(f"{done.outside:,} rows lie outside {seen}, the range the map was fitted to")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, get_args
 
 import click
 
-from calibrant.cli.options import as_json, columns, seed
+from calibrant.cli.options import NAMES, as_json, columns, rows_in, seed
+from calibrant.cli.showing import note, say, watched_by_a_person
+from calibrant.cli.sketched import listed, shown_name
 from calibrant.cli.tables import show_json, show_table
 from calibrant.disk import check_target, write_whole
 from calibrant.groups import audit as audits
@@ -21,35 +21,28 @@ from calibrant.groups.search import Search
 from calibrant.groups.variants import StatisticName, VariantName
 from calibrant.numerals import chance
 from calibrant.records import Missing
-
-
-def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> list[str]:
-    """Split column names at commas."""
-    names = [] if value is None else [part.strip() for part in value.split(",")]
-    if not all(names):
-        raise click.BadParameter(f"{value!r} has an empty name in it")
-    return names
+from calibrant.scale.files import FileNames, read_categories, read_columns
 
 
 @click.command()
-@click.argument("file")
+@rows_in
 @columns
 @click.option(
     "--covariates",
     metavar="A,B,C",
-    callback=_names,
+    type=NAMES,
     help="Columns to make subpopulations of along random paths.",
 )
 @click.option(
     "--groups",
     metavar="A,B,C",
-    callback=_names,
+    type=NAMES,
     help="Columns whose values, alone and combined, are the groups.",
 )
 @click.option(
     "--nominal",
     metavar="A,B,C",
-    callback=_names,
+    type=NAMES,
     help="Covariates that are numbers without an order, such as codes.",
 )
 @click.option(
@@ -116,14 +109,14 @@ def _names(ctx: click.Context, param: click.Parameter, value: str | None) -> lis
 @seed
 @as_json
 def audit(
-    file: str,
+    file: FileNames,
     outcome: str,
     prediction: str,
     weight: str | None,
     missing: Missing,
-    covariates: list[str],
-    groups: list[str],
-    nominal: list[str],
+    covariates: list[str] | None,
+    groups: list[str] | None,
+    nominal: list[str] | None,
     search: bool,
     html: str | None,
     top: int,
@@ -131,14 +124,13 @@ def audit(
     **options: Any,
 ) -> None:
     """Find the subpopulations for which the predictions in FILE are wrong, and say how sure that is."""
-    from calibrant.scale.files import read_categories, read_columns
-
+    covariates, groups, nominal = covariates or [], groups or [], nominal or []
     if not covariates and not groups:
         raise click.UsageError("give --covariates or --groups, or both")
     if search and not covariates:
         raise click.UsageError("--search needs --covariates")
     if html:
-        check_target(html, [file])
+        check_target(html, listed(file))
     main = read_columns(file, [outcome, prediction] + ([weight] if weight else []))
     others = read_categories(file, covariates + groups)
     shared: dict[str, Any] = {
@@ -170,9 +162,9 @@ def audit(
     if html:
         from calibrant.report.audit_page import audit_page
 
-        title = f"For whom: {prediction} in {Path(file).name}"
+        title = f"For whom: {prediction} in {shown_name(file)}"
         page = audit_page(found, title=title, confirmed=confirmed)
-        click.echo(f"report: {write_whole(html, page)}", err=True)
+        note(f"report: {write_whole(html, page)}")
     if json_:
         data = found.to_dict(top)
         show_json({**data, "search": confirmed.to_dict()} if confirmed else data)
@@ -181,15 +173,15 @@ def audit(
 
 
 def _show(found: Audit, confirmed: Search | None, top: int) -> None:
-    click.echo(str(found))
-    click.echo("")
+    say(str(found))
+    say()
     show_table(
         _columns(found.statistic),
         [_row(group, found.draws, found.statistic) for group in found.groups[:top]],
         "Worst subpopulations, largest z first",
     )
     if confirmed is not None:
-        click.echo("")
+        say()
         title = (
             f"Directed search over {confirmed.examined:,} subpopulations of {confirmed.searched:,} rows, "
             f"{confirmed.taken:,} rules taken to {confirmed.confirming:,} others"
@@ -199,7 +191,7 @@ def _show(found: Audit, confirmed: Search | None, top: int) -> None:
             [_row(one.group, confirmed.draws, confirmed.statistic) for one in confirmed.findings[:top]],
             title,
         )
-        click.echo(f"  not tested there: {confirmed.not_tested}")
+        say(f"  not tested there: {confirmed.not_tested}")
 
 
 def _columns(statistic: str) -> list[str]:
@@ -225,7 +217,7 @@ def _row(group: Group, draws: int, statistic: str) -> list[str]:
 @contextmanager
 def _bar() -> Iterator[Progress | None]:
     """Show progress to a person on stderr; nobody else sees it."""
-    if not sys.stderr.isatty():
+    if not watched_by_a_person():
         yield None
         return
     from rich.console import Console

@@ -6,17 +6,17 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import click
 
-from calibrant.cli.options import as_json, columns_unless_sketch, grouped, seed
-from calibrant.cli.rows import column_names, read_rows
+from calibrant.cli.options import LIMIT, as_json, columns_unless_sketch, grouped, seed
+from calibrant.cli.rows import read_rows
+from calibrant.cli.showing import note
 from calibrant.cli.sketched import needed_sketch
 from calibrant.cli.tables import show_json, show_table
 from calibrant.disk import check_target, write_whole
-from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence
+from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.evaluation.gate import (
     EXIT_CODES,
     FEWEST,
@@ -36,50 +36,17 @@ SCHEMA, SCHEMA_VERSION = "calibrant-check", 1
 WORDS = {"pass": "pass", "fail": "FAIL", "unclear": "too little data"}
 
 
-def _defaults(context: click.Context, option: click.Parameter, path: str | None) -> str | None:
-    """Take what the command line leaves open from [tool.calibrant.check] of a pyproject.toml."""
-    import tomllib
-
-    file = Path(path or "pyproject.toml")
-    if not file.is_file():
-        if path:
-            raise UnreadableFileError(sentence(f"file {path!r}", "must exist", "got no such file"))
-        return path
-    try:
-        whole = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UnreadableFileError(sentence(f"file {str(file)!r}", "must be TOML", str(error))) from None
-    given = dict(_table(_table(_table(whole, "tool", file), "calibrant", file), "check", file))
-    known = [name.lstrip("-") for p in context.command.params for name in p.opts if name.startswith("--")]
-    for key in given:
-        if key not in known:
-            raise reject_name(f"key of [tool.calibrant.check] in {file}", key, sorted(known))
-    limits = [f"{name}={most}" for name, most in _table(given, "max", file).items()]
-    given.pop("max", None)
-    for key, item in given.items():
-        words = isinstance(item, list) and all(isinstance(part, str) for part in item)
-        if not words and not isinstance(item, (str, int, float)):
-            rule, got = "must be text, a number or a list of names", f"got {item!r}"
-            raise InvalidInputError(sentence(f"{key} in {file}", rule, got))
-        given[key] = ",".join(item) if words else item
-    context.default_map = {key.replace("-", "_"): item for key, item in given.items()} | {"limits": limits}
-    return path
-
-
-def _table(around: dict[str, Any], key: str, file: Path) -> dict[str, Any]:
-    """Return a table of a TOML file, empty if it is absent."""
-    inner = around.get(key, {})
-    if not isinstance(inner, dict):
-        raise InvalidInputError(sentence(f"{key} in {file}", "must be a table", f"got {inner!r}"))
-    return inner
-
-
 @click.command()
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
 @columns_unless_sketch
 @grouped
 @click.option(
-    "--max", "limits", multiple=True, metavar="MEASURE=LIMIT", help="Largest value allowed; repeat."
+    "--max",
+    "limits",
+    type=LIMIT,
+    multiple=True,
+    metavar="MEASURE=LIMIT",
+    help="Largest value allowed; repeat.",
 )
 @click.option(
     "--max-group-z", type=click.FloatRange(min=0), help="Largest z of any group of --groups allowed."
@@ -98,18 +65,11 @@ def _table(around: dict[str, Any], key: str, file: Path) -> dict[str, Any]:
 )
 @click.option("--junit", type=click.Path(dir_okay=False), help="Write a JUnit XML file.")
 @click.option("--github", is_flag=True, help="Print GitHub annotations (on by itself in GitHub Actions).")
-@click.option(
-    "--config",
-    is_eager=True,
-    callback=_defaults,
-    expose_value=False,
-    help="File whose [tool.calibrant.check] gives defaults.  [default: ./pyproject.toml]",
-)
 @seed
 @as_json
 def check(
     files: Sequence[str], outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
-    groups: str | None, limits: Sequence[str], max_group_z: float | None, confidence: float,
+    groups: list[str] | None, limits: Sequence[str], max_group_z: float | None, confidence: float,
     min_records: int | None, junit: str | None, github: bool,
     seed: int | None, json_: bool,
 ) -> None:  # fmt: skip
@@ -155,7 +115,7 @@ class _Checked:
 def _checked(
     file: str,
     columns: Mapping[str, Any],
-    groups: str | None,
+    groups: list[str] | None,
     wanted: Mapping[str, float],
     max_group_z: float | None,
     how: Mapping[str, Any],
@@ -178,13 +138,12 @@ def _checked(
     return _Checked(file, data.forecasts.n, data.forecasts.dropped, findings)
 
 
-def _check_groups(sketch: Sketch, groups: str | None) -> None:
+def _check_groups(sketch: Sketch, groups: Sequence[str] | None) -> None:
     """Refuse groups other than those the sketch was made by."""
     if groups is None:
         return
-    named = column_names(groups)
-    if set(named) != set(sketch.by):
-        found = f"got {', '.join(named)}, and the sketch has {', '.join(sketch.by) or 'none'}"
+    if set(groups) != set(sketch.by):
+        found = f"got {', '.join(groups)}, and the sketch has {', '.join(sketch.by) or 'none'}"
         hint = "make the sketch with calibrant sketch --by"
         raise InvalidInputError(sentence("--groups", "must be those the sketch was made by", found, hint))
 
@@ -235,18 +194,26 @@ def _show(checked: Sequence[_Checked], seed: int, json_: bool) -> None:
             }
         )
         return
-    for part in checked:
+    if len(checked) > 1:
+        _show_together(checked)
+    for part in checked if len(checked) == 1 else ():
         dropped = f", {part.dropped:,} rows left out" if part.dropped else ""
         show_table(
             ["limit", "outcome", "finding"],
             [[f.name, WORDS[f.outcome], f.reason] for f in part.findings],
             f"{part.file}: {part.n:,} records{dropped}",
         )
-    click.echo(f"{WORDS[every]} (calibrant {__version__}, seed {seed})", err=True)
+    note(f"{WORDS[every]} (calibrant {__version__}, seed {seed})")
 
 
-def _facts(part: _Checked) -> dict[str, Any]:
-    return {"file": part.file, "n": part.n, "dropped": part.dropped, "outcome": overall(part.findings)}
+def _show_together(checked: Sequence[_Checked]) -> None:
+    """Print one table of all files."""
+    lines = [
+        [part.file, f"{part.n:,}", f"{part.dropped:,}", f.name, WORDS[f.outcome], f.reason]
+        for part in checked
+        for f in part.findings
+    ]
+    show_table(["file", "records", "left out", "limit", "outcome", "finding"], lines)
 
 
 def _junit(checked: Sequence[_Checked]) -> str:

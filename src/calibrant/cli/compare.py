@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from calibrant.cli.options import as_json, missing, seed
+from calibrant.cli.options import MEASURE, NAME, as_json, missing, rows_in, seed
 from calibrant.cli.rows import refuse_swapped
+from calibrant.cli.showing import note, say
 from calibrant.cli.tables import number, show_json, show_table
 from calibrant.cli.test import draws_bar
 from calibrant.errors import InvalidInputError, sentence
@@ -13,29 +14,37 @@ from calibrant.inference.compare import Comparison
 from calibrant.inference.compare import compare as compare_models
 from calibrant.inputs import Names
 from calibrant.records import Missing, check
-from calibrant.scale.files import read_columns
+from calibrant.scale.files import FileNames, read_columns
 
 
 @click.command()
-@click.argument("file")
-@click.option("--outcome", "-y", required=True, help="Column of outcomes, 0 or 1.")
+@rows_in
+@click.option("--outcome", "-y", type=NAME, required=True, help="Column of outcomes, 0 or 1.")
 @click.option(
     "--prediction",
     "-p",
     "predictions",
+    type=NAME,
     required=True,
     multiple=True,
     help="Column of predicted probabilities; give it once for each model.",
 )
-@click.option("--weight", "-w", help="Column of record weights.")
+@click.option("--weight", "-w", type=NAME, help="Column of record weights.")
 @missing
-@click.option("--measure", "-m", default="atb", show_default=True, help="Measure; truthful ones rank fairly.")
+@click.option(
+    "--measure",
+    "-m",
+    type=MEASURE,
+    default="atb",
+    show_default=True,
+    help="Measure; truthful ones rank fairly.",
+)
 @click.option("--draws", default=999, show_default=True, help="Resamples of the rows.")
 @click.option("--confidence", default=0.95, show_default=True, help="Of the intervals.")
 @seed
 @as_json
 def compare(
-    file: str,
+    file: FileNames,
     outcome: str,
     predictions: tuple[str, ...],
     weight: str | None,
@@ -51,9 +60,9 @@ def compare(
         if predictions.count(name) > 1:
             rule, again = "must be a different column each time", predictions.count(name)
             raise InvalidInputError(sentence("--prediction", rule, f"got {name!r} {again} times"))
+    named = [Names.of_columns(outcome, name, weight) for name in predictions]
     read = read_columns(file, [outcome, *predictions, *([weight] if weight else [])])
-    for name in predictions:  # here, so that errors name the columns
-        names = Names.of_columns(outcome, name, weight)
+    for name, names in zip(predictions, named, strict=True):  # here, so that errors name the columns
         refuse_swapped(
             check(read[outcome], read[name], read[weight] if weight else None, missing, names), names
         )
@@ -77,7 +86,7 @@ def compare(
 
 def _show(found: Comparison) -> None:
     show_table(["model", found.measure], [[name, number(value)] for name, value in found.values.items()])
-    click.echo()
+    say()
     show_table(
         ["first", "second", "difference", "from", "to", "p-value", "adjusted"],
         [
@@ -86,7 +95,7 @@ def _show(found: Comparison) -> None:
         ],
     )
     dropped = f" ({found.dropped:,} dropped)" if found.dropped else ""
-    click.echo(f"\n{found.n:,} rows{dropped}, {found.draws:,} resamples, seed {found.seed}")
+    say(f"\n{found.n:,} rows{dropped}, {found.draws:,} resamples, seed {found.seed}")
     if not found.fair:
         text = "this measure is not truthful: noise and sharpness move it, so the order may mislead; see atb"
-        click.echo(text, err=True)
+        note(text)

@@ -6,6 +6,7 @@ import click
 
 from calibrant.cli.evaluate import show_evaluation, write_report
 from calibrant.cli.options import as_json
+from calibrant.cli.showing import note
 from calibrant.demonstration import demonstration
 from calibrant.disk import check_target
 from calibrant.errors import MissingDependencyError
@@ -25,7 +26,7 @@ def demo(rows: int, seed: int, html: str, json_: bool) -> None:
     if html:
         check_target(html)
     data = demonstration(rows, seed)
-    click.echo(f"calibrant demo: {rows:,} generated loans, seed {seed}. {data.truth}", err=True)
+    note(f"calibrant demo: {rows:,} generated loans, seed {seed}. {data.truth}")
     found = evaluate(
         data.outcome,
         data.prediction,
@@ -37,4 +38,4 @@ def demo(rows: int, seed: int, html: str, json_: bool) -> None:
     try:
         write_report(found, html)
     except MissingDependencyError as error:  # the table above needs none of the packages that the page needs
-        click.echo(f"no report: {error}", err=True)
+        note(f"no report: {error}")

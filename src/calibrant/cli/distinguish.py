@@ -4,38 +4,37 @@ from __future__ import annotations
 
 import click
 
-from calibrant.cli.audit import _names
-from calibrant.cli.options import as_json, columns, seed
+from calibrant.cli.options import NAMES, as_json, columns, rows_in, seed
+from calibrant.cli.showing import say
 from calibrant.cli.tables import show_json, show_table
 from calibrant.groups import distinguish as learned
 from calibrant.records import Missing
+from calibrant.scale.files import FileNames, read_categories, read_columns
 
 
 @click.command()
-@click.argument("file")
+@rows_in
 @columns
 @click.option(
     "--covariates",
     metavar="A,B,C",
     required=True,
-    callback=_names,
+    type=NAMES,
     help="Columns that the auditor may learn from.",
 )
-@click.option(
-    "--nominal", metavar="A,B,C", callback=_names, help="Covariates that are numbers without an order."
-)
+@click.option("--nominal", metavar="A,B,C", type=NAMES, help="Covariates that are numbers without an order.")
 @click.option("--draws", default=999, show_default=True, help="Simulated data sets for each p-value.")
 @click.option("--confidence", default=0.95, show_default=True, help="Of the interval.")
 @seed
 @as_json
 def distinguish(
-    file: str,
+    file: FileNames,
     outcome: str,
     prediction: str,
     weight: str | None,
     missing: Missing,
     covariates: list[str],
-    nominal: list[str],
+    nominal: list[str] | None,
     draws: int,
     confidence: float,
     seed: int | None,
@@ -46,8 +45,6 @@ def distinguish(
     It learns from one half of the rows and is tested on the other, in turns. The question is more than
     calibration: do the covariates know anything that the predictions do not?
     """
-    from calibrant.scale.files import read_categories, read_columns
-
     main = read_columns(file, [outcome, prediction] + ([weight] if weight else []))
     found = learned.distinguish(
         main[outcome],
@@ -56,15 +53,15 @@ def distinguish(
         sample_weight=main[weight] if weight else None,
         draws=draws,
         confidence=confidence,
-        nominal=nominal,
+        nominal=nominal or [],
         missing=missing,
         seed=seed,
     )
     if json_:
         show_json(found.to_dict())
         return
-    click.echo(str(found))
-    click.echo("")
+    say(str(found))
+    say()
     lines = [
         [f"{one.size:,}", f"{one.share:.1%}", f"{one.gap:+.4f}", f"{one.carried:+.5f}", one.rule]
         for one in found.rules

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from calibrant.cli.options import NAME, as_json, columns_unless_sketch, grouped, seed
+from calibrant.cli.options import MEASURES, as_json, columns_unless_sketch, grouped, rows_in, seed
 from calibrant.cli.rows import read_rows
-from calibrant.cli.sketched import group_dicts, needed_sketch, progress_bar, refuse_groups, show_groups
+from calibrant.cli.showing import note, say
+from calibrant.cli.sketched import (
+    group_dicts,
+    listed,
+    needed_sketch,
+    progress_bar,
+    refuse_groups,
+    show_groups,
+    shown_name,
+)
 from calibrant.cli.tables import show_json, show_table
 from calibrant.disk import check_target, write_whole
 from calibrant.errors import reject_name
@@ -20,15 +29,18 @@ from calibrant.records import Missing
 from calibrant.report import evaluation as report
 from calibrant.report.charts.export import chart_target, image_of, without_text
 from calibrant.report.evaluation import Evaluation
+from calibrant.scale.files import FileNames
 from calibrant.scale.sketch import Sketch
 from calibrant.sheets import Sheet
 
 
 @click.command()
-@click.argument("file")
+@rows_in
 @columns_unless_sketch
 @grouped
-@click.option("--measures", type=NAME, metavar="NAME,NAME", help='Measures to show; "all" shows every one.')
+@click.option(
+    "--measures", type=MEASURES, metavar="NAME,NAME", help='Measures to show; "all" shows every one.'
+)
 @click.option("--html", type=click.Path(dir_okay=False), help="Write the report, one self-contained page.")
 @click.option(
     "--chart",
@@ -40,8 +52,9 @@ from calibrant.sheets import Sheet
 @seed
 @as_json
 def evaluate(
-    file: str, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
-    groups: str | None, measures: str | None, html: str | None, charts: tuple[str, ...], seed: int | None,
+    file: FileNames, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
+    groups: list[str] | None, measures: list[str] | None, html: str | None,
+    charts: tuple[str, ...], seed: int | None,
     json_: bool,
 ) -> None:  # fmt: skip
     """Measure the calibration of the predictions in FILE (CSV or Parquet), or of a sketch of them.
@@ -49,9 +62,9 @@ def evaluate(
     A file too large for memory is measured from a sketch, with bounds that hold the exact values.
     """
     if html:
-        check_target(html, [file])
+        check_target(html, listed(file))
     for text in charts:
-        check_target(chart_target(text)[1], [file])
+        check_target(chart_target(text)[1], listed(file))
     sketch = needed_sketch(file, outcome=outcome, prediction=prediction, weight=weight, missing=missing)
     with progress_bar("measuring") as progress:
         options: dict[str, Any] = {"measures": _names(measures), "seed": seed, "progress": progress}
@@ -68,26 +81,26 @@ def evaluate(
     write_charts(found, charts)
 
 
-def evaluate_sketch(sketch: Sketch, file: str, **options: Any) -> Evaluation:
+def evaluate_sketch(sketch: Sketch, file: FileNames, **options: Any) -> Evaluation:
     """Evaluate the forecasts at the resolution of a sketch."""
-    return report.evaluate(sketch.forecasts(), title=f"sketch {Path(file).name}", **options)
+    return report.evaluate(sketch.forecasts(), title=f"sketch {shown_name(file)}", **options)
 
 
 def read_evaluation(
-    file: str,
+    file: FileNames,
     *,
     outcome: str,
     prediction: str,
     weight: str | None,
     missing: Missing,
-    groups: str | None,
+    groups: Sequence[str] | None,
     **options: Any,
 ) -> Evaluation:
     """Read the columns of a file and evaluate them; errors name the columns."""
     data = read_rows(
         file, outcome=outcome, prediction=prediction, weight=weight, missing=missing, groups=groups
     )
-    title = f"{prediction} in {Path(file).name}"
+    title = f"{prediction} in {shown_name(file)}"
     return report.evaluate(data.forecasts, groups=data.groups, title=title, **options)
 
 
@@ -97,21 +110,21 @@ def show_evaluation(found: Evaluation, json_: bool, sketch: Sketch | None = None
         groups = {"sketch_groups": group_dicts(sketch)} if sketch is not None and sketch.by else {}
         show_json({**found.to_dict(), **groups})
         return
-    click.echo(headline(found.verdict))
-    click.echo(f"What next: {found.verdict.next_step}")
-    click.echo(facts_sentence(found.facts))
+    say(headline(found.verdict))
+    say(f"What next: {found.verdict.next_step}")
+    say(facts_sentence(found.facts))
     _show(measure_sheet(found.rows, found.confidence))
     if found.audit is not None:
         _show(group_sheet(found.audit), title="Groups, worst first")
     if sketch is not None:
         show_groups(sketch)
-    click.echo(f"seed {found.seed}", err=True)
+    note(f"seed {found.seed}")
 
 
 def write_report(found: Evaluation, html: str | None) -> None:
     """Write the page if one was asked for, and say where it is."""
     if html:
-        click.echo(f"report: {found.to_html(html)}", err=True)
+        note(f"report: {found.to_html(html)}")
 
 
 def write_charts(found: Evaluation, charts: tuple[str, ...]) -> None:
@@ -123,17 +136,17 @@ def write_charts(found: Evaluation, charts: tuple[str, ...]) -> None:
         if name not in drawn:
             raise reject_name("--chart", name, list(drawn))
         image = image_of(without_text(drawn[name]), path.suffix.lower())
-        click.echo(f"chart: {write_whole(path, image)}", err=True)
+        note(f"chart: {write_whole(path, image)}")
 
 
 def _show(sheet: Sheet, title: str = "") -> None:
-    click.echo()
+    say()
     show_table(sheet.columns, [[cell.text for cell in line] for line in sheet.lines], title)
 
 
-def _names(text: str | None) -> list[str] | None:
-    if text == "all":
+def _names(chosen: list[str] | None) -> list[str] | None:
+    if chosen == ["all"]:
         from calibrant.measures.registry.lookup import measures
 
         return list(measures())
-    return text.split(",") if text else None
+    return chosen

@@ -12,52 +12,40 @@ import click
 
 from calibrant import __version__
 from calibrant.cli.streams import guard_output, printable
+from calibrant.cli.verbs import SECTIONS, VERBS, bare_verb
 from calibrant.disk import remove_unfinished
 from calibrant.errors import CalibrantError
 
-VERBS = {
-    "apply": "calibrant.cli.apply:apply",
-    "audit": "calibrant.cli.audit:audit",
-    "check": "calibrant.cli.check:check",
-    "compare": "calibrant.cli.compare:compare",
-    "demo": "calibrant.cli.demo:demo",
-    "distinguish": "calibrant.cli.distinguish:distinguish",
-    "evaluate": "calibrant.cli.evaluate:evaluate",
-    "measures": "calibrant.cli.measures:list_measures",
-    "merge": "calibrant.cli.merge:merge",
-    "monitor": "calibrant.cli.monitor:monitor",
-    "plan": "calibrant.cli.plan:plan",
-    "recalibrate": "calibrant.cli.recalibrate:recalibrate",
-    "sketch": "calibrant.cli.sketch:sketch",
-    "stream": "calibrant.cli.stream:stream",
-    "test": "calibrant.cli.test:test",
-    "truthful": "calibrant.cli.truthful:truthful",
-}
+
+def verb_named(name: str) -> click.Command:
+    """Import a verb and give it the options that verbs share."""
+    from calibrant.cli.defaults import with_defaults, with_shared_options
+
+    return with_defaults(with_shared_options(bare_verb(name)))
 
 
 class Verbs(click.Group):
     """Load a verb's file only when it is called, so that `calibrant --version` stays quick."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the verbs."""
-        return sorted(VERBS)
+        """Return the names of the verbs, the first ones to try first."""
+        return [name for names in SECTIONS.values() for name in names]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Import the verb's file and return its command."""
-        if name not in VERBS:
-            return None
-        from importlib import import_module
+        return verb_named(name) if name in VERBS else None
 
-        module, function = VERBS[name].split(":")
-        from calibrant.cli.reading import with_reading_options
-
-        return with_reading_options(getattr(import_module(module), function))
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the verbs section by section, each with its whole first sentence."""
+        for title, names in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, verb_named(name).get_short_help_str(limit=500)) for name in names])
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="calibrant")
 def calibrant() -> None:
-    """Measure, test and audit the calibration of predicted probabilities."""
+    """Measure, test, audit, repair and watch the calibration of predicted probabilities."""
 
 
 def main() -> None:
@@ -69,6 +57,7 @@ def main() -> None:
     _stop_cleanly()
     guard_output()
     code = run_verb()
+    remove_unfinished()  # a verb that was refused before it began has not closed what it opened
     try:
         sys.stdout.flush()
     except OSError as error:

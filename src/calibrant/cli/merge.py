@@ -14,7 +14,7 @@ from calibrant.scale.sketch import merge as merged
 
 
 @click.command()
-@click.argument("sketches", nargs=-1, required=True)
+@click.argument("sketches", nargs=-1, required=True, type=click.Path())
 @click.option("--output", "-o", required=True, type=click.Path(dir_okay=False), help="File to write.")
 @as_json
 def merge(sketches: Sequence[str], output: str, json_: bool) -> None:

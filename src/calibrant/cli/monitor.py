@@ -9,8 +9,9 @@ from pathlib import Path
 
 import click
 
-from calibrant.cli.options import as_json
+from calibrant.cli.options import NAME, as_json, rows_in
 from calibrant.cli.ordered_rows import OrderedRows, read_ordered
+from calibrant.cli.showing import note
 from calibrant.cli.tables import show_json, show_table
 from calibrant.disk import write_whole
 from calibrant.errors import InvalidInputError, sentence
@@ -18,24 +19,25 @@ from calibrant.numerals import chance
 from calibrant.online.group_monitor import GroupMonitor
 from calibrant.online.monitor import Monitor, Reading
 from calibrant.online.state import locked, read_text
+from calibrant.scale.files import FileNames
 
 ALPHA = 0.05
 ALARM = 1  # exit code
 
 
 @click.command("monitor")
-@click.argument("file")
-@click.option("--outcome", "-y", required=True, help="Column of outcomes, 0 or 1.")
-@click.option("--prediction", "-p", required=True, help="Column of predicted probabilities.")
-@click.option("--order", help="Column to sort the rows by.  [default: the order of the file]")
-@click.option("--by", help="Column of groups, each of which gets a monitor of its own.")
+@rows_in
+@click.option("--outcome", "-y", type=NAME, required=True, help="Column of outcomes, 0 or 1.")
+@click.option("--prediction", "-p", type=NAME, required=True, help="Column of predicted probabilities.")
+@click.option("--order", type=NAME, help="Column to sort the rows by.  [default: the order of the file]")
+@click.option("--by", type=NAME, help="Column of groups, each of which gets a monitor of its own.")
 @click.option("--group", "groups", multiple=True, help="A group of --by; repeat.  [default: those of FILE]")
 @click.option("--alpha", type=float, help=f"Chance of a false alarm, ever.  [default: {ALPHA:g}]")
 @click.option("--state", type=click.Path(dir_okay=False), help="File that keeps the monitor between runs.")
 @click.option("--grown", is_flag=True, help="FILE starts at the first record: skip those already seen.")
 @as_json
 def monitor(
-    file: str, outcome: str, prediction: str, order: str | None, by: str | None, groups: Sequence[str],
+    file: FileNames, outcome: str, prediction: str, order: str | None, by: str | None, groups: Sequence[str],
     alpha: float | None, state: str | None, grown: bool, json_: bool,
 ) -> None:  # fmt: skip
     """Watch the records in FILE for loss of calibration, continuing where the state left off.
@@ -113,7 +115,7 @@ def _show(readings: Mapping[str, Reading], alpha: float, json_: bool) -> None:
     table = [_line(name, reading) for name, reading in readings.items()]
     show_table(["group", "records", "p-value", "alarm at", "trouble since", "suspicion"], table)
     words = "ALARM: no longer calibrated" if alarm else "no alarm"
-    click.echo(f"{words} (false alarms at most {alpha:g}, ever)", err=True)
+    note(f"{words} (false alarms at most {alpha:g}, ever)")
 
 
 def _line(name: str, reading: Reading) -> list[str]:

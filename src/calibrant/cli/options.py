@@ -2,28 +2,92 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
+from calibrant.measures.registry.lookup import measures
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Name(click.ParamType):  # type: ignore[type-arg] # generic from click 8.4 on
-    """The name of a column, or several with commas; not empty."""
+    """The name of a column: any text that is not blank."""
 
     name = "text"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the name as it is."""
-        text = str(value)
-        if not all(part.strip() for part in text.split(",")):
-            self.fail(f"{text!r} has an empty name in it", param, ctx)
-        return text
+        if not str(value).strip():
+            self.fail(f"{value!r} is an empty name", param, ctx)
+        return str(value)
 
 
-NAME = Name()
+class Names(click.ParamType):  # type: ignore[type-arg]
+    """Several names with commas between them; quotes around a name that has a comma itself."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
+        """Split the text as a line of CSV; a list (of a TOML file) is taken as it is."""
+        if isinstance(value, (list, tuple)):
+            cells = list(value)
+        else:
+            cells = next(csv.reader([str(value)], skipinitialspace=True), [])
+        names = [cell.strip() for cell in cells]
+        if not names or not all(names):
+            self.fail(f"{value!r} has an empty name in it", param, ctx)
+        return names
+
+
+class MeasureNames(Names):
+    """Names of measures, which complete in the shell."""
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        """Return the measures whose names begin so; after a comma the next one."""
+        from click.shell_completion import CompletionItem
+
+        before, mark, start = incomplete.rpartition(",")
+        return [CompletionItem(f"{before}{mark}{name}") for name in measures() if name.startswith(start)]
+
+
+class MeasureName(Name):
+    """The name of a measure, which completes in the shell."""
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        """Return the measures whose names begin so."""
+        return MeasureNames().shell_complete(ctx, param, incomplete)
+
+
+class Limit(MeasureName):
+    """MEASURE=LIMIT, taken apart by whoever holds the limits."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text."""
+        return str(value)
+
+
+NAME, NAMES = Name(), Names()
+MEASURE, MEASURES, LIMIT = MeasureName(), MeasureNames(), Limit()
+
+
+def rows_in(verb: F) -> F:
+    """Add FILE..., the files of rows that make one data set; see `reading` for what they may be."""
+    return click.argument("file", nargs=-1, required=True, metavar="FILE...", type=click.Path())(verb)
+
+
+def rows_if_any(verb: F) -> F:
+    """Add [FILE]... to a verb that can do without."""
+    return click.argument("file", nargs=-1, metavar="[FILE]...", type=click.Path())(verb)
+
+
+def typed(option: str) -> bool:
+    """Return whether an option stands on the command line itself, not in a file of defaults."""
+    from click.core import ParameterSource
+
+    return click.get_current_context().get_parameter_source(option) is ParameterSource.COMMANDLINE
 
 
 def columns(verb: F) -> F:
@@ -62,7 +126,7 @@ def missing(verb: F) -> F:
 def grouped(verb: F) -> F:
     """Add --groups."""
     return click.option(
-        "--groups", type=NAME, metavar="COLUMN,COLUMN", help="Columns whose values are groups to look at."
+        "--groups", type=NAMES, metavar="COLUMN,COLUMN", help="Columns whose values are groups to look at."
     )(verb)
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.results import Array
-from calibrant.scale.files import read_categories, read_columns
+from calibrant.scale.files import FileNames, read_categories, read_columns
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +40,7 @@ class OrderedRows:
 
 
 def read_ordered(
-    file: str, *, outcome: str, prediction: str, order: str | None, others: list[str], unknown: bool
+    file: FileNames, *, outcome: str, prediction: str, order: str | None, others: list[str], unknown: bool
 ) -> OrderedRows:
     """Read the columns named and sort by `order`, rows that tie in the order of the file."""
     if outcome == prediction:

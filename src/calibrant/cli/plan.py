@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from calibrant.cli.options import as_json, missing, seed
+from calibrant.cli.options import MEASURE, NAME, as_json, missing, rows_if_any, seed, typed
+from calibrant.cli.showing import say
 from calibrant.cli.tables import show_json
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.inference.planning import (
@@ -18,12 +19,14 @@ from calibrant.inference.planning import (
 from calibrant.inference.statistics import DEFAULT_TEST
 from calibrant.records import Missing
 from calibrant.results import Array
-from calibrant.scale.files import read_columns
+from calibrant.scale.files import FileNames, read_columns
 
 
 @click.command()
-@click.argument("file", required=False)
-@click.option("--prediction", "-p", help="Column of predictions in FILE, for their shape; uniform if absent.")
+@rows_if_any
+@click.option(
+    "--prediction", "-p", type=NAME, help="Column of predictions in FILE, for their shape; uniform if absent."
+)
 @missing
 @click.option("--distance", "-d", type=float, help="Distance from calibration to be detected.")
 @click.option("--records", "-n", type=int, help="Labelled records at hand.")
@@ -32,7 +35,12 @@ from calibrant.scale.files import read_columns
 @click.option("--accept", type=float, help="Distance small enough to accept; with --reject.")
 @click.option("--reject", type=float, help="Distance too large: records that decide between the two.")
 @click.option("--confidence", default=0.95, show_default=True, help="Of that verdict.")
-@click.option("--measure", "-m", help=f"Measure to test with; {DEFAULT_TEST}, or lower-distance to decide.")
+@click.option(
+    "--measure",
+    "-m",
+    type=MEASURE,
+    help=f"Measure to test with; {DEFAULT_TEST}, or lower-distance to decide.",
+)
 @click.option(
     "--alternative",
     type=click.Choice(list(ALTERNATIVES)),
@@ -44,7 +52,7 @@ from calibrant.scale.files import read_columns
 @seed
 @as_json
 def plan(
-    file: str | None,
+    file: FileNames | None,
     prediction: str | None,
     missing: Missing,
     distance: float | None,
@@ -70,7 +78,7 @@ def plan(
     if (distance is not None) + (records is not None) + tolerance != 1:
         rule = "needs either --distance, or --records, or --accept and --reject"
         raise InvalidInputError(sentence("calibrant plan", rule))
-    if (file is None) != (prediction is None):
+    if (file is not None and prediction is None) or (file is None and typed("prediction")):
         raise InvalidInputError(sentence("FILE and --prediction", "must be given together"))
     shape, dropped = (None, 0) if file is None or prediction is None else _shape(file, prediction, missing)
     options: dict[str, Any] = {"power": power, "alpha": alpha, "measure": measure, "alternative": alternative}
@@ -85,12 +93,12 @@ def plan(
     if json_:
         show_json({**found.to_dict(), "dropped": dropped})
         return
-    click.echo(str(found))
+    say(str(found))
     if dropped:
-        click.echo(f"{dropped:,} row{'s' if dropped > 1 else ''} without a prediction dropped")
+        say(f"{dropped:,} row{'s' if dropped > 1 else ''} without a prediction dropped")
 
 
-def _shape(file: str, prediction: str, missing: Missing) -> tuple[Array, int]:
+def _shape(file: FileNames, prediction: str, missing: Missing) -> tuple[Array, int]:
     """Return the predictions of a file, and how many rows had none."""
     read = read_columns(file, [prediction])[prediction]
     kept = read if missing == "error" else read[read == read]  # only NaN differs from itself

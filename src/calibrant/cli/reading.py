@@ -1,29 +1,32 @@
-"""How every verb reads its FILE: numbers with commas or percent signs, and standard input as `-`."""
+"""How every verb reads its FILEs: decimal commas, percent signs, standard input, tables of a database."""
 
 from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
 from calibrant.disk import scratch_folder
-from calibrant.errors import UnreadableFileError, sentence
+from calibrant.errors import InvalidInputError, UnreadableFileError, sentence
+from calibrant.scale.database import copied_table, is_database
 from calibrant.scale.text_numbers import Notation, written_as
 
 STARTS = {b"PAR1": ".parquet", b"PK\x03\x04": ".sketch", b"{": ".json", b"[": ".json"}
+SELECTED = "calibrant.selected"  # where the context keeps --table and --query
 
 
 def with_reading_options(command: click.Command) -> click.Command:
-    """Add --decimal and --percent to a verb that reads a file, and let its FILE be standard input."""
+    """Add --decimal, --percent, --table and --query to a verb that reads files; `-` is standard input."""
     files = [p for p in command.params if isinstance(p, click.Argument) and p.name in ("file", "files")]
     known = {name for p in command.params for name in p.opts}
     if not files or "--decimal" in known:
         return command
     for argument in files:
-        argument.callback = _from_standard_input
+        argument.callback = _as_files
     decimal = click.Option(
         ["--decimal"], type=click.Choice([".", ","]), default=".", expose_value=False, callback=_decimal,
         help="Decimal mark of numbers in text files.",
@@ -31,8 +34,20 @@ def with_reading_options(command: click.Command) -> click.Command:
     percent = click.Option(
         ["--percent"], is_flag=True, expose_value=False, callback=_percent, help="Read 12 % as 0.12."
     )
-    command.params += [decimal, percent]
+    table = click.Option(
+        ["--table"], is_eager=True, expose_value=False, callback=_selected, help="Table of a .duckdb file."
+    )
+    query = click.Option(
+        ["--query"], is_eager=True, expose_value=False, callback=_selected,
+        help="SELECT to run on a .duckdb file, which is opened for reading alone.",
+    )  # fmt: skip
+    command.params += [decimal, percent, table, query]
     return command
+
+
+def _selected(context: click.Context, option: click.Parameter, text: str | None) -> None:
+    if text is not None:
+        context.meta.setdefault(SELECTED, {})[option.name] = text
 
 
 def _decimal(context: click.Context, option: click.Parameter, mark: str) -> None:
@@ -43,13 +58,27 @@ def _percent(context: click.Context, option: click.Parameter, percent: bool) -> 
     written_as.set(Notation(written_as.get().decimal, percent))
 
 
-def _from_standard_input(context: click.Context, option: click.Parameter, value: Any) -> Any:
-    """Put the name of a file that holds standard input in place of `-`."""
-    if value == "-":
+def _as_files(context: click.Context, argument: click.Parameter, value: tuple[str, ...]) -> Any:
+    """Put files in place of standard input and of tables in a database; one name alone is no list."""
+    selected = context.meta.get(SELECTED, {})
+    if selected and not any(is_database(name) for name in value):
+        options = " and ".join(f"--{name}" for name in selected)
+        raise InvalidInputError(
+            sentence(options, "must be given with a .duckdb file", f"got {', '.join(value) or 'none'}")
+        )
+    names = tuple(_as_file(context, name, selected) for name in value)
+    if argument.name == "files":
+        return names
+    return names[0] if len(names) == 1 else names or None
+
+
+def _as_file(context: click.Context, name: str, selected: Mapping[str, str]) -> str:
+    if name == "-":
         return _spooled(context)
-    if isinstance(value, tuple) and "-" in value:
-        return tuple(_spooled(context) if name == "-" else name for name in value)
-    return value
+    if is_database(name):
+        folder = context.with_resource(scratch_folder())
+        return str(copied_table(name, folder, selected.get("table"), selected.get("query")))
+    return name
 
 
 def _spooled(context: click.Context) -> str:

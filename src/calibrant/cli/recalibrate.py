@@ -9,9 +9,10 @@ from typing import Any
 
 import click
 
-from calibrant.cli.options import as_json, columns_unless_sketch, seed
-from calibrant.cli.rows import column_names, read_rows
-from calibrant.cli.sketched import needed_sketch
+from calibrant.cli.options import NAME, NAMES, as_json, columns_unless_sketch, rows_in, seed
+from calibrant.cli.rows import read_rows
+from calibrant.cli.showing import note, say
+from calibrant.cli.sketched import listed, needed_sketch
 from calibrant.cli.tables import show_json, show_table
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.recalibration.assess import FEWEST, FEWEST_EACH, Assessment
@@ -19,14 +20,14 @@ from calibrant.recalibration.recalibrate import recalibrate as fit
 from calibrant.recalibration.result import Recalibration
 from calibrant.recalibration.storage import load_recalibration
 from calibrant.records import Missing
-from calibrant.scale.files import read_categories, read_columns
+from calibrant.scale.files import FileNames, read_categories, read_columns
 
 HARMS, TOO_LITTLE = 1, 3
 OWN_ROWS = "The predictions must come from rows that the model was not trained on."
 
 
 @click.command()
-@click.argument("file")
+@rows_in
 @columns_unless_sketch
 @click.option(
     "--method", "-m", default="auto", show_default=True, help="A method, or auto: the best simple one."
@@ -41,8 +42,12 @@ OWN_ROWS = "The predictions must come from rows that the model was not trained o
     show_default=True,
     help="Whether weights are of sampling, or count equal records.",
 )
-@click.option("--covariates", metavar="COLUMN,COLUMN", help="Columns for methods that repair groups.")
-@click.option("--clusters", metavar="COLUMN", help="Rows that belong together (patients): never split.")
+@click.option(
+    "--covariates", type=NAMES, metavar="COLUMN,COLUMN", help="Columns for methods that repair groups."
+)
+@click.option(
+    "--clusters", type=NAME, metavar="COLUMN", help="Rows that belong together (patients): never split."
+)
 @click.option("--prevalence", type=float, help="Base rate where the map will be used, if it differs.")
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="JSON file to write.")
 @click.option("--force", is_flag=True, help="Write the map even if it harms, or if records are few.")
@@ -51,8 +56,8 @@ OWN_ROWS = "The predictions must come from rows that the model was not trained o
 @seed
 @as_json
 def recalibrate(
-    file: str, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
-    method: str, settings: tuple[str, ...], weights: str, covariates: str | None, clusters: str | None,
+    file: FileNames, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
+    method: str, settings: tuple[str, ...], weights: str, covariates: list[str] | None, clusters: str | None,
     prevalence: float | None, output: str | None, force: bool, sql: bool, dialect: str,
     seed: int | None, json_: bool,
 ) -> None:  # fmt: skip
@@ -63,7 +68,7 @@ def recalibrate(
     that the model was not trained on: that cannot be seen from the file.
     """
     if sql:
-        click.echo(load_recalibration(file).to_sql(prediction or "p", dialect))
+        say(load_recalibration(_one(file)).to_sql(prediction or "p", dialect))
         return
     options = {
         "method": method,
@@ -88,9 +93,17 @@ def recalibrate(
         sys.exit(0 if force else HARMS)
 
 
+def _one(file: FileNames) -> str:
+    """Return the name of the map's file."""
+    names = listed(file)
+    if len(names) > 1:
+        raise InvalidInputError(sentence("--sql", "needs one map", f"got {len(names)} files"))
+    return names[0]
+
+
 def _fitted(
-    file: str, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
-    beside: tuple[str | None, str | None], options: dict[str, Any],
+    file: FileNames, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
+    beside: tuple[list[str] | None, str | None], options: dict[str, Any],
 ) -> Recalibration:  # fmt: skip
     covariates, clusters = beside
     with warnings.catch_warnings(record=True) as told:
@@ -104,13 +117,13 @@ def _fitted(
         else:
             fitted = _fitted_rows(file, str(outcome), str(prediction), weight, missing, beside, options)
     for warning in told:
-        click.echo(f"calibrant: {warning.message}", err=True)
+        note(f"calibrant: {warning.message}")
     return fitted
 
 
 def _fitted_rows(
-    file: str, outcome: str, prediction: str, weight: str | None, missing: Missing,
-    beside: tuple[str | None, str | None], options: dict[str, Any],
+    file: FileNames, outcome: str, prediction: str, weight: str | None, missing: Missing,
+    beside: tuple[list[str] | None, str | None], options: dict[str, Any],
 ) -> Recalibration:  # fmt: skip
     covariates, clusters = beside
     if not covariates and not clusters:
@@ -118,7 +131,7 @@ def _fitted_rows(
             file, outcome=outcome, prediction=prediction, weight=weight, missing=missing, groups=None
         )
         return fit(data.forecasts, **options)
-    wanted = column_names(covariates) if covariates else []
+    wanted = covariates or []
     numbers = read_columns(file, [outcome, prediction, *([weight] if weight else [])])
     columns = read_categories(file, [*wanted, *([clusters] if clusters else [])])
     return fit(
@@ -154,17 +167,17 @@ def _show(fitted: Recalibration, output: str | None, json_: bool) -> None:
         show_json({**fitted.to_dict(), "output": output})
         return
     came_to = fitted.chosen if fitted.chosen == fitted.method else f"{fitted.chosen} (chosen by auto)"
-    click.echo(f"method: {came_to}, fitted to {fitted.fit.n:,} records")
+    say(f"method: {came_to}, fitted to {fitted.fit.n:,} records")
     if fitted.chosen == "identity" and fitted.method == "auto":
-        click.echo("no change is justified by these records")
+        say("no change is justified by these records")
     assessment = fitted.assessment
     if assessment is None:
-        click.echo(f"not assessed: {fitted.why_not_assessed}")
+        say(f"not assessed: {fitted.why_not_assessed}")
     else:
-        click.echo(f"on held-out records: {assessment.verdict}")
+        say(f"on held-out records: {assessment.verdict}")
         _show_changes(assessment)
-    click.echo(OWN_ROWS, err=True)
-    click.echo(f"seed {fitted.fit.seed}" + (f", written to {output}" if output else ""), err=True)
+    note(OWN_ROWS)
+    note(f"seed {fitted.fit.seed}" + (f", written to {output}" if output else ""))
 
 
 def _show_changes(assessment: Assessment) -> None:
@@ -172,9 +185,9 @@ def _show_changes(assessment: Assessment) -> None:
         [name.replace("_", " "), *(f"{value:.6f}" for value in (c.before, c.after, c.gain, c.lower, c.upper))]
         for name, c in assessment.changes.items()
     ]
-    click.echo()
+    say()
     show_table(["held-out", "before", "after", "gain", "from", "to"], rows)
     if assessment.for_whom is not None:
-        click.echo()
-        click.echo("For whom, on held-out records")
-        click.echo(str(assessment.for_whom))
+        say()
+        say("For whom, on held-out records")
+        say(str(assessment.for_whom))

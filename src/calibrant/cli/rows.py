@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import Names
 from calibrant.records import Checked, Missing, Records, check, swapped
-from calibrant.scale.files import read_categories, read_columns
+from calibrant.scale.files import FileNames, read_categories, read_columns
 
 if TYPE_CHECKING:
     from calibrant.groups.result import Audit
@@ -33,11 +33,17 @@ class FileRows:
 
 
 def read_rows(
-    file: str, *, outcome: str, prediction: str, weight: str | None, missing: Missing, groups: str | None
+    file: FileNames,
+    *,
+    outcome: str,
+    prediction: str,
+    weight: str | None,
+    missing: Missing,
+    groups: Sequence[str] | None,
 ) -> FileRows:
     """Read the columns named, check them once, and put them in order once if there are groups to cut.
 
-    `groups` is a list with commas. What looks like swapped columns is refused here: nobody reads warnings.
+    What looks like swapped columns is refused here: nobody reads warnings.
     """
     names = Names.of_columns(outcome, prediction, weight)
     numbers = read_columns(file, [outcome, prediction] + ([weight] if weight else []))
@@ -47,16 +53,8 @@ def read_rows(
     refuse_swapped(checked, names)
     if not groups:
         return FileRows(Forecasts.of_checked(checked), None)
-    categories = read_categories(file, column_names(groups))
+    categories = read_categories(file, list(groups))
     return FileRows(Forecasts.of_records(Records.of(checked)), categories)
-
-
-def column_names(text: str) -> list[str]:
-    """Return the names in a list with commas, without the blanks around them."""
-    names = [part.strip() for part in text.split(",")]
-    if not all(names):
-        raise InvalidInputError(sentence("a list of columns", "must not have an empty name", f"got {text!r}"))
-    return names
 
 
 def refuse_swapped(checked: Checked, names: Names) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import click
 
-from calibrant.cli.options import NAME, as_json, columns
+from calibrant.cli.options import NAMES, as_json, columns
+from calibrant.cli.showing import say
 from calibrant.cli.sketched import progress_bar
 from calibrant.cli.tables import show_json
 from calibrant.disk import check_target
@@ -16,11 +17,11 @@ from calibrant.scale.sketch import Sketch, merge
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
 @columns
 @click.option("--output", "-o", required=True, type=click.Path(dir_okay=False), help="File to write.")
 @click.option(
-    "--by", type=NAME, metavar="COLUMN,COLUMN", help="Columns whose values are groups: a sketch of each."
+    "--by", type=NAMES, metavar="COLUMN,COLUMN", help="Columns whose values are groups: a sketch of each."
 )
 @click.option("--cells", type=int, default=CELLS, show_default=True, help="Cells between 0 and 1.")
 @click.option("--invalid", type=click.Choice(["error", "drop"]), default="error", show_default=True,
@@ -28,7 +29,7 @@ from calibrant.scale.sketch import Sketch, merge
 @as_json
 def sketch(
     files: Sequence[str], outcome: str, prediction: str, weight: str | None, missing: Missing,
-    output: str, by: str | None, cells: int, invalid: Missing, json_: bool,
+    output: str, by: list[str] | None, cells: int, invalid: Missing, json_: bool,
 ) -> None:  # fmt: skip
     """Summarise FILES (CSV or Parquet, names or globs) into one sketch, in memory that stays bounded.
 
@@ -42,7 +43,7 @@ def sketch(
             parts.append(
                 Sketch.from_file(
                     file, outcome=outcome, prediction=prediction, weight=weight, missing=missing,
-                    invalid=invalid, by=by.split(",") if by else None, cells=cells, progress=progress,
+                    invalid=invalid, by=by, cells=cells, progress=progress,
                 )
             )  # fmt: skip
     write(merge(*parts), output, json_)
@@ -55,4 +56,4 @@ def write(made: Sketch, output: str, json_: bool) -> None:
         facts = {"output": output, "n": made.n, "cells": made.cells, "groups": len(made.groups)}
         show_json({**facts, "dropped": made.dropped, "rejects": dict(made.rejects)})
     else:
-        click.echo(f"{output}: {made}")
+        say(f"{output}: {made}")

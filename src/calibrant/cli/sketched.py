@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
+from calibrant.cli.showing import note, say, watched_by_a_person
 from calibrant.cli.tables import number, show_table
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.records import Missing
+from calibrant.scale.files import FileNames
 from calibrant.scale.located import FOREIGN, KINDS
 from calibrant.scale.memory import fits
-from calibrant.scale.sketch import Sketch
+from calibrant.scale.sketch import Sketch, merge
 from calibrant.scale.storage import is_stored_sketch
 
 SHOWN = ("kuiper", "smooth")
 GROUPS_SHOWN = 50
+
+
+def listed(file: FileNames) -> list[str]:
+    """Return the names that were given, as a list."""
+    return [str(file)] if isinstance(file, (str, Path)) else [str(name) for name in file]
+
+
+def shown_name(file: FileNames) -> str:
+    """Return a short name for what was given: the file's, and how many more."""
+    first, *others = listed(file)
+    return Path(first).name + (f" and {len(others)} more" if others else "")
 
 
 def is_sketch(file: str) -> bool:
@@ -35,26 +48,28 @@ def is_sketch(file: str) -> bool:
 
 
 def needed_sketch(
-    file: str, *, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing
+    file: FileNames, *, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing
 ) -> Sketch | None:
     """Return the sketch that a file is, or that it needs because it is too large; None if neither."""
-    if is_sketch(file):
-        return Sketch.load(file)
+    stored = [is_sketch(name) for name in listed(file)]
+    if all(stored):
+        return merge(*(Sketch.load(name) for name in listed(file)))
+    if any(stored):
+        raise InvalidInputError(sentence("files", "must be either sketches or rows", "got both"))
     if outcome is None or prediction is None:
         name = "'--outcome' / '-y'" if outcome is None else "'--prediction' / '-p'"
         raise click.UsageError(f"Missing option {name}.", click.get_current_context())
     if fits(file):
         return None
-    click.echo(
-        f"{file} is too large for memory: measured from a sketch, each value with proven bounds", err=True
-    )
-    with progress_bar(file) as progress:
+    name = shown_name(file)
+    note(f"{name} is too large for memory: measured from a sketch, each value with proven bounds")
+    with progress_bar(name) as progress:
         return Sketch.from_file(
             file, outcome=outcome, prediction=prediction, weight=weight, missing=missing, progress=progress
         )
 
 
-def refuse_groups(groups: str | None) -> None:
+def refuse_groups(groups: Sequence[str] | None) -> None:
     """Say that the groups of a sketch are chosen when it is made."""
     if groups:
         hint = "make the sketch with calibrant sketch --by"
@@ -66,9 +81,7 @@ def refuse_groups(groups: str | None) -> None:
 @contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[float], object] | None]:
     """Show a bar on stderr while the block runs, if a person is there to see it."""
-    import sys
-
-    if not sys.stderr.isatty():
+    if not watched_by_a_person():
         yield None
         return
     from rich.console import Console
@@ -85,7 +98,7 @@ def show_groups(sketch: Sketch) -> None:
     if not groups:
         return
     lines = [[_label(key), f"{part.n:,}", *_bounds(part)] for key, part in groups[:GROUPS_SHOWN] if part.n]
-    click.echo()
+    say()
     title = f"Groups by {', '.join(sketch.by)}, largest first"
     more = f" ({len(groups) - GROUPS_SHOWN:,} more)" if len(groups) > GROUPS_SHOWN else ""
     show_table(["group", "records", *SHOWN], lines, title + more)

@@ -12,8 +12,10 @@ from typing import Any
 import click
 import numpy as np
 
-from calibrant.cli.options import as_json
+from calibrant.cli.options import NAME, as_json, rows_in
 from calibrant.cli.ordered_rows import OrderedRows, read_ordered
+from calibrant.cli.showing import note
+from calibrant.cli.sketched import listed, shown_name
 from calibrant.cli.tables import number, show_json, show_table
 from calibrant.disk import write_whole
 from calibrant.errors import InvalidInputError, sentence
@@ -24,17 +26,20 @@ from calibrant.online.inputs import batch_ends
 from calibrant.online.run import Run
 from calibrant.online.state import locked, read_text
 from calibrant.results import Array
+from calibrant.scale.files import FileNames
 
 FEW = 100_000  # rows up to which the lower distance is computed while one waits
 
 
 @click.command("stream")
-@click.argument("file")
-@click.option("--outcome", "-y", required=True, help="Column of outcomes, 0 or 1.")
-@click.option("--prediction", "-p", required=True, help="Column of predicted probabilities.")
-@click.option("--order", help="Column to sort the rows by.  [default: the order of the file]")
-@click.option("--by", help="Column of segments, each of which gets a calibrator of its own.")
-@click.option("--batch-by", help="Column such as a date: its rows are calibrated before any is learnt.")
+@rows_in
+@click.option("--outcome", "-y", type=NAME, required=True, help="Column of outcomes, 0 or 1.")
+@click.option("--prediction", "-p", type=NAME, required=True, help="Column of predicted probabilities.")
+@click.option("--order", type=NAME, help="Column to sort the rows by.  [default: the order of the file]")
+@click.option("--by", type=NAME, help="Column of segments, each of which gets a calibrator of its own.")
+@click.option(
+    "--batch-by", type=NAME, help="Column such as a date: its rows are calibrated before any is learnt."
+)
 @click.option("--delay", type=int, help="Late outcomes that the Brier promise shall cover.  [default: 0]")
 @click.option("--guard/--no-guard", default=True, show_default=True, help="Keep the certificate.")
 @click.option("--forget-missing", is_flag=True, help="Calibrate rows without outcome, learning nothing.")
@@ -43,7 +48,7 @@ FEW = 100_000  # rows up to which the lower distance is computed while one waits
 @click.option("--html", type=click.Path(dir_okay=False), help="Write a page with charts.")
 @as_json
 def stream(
-    file: str, outcome: str, prediction: str, order: str | None, by: str | None, batch_by: str | None,
+    file: FileNames, outcome: str, prediction: str, order: str | None, by: str | None, batch_by: str | None,
     delay: int | None, guard: bool, forget_missing: bool, state: str | None, out: str | None,
     html: str | None, json_: bool,
 ) -> None:  # fmt: skip
@@ -64,19 +69,20 @@ def stream(
         if out:
             write_whole(out, _as_csv(rows, run, outcome, prediction))
         if html:
-            _write_page(html, calibrator, rows, run, file)
+            _write_page(html, calibrator, rows, run, shown_name(file))
         _show(_summary(calibrator, rows, run), json_)
         if state:
             write_whole(state, calibrator.to_json())
 
 
-def _check_targets(file: str, targets: Mapping[str, str | None]) -> None:
+def _check_targets(file: FileNames, targets: Mapping[str, str | None]) -> None:
     """Refuse two names for one file, and an output that is not CSV."""
-    given = {"FILE": file, **{option: path for option, path in targets.items() if path}}
+    given = [("FILE", name) for name in listed(file)]
+    given += [(option, path) for option, path in targets.items() if path]
     places: dict[Path, str] = {}
-    for option, path in given.items():
+    for option, path in given:
         place = Path(path).resolve()
-        if place in places:
+        if place in places and option != "FILE":
             rule = f"must not be the file of {places[place]}"
             raise InvalidInputError(sentence(option, rule, f"got {path!r}"))
         places[place] = option
@@ -184,7 +190,7 @@ def _show(summary: Mapping[str, Any], json_: bool) -> None:
         for name in ("raw", "calibrated")
     ]
     show_table(["predictions", "Brier score", "smooth error", "lower distance"], table)
-    click.echo("\n".join(_promises(summary)), err=True)
+    note("\n".join(_promises(summary)))
 
 
 def _promises(summary: Mapping[str, Any]) -> list[str]:
@@ -212,4 +218,4 @@ def _write_page(path: str, calibrator: OnlineCalibrator, rows: OrderedRows, run:
             sentence("--html", "needs every outcome", f"got {(~known).sum():,} unknown", hint)
         )
     numbers = _summary(calibrator, rows, run)
-    write_whole(path, stream_page(rows.outcome, rows.prediction, run, numbers, title=Path(title).name))
+    write_whole(path, stream_page(rows.outcome, rows.prediction, run, numbers, title=title))

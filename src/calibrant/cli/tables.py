@@ -1,7 +1,9 @@
-"""Tables for people: rich on a terminal, plain aligned text when piped."""
+"""Tables: rich on a terminal, plain aligned text when piped, or CSV or Markdown where asked for."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import sys
@@ -10,19 +12,50 @@ from typing import Any
 
 import click
 
+from calibrant.cli.showing import shown_as
 from calibrant.cli.streams import printable
+
+SECOND_TABLE = "calibrant.second_table"
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
     """Print rows of text; the last column may wrap on a terminal."""
-    if sys.stdout.isatty():
+    form = shown_as.get().form
+    if form == "csv":
+        _show_csv(columns, rows)
+    elif form == "markdown":
+        _show_markdown(columns, rows, title)
+    elif sys.stdout.isatty():
         _show_rich(columns, rows, title)
-        return
+    else:
+        _show_plain(columns, rows, title)
+
+
+def _show_plain(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:
     if title:
         click.echo(title)
     widths = [max(len(line[k]) for line in (columns, *rows)) for k in range(len(columns))]
     for line in (columns, *rows):
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def _show_csv(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table as CSV; an empty line parts it from the one before."""
+    context = click.get_current_context()
+    if context.meta.get(SECOND_TABLE):
+        click.echo()
+    context.meta[SECOND_TABLE] = True
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([columns, *rows])
+    click.echo(text.getvalue(), nl=False)
+
+
+def _show_markdown(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:
+    if title:
+        click.echo(f"**{title}**\n")
+    for line in (columns, ["---"] * len(columns), *rows):
+        cells = (cell.replace("|", "\\|").replace("\n", " ") for cell in line)
+        click.echo(f"| {' | '.join(cells)} |")
 
 
 def _show_rich(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 
 import click
 
-from calibrant.cli.options import as_json, columns_unless_sketch, seed
+from calibrant.cli.options import MEASURE, as_json, columns_unless_sketch, rows_in, seed
 from calibrant.cli.rows import read_rows
+from calibrant.cli.showing import say
 from calibrant.cli.sketched import needed_sketch, progress_bar
 from calibrant.cli.tables import number, show_json, show_table
 from calibrant.errors import InvalidInputError, sentence
@@ -21,13 +22,16 @@ from calibrant.inference.tolerance import tolerance_test
 from calibrant.measures.registry.lookup import measures
 from calibrant.numerals import chance
 from calibrant.records import Missing
+from calibrant.scale.files import FileNames
 from calibrant.seeds import Progress, recorded_seed
 
 
 @click.command("test")
-@click.argument("file")
+@rows_in
 @columns_unless_sketch
-@click.option("--measure", "-m", default=DEFAULT_TEST, show_default=True, help="Measure to test with.")
+@click.option(
+    "--measure", "-m", type=MEASURE, default=DEFAULT_TEST, show_default=True, help="Measure to test with."
+)
 @click.option(
     "--method",
     type=click.Choice(["auto", "exact", "asymptotic", "validity"]),
@@ -47,7 +51,7 @@ from calibrant.seeds import Progress, recorded_seed
 @seed
 @as_json
 def test(
-    file: str,
+    file: FileNames,
     outcome: str | None,
     prediction: str | None,
     weight: str | None,
@@ -96,11 +100,11 @@ def test(
             facts["pvalue"] = chance(tested.pvalue, tested.log_pvalue, tested.pvalue_is_bound)
         lines = [[key, _shown(key, value)] for key, value in facts.items() if value is not None]
         show_table([name, ""], lines)
-        click.echo()
+        say()
 
 
 def _forecasts(
-    file: str, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing
+    file: FileNames, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing
 ) -> Forecasts:
     """Return the forecasts of a file of rows, or of a sketch."""
     sketch = needed_sketch(file, outcome=outcome, prediction=prediction, weight=weight, missing=missing)

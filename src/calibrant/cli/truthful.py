@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import click
 
-from calibrant.cli.options import as_json, missing, seed
+from calibrant.cli.options import MEASURE, NAME, as_json, missing, rows_if_any, seed, typed
+from calibrant.cli.showing import note, say
 from calibrant.cli.tables import number, show_json, show_table
 from calibrant.cli.test import draws_bar
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.measures.registry.lookup import measures
 from calibrant.records import Missing
+from calibrant.scale.files import FileNames, read_columns
 from calibrant.truthfulness.gap import Truthfulness, truthfulness_gap
 from calibrant.truthfulness.incentives import RULES, Incentives
 from calibrant.truthfulness.incentives import incentives as ask_incentives
@@ -19,9 +21,11 @@ EXAMPLE = (0.25, 0.75)  # Table 1 of the truthfulness paper
 
 
 @click.command()
-@click.argument("file", required=False)
-@click.option("--prediction", "-p", help="Column of predictions in FILE, taken for the truth.")
-@click.option("--measure", "-m", "chosen", multiple=True, help="Measure; give it once for each.")
+@rows_if_any
+@click.option("--prediction", "-p", type=NAME, help="Column of predictions in FILE, taken for the truth.")
+@click.option(
+    "--measure", "-m", "chosen", type=MEASURE, multiple=True, help="Measure; give it once for each."
+)
 @click.option("--all", "everything", is_flag=True, help="Every measure of the registry.")
 @click.option("--truth", help="Probabilities of a few rounds, with commas: .25,.75")
 @click.option("--n", "rounds", type=int, help="Rounds (1 to 3): find the truth that tempts most.")
@@ -32,7 +36,7 @@ EXAMPLE = (0.25, 0.75)  # Table 1 of the truthfulness paper
 @seed
 @as_json
 def truthful(
-    file: str | None,
+    file: FileNames | None,
     prediction: str | None,
     chosen: tuple[str, ...],
     everything: bool,
@@ -50,7 +54,7 @@ def truthful(
     With --truth or --n: by enumerating all outcomes of a few rounds. With FILE and --prediction: your
     predictions are taken for the truth, and the standard lies are tried on outcomes drawn from them.
     """  # fmt: skip
-    if (file is None) != (prediction is None):
+    if (file is not None and prediction is None) or (file is None and typed("prediction")):
         raise InvalidInputError(sentence("FILE and --prediction", "must be given together"))
     if file is not None and prediction is not None:
         _refuse_with_file({"--truth": truth, "--n": rounds, "--sequential": sequential or None})
@@ -104,14 +108,13 @@ def _refuse_with_file(given: dict[str, object]) -> None:
             raise InvalidInputError(sentence(name, "must not be given with FILE"))
 
 
-def _predictions(file: str, prediction: str, missing: Missing) -> object:
+def _predictions(file: FileNames, prediction: str, missing: Missing) -> object:
     from calibrant.inference.planning import checked_predictions
-    from calibrant.scale.files import read_columns
 
     read = read_columns(file, [prediction])[prediction]
     kept = read if missing == "error" else read[read == read]  # only NaN differs from itself
     if len(kept) < len(read):
-        click.echo(f"{len(read) - len(kept):,} rows without a prediction dropped", err=True)
+        note(f"{len(read) - len(kept):,} rows without a prediction dropped")
     return checked_predictions(kept, f"column {prediction!r}", "pass --missing drop to leave such rows out")
 
 
@@ -119,13 +122,13 @@ def _show_gaps(results: list[Truthfulness], json_: bool) -> None:
     if json_:
         show_json({"gaps": [found.to_dict() for found in results]})
     elif len(results) == 1:
-        click.echo(str(results[0]))
+        say(str(results[0]))
     else:
         show_table(
             ["measure", "honest", "best lie", "gap", "report", "proof", "registry"],
             [_gap_row(found) for found in results],
         )
-        click.echo("\nA gap found by search is a lower bound: a better lie may exist.")
+        say("\nA gap found by search is a lower bound: a better lie may exist.")
 
 
 def _gap_row(found: Truthfulness) -> list[str]:
@@ -143,7 +146,7 @@ def _show_incentives(asked: Incentives, json_: bool) -> None:
     if json_:
         show_json(asked.to_dict())
         return
-    click.echo(
+    say(
         f"Would lying help? {asked.n:,} predictions taken for the truth, {asked.draws:,} replays of their "
         f"outcomes, seed {asked.seed}.\n"
     )
@@ -161,6 +164,6 @@ def _show_incentives(asked: Incentives, json_: bool) -> None:
             for row in asked.best.values()
         ],
     )
-    click.echo("\nwins: share of replays in which an honest, perfect forecaster loses to the lie.\n")
+    say("\nwins: share of replays in which an honest, perfect forecaster loses to the lie.\n")
     for rule in RULES:
-        click.echo(rule)
+        say(rule)

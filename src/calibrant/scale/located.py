@@ -20,7 +20,9 @@ KINDS = {
 PACKED = (".gz", ".zst")
 FOREIGN = {
     **dict.fromkeys((".xls", ".xlsx", ".xlsm", ".ods"), "save the sheet as CSV"),
-    **dict.fromkeys((".duckdb", ".ddb"), "duckdb FILE \"COPY tablename TO 'rows.parquet'\""),
+    **dict.fromkeys(
+        (".duckdb", ".ddb"), "on the command line, pass --table; in Python, duckdb.connect(FILE)"
+    ),
     **dict.fromkeys((".sqlite", ".sqlite3", ".db"), 'sqlite3 -header -csv FILE "SELECT * FROM t" > rows.csv'),
     **dict.fromkeys((".feather", ".arrow", ".ipc"), "polars.read_ipc(FILE).write_parquet('rows.parquet')"),
     **dict.fromkeys((".pkl", ".pickle"), "pandas.read_pickle(FILE).to_parquet('rows.parquet')"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,13 +26,18 @@ def connect(files: Iterable[str | Path] = (), **settings: str) -> DuckDBPyConnec
     import duckdb
 
     connection = duckdb.connect(":memory:", config=LOCKED)
+    lock(connection, files, settings)
+    return connection
+
+
+def lock(connection: DuckDBPyConnection, files: Iterable[str | Path], settings: Mapping[str, str]) -> None:
+    """Let a connection touch these files only from now on, for good."""
     for name, value in settings.items():
         connection.execute(f"SET {name} = {literal(value)}")
     allowed = ", ".join(literal(str(file)) for file in files)
     connection.execute(f"SET allowed_paths = [{allowed}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
-    return connection
 
 
 def literal(text: str) -> str:

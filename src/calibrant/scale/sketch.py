@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -107,7 +107,7 @@ class Sketch:
     @classmethod
     def from_file(
         cls,
-        path: str | Path,
+        path: str | Path | Sequence[str | Path],
         *,
         outcome: str,
         prediction: str,

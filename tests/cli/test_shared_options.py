@@ -1,0 +1,229 @@
+"""What every verb has: several files, formats, output files, quiet, databases, defaults, completion."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import sys
+
+import duckdb
+import numpy as np
+import pytest
+from click.shell_completion import ShellComplete
+
+from calibrant.cli import main as command
+from calibrant.cli.verbs import SECTIONS, VERBS
+
+ROWS = ["-y", "y", "-p", "p"]
+SEED = ["--seed", "1"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    here = tmp_path_factory.mktemp("shared")
+    rng = np.random.default_rng(3)
+    for name in ("a", "b"):
+        p = rng.random(150).round(2)
+        lines = [f"{int(rng.random() < v)},{v},{1 - v:.2f},g{k % 2},{k % 3}" for k, v in enumerate(p)]
+        (here / f"{name}.csv").write_text('y,p,q,"g,h",k\n' + "\n".join(lines) + "\n")
+    both = (here / "a.csv").read_text() + (here / "b.csv").read_text().partition("\n")[2]
+    (here / "both.csv").write_text(both)
+    with duckdb.connect(str(here / "base.duckdb")) as connection:
+        connection.execute(f"CREATE TABLE rows AS SELECT * FROM read_csv('{here}/both.csv')")
+        connection.execute("CREATE SCHEMA s; CREATE VIEW s.v AS SELECT * FROM rows WHERE p > 0.5")
+    return here
+
+
+@pytest.fixture
+def run(folder, monkeypatch, capsys):
+    """Run a command line inside the folder; return exit code, stdout and stderr."""
+    monkeypatch.chdir(folder)
+
+    def _run(*arguments, code=0):
+        monkeypatch.setattr(sys, "argv", ["calibrant", *map(str, arguments)])
+        found = command.run_verb()
+        out, err = capsys.readouterr()
+        assert found == code, (arguments, out, err)
+        assert "Traceback" not in err
+        assert "defect" not in err
+        return out, err
+
+    return _run
+
+
+FILE_VERBS = {
+    "evaluate": [*ROWS, *SEED],
+    "test": [*ROWS, *SEED, "--draws", "99"],
+    "audit": [*ROWS, *SEED, "--groups", "k", "--draws", "19"],
+    "compare": [*ROWS, "-p", "q", *SEED, "--draws", "19"],
+    "recalibrate": [*ROWS, *SEED, "--method", "platt"],
+    "stream": ROWS,
+    "monitor": ROWS,
+    "plan": ["-p", "p", "--records", "200", *SEED, "--draws", "99"],
+}
+
+
+@pytest.mark.parametrize("verb", FILE_VERBS)
+def test_several_files_are_one_data_set_for_every_verb(run, verb):
+    extra = [*FILE_VERBS[verb], "--json"]
+    found = json.loads(run(verb, "a.csv", "b.csv", *extra)[0])
+    whole = json.loads(run(verb, "both.csv", *extra)[0])
+    for one in (found, whole):
+        one.pop("title", None)
+    assert found == whole
+
+
+def test_sketches_are_merged_and_do_not_mix_with_rows(run, folder):
+    for name in ("a", "b", "both"):
+        run("sketch", f"{name}.csv", *ROWS, "-o", f"{name}.sketch")
+    values = [
+        [row["value"] for row in json.loads(run("evaluate", *files, *SEED, "--json")[0])["measures"]]
+        for files in (["a.sketch", "b.sketch"], ["both.sketch"])
+    ]
+    assert values[0] == values[1]
+    assert "either sketches or rows" in run("evaluate", "a.sketch", "b.csv", *ROWS, code=2)[1]
+
+
+def test_apply_takes_several_files(run, folder):
+    run("recalibrate", "both.csv", *ROWS, "--method", "platt", "-o", "map.json", "--force", *SEED)
+    run("apply", "map.json", "a.csv", "b.csv", "-p", "p", "-o", "applied.csv")
+    run("apply", "map.json", "both.csv", "-p", "p", "-o", "applied2.csv")
+    assert (folder / "applied.csv").read_bytes() == (folder / "applied2.csv").read_bytes()
+    before = (folder / "a.csv").read_bytes()
+    assert "the file that is read" in run("apply", "map.json", "a.csv", "-p", "p", "-o", "a.csv", code=2)[1]
+    assert (folder / "a.csv").read_bytes() == before
+
+
+def test_csv_is_tables_alone_and_markdown_is_markdown(run):
+    out, err = run(
+        "evaluate", "a.csv", *ROWS, *SEED, "--format", "csv", "--groups", "k", "--measures", "smooth"
+    )
+    tables = [list(csv.reader(io.StringIO(part))) for part in out.split("\n\n")]
+    assert len(tables) == 2
+    assert [len({len(line) for line in table}) for table in tables] == [1, 1]
+    assert tables[0][1][0] == "smooth"
+    assert "records" in err
+    out, _ = run("check", "a.csv", *ROWS, *SEED, "--max", "smooth=0.9", "--format", "markdown")
+    assert "| smooth | pass |" in out
+    assert "--json or --format" in run("measures", "--json", "--format", "csv", code=2)[1]
+
+
+def test_every_format_of_every_verb_that_prints_a_table(run):
+    for verb in ("evaluate", "test", "audit", "compare", "stream", "monitor"):
+        for form in ("table", "json", "csv", "markdown"):
+            out, _ = run(verb, "both.csv", *FILE_VERBS[verb], "--format", form)
+            assert out.strip(), (verb, form)
+
+
+def test_output_is_written_whole_and_only_for_results(run, folder):
+    shown, _ = run("evaluate", "a.csv", *ROWS, *SEED)
+    out, _ = run("evaluate", "a.csv", *ROWS, *SEED, "--output", "result.txt")
+    assert out == ""
+    assert (folder / "result.txt").read_text() == shown
+    run("check", "a.csv", *ROWS, "--max", "smooth=0", "--confidence", 0, "--output", "gate.txt", code=1)
+    assert "FAIL" in (folder / "gate.txt").read_text()
+    run("evaluate", "a.csv", "-y", "y", "-p", "none", "--output", "gate.txt", code=2)
+    assert "FAIL" in (folder / "gate.txt").read_text()
+    assert "the file that is read" in run("evaluate", "a.csv", *ROWS, "-o", "a.csv", code=2)[1]
+
+
+def test_quiet_leaves_notes_out_and_errors_in(run):
+    assert run("evaluate", "a.csv", *ROWS, *SEED)[1]
+    assert run("evaluate", "a.csv", *ROWS, *SEED, "--quiet")[1] == ""
+    assert "must exist" in run("evaluate", "none.csv", *ROWS, "-q", code=2)[1]
+
+
+def test_names_with_commas_are_quoted(run):
+    found = json.loads(run("evaluate", "a.csv", *ROWS, *SEED, "--groups", '"g,h", k', "--json")[0])
+    assert any("g,h" in group["rule"] for group in found["groups"]["groups"])
+    run("sketch", "a.csv", *ROWS, "--by", '"g,h"', "-o", "by.sketch")
+
+
+def test_a_database_is_read_by_table_or_query(run):
+    whole = run("evaluate", "both.csv", *ROWS, *SEED, "--measures", "smooth,kuiper")[0]
+    found = run("evaluate", "base.duckdb", *ROWS, *SEED, "--measures", "smooth,kuiper", "--table", "rows")[0]
+    assert found == whole
+    half = run("evaluate", "base.duckdb", *ROWS, *SEED, "--table", "s.v", "--measures", "smooth")[0]
+    query = "SELECT * FROM rows WHERE p > 0.5;"
+    assert run("evaluate", "base.duckdb", *ROWS, *SEED, "--query", query, "--measures", "smooth")[0] == half
+
+
+@pytest.mark.parametrize(
+    ("selection", "message"),
+    [
+        ([], "it has rows, s.v"),
+        (["--table", "none"], "must be one of rows, s.v"),
+        (["--query", "DROP TABLE rows"], "must be one SELECT"),
+        (["--query", "SELECT 1; SELECT 2"], "must be one SELECT"),
+        (["--query", "SELECT * FROM read_csv('a.csv')"], "disabled by configuration"),
+        (["--query", "SELECT * FROM 'both.csv'"], "database"),
+        (["--query", "SELEC"], "database"),
+        (["--table", "rows", "--query", "SELECT 1"], "must not be given together"),
+    ],
+)
+def test_a_database_is_locked_down(run, folder, selection, message):
+    before = (folder / "base.duckdb").read_bytes()
+    assert message in run("evaluate", "base.duckdb", *ROWS, *selection, code=2)[1]
+    assert (folder / "base.duckdb").read_bytes() == before
+    assert not [name for name in os.listdir(folder) if name.endswith(".wal")]
+
+
+def test_tables_and_queries_need_a_database(run):
+    assert "with a .duckdb file" in run("evaluate", "a.csv", *ROWS, "--table", "rows", code=2)[1]
+
+
+def test_defaults_of_all_verbs_and_of_one(run, folder):
+    config = folder / "defaults.toml"
+    config.write_text(
+        '[tool.calibrant]\noutcome = "y"\nprediction = "p"\nseed = 7\nmax-group-z = 50\n'
+        '[tool.calibrant.evaluate]\nmeasures = ["smooth", "kuiper"]\ngroups = ["g,h"]\n'
+        "[tool.calibrant.check]\nmax = {smooth = 0.9}\n"
+    )
+    found = json.loads(run("evaluate", "a.csv", "--config", config, "--json")[0])
+    assert found["options"]["seed"] == 7
+    assert [row["name"] for row in found["measures"]] == ["smooth", "kuiper"]
+    run("check", "a.csv", "--config", config, "--groups", "k")
+    run("test", "a.csv", "--config", config, "--draws", 99)
+    run("plan", "--records", 100, "--draws", 99, "--config", config)
+    typed = json.loads(run("evaluate", "a.csv", "--config", config, "--seed", 8, "--json")[0])
+    assert typed["options"]["seed"] == 8
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[tool.calibrant]\noutcom = 'y'",
+        "[tool.calibrant]\nevaluate = 3",
+        "[tool.calibrant.evaluate]\nmax = {smooth = 1}",
+        "[tool.calibrant.evaluate]\nseed = [1]",
+        "[tool.calibrant.evaluate]\nseed = 'x'",
+        "[tool.calibrant.evaluate]\ngroups = {a = 1}",
+        "[tool.calibrant.evaluat]\nseed = 1",
+    ],
+)
+def test_defaults_that_no_verb_knows_are_refused(run, folder, text):
+    (folder / "bad.toml").write_text(text)
+    run("evaluate", "a.csv", *ROWS, "--config", "bad.toml", code=2)
+
+
+def test_help_shows_the_front_door_first_and_cuts_nothing(run):
+    out, _ = run("--help")
+    places = [out.index(f"\n  {name} ") for name in SECTIONS["Start here"]]
+    assert places == sorted(places)
+    assert "..." not in out.partition("Start here")[2]
+    assert sorted(name for names in SECTIONS.values() for name in names) == sorted(VERBS)
+
+
+def completed(words, incomplete):
+    shell = ShellComplete(command.calibrant, {}, "calibrant", "_CALIBRANT_COMPLETE")
+    return [(item.type, item.value) for item in shell.get_completions(words, incomplete)]
+
+
+def test_files_and_measures_complete_in_the_shell():
+    assert completed(["evaluate"], "") == [("file", "")]
+    assert completed(["apply", "map.json"], "x") == [("file", "x")]
+    assert ("plain", "smooth") in completed(["test", "x.csv", "--measure"], "smo")
+    assert ("plain", "smooth,kuiper") in completed(["evaluate", "x.csv", "--measures"], "smooth,kui")
+    assert ("plain", "smooth") in completed(["check", "x.csv", "--max"], "smo")
