@@ -199,7 +199,7 @@ def test_missing_rows_are_counted_and_gaps_in_covariates_allowed():
     ("options", "message"),
     [
         ({"draws": 0}, "draws must be"),
-        ({"confidence": 1.0}, "confidence must lie between 0 and 1"),
+        ({"confidence": 1.0}, "confidence must lie strictly between 0 and 1"),
         ({"seed": -1}, "seed must be"),
         ({"nominal": ["z"]}, "nominal must be one of"),
     ],

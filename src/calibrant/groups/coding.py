@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, time, timedelta
 from decimal import Decimal
@@ -63,6 +63,8 @@ def code_columns(
     named = named_columns(data, argument)
     for subject, part in [(argument, data), *((f"{argument} {name!r}", values) for name, values in named)]:
         check_aligned(part, labels, (subject, "y_prob"))
+    if not isinstance(nominal, str | Iterable):
+        raise InvalidInputError(sentence("nominal", f"must name columns of {argument}", f"got {nominal!r}"))
     unordered = {nominal} if isinstance(nominal, str) else set(map(str, nominal))
     columns = [_narrowed(_code(name, values, name in unordered)) for name, values in named]
     if not columns:

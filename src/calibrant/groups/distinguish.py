@@ -27,6 +27,7 @@ from calibrant.groups.result import GroupCurve
 from calibrant.groups.shallow_tree import Leaf, shallow_tree
 from calibrant.groups.subpopulations import everyone
 from calibrant.groups.variants import Variant
+from calibrant.options import open_share
 from calibrant.records import Records, check
 from calibrant.results import Array
 from calibrant.seeds import checked_draws, recorded_seed
@@ -92,8 +93,9 @@ def distinguish(
     (True, True)
     """
     draws, seed = checked_draws(draws), recorded_seed(seed)
-    if not 0.0 < confidence < 1.0:
-        raise InvalidInputError(sentence("confidence", "must lie between 0 and 1", f"got {confidence!r}"))
+    open_share("confidence", confidence)
+    if model is not None and not (hasattr(model, "fit") and hasattr(model, "predict")):
+        raise InvalidInputError(sentence("model", "must have fit and predict", f"got {model!r}"))
     checked = check(y_true, y_prob, sample_weight, missing, kind="labels")
     columns = code_columns(covariates, checked.length, "covariates", nominal, checked.labels)
     records = Records.of(checked, [column.codes for column in columns])

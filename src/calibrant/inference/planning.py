@@ -283,7 +283,9 @@ class _Study:
             self._statistics(forecasts, generator.binomial(counts, chances, size=(self.draws, len(at))) / n)
             for chances in (values, truth[at])
         )
-        reached = len(null) - np.searchsorted(np.sort(null), other - 1e-9 * np.abs(other) - 1e-15)
+        # an outcome that was impossible has an infinite statistic, of which there is nothing to take away
+        least = np.subtract(other, 1e-9 * np.abs(other) + 1e-15, where=np.isfinite(other), out=other.copy())
+        reached = len(null) - np.searchsorted(np.sort(null), least)
         return float(np.mean((1 + reached) / (len(null) + 1) <= self.alpha))
 
     def _records(self, n: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:

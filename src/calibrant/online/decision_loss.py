@@ -226,9 +226,11 @@ class DecisionLossForecaster(BinForecaster):
 
 
 def _checked_groups(groups: Iterable[Any] | None) -> tuple[str, ...]:
-    if isinstance(groups, str):
+    if groups is None:
+        return ()
+    if isinstance(groups, str) or not isinstance(groups, Iterable):
         raise InvalidInputError(sentence("groups", "must be a list of names", f"got {groups!r}"))
-    names = [label_name(group) for group in groups or ()]
+    names = [label_name(group) for group in groups]
     if len(set(names)) < len(names) or EVERYBODY in names:
         rule = f"must be different names other than {EVERYBODY!r}"
         raise InvalidInputError(sentence("groups", rule, f"got {names}"))

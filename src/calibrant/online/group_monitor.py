@@ -30,7 +30,7 @@ class GroupMonitor:
     EVERYBODY = "everybody"
 
     def __init__(self, groups: Iterable[Any], *, alpha: float = 0.05) -> None:
-        if isinstance(groups, str):
+        if isinstance(groups, str) or not isinstance(groups, Iterable):
             raise InvalidInputError(sentence("groups", "must be a list of names", f"got {groups!r}"))
         names = [label_name(name) for name in groups]
         if not names or len(set(names)) < len(names) or self.EVERYBODY in names:

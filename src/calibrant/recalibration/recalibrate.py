@@ -129,6 +129,9 @@ def recalibrate(
             raise InvalidInputError(sentence("several classes", "take none of the options of two", found))
         several = class_records(y_true, y_prob, sample_weight, classes, frequency=weights == "frequency")
         return _several(several, row, options, weights, used)
+    if classes is not None:
+        rule = "must be given for predictions of three classes or more alone"
+        raise InvalidInputError(sentence("classes", rule, f"got {classes!r}"))
     sample = _sample(y_true, y_prob, sample_weight, beside, weights == "frequency", missing, pos_label)
     candidate = Candidate(row, MappingProxyType(dict(options)))
     change = _Prevalence.to(prevalence, sample)

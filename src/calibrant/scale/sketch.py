@@ -346,7 +346,11 @@ def certified_measures() -> tuple[Measure, ...]:
 
 def as_names(by: str | list[str] | None) -> tuple[str, ...]:
     """Return the columns of groups as a tuple."""
-    return () if by is None else (by,) if isinstance(by, str) else tuple(by)
+    names = () if by is None else (by,) if isinstance(by, str) else by
+    listed = isinstance(names, list | tuple) and all(isinstance(name, str) and name for name in names)
+    if not listed or len(set(names)) < len(names):
+        raise InvalidInputError(sentence("by", "must name different columns", f"got {by!r}"))
+    return tuple(names)
 
 
 def check_choice(**choices: str) -> None:

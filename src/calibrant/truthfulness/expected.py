@@ -37,6 +37,8 @@ class Scored:
             self.name = self.row.name
         self.options = dict(options)
         self.settings = self.options if self.row is None else {**self.row.options, **options}
+        if self.row is not None:
+            self.row.settings(self.settings)  # refuses what the measure does not know
 
     def values(self, report: Array, outcomes: Array) -> Array:
         """Return the measure of one report, for each row of outcomes."""

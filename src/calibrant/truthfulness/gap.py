@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
-from calibrant.inputs import check_unit_interval, vector
+from calibrant.inputs import array_of, check_unit_interval, vector
 from calibrant.results import Array
 from calibrant.seeds import recorded_seed
 from calibrant.truthfulness.expected import Expected, Function, Scored
@@ -220,7 +220,10 @@ def _checked_truth(truth: Any, most: int) -> Array:
 
 
 def _checked_reports(reports: Any, n: int) -> Array:
-    checked = np.atleast_2d(np.asarray(reports, dtype=np.float64))
+    given = np.atleast_2d(array_of(reports, "reports"))
+    if given.dtype.kind not in "biuf":
+        raise InvalidInputError(sentence("reports", "must be numeric", f"got dtype {given.dtype}"))
+    checked = given.astype(np.float64)
     if checked.ndim != 2 or checked.shape[1] != n or len(checked) == 0:
         got = f"got shape {checked.shape}"
         raise InvalidInputError(sentence("reports", f"must have one row per report of {n} rounds", got))

@@ -201,7 +201,11 @@ def _compared(row: Measure, lie: str, honest: Array, told: Array) -> Incentive:
 def _chosen(measures: str | Sequence[str] | None) -> Sequence[str]:
     if measures is None:
         return BOARD
-    return [measures] if isinstance(measures, str) else list(measures)
+    if isinstance(measures, str):
+        return [measures]
+    if not isinstance(measures, Sequence) or not measures:
+        raise InvalidInputError(sentence("measures", "must name a measure or more", f"got {measures!r}"))
+    return list(measures)
 
 
 def _checked(y_prob: Any) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -85,6 +85,8 @@ def _named(lies: Any) -> dict[str, Lie]:
         return {str(name): _of_prediction(lie) for name, lie in lies.items()}
     if isinstance(lies, str):
         lies = [lies]
+    if not isinstance(lies, Iterable):
+        raise InvalidInputError(sentence("lies", "must be names, or map names to functions", f"got {lies!r}"))
     for name in lies:
         if name not in LIES:
             raise reject_name("lie", name, list(LIES))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
+from calibrant.options import number
 from calibrant.truthfulness.expected import Function, Scored
 from calibrant.truthfulness.gap import Truthfulness, truthfulness_gap
 from calibrant.truthfulness.outcomes import all_outcomes, chances
@@ -39,7 +40,7 @@ def worst_truth(
     """
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or not 1 <= n <= MOST:
         raise InvalidInputError(sentence("n", f"must be 1 to {MOST} rounds", f"got {n!r}"))
-    if not 0.01 <= step <= 0.5:
+    if not 0.01 <= number("step", step) <= 0.5:
         raise InvalidInputError(sentence("step", "must lie in [0.01, 0.5]", f"got {step}"))
     scored = Scored(measure, options)
     grid = np.linspace(0.0, 1.0, round(1 / step) + 1)

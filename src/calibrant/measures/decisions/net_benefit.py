@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from calibrant.errors import reject_rows
 from calibrant.forecasts import Forecasts
+from calibrant.inputs import array_of, vector
 from calibrant.measures.registry.calling import of_rows
 from calibrant.results import Array, Result
 
@@ -43,7 +44,9 @@ def net_benefit(forecasts: Forecasts, *, thresholds: npt.ArrayLike | None = None
     >>> net_benefit([0, 1, 1, 0], [0.2, 0.4, 0.8, 0.6], thresholds=[0.5]).model.tolist()
     [0.0]
     """
-    asked = np.arange(1, 100) / 100 if thresholds is None else np.atleast_1d(np.asarray(thresholds, float))
+    asked = np.arange(1, 100) / 100
+    if thresholds is not None:
+        asked = vector(np.atleast_1d(array_of(thresholds, "thresholds")), "thresholds").astype(np.float64)
     reject_rows("thresholds", "must lie in [0, 1)", asked, ~((asked >= 0) & (asked < 1)))
     odds = asked / (1 - asked)
     rate = forecasts.base_rate

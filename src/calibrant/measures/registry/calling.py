@@ -95,7 +95,7 @@ class public(Generic[P]):  # noqa: N801 - reads as a decorator
 
     def settings(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return all options: those given, and the defaults of the signature for the rest."""
-        return {**(getattr(self._core, "__kwdefaults__", None) or {}), **options}
+        return {**(getattr(self._core, "__kwdefaults__", None) or {}), **self._known(dict(options))}
 
     def certified_by(self, certificate: Certificate) -> Certificate:
         """Decorate the rule that bounds this measure on the raw rows behind a sketch."""
