@@ -24,8 +24,7 @@ SEED = [-1, 1.5, "x", True, NAN, [1]]
 COUNT = [-1, 1.5, "x", NAN, True, None, [9]]
 SHARE = [NAN, -0.1, 1.5, "x", None, [0.9]]
 WORD = ["x", None, 1]
-COLUMN = [[0.5]] * N  # as scikit-learn may have it; recalibrate takes it
-PREDICTIONS = [[], [0.5], [NAN] * N, [1.1] * N, ["x"] * N, COLUMN, None, "p", 0.5, [1e400] * N]
+PREDICTIONS = [[], [0.5], [NAN] * N, [1.1] * N, ["x"] * N, None, "p", 0.5, [1e400] * N]
 OUTCOMES = [[], [1], [NAN] * N, [2] * N, ["x"] * N, None, "y", 1]
 WEIGHTS = [[], [1.0], [-1.0] * N, [NAN] * N, [INF] * N, [0.0] * N, ["x"] * N, "w"]
 HORIZON = [0, -1, 1.5, "x", NAN, True, [9]]
@@ -118,13 +117,13 @@ def updated(y, p):
 
 ROOMS = {
     "recalibrate": (recalibrated, {
-        "y_true": OUTCOMES, "y_prob": [p for p in PREDICTIONS if p != COLUMN], "sample_weight": WEIGHTS,
+        "y_true": OUTCOMES, "y_prob": PREDICTIONS, "sample_weight": WEIGHTS,
         "method": WORD, "seed": SEED,
         "weights": WORD, "missing": WORD, "prevalence": [NAN, 0, 1, -0.1, 1.5, "x", [0.2]],
         "covariates": [5, "x", {"x": [1.0]}], "groups": [5, {"x": [1.0]}], "clusters": [5, [1], "x"],
         "classes": [5, "x"], "bins": [3], "nonsense": [1],
     }),
-    "predict": (predicted, {"y_prob": [p for p in PREDICTIONS if p not in ([], [0.5], 0.5, COLUMN)]}),
+    "predict": (predicted, {"y_prob": [p for p in PREDICTIONS if p not in ([], [0.5], 0.5)]}),
     "Sketch": (lambda **how: cb.Sketch(**how), {
         "cells": [0, -1, 1.5, "x", NAN, True, None, 10**12], "by": [5, [5], [""], ["g", "g"]],
     }),
@@ -149,7 +148,7 @@ ROOMS = {
     }),
     "net_benefit": (benefit, {
         "y_true": OUTCOMES, "y_prob": PREDICTIONS, "sample_weight": WEIGHTS,
-        "thresholds": [[NAN], [-0.1], [1.5], "x", ["x"], [], [[0.1]], 5],
+        "thresholds": [[NAN], [-0.1], [1.5], "x", ["x"], [], [[0.1, 0.2]], 5],
     }),
     "decision_report": (reported, {
         "y_true": OUTCOMES, "y_prob": PREDICTIONS, "sample_weight": WEIGHTS,
@@ -157,7 +156,7 @@ ROOMS = {
         "recalibrator": ["x", 1], "folds": [-1, 0, 1, NAN, "x", 2.5], "nonsense": [1],
     }),
     "truthfulness_gap": (gap, {
-        "measure": WORD, "truth": [[], [NAN], [1.5], "x", ["x"], None, [[0.5]]],
+        "measure": WORD, "truth": [[], [NAN], [1.5], "x", ["x"], None, [[0.5, 0.5]]],
         "budget": [NAN, -1, "x", None], "seed": SEED, "reports": [[NAN], [1.5], [0.5], "x"], "nonsense": [1],
     }),
     "worst_truth": (worst, {
