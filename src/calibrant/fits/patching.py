@@ -5,6 +5,7 @@ Hébert-Johnson, Kim, Reingold & Rothblum 2018, with steps that are shrunk and a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,10 +57,11 @@ def patched(
 
     edges = np.concatenate(([0.0], _edges(expit(logit)), [1.0 + 1e-9]))
     fitted = weight * ~held_out
+    places = [np.flatnonzero(inside) for inside in members]
     patches: list[Patch] = []
     best, kept = _loss(logit, outcome, weight * held_out), 0
     while len(patches) < MOST and len(patches) - kept < PATIENCE:
-        patch = _worst(expit(logit), outcome, fitted, members, edges)
+        patch = _worst(expit(logit), outcome, fitted, places, edges)
         if patch is None:
             break
         logit = applied(logit, members[patch.group], patch)
@@ -80,15 +82,15 @@ def _loss(logit: Array, outcome: Array, weight: Array) -> float:
 
 
 def _worst(
-    score: Array, outcome: Array, weight: Array, members: npt.NDArray[np.bool_], edges: Array
+    score: Array, outcome: Array, weight: Array, places: Sequence[npt.NDArray[np.intp]], edges: Array
 ) -> Patch | None:
     """Return the patch of the cell with the largest |z|, where one is large enough."""
     cell = np.searchsorted(edges, score, side="right") - 1
     count = len(edges) - 1
     residual, variance = weight * (outcome - score), weight * weight * score * (1.0 - score)
     spread = weight * score * (1.0 - score)
-    sums = np.zeros((3, len(members), count + 1))
-    for k, inside in enumerate(members):
+    sums = np.zeros((3, len(places), count + 1))
+    for k, inside in enumerate(places):
         for row, numbers in enumerate((residual, variance, spread)):
             sums[row, k, :count] = np.bincount(cell[inside], numbers[inside], count)
     sums[:, :, count] = sums.sum(axis=2)  # all scores

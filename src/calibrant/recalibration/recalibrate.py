@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -14,16 +14,18 @@ import numpy.typing as npt
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.frames import inputs_of
+from calibrant.groups.rules import Rule
 from calibrant.inputs import Named
 from calibrant.recalibration.choose import UNCHANGED, auto
 from calibrant.recalibration.class_records import ClassRecords, class_records
 from calibrant.recalibration.columns import columns_of
 from calibrant.recalibration.maps.form import Map
 from calibrant.recalibration.maps.prevalence import PrevalenceMap
+from calibrant.recalibration.named_rules import rules_of
 from calibrant.recalibration.procedure import Candidate
 from calibrant.recalibration.registry import Fitted, Method
 from calibrant.recalibration.result import FitFacts, Recalibration, RecalibrationWarning
-from calibrant.recalibration.samples import Sample, rows_of, sample_of
+from calibrant.recalibration.samples import Rows, Sample, rows_of, sample_of
 from calibrant.recalibration.table import find_method
 from calibrant.records import Checked, Missing, check
 from calibrant.seeds import recorded_seed
@@ -83,8 +85,9 @@ def recalibrate(
         Whether weights are rescaled to the effective number of records, or count equal records.
     covariates : mapping of columns or frame, optional
         For methods that need them.
-    groups : mapping of columns or frame, optional
-        Columns whose values are groups to repair, for methods that need them.
+    groups : mapping of columns, frame, or rules, optional
+        Columns whose values are groups to repair, for methods that need them. "patch" also takes rules: an
+        audit, a search, or a list of their groups, findings or rules; `covariates` has the columns of these.
     clusters : array, optional
         Cluster labels (patients, races); a cluster is never split over folds.
     classes : sequence, optional
@@ -117,9 +120,10 @@ def recalibrate(
     """
     row = AUTO if method == "auto" else find_method(method)
     _check_weights_kind(weights)
+    rules = rules_of(groups)
     given = inputs_of(
         y_true, y_prob, sample_weight, outcome=outcome, prediction=prediction, weight=weight,
-        covariates=covariates, groups=groups, clusters=clusters,
+        covariates=covariates, groups=None if rules else groups, clusters=clusters,
     )  # fmt: skip
     y_true, y_prob, sample_weight = given.y_true, _classes_beside(given.y_prob), given.sample_weight
     beside, used = _Beside(**given.beside), recorded_seed(seed)
@@ -133,6 +137,8 @@ def recalibrate(
         rule = "must be given for predictions of three classes or more alone"
         raise InvalidInputError(sentence("classes", rule, f"got {classes!r}"))
     sample = _sample(y_true, y_prob, sample_weight, beside, weights == "frequency", missing, pos_label)
+    if rules:
+        sample = _with_rules(sample, rules, row)
     candidate = Candidate(row, MappingProxyType(dict(options)))
     change = _Prevalence.to(prevalence, sample)
 
@@ -155,6 +161,17 @@ def recalibrate(
         sample=sample,
         procedure=procedure,
     )
+
+
+def _with_rules(sample: Sample, rules: tuple[Rule, ...], row: Method) -> Sample:
+    """Return the records with the rules of groups to repair; only patches can be limited to them."""
+    if row.name != "patch":
+        got = f"got method {row.name!r}"
+        raise InvalidInputError(sentence("groups", "may be rules for patches only", got, 'use "patch"'))
+    if not isinstance(sample, Rows) or not sample.covariates:
+        hint = "pass covariates= with the columns that they speak of"
+        raise InvalidInputError(sentence("rules", "need covariates", "got none", hint))
+    return replace(sample, rules=rules)
 
 
 def _several(

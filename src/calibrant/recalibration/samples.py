@@ -14,6 +14,7 @@ import numpy.typing as npt
 from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
 from calibrant.fits.levels import Levels, merged
 from calibrant.forecasts import Forecasts
+from calibrant.groups.rules import Rule
 from calibrant.results import Array
 
 Ints = npt.NDArray[np.int64]
@@ -60,6 +61,7 @@ class Rows:
     clusters: Ints | None = None
     covariates: Mapping[str, npt.NDArray[Any]] | None = None
     groups: tuple[str, ...] = ()  # which of the covariates are groups to repair
+    rules: tuple[Rule, ...] = ()  # groups to repair that rules define
     binary: bool = True
     weighted: bool = False
 

@@ -17,6 +17,7 @@ from calibrant.recalibration.maps.pairs import PairMap
 from calibrant.recalibration.maps.patch import PatchMap
 from calibrant.recalibration.maps.piecewise import PiecewiseMap, SplineMap
 from calibrant.recalibration.maps.prevalence import PrevalenceMap
+from calibrant.recalibration.maps.rules import RulePatchMap
 from calibrant.recalibration.maps.steps import StepMap
 
 FORMS: tuple[type[Map], ...] = (
@@ -31,6 +32,7 @@ FORMS: tuple[type[Map], ...] = (
     BoostMap,
     AugmentMap,
     PatchMap,
+    RulePatchMap,
     SoftmaxMap,
     OneVsRestMap,
     TopLabelMap,

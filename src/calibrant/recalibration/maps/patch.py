@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -72,7 +72,7 @@ class PatchMap(Map):
             "start": map_to_dict(self.start),
             "columns": [column.to_dict() for column in self.columns],
             "groups": [{"column": g.column, "levels": list(g.levels), "rule": g.words} for g in self.groups],
-            "patches": [[p.group, p.low, p.high, p.shift, p.z] for p in self.patches],
+            "patches": patches_to_list(self.patches),
             "seen_missing": list(self.seen_missing),
         }
 
@@ -83,14 +83,25 @@ class PatchMap(Map):
 
         columns = tuple(LeveledColumn.from_dict(item) for item in numbers["columns"])
         groups = tuple(PatchedGroup(g["column"], tuple(g["levels"]), g["rule"]) for g in numbers["groups"])
-        for k, row in enumerate(numbers["patches"]):
-            stored_numbers({f"patches[{k}]": row}, f"patches[{k}]", size=5)
-        patches = tuple(Patch(int(group), *map(float, rest)) for group, *rest in numbers["patches"])
-        if not all(0 <= p.group < len(groups) for p in patches):
-            raise InvalidInputError(sentence("patches", "must be of the groups listed"))
+        patches = patches_from_list(numbers["patches"], len(groups))
         if not all(0 <= g.column < len(columns) for g in groups):
             raise InvalidInputError(sentence("groups", "must be of the columns listed"))
         return cls(map_from_dict(numbers["start"]), columns, groups, patches, tuple(numbers["seen_missing"]))
+
+
+def patches_to_list(patches: Sequence[Patch]) -> list[list[float]]:
+    """Return the numbers of every patch."""
+    return [[p.group, p.low, p.high, p.shift, p.z] for p in patches]
+
+
+def patches_from_list(rows: Sequence[Any], groups: int) -> tuple[Patch, ...]:
+    """Read the numbers of patches back; each must be of one of so many groups."""
+    for k, row in enumerate(rows):
+        stored_numbers({f"patches[{k}]": row}, f"patches[{k}]", size=5)
+    patches = tuple(Patch(int(group), *map(float, rest)) for group, *rest in rows)
+    if not all(0 <= p.group < groups for p in patches):
+        raise InvalidInputError(sentence("patches", "must be of the groups listed"))
+    return patches
 
 
 def members(
