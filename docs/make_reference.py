@@ -131,7 +131,11 @@ def directive(name: str) -> list[str]:
     for part in name.split("."):
         item = getattr(item, part) if hasattr(item, part) else import_module(f"calibrant.{part}")
     if inspect.isclass(item):
-        return [f".. autoclass:: calibrant.{name}", "   :members:"]
+        routing = [
+            member for member in dir(item) if member.startswith("set_") and member.endswith("_request")
+        ]
+        without = [f"   :exclude-members: {', '.join(routing)}"] if routing else []
+        return [f".. autoclass:: calibrant.{name}", "   :members:", *without]
     return [f".. autofunction:: calibrant.{name}"]
 
 

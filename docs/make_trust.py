@@ -28,7 +28,7 @@ that generates its inputs tries many more (60 files, 25 chunkings of 400 rows, 1
 """
 FOOT = """
 In every case of the command line: no traceback, no number on standard output, one message, exit code 2, and
-nothing written. What is promised is in [SECURITY.md](../SECURITY.md).
+nothing written. What is promised is in SECURITY.md.
 """
 
 
