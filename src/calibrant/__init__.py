@@ -63,7 +63,8 @@ if TYPE_CHECKING:
     from calibrant.groups.search import Search, search_groups
     from calibrant.groups.weight_family import WeightFamily, weight_family
     from calibrant.inference.calibration_test import calibration_test
-    from calibrant.inference.compare import Comparison, Difference, compare
+    from calibrant.inference.compare import compare
+    from calibrant.inference.comparison import Comparison, Difference
     from calibrant.inference.decision import DecisionEstimate, estimate_decision_loss
     from calibrant.inference.dominance import Dominance, dominance
     from calibrant.inference.engine import TestResult
@@ -104,13 +105,13 @@ _LATER = {
     "Audit": "groups.result",
     "AuditTable": "groups.audit_table",
     "BestActions": "measures.decisions.best_actions",
-    "Comparison": "inference.compare",
+    "Comparison": "inference.comparison",
     "ConfidenceInterval": "inference.interval",
     "ConvexScore": "measures.decisions.best_actions",
     "DecisionCurve": "measures.decisions.net_benefit",
     "DecisionEstimate": "inference.decision",
     "DecisionReport": "measures.decisions.fixed_payoff",
-    "Difference": "inference.compare",
+    "Difference": "inference.comparison",
     "Distinguisher": "groups.distinguisher",
     "Dominance": "inference.dominance",
     "Evaluation": "report.evaluation",

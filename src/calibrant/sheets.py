@@ -42,6 +42,11 @@ class Sheet:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
+def paragraphs(*lines: str) -> str:
+    """Return sentences as HTML, for notebooks."""
+    return "".join(f"<p>{escape(line)}</p>" for line in lines if line)
+
+
 def text(value: str) -> Cell:
     """Return a cell of text."""
     return Cell(value, value)

@@ -154,6 +154,6 @@ def test_a_ragged_row_is_named(tmp_path, odd):
     path = tmp_path / "ragged.csv"
     path.write_text("y,p,q\n" + "1,0.2,0.3\n" * 50 + odd + "\n")
     found = run("test", path, "-y", "y", "-p", "p")
-    with pytest.raises(UnreadableFileError, match=r"cells in row 50 and 3 in the header"):
+    with pytest.raises(UnreadableFileError, match=r"cells in line 52 and 3 in the header"):
         raise found.exception
     assert isinstance(run("test", path, "-y", "y", "-p", "nope").exception, cb.CalibrantError)

@@ -6,12 +6,12 @@ import click
 
 from calibrant.cli.options import MEASURE, NAME, as_json, missing, rows_in, seed
 from calibrant.cli.rows import refuse_swapped
-from calibrant.cli.showing import note, say
-from calibrant.cli.tables import number, show_json, show_table
+from calibrant.cli.showing import say
+from calibrant.cli.tables import show_json, show_table
 from calibrant.cli.test import draws_bar
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.inference.compare import Comparison
 from calibrant.inference.compare import compare as compare_models
+from calibrant.inference.comparison import Comparison
 from calibrant.inputs import Names
 from calibrant.records import Missing, check
 from calibrant.scale.files import FileNames, read_columns
@@ -85,17 +85,9 @@ def compare(
 
 
 def _show(found: Comparison) -> None:
-    show_table(["model", found.measure], [[name, number(value)] for name, value in found.values.items()])
-    say()
-    show_table(
-        ["first", "second", "difference", "from", "to", "p-value", "adjusted"],
-        [
-            [d.first, d.second, *map(number, (d.difference, d.lower, d.upper, d.pvalue, d.adjusted))]
-            for d in found.differences
-        ],
-    )
+    say(f"{found}\n")
+    for sheet in (found.model_sheet(), found.pair_sheet()):
+        show_table(list(sheet.columns), [[cell.text for cell in line] for line in sheet.lines])
+        say()
     dropped = f" ({found.dropped:,} dropped)" if found.dropped else ""
-    say(f"\n{found.n:,} rows{dropped}, {found.draws:,} resamples, seed {found.seed}")
-    if not found.fair:
-        text = "this measure is not truthful: noise and sharpness move it, so the order may mislead; see atb"
-        note(text)
+    say(f"{found.n:,} rows{dropped}, {found.draws:,} resamples, seed {found.seed}; {found.method}")

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from calibrant.evaluation.rows import Row
-from calibrant.groups.result import is_bound
 from calibrant.measures.distances.sandwich import Distances
-from calibrant.numerals import chance, percent, short
+from calibrant.numerals import short
 from calibrant.sheets import Cell, Sheet, number, sort_key, text
 
 if TYPE_CHECKING:
     from calibrant.evaluation.recalibration_preview import Preview
-    from calibrant.groups.result import Audit, Group
+    from calibrant.groups.result import Audit
 
 GROUPS_SHOWN = 50
 
@@ -56,24 +55,4 @@ def change_sheet(found: Preview) -> Sheet:
 
 def group_sheet(audit: Audit) -> Sheet:
     """Return the table of the worst groups of an audit."""
-    columns = ("group", "records", "predicted", "happened", "difference", "z", "p-value", "finding")
-    return Sheet(columns, tuple(_group_line(group, audit.draws) for group in audit.groups[:GROUPS_SHOWN]))
-
-
-def _group_line(group: Group, draws: int) -> tuple[Cell, ...]:
-    finding = (
-        ""
-        if group.predictions == "none"
-        else f"{group.predictions} from {group.start:.3g} to {group.stop:.3g}"
-    )
-    difference = group.mean_outcome - group.mean_prediction
-    return (
-        text(group.rule),
-        number(group.size, f"{group.size:,}"),
-        number(group.mean_prediction, percent(group.mean_prediction)),
-        number(group.mean_outcome, percent(group.mean_outcome)),
-        number(difference, f"{100 * difference:+.1f} points"),
-        number(group.z, f"{group.z:.2f}"),
-        number(group.pvalue, chance(group.pvalue, floor=is_bound(group.pvalue, draws))),
-        text(finding),
-    )
+    return audit.sheet(GROUPS_SHOWN)

@@ -7,8 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from calibrant.groups.rules import Rule
+from calibrant.numerals import chance, percent
 from calibrant.options import closed_share, whole_number
 from calibrant.results import Array
+from calibrant.sheets import Cell, Sheet, number, paragraphs, text
 
 AUDITED = {"kuiper": "Multi-calibration", "mean": "Multi-accuracy"}
 
@@ -204,6 +206,34 @@ class Audit:
         p = "" if self.pvalue is None else f", p = {self.pvalue:.3g}"
         return f"Audit(M = {self.metric:.4f}{p}, {self.tested:,} subpopulations, worst: {self.worst.rule})"
 
+    @property
+    def verdict(self) -> str:
+        """One sentence: for how many groups the predictions are wrong, and for whom most."""
+        others = self.tested - 1
+        if self.pvalue is None:
+            return f"{others:,} groups and everyone ranked by z; without draws there are no p-values."
+        wrong = self.significant()
+        if not wrong:
+            return f"No group of {others:,} is wrong by more than chance at the 5 % level."
+        worst, count = wrong[0], len([group for group in wrong if group is not self.everyone])
+        whom = (
+            f"{count:,} of {others:,} groups"
+            if count
+            else f"everyone, and for none of {others:,} groups alone"
+        )
+        return (
+            f"Predictions are wrong for {whom} at the 5 % level. Worst: {worst.rule}, "
+            f"{percent(worst.mean_prediction)} predicted, {percent(worst.mean_outcome)} happened."
+        )
+
+    def sheet(self, top: int = 50) -> Sheet:
+        """Return the table of the worst groups."""
+        columns = ("group", "records", "predicted", "happened", "difference", "z", "p-value", "finding")
+        return Sheet(columns, tuple(_line(group, self.draws) for group in self.groups[:top]))
+
+    def _repr_html_(self) -> str:
+        return paragraphs(self.verdict) + self.sheet().as_html()
+
     def _of_everyone(self) -> str:
         if self.statistic == "mean":
             return f"mean residual of everyone: {self.everyone.gap:+.6g}"
@@ -213,6 +243,7 @@ class Audit:
         p = "not simulated" if self.pvalue is None else f"{self.pvalue:.3g}"
         return "\n".join(
             [
+                self.verdict,
                 f"{AUDITED[self.statistic]} audit of {self.n:,} rows{left_out(self.dropped)}, "
                 f"{self.tested:,} subpopulations",
                 f"  M          {self.metric:.6g}   ({self._of_everyone()})",
@@ -222,6 +253,25 @@ class Audit:
                 f"  not tested {self.not_tested}",
             ]
         )
+
+
+def _line(group: Group, draws: int) -> tuple[Cell, ...]:
+    finding = (
+        ""
+        if group.predictions == "none"
+        else f"{group.predictions} from {group.start:.3g} to {group.stop:.3g}"
+    )
+    difference = group.mean_outcome - group.mean_prediction
+    return (
+        text(str(group.rule)),
+        number(group.size, f"{group.size:,}"),
+        number(group.mean_prediction, percent(group.mean_prediction)),
+        number(group.mean_outcome, percent(group.mean_outcome)),
+        number(difference, f"{100 * difference:+.1f} points"),
+        number(group.z, f"{group.z:.2f}"),
+        number(group.pvalue, chance(group.pvalue, floor=is_bound(group.pvalue, draws))),
+        text(finding),
+    )
 
 
 def left_out(dropped: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.frames import frame_columns, inputs_of
+from calibrant.inference.comparison import Comparison, Difference, error_of
 from calibrant.inference.interval import central, check_confidence, check_resampling
 from calibrant.inference.null_outcomes import batched
 from calibrant.inference.resample import DrawnRecords, Resamples, seminorm_power, tallied, values_of
@@ -27,58 +28,10 @@ from calibrant.inputs import (
 )
 from calibrant.measures.registry.lookup import find_measure
 from calibrant.measures.registry.row import Measure
+from calibrant.measures.scores import decompose
 from calibrant.records import Missing, check, warn_if_swapped
 from calibrant.results import Array
 from calibrant.seeds import Progress, checked_draws, in_blocks, recorded_seed
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One pair of models: error of the first minus error of the second, with interval and p-values.
-
-    The error is the value; of a measure with a sign, its distance from the ideal (1 for the slope, else 0).
-    `pvalue` is for this pair alone, `adjusted` allows for all pairs looked at (Holm).
-    """
-
-    first: str
-    second: str
-    difference: float
-    lower: float
-    upper: float
-    pvalue: float
-    adjusted: float
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Models measured on the same rows, and every pair of them compared.
-
-    `fair` says whether the measure is truthful: only then does a model gain nothing from noise or from
-    predicting less sharply than it could, and the order of expected values is the order of true errors.
-    `dropped` counts the rows left out because a value was missing, for one model or more. `method` says how
-    the intervals were found, and that they are approximate.
-    """
-
-    measure: str
-    values: Mapping[str, float]
-    differences: tuple[Difference, ...]
-    confidence: float
-    fair: bool
-    n: int
-    draws: int
-    seed: int
-    dropped: int = 0
-    method: str = "resampled pairs of rows, with and without bias (approximate)"
-
-    @property
-    def best(self) -> str:
-        """Name of the model with the smallest error: the smallest value, or the one nearest to the ideal."""
-        row = find_measure(self.measure)
-        return min(self.values, key=lambda name: _error(row, self.values[name]))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
-        return {**asdict(self), "differences": list(map(asdict, self.differences)), "best": self.best}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,6 +66,8 @@ def compare(
     `pos_label` is the label that counts as 1. ``missing="drop"`` leaves out a row for all models if it lacks
     a value for one. Measures with a sign are compared by their distance from the ideal. Intervals and
     p-values are approximate and agree: p is at most 1 - `confidence` where the interval leaves out 0.
+    Every model's Brier score, miscalibration and discrimination stand beside (`scores`): calibration alone
+    can rank a constant base rate first, so choose a model by "brier" or "log-loss".
     The default, ATB, is truthful: E[ATB(a, y)] - E[ATB(b, y)] = ATB(a, p) - ATB(b, p), so noise cannot
     change the order.
 
@@ -140,7 +95,7 @@ def compare(
     values = {name: float(row.function.core(m.forecasts, **settings)) for name, m in models.items()}
     drawn = _resampled(list(models.values()), rows, row, settings, count, used, threads, progress)
     errors = [
-        _Error(float(_error(row, values[name])), _error(row, column), _bias_factor(model, row, settings))
+        _Error(float(error_of(row, values[name])), error_of(row, column), _bias_factor(model, row, settings))
         for (name, model), column in zip(models.items(), drawn.T, strict=True)
     ]
     pairs = [
@@ -152,17 +107,13 @@ def compare(
         values=values,
         differences=_holm(pairs),
         confidence=confidence,
-        fair=row.fair,
+        fair=row.fair_with(options),
         n=len(rows.outcomes),
         draws=count,
         seed=used,
         dropped=rows.dropped,
+        scores={name: decompose(model.forecasts) for name, model in models.items()},
     )
-
-
-def _error(row: Measure, value: Any) -> Any:
-    """Return what is smallest for the best model."""
-    return np.abs(value - row.ideal) if row.signed else value
 
 
 def _named(predictions: tuple[Any, ...], names: list[str] | None) -> dict[str, Any]:

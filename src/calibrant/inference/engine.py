@@ -16,8 +16,10 @@ from calibrant.inference.null_outcomes import NullOutcomes, null_values
 from calibrant.inference.stand_ins import heaviest
 from calibrant.measures.registry.laws import Law, null_deviation
 from calibrant.measures.registry.row import Measure
+from calibrant.numerals import chance, short
 from calibrant.options import closed_share
 from calibrant.seeds import Progress, checked_draws, recorded_seed
+from calibrant.sheets import paragraphs
 
 Method = Literal["auto", "exact", "asymptotic"]
 
@@ -63,6 +65,22 @@ class TestResult:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields, ready for JSON."""
         return asdict(self)
+
+    def __str__(self) -> str:
+        rejected = "is rejected" if self.rejects() else "is not rejected"
+        p = chance(self.pvalue, self.log_pvalue, floor=self.pvalue_is_bound)
+        freedom = self.details.get("degrees_of_freedom")
+        degrees = "" if freedom is None else f" with {freedom} degrees of freedom"
+        expected = "" if math.isnan(self.null_mean) else f", {short(self.null_mean)} expected by chance"
+        drawn = "" if self.seed is None else f", {self.draws:,} draws, seed {self.seed}"
+        return (
+            f"Calibration {rejected} at the 5 % level: p {p if p[0] == '≤' else '= ' + p} "
+            f"({self.measure} {short(self.statistic)}{degrees}{expected}; {self.n:,} records, "
+            f"{self.method} test{drawn})."
+        )
+
+    def _repr_html_(self) -> str:
+        return paragraphs(str(self))
 
 
 def run_test(

@@ -22,6 +22,7 @@ from calibrant.numerals import short
 from calibrant.options import open_share
 from calibrant.results import Array
 from calibrant.seeds import Progress, checked_draws, recorded_seed
+from calibrant.sheets import paragraphs
 
 NULL_DRAWS = 99  # enough for a mean
 FEW_DRAWS = 19  # where each draw costs a whole evaluation
@@ -58,6 +59,17 @@ class ConfidenceInterval:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields, ready for JSON."""
         return asdict(self)
+
+    def __str__(self) -> str:
+        span = f"{100 * self.confidence:g} %"
+        note = f" Note: {self.note}." if self.note else ""
+        return (
+            f"{self.measure} {short(self.value)}, {span} interval {short(self.lower)} to {short(self.upper)} "
+            f"({self.n:,} records, {self.method}, seed {self.seed}).{note}"
+        )
+
+    def _repr_html_(self) -> str:
+        return paragraphs(str(self))
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,13 @@ def hosmer_lemeshow(forecasts: Forecasts, *, groups: int = 10, fitted: bool = Fa
     """
     starts, spread = _bins(forecasts, groups)
     residual = np.add.reduceat(forecasts.residuals, starts)
-    return Certified.point(float(_chi_square(residual[None], spread)[0]), bins=len(starts))
+    value = float(_chi_square(residual[None], spread)[0])
+    return Certified.point(value, bins=len(starts), degrees_of_freedom=_degrees(len(starts), fitted))
+
+
+def _degrees(bins: int, fitted: bool) -> int:
+    """Return the degrees of freedom: one per bin, two fewer where the predictions were fitted to the rows."""
+    return bins - (2 if fitted else 0)
 
 
 def _bins(forecasts: Forecasts, groups: int) -> tuple[npt.NDArray[np.intp], Array]:
@@ -94,7 +100,7 @@ def _spiegelhalter_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Meas
 def _hosmer_lemeshow_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Measure:
     settings = hosmer_lemeshow.settings(options)
     starts, spread = _bins(forecasts, settings["groups"])
-    degrees = len(starts) - (2 if settings["fitted"] else 0)
+    degrees = _degrees(len(starts), settings["fitted"])
     if degrees < 1:
         found = f"got {len(starts)} bins"
         raise InvalidInputError(sentence("groups", "must leave a degree of freedom", found))

@@ -19,8 +19,10 @@ from calibrant.inference.resample import Resampler, resampled_deviations
 from calibrant.measures.registry.calling import of_rows
 from calibrant.measures.registry.lookup import find_measure
 from calibrant.measures.registry.lookup import measure as take
+from calibrant.numerals import short
 from calibrant.options import number
 from calibrant.seeds import Progress, checked_draws, recorded_seed
+from calibrant.sheets import paragraphs
 
 # Expected deviation over sqrt(sum of squared weights); see _guaranteed for how they come about.
 EXPECTED = {"smooth": 1 + math.sqrt(0.5), "lower-distance": math.sqrt(2)}
@@ -55,6 +57,24 @@ class ToleranceResult:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields, ready for JSON."""
         return asdict(self)
+
+    def __str__(self) -> str:
+        says = {
+            "accept": f"Accepted: the distance from calibration is below {self.reject:g}",
+            "reject": f"Rejected: the distance from calibration is above {self.accept:g}",
+            "undecided": (
+                f"Undecided: the distance from calibration may be below {self.accept:g} or above "
+                f"{self.reject:g}"
+            ),
+        }[self.verdict]
+        seed = "" if self.seed is None else f", seed {self.seed}"
+        return (
+            f"{says} ({short(self.lower)} to {short(self.upper)} at confidence {self.confidence:g}; "
+            f"{self.n:,} records, {self.measure}, {self.method}{seed})."
+        )
+
+    def _repr_html_(self) -> str:
+        return paragraphs(str(self))
 
 
 @of_rows

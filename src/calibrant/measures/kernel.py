@@ -170,6 +170,7 @@ ROWS = (
         complete=True,
         sound=True,
         truthful="batch",
+        decisive=("squared",),
         symmetric=True,
         null=Null(_laplace, residuals_only=True, power=2, mean=_kernel_mean),
         cost="O(m)",

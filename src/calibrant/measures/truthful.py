@@ -162,6 +162,7 @@ ROWS = (
         complete=True,
         sound=True,
         truthful="batch",
+        decisive=("norm",),
         consistency=(1.0, 4.0),
         symmetric=True,
         lipschitz=6.0,

@@ -12,6 +12,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.inputs import check_same_length, check_unit_interval, vector
+from calibrant.numerals import chance
 from calibrant.online.bets import SHAPES, STAKES, bet_names, log_pays
 from calibrant.online.state import Fields, not_a_state, parsed, read_text, save_text
 from calibrant.results import Array
@@ -47,6 +48,16 @@ class Reading:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields, ready for JSON."""
         return asdict(self)
+
+    def __str__(self) -> str:
+        kind = "" if self.suspicion is None else f" Suspicion: {self.suspicion}."
+        since = "" if self.onset is None else f" The trouble seems to begin after record {self.onset:,}."
+        p = f"p = {chance(self.pvalue)}, valid at any time"
+        if self.alarm:
+            return (
+                f"Alarm at record {self.alarm_at:,}: not calibrated ({self.n:,} records, {p}).{kind}{since}"
+            )
+        return f"No alarm after {self.n:,} records ({p}).{kind}{since}"
 
 
 class Monitor:
@@ -154,6 +165,9 @@ class Monitor:
             onset=int(self.rise_from[best]) if spoken else None,
             suspicion=bet_names()[best] if spoken else None,
         )
+
+    def __str__(self) -> str:
+        return f"{self.reading()} Alarms falsely with probability {self.alpha:g} at most."
 
     def __add__(self, later: Monitor) -> Monitor:
         """Return the monitor of this one's records followed by those of `later`.

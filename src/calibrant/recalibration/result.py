@@ -13,10 +13,12 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.inputs import check_unit_interval, vector
+from calibrant.numerals import short
 from calibrant.recalibration.assess import Assessment, Procedure, assess
 from calibrant.recalibration.maps.form import Interval, Knot, Map
 from calibrant.recalibration.samples import Sample
 from calibrant.results import NOTHING, Array
+from calibrant.sheets import paragraphs
 
 SUM = 1e-6  # how far the two columns of a pair of probabilities may miss 1
 
@@ -64,6 +66,19 @@ class Recalibration:
     def __repr__(self) -> str:
         came_to = "" if self.chosen == self.method else f" -> {self.chosen}"
         return f"Recalibration({self.method}{came_to}, n = {self.fit.n:,})"
+
+    def __str__(self) -> str:
+        came_to = "" if self.chosen == self.method else f" (chosen by {self.method})"
+        judged = self.assessment
+        if judged is None:
+            gained = f" Not assessed: {self.why_not_assessed}." if self.why_not_assessed else ""
+        else:
+            span = f"{short(judged.lower)} to {short(judged.upper)} at confidence {judged.confidence:g}"
+            gained = f" On held-out folds: {judged.verdict}; log loss gain {short(judged.gain)} ({span})."
+        return f"Recalibration by {self.chosen}{came_to}, fitted to {self.fit.n:,} records.{gained}"
+
+    def _repr_html_(self) -> str:
+        return paragraphs(str(self), *self.notes)
 
     def predict(self, p: Any, covariates: Any = None) -> Array:
         """Return recalibrated predictions.

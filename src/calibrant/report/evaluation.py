@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from calibrant.evaluation.facts import facts_sentence
 from calibrant.evaluation.findings import Findings, headline
 from calibrant.evaluation.sheets import measure_sheet
 from calibrant.records import Missing
+from calibrant.sheets import paragraphs
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -32,10 +32,8 @@ class Evaluation(Findings):
 
     def _repr_html_(self) -> str:
         lines = (self.title, headline(self.verdict), facts_sentence(self.facts))
-        return (
-            "".join(f"<p>{escape(line)}</p>" for line in lines)
-            + measure_sheet(self.rows, self.confidence).as_html()
-        )
+        groups = "" if self.audit is None else self.audit._repr_html_()
+        return paragraphs(*lines) + measure_sheet(self.rows, self.confidence).as_html() + groups
 
     def to_html(self, path: str | Path) -> Path:
         """Write the report, one file complete in itself, and return its path."""

@@ -11,7 +11,9 @@ from calibrant.errors import reject_rows
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import array_of, vector
 from calibrant.measures.registry.calling import of_rows
+from calibrant.numerals import short
 from calibrant.results import Array, Result
+from calibrant.sheets import paragraphs
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -33,6 +35,23 @@ class DecisionCurve(Result):
     def useful(self) -> npt.NDArray[np.bool_]:
         """Where the model beats both treating all and treating none."""
         return self.model > np.maximum(self.treat_all, 0.0)
+
+    def __str__(self) -> str:
+        useful = np.flatnonzero(self.useful)
+        count = f"{len(useful)} of {len(self.thresholds)} thresholds"
+        if len(useful) == 0:
+            return f"The model beats treating all and treating none at {count}."
+        gain = self.model - np.maximum(self.treat_all, 0.0)
+        most = int(np.argmax(gain))
+        ends = f"{self.thresholds[useful].min():g} to {self.thresholds[useful].max():g}"
+        return (
+            f"The model beats treating all and treating none at {count} (from {ends}), most at "
+            f"{self.thresholds[most]:g}: {short(1000 * float(gain[most]))} more net true positives per 1,000 "
+            "records."
+        )
+
+    def _repr_html_(self) -> str:
+        return paragraphs(str(self))
 
 
 @of_rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -12,8 +12,34 @@ from calibrant.measures.registry.resolution import NoCertificateError, no_certif
 from calibrant.measures.registry.row import Measure
 from calibrant.measures.registry.table import ROWS
 from calibrant.results import Measurement
+from calibrant.sheets import Sheet, text
 
-_TABLE: Mapping[str, Measure] = MappingProxyType({row.name: row for row in ROWS})
+
+class Registry(Mapping[str, Measure]):
+    """Every measure by name, in reading order; shown as a list of names, in notebooks as a table."""
+
+    def __init__(self, rows: Iterable[Measure]) -> None:
+        self._rows = {row.name: row for row in rows}
+
+    def __getitem__(self, name: str) -> Measure:
+        return self._rows[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} measures: {', '.join(self)}>"
+
+    def _repr_html_(self) -> str:
+        columns = ("name", "function", "truthful", "meaning")
+        rows = [(row.name, row.function.__name__, row.truthful, row.meaning) for row in self.values()]
+        return Sheet(columns, tuple(tuple(map(text, row)) for row in rows)).as_html()
+
+
+_TABLE = Registry(ROWS)
 
 
 def measures() -> Mapping[str, Measure]:

@@ -38,6 +38,7 @@ class Measure:
     truthful: Truthful = "no"  # whether lying about the probabilities can lower its expected value
     consistency: tuple[float, float] | None = None  # (c, s): of order dCE^c at most, dCE^s at least
     decision: str = ""  # what it says to somebody who acts on the predictions
+    decisive: tuple[str, ...] = ()  # options on which its truthfulness depends
     lipschitz: float | None = None  # constant in E |v1 - v2|
     symmetric: bool = False  # unchanged under v -> 1 - v, y -> 1 - y
     signed: bool = False  # may be negative
@@ -66,6 +67,14 @@ class Measure:
     def fair(self) -> bool:
         """Whether its expected values rank models as their true errors do: nobody gains by lying."""
         return self.truthful in ("strict", "batch")
+
+    def fair_with(self, options: Mapping[str, Any] = NOTHING) -> bool:
+        """Return whether it ranks models fairly under these options as well."""
+        own, given = self.settings(), self.settings(options)
+        return self.fair and all(given[name] == own[name] for name in self.decisive)
+
+    def __repr__(self) -> str:
+        return f"<Measure {self.name}: {self.meaning}>"
 
     @property
     def title(self) -> str:

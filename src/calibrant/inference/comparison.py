@@ -1,0 +1,144 @@
+"""Comparison: what was found about several models on the same rows, as numbers, sentences and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from calibrant.measures.registry.lookup import find_measure
+from calibrant.measures.registry.row import Measure
+from calibrant.measures.scores import Decomposition
+from calibrant.numerals import chance, short
+from calibrant.sheets import Cell, Sheet, number, paragraphs, text
+
+SAID = 5  # pairs told in words; the table has them all
+CHOOSE = (
+    "To choose a model compare by Brier score or log loss: calibration alone can rank a constant base rate"
+    " first."
+)
+UNFAIR = "This measure is not truthful: noise and sharpness move it, so the order may mislead; see atb."
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One pair of models: error of the first minus error of the second, with interval and p-values.
+
+    The error is the value; of a measure with a sign, its distance from the ideal (1 for the slope, else 0).
+    `pvalue` is for this pair alone, `adjusted` allows for all pairs looked at (Holm).
+    """
+
+    first: str
+    second: str
+    difference: float
+    lower: float
+    upper: float
+    pvalue: float
+    adjusted: float
+
+    @property
+    def better(self) -> tuple[str, str]:
+        """The model with the smaller error, and the other."""
+        return (self.first, self.second) if self.difference <= 0 else (self.second, self.first)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Models measured on the same rows, and every pair of them compared.
+
+    `fair` says whether the measure is truthful: only then does a model gain nothing from noise or from
+    predicting less sharply than it could, and the order of expected values is the order of true errors.
+    `dropped` counts the rows left out because a value was missing, for one model or more. `method` says how
+    the intervals were found, and that they are approximate. `scores` has the Brier score of each model, and
+    its parts: miscalibration and discrimination.
+    """
+
+    measure: str
+    values: Mapping[str, float]
+    differences: tuple[Difference, ...]
+    confidence: float
+    fair: bool
+    n: int
+    draws: int
+    seed: int
+    dropped: int = 0
+    method: str = "resampled pairs of rows, with and without bias (approximate)"
+    scores: Mapping[str, Decomposition] = field(default_factory=dict)
+
+    @property
+    def best(self) -> str:
+        """Name of the model with the smallest error: the smallest value, or the one nearest to the ideal."""
+        row = find_measure(self.measure)
+        return min(self.values, key=lambda name: error_of(row, self.values[name]))
+
+    @property
+    def real(self) -> tuple[Difference, ...]:
+        """The pairs whose adjusted p-value is at most 1 - confidence, the surest first."""
+        most = 1 - self.confidence + 1e-12
+        return tuple(sorted((d for d in self.differences if d.adjusted <= most), key=lambda d: d.adjusted))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        return {**asdict(self), "differences": list(map(asdict, self.differences)), "best": self.best}
+
+    def __str__(self) -> str:
+        return " ".join([*self._verdict(), *self.advice()])
+
+    def _verdict(self) -> list[str]:
+        """Say who is better than whom, and how sure that is."""
+        than = "better calibrated than" if find_measure(self.measure).complete else "better than"
+        said = []
+        for pair in self.real[:SAID]:
+            better, worse = pair.better
+            by = f"by {self.measure} ({short(self.values[better])} against {short(self.values[worse])})"
+            said.append(f"{better} is {than} {worse} {by}, Holm-adjusted p = {chance(pair.adjusted)}.")
+        if not said:
+            least = chance(min(pair.adjusted for pair in self.differences))
+            said = [f"No difference in {self.measure} is more than chance (least Holm-adjusted p = {least})."]
+        if len(self.real) > SAID:
+            said.append(f"{len(self.real) - SAID} more pairs differ.")
+        return [*said, f"{self.n:,} rows, {self.draws:,} resamples, seed {self.seed}."]
+
+    def advice(self) -> list[str]:
+        """Say what the measure leaves out, and what to choose a model by."""
+        unfair = [] if self.fair else [UNFAIR]
+        if not find_measure(self.measure).complete or not self.scores:  # a score counts everything
+            return unfair
+        by_score = min(self.scores, key=lambda name: self.scores[name].score)
+        score = short(self.scores[by_score].score)
+        return [*unfair, f"The best Brier score is that of {by_score} ({score}).", CHOOSE]
+
+    def model_sheet(self) -> Sheet:
+        """Return the table of the models: the measure, and the Brier score with its parts."""
+        lines = tuple(self._line(name) for name in self.values)
+        return Sheet(("model", self.measure, "Brier", "miscalibration", "discrimination"), lines)
+
+    def _line(self, name: str) -> tuple[Cell, ...]:
+        parts = self.scores.get(name)
+        numbers = (None,) * 3 if parts is None else (parts.score, parts.miscalibration, parts.discrimination)
+        return text(name), number(self.values[name]), *map(number, numbers)
+
+    def pair_sheet(self) -> Sheet:
+        """Return the table of the pairs."""
+        columns = ("first", "second", "difference", "from", "to", "p-value", "adjusted")
+        lines = tuple(
+            (
+                text(d.first),
+                text(d.second),
+                *map(number, (d.difference, d.lower, d.upper)),
+                number(d.pvalue, chance(d.pvalue)),
+                number(d.adjusted, chance(d.adjusted)),
+            )
+            for d in self.differences
+        )
+        return Sheet(columns, lines)
+
+    def _repr_html_(self) -> str:
+        return paragraphs(str(self)) + self.model_sheet().as_html() + self.pair_sheet().as_html()
+
+
+def error_of(row: Measure, value: Any) -> Any:
+    """Return what is smallest for the best model."""
+    return np.abs(value - row.ideal) if row.signed else value

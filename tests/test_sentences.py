@@ -1,0 +1,130 @@
+"""Results print as sentences that can be pasted into a mail, with short reprs and plain HTML."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import calibrant as cb
+from calibrant.inference.statistics import hosmer_lemeshow
+
+RNG = np.random.default_rng(2)
+P = np.round(RNG.uniform(0.02, 0.98, 1500), 2)
+Y = (RNG.random(1500) < P).astype(int)
+WRONG = np.round(P**2, 3)
+REGION = np.array(["north", "south", "east <b>"])[RNG.integers(0, 3, 1500)]
+
+
+def results():
+    monitor = cb.Monitor()
+    monitor.update(Y, WRONG)
+    return {
+        "test": cb.calibration_test(Y, WRONG, seed=1, draws=99),
+        "interval": cb.confidence_interval(Y, P, seed=1, draws=99),
+        "tolerance": cb.tolerance_test(Y, P, accept=0.02, reject=0.3),
+        "comparison": cb.compare(Y, {"lr": P, "nb": WRONG}, seed=1, draws=199),
+        "curve": cb.net_benefit(Y, P),
+        "audit": cb.audit(Y, WRONG, groups={"region": REGION}, seed=1, draws=99),
+        "recalibration": cb.recalibrate(Y, WRONG, method="platt", seed=1),
+        "monitor": monitor,
+        "reading": monitor.reading(),
+        "evaluation": cb.evaluate(Y, WRONG, groups={"region": REGION}, seed=1, draws=19),
+    }
+
+
+@pytest.fixture(scope="module")
+def found():
+    return results()
+
+
+SENTENCES = {
+    "test": r"^Calibration is rejected at the 5 % level: p ≤ 0\.01 .*1,500 records, .*\)\.$",
+    "interval": r"^smooth 0\.\d+, 95 % interval 0.* to 0\.\d+ \(1,500 records, .*, seed 1\)\.",
+    "tolerance": r"^Accepted: the distance from calibration is below 0\.3 \(.*1,500 records.*\)\.$",
+    "comparison": r"^lr is better calibrated than nb by atb \(.* against .*\), Holm-adjusted p = 0\.\d+\. "
+    r"1,500 rows, 199 resamples, seed 1\. The best Brier score is that of lr \(0\.\d+\)\. To choose a model",
+    "curve": r"^The model beats treating all and treating none at \d+ of 99 thresholds \(from .* to .*\)",
+    "audit": r"^Predictions are wrong for 3 of 3 groups at the 5 % level\. Worst: .* predicted, .* happened",
+    "recalibration": r"^Recalibration by platt, fitted to 1,500 records\. On held-out folds: helps; log loss",
+    "monitor": r"^Alarm at record [\d,]+: not calibrated .* Alarms falsely with probability 0\.05 at most\.$",
+    "reading": r"^Alarm at record",
+}
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_a_result_prints_as_a_sentence(found, name):
+    assert re.search(SENTENCES[name], str(found[name])), str(found[name])
+
+
+NOTEBOOK = ["test", "interval", "tolerance", "comparison", "curve", "audit", "recalibration", "evaluation"]
+
+
+@pytest.mark.parametrize("name", NOTEBOOK)
+def test_notebooks_show_html_that_is_escaped(found, name):
+    html = found[name]._repr_html_()
+    assert html.startswith("<p>")
+    assert html.count("<p>") == html.count("</p>")
+    assert "<b>" not in html
+
+
+def test_an_evaluation_shows_its_groups(found):
+    html = found["evaluation"]._repr_html_()
+    assert "region = north" in html
+    assert "east &lt;b&gt;" in html
+
+
+def test_the_registry_is_short_and_a_table_in_notebooks():
+    assert len(repr(cb.measures())) < 600
+    assert repr(cb.measures()).startswith(f"<{len(cb.measures())} measures: ")
+    assert cb.measures()._repr_html_().count("<tr>") == len(cb.measures()) + 1
+    assert repr(cb.measures()["smooth"]).startswith("<Measure smooth: ")
+    assert len(repr(cb.net_benefit(Y, P))) < 200
+
+
+def test_no_evidence_is_said_as_such():
+    said = str(cb.compare(Y, {"a": P, "b": np.clip(P + 1e-4, 0, 1)}, seed=1, draws=99, measure="smooth"))
+    assert said.startswith("No difference in smooth is more than chance (least Holm-adjusted p = ")
+    assert "This measure is not truthful" in said
+    assert "is not rejected" in str(cb.calibration_test(Y, P, seed=1, draws=99))
+    audit = cb.audit(Y, P, groups={"region": REGION}, seed=1, draws=0)
+    assert audit.verdict == "3 groups and everyone ranked by z; without draws there are no p-values."
+    flat = cb.net_benefit(Y, np.full(1500, 0.5))
+    assert "at 0 of 99" in str(flat) or "most at" in str(flat)
+    assert str(cb.Monitor()).startswith("No alarm after 0 records")
+
+
+def test_hosmer_lemeshow_gives_statistic_degrees_of_freedom_and_p():
+    from scipy.stats import chi2
+
+    result = cb.calibration_test(Y, P, measure="hosmer-lemeshow", method="asymptotic")
+    degrees = result.details["degrees_of_freedom"]
+    assert degrees == 10
+    assert result.pvalue == pytest.approx(chi2.sf(result.statistic, degrees))
+    assert f"hosmer-lemeshow {result.statistic:.3g}"[:18] in str(result)
+    assert "with 10 degrees of freedom" in str(result)
+    fitted = cb.calibration_test(Y, P, measure="hosmer-lemeshow", method="asymptotic", fitted=True)
+    assert fitted.details["degrees_of_freedom"] == 8
+    assert hosmer_lemeshow(Y, P) == pytest.approx(result.statistic)
+
+
+def test_scores_stand_beside_every_model(found):
+    scores = found["comparison"].scores
+    assert scores["lr"].score == pytest.approx(cb.brier_score(Y, P))
+    assert scores["nb"].miscalibration == pytest.approx(cb.miscalibration(Y, WRONG))
+    data = found["comparison"].to_dict()
+    assert set(data["scores"]["lr"]) == {"score", "miscalibration", "discrimination", "uncertainty"}
+
+
+def test_fairness_depends_on_the_options():
+    models = {"a": P, "b": WRONG}
+    assert cb.compare(Y, models, measure="atb", seed=1, draws=99).fair
+    assert not cb.compare(Y, models, measure="atb", norm=1, seed=1, draws=99).fair
+    assert cb.compare(Y, models, measure="kernel-squared", bandwidth=0.1, seed=1, draws=99).fair
+
+
+def test_a_score_needs_no_advice():
+    said = str(cb.compare(Y, {"a": P, "b": WRONG}, measure="brier", seed=1, draws=99))
+    assert "To choose" not in said
+    assert said.startswith("a is better than b by brier (")
