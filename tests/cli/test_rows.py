@@ -47,3 +47,28 @@ def test_columns_in_the_wrong_place_are_refused(verb, path):
     exchanged = run(verb, path, "-y", "p", "-p", "y", *(["-p", "q"] if verb == "compare" else [])).exception
     assert isinstance(exchanged, InvalidInputError)
     assert "must not be swapped; got fractions in column 'p'" in str(exchanged)
+
+
+@pytest.mark.parametrize("variant", ["plain", "real"])
+def test_audit_refuses_swapped_columns(variant, path):
+    more = ["--groups", "a", "--variant", variant]
+    assert "must not be swapped" in str(run("audit", path, "-y", "p", "-p", "y", *more).exception)
+
+
+def test_sketch_refuses_swapped_columns_and_writes_nothing(path, tmp_path):
+    target = tmp_path / "x.sketch"
+    assert "must not be swapped" in str(run("sketch", path, "-y", "p", "-p", "y", "-o", target).exception)
+    assert not target.exists()
+    assert run("sketch", path, "-y", "y", "-p", "p", "-o", target).exit_code == 0
+
+
+@pytest.mark.parametrize("verb", ["evaluate", "audit"])
+def test_numbers_and_groups_are_read_in_one_go(verb, path, monkeypatch):
+    from calibrant.scale import files
+
+    connections, connect = [], files.connect
+    monkeypatch.setattr(
+        files, "connect", lambda *given, **how: connections.append(1) or connect(*given, **how)
+    )
+    assert run(verb, path, "-y", "y", "-p", "p", "--groups", "a,b", "--seed", "1").exit_code == 0
+    assert len(connections) == 1

@@ -9,6 +9,7 @@ from typing import Any, get_args
 import click
 
 from calibrant.cli.options import NAMES, as_json, columns, rows_in, seed
+from calibrant.cli.rows import refuse_swapped
 from calibrant.cli.showing import note, say, watched_by_a_person
 from calibrant.cli.sketched import listed, shown_name
 from calibrant.cli.tables import show_json, show_table
@@ -19,9 +20,10 @@ from calibrant.groups.family import Progress
 from calibrant.groups.result import Audit, Group, is_bound
 from calibrant.groups.search import Search
 from calibrant.groups.variants import StatisticName, VariantName
+from calibrant.inputs import Names
 from calibrant.numerals import chance
-from calibrant.records import Missing
-from calibrant.scale.files import FileNames, read_categories, read_columns
+from calibrant.records import Missing, check
+from calibrant.scale.files import FileNames, read_table
 
 
 @click.command()
@@ -131,10 +133,11 @@ def audit(
         raise click.UsageError("--search needs --covariates")
     if html:
         check_target(html, listed(file))
-    main = read_columns(file, [outcome, prediction] + ([weight] if weight else []))
-    others = read_categories(file, covariates + groups)
+    main, others = read_table(file, [outcome, prediction] + ([weight] if weight else []), covariates + groups)
+    weights, names = main[weight] if weight else None, Names.of_columns(outcome, prediction, weight)
+    refuse_swapped(check(main[outcome], main[prediction], weights, missing, names, "real"), names)
     shared: dict[str, Any] = {
-        "sample_weight": main[weight] if weight else None,
+        "sample_weight": weights,
         "nominal": nominal,
         "missing": missing,
     }

@@ -9,7 +9,7 @@ from calibrant.cli.showing import say
 from calibrant.cli.tables import show_json, show_table
 from calibrant.groups import distinguish as learned
 from calibrant.records import Missing
-from calibrant.scale.files import FileNames, read_categories, read_columns
+from calibrant.scale.files import FileNames, read_table
 
 
 @click.command()
@@ -45,11 +45,11 @@ def distinguish(
     It learns from one half of the rows and is tested on the other, in turns. The question is more than
     calibration: do the covariates know anything that the predictions do not?
     """
-    main = read_columns(file, [outcome, prediction] + ([weight] if weight else []))
+    main, others = read_table(file, [outcome, prediction] + ([weight] if weight else []), covariates)
     found = learned.distinguish(
         main[outcome],
         main[prediction],
-        read_categories(file, covariates),
+        others,
         sample_weight=main[weight] if weight else None,
         draws=draws,
         confidence=confidence,

@@ -20,7 +20,7 @@ from calibrant.recalibration.recalibrate import recalibrate as fit
 from calibrant.recalibration.result import Recalibration
 from calibrant.recalibration.storage import load_recalibration
 from calibrant.records import Missing
-from calibrant.scale.files import FileNames, read_categories, read_columns
+from calibrant.scale.files import FileNames, read_table
 
 HARMS, TOO_LITTLE = 1, 3
 OWN_ROWS = "The predictions must come from rows that the model was not trained on."
@@ -132,8 +132,8 @@ def _fitted_rows(
         )
         return fit(data.forecasts, **options)
     wanted = covariates or []
-    numbers = read_columns(file, [outcome, prediction, *([weight] if weight else [])])
-    columns = read_categories(file, [*wanted, *([clusters] if clusters else [])])
+    named = [*wanted, *([clusters] if clusters else [])]
+    numbers, columns = read_table(file, [outcome, prediction, *([weight] if weight else [])], named)
     return fit(
         numbers[outcome], numbers[prediction], sample_weight=numbers[weight] if weight else None,
         covariates={name: columns[name] for name in wanted} or None,

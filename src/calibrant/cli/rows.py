@@ -10,7 +10,7 @@ from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import Names
 from calibrant.records import Checked, Missing, Records, check, swapped
-from calibrant.scale.files import FileNames, read_categories, read_columns
+from calibrant.scale.files import FileNames, read_table
 
 if TYPE_CHECKING:
     from calibrant.groups.result import Audit
@@ -46,20 +46,25 @@ def read_rows(
     What looks like swapped columns is refused here: nobody reads warnings.
     """
     names = Names.of_columns(outcome, prediction, weight)
-    numbers = read_columns(file, [outcome, prediction] + ([weight] if weight else []))
+    wanted = [outcome, prediction] + ([weight] if weight else [])
+    numbers, categories = read_table(file, wanted, list(groups or ()))
     checked = check(
         numbers[outcome], numbers[prediction], numbers[weight] if weight else None, missing, names
     )
     refuse_swapped(checked, names)
     if not groups:
         return FileRows(Forecasts.of_checked(checked), None)
-    categories = read_categories(file, list(groups))
     return FileRows(Forecasts.of_records(Records.of(checked)), categories)
 
 
 def refuse_swapped(checked: Checked, names: Names) -> None:
     """Refuse fractions as outcomes beside predictions of 0 and 1 alone."""
     if swapped(checked):
-        found = f"got fractions in {names.outcome}, and 0 and 1 alone in {names.prediction}"
-        hint = "exchange the two; outcomes that are known probabilities can be measured in Python"
-        raise InvalidInputError(sentence("--outcome and --prediction", "must not be swapped", found, hint))
+        raise swapped_columns(names)
+
+
+def swapped_columns(names: Names) -> InvalidInputError:
+    """Return the error that says so."""
+    found = f"got fractions in {names.outcome}, and 0 and 1 alone in {names.prediction}"
+    hint = "exchange the two; outcomes that are known probabilities can be measured in Python"
+    return InvalidInputError(sentence("--outcome and --prediction", "must not be swapped", found, hint))

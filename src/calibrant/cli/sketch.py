@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import click
+import numpy as np
 
 from calibrant.cli.options import NAMES, as_json, columns
+from calibrant.cli.rows import swapped_columns
 from calibrant.cli.showing import say
 from calibrant.cli.sketched import progress_bar
 from calibrant.cli.tables import show_json
 from calibrant.disk import check_target
+from calibrant.forecasts import Forecasts
+from calibrant.inputs import Names
 from calibrant.records import Missing
 from calibrant.scale.cells import CELLS
 from calibrant.scale.sketch import Sketch, merge
@@ -46,7 +50,10 @@ def sketch(
                     invalid=invalid, by=by, cells=cells, progress=progress,
                 )
             )  # fmt: skip
-    write(merge(*parts), output, json_)
+    made = merge(*parts)
+    if made.n and _looks_swapped(made.forecasts()):
+        raise swapped_columns(Names.of_columns(outcome, prediction, weight))
+    write(made, output, json_)
 
 
 def write(made: Sketch, output: str, json_: bool) -> None:
@@ -57,3 +64,9 @@ def write(made: Sketch, output: str, json_: bool) -> None:
         show_json({**facts, "dropped": made.dropped, "rejects": dict(made.rejects)})
     else:
         say(f"{output}: {made}")
+
+
+def _looks_swapped(forecasts: Forecasts) -> bool:
+    """Return whether outcomes are fractions and predictions 0 and 1 alone."""
+    v = forecasts.values
+    return not forecasts.binary and not np.any((v > 0) & (v < 1))

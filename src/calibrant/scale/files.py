@@ -53,11 +53,33 @@ def _read_columns(
 ) -> dict[str, npt.NDArray[np.float64]]:
     refuse_repeats(names)
     with opened(path, names, parallel) as (connection, parts):
-        read: list[list[npt.NDArray[np.float64]]] = []
-        for part in parts:
-            before = sum(len(columns[0]) for columns in read)
-            read.append(_numbers(connection, part, names, notation, before))
+        return _number_columns(connection, parts, names, notation)
+
+
+def _number_columns(
+    connection: DuckDBPyConnection, parts: list[Source], names: list[str], notation: Notation
+) -> dict[str, npt.NDArray[np.float64]]:
+    read: list[list[npt.NDArray[np.float64]]] = []
+    for part in parts:
+        before = sum(len(columns[0]) for columns in read)
+        read.append(_numbers(connection, part, names, notation, before))
     return {name: np.concatenate([columns[k] for columns in read]) for k, name in enumerate(names)}
+
+
+def read_table(
+    path: FileNames, numbers: list[str], categories: list[str], notation: Notation | None = None
+) -> tuple[dict[str, npt.NDArray[np.float64]], dict[str, npt.NDArray[Any]]]:
+    """Return numeric columns and columns of any type, as the two functions beside do, opening files once."""
+    used, others = notation or written_as.get(), list(dict.fromkeys(categories))
+    refuse_repeats(numbers)
+
+    def read(parallel: bool) -> tuple[dict[str, npt.NDArray[np.float64]], dict[str, npt.NDArray[Any]]]:
+        wanted = list(dict.fromkeys(numbers + others))
+        with opened(path, wanted, parallel) as (connection, parts):
+            first = _number_columns(connection, parts, numbers, used)
+            return first, {name: category_column(connection, parts, name, used) for name in others}
+
+    return in_pieces_or_whole(read)
 
 
 def read_categories(
