@@ -243,7 +243,7 @@ def test_bad_arguments(kind):
     player = make()
     with pytest.raises(cb.CalibrantError):
         player.bound(-1)
-    for y in ([0, 2], [0.5], [[1]], ["a"], [np.nan]):
+    for y in ([0, 2], [0.5], [[1, 0]], ["a"], [np.nan]):
         with pytest.raises(cb.CalibrantError):
             player.run(y)
     with pytest.raises(cb.CalibrantError):

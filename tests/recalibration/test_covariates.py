@@ -133,6 +133,51 @@ def test_gaps_that_the_fit_has_seen_are_a_level_of_their_own(method):
     assert np.mean(q[gap] - y[gap]) == pytest.approx(0, abs=0.04)
 
 
+def test_a_list_means_what_a_frame_means():
+    """numpy reads the list ["u", nan] as text, which would make of a gap the category "nan"."""
+    y, p, _ = people(2, 900)
+    pick = np.random.default_rng(0).integers(0, 3, 900)
+    columns = {
+        "text": np.array(["u", np.nan, "v"], dtype=object)[pick],
+        "mixed": np.array([1, "1", 2], dtype=object)[pick],
+    }
+    made = recalibrate(y, p, method="hierarchical", covariates=pd.DataFrame(columns), seed=0)
+    lists = {name: column.tolist() for name, column in columns.items()}
+    again = recalibrate(y, p, method="hierarchical", covariates=lists, seed=0)
+    assert {row["group"] for row in again.details["shifts"]} == {
+        row["group"] for row in made.details["shifts"]
+    }
+    assert "text is missing" in {row["group"] for row in made.details["shifts"]}
+    np.testing.assert_array_equal(made.predict(p, lists), made.predict(p, pd.DataFrame(columns)))
+    np.testing.assert_array_equal(made.predict(p, lists), again.predict(p, lists))
+
+
+def test_a_dozen_records_are_boosted_without_trees():
+    rng = np.random.default_rng(1)
+    p, x = rng.random(12), rng.normal(size=12)
+    with pytest.warns(RecalibrationWarning, match="the map is the spline alone"):
+        made = recalibrate([0, 1] * 6, p, method="boost", covariates={"x": x}, trees=20, seed=0)
+    assert made.details["trees"] == 0
+
+
+def test_weights_in_another_order_are_the_same_weights():
+    y, p, frame = people(4, 700)
+    w, order = np.random.default_rng(3).random(700), np.random.default_rng(4).permutation(700)
+    for method in ("hierarchical", "patch"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RecalibrationWarning)
+            one = recalibrate(y, p, method=method, covariates=frame, sample_weight=w, seed=0)
+            two = recalibrate(
+                y[order],
+                p[order],
+                method=method,
+                covariates=frame.iloc[order],
+                sample_weight=w[order],
+                seed=0,
+            )
+        np.testing.assert_array_equal(one.predict(p, frame), two.predict(p, frame))
+
+
 def test_the_table_of_shifts_is_readable():
     made = fitted("hierarchical", n=5000)
     table = {row["group"]: row for row in made.details["shifts"]}

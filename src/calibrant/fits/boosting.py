@@ -71,7 +71,7 @@ def _held_out(
         for (outside, inside), logit in zip(folds, logits, strict=True):
             some = replace(growth, trees=count)
             grown = boosted_logits(rows[outside], outcome[outside], logit[outside], weight[outside], some)
-            eta = logit[inside, None] + grown.staged(rows[inside], STAGE)
+            eta = logit[inside, None] + grown.filled(count).staged(rows[inside], STAGE)
             losses[inside] = np.logaddexp(0.0, eta) - outcome[inside, None] * eta
             logit += grown.predict(rows)
         stretches.append(losses)

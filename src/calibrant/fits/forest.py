@@ -55,6 +55,10 @@ class Forest:
         """Return the first few trees."""
         return Forest(self.trees[:count])
 
+    def filled(self, count: int) -> Forest:
+        """Return so many trees: where growth ended early, the others add nothing."""
+        return Forest((*self.trees, *[(Node.leaf(0.0),)] * (count - len(self))))
+
     def predict(self, rows: Array) -> Array:
         """Return the sum of the leaves that each row reaches."""
         if not self.trees:

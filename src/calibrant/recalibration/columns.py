@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, sentence
+from calibrant.inputs import array_of
 
 
 def columns_of(given: Any, rows: int, subject: str = "covariates") -> dict[str, npt.NDArray[Any]]:
@@ -25,7 +26,7 @@ def columns_of(given: Any, rows: int, subject: str = "covariates") -> dict[str, 
 
 def _mapped(given: Any, subject: str) -> dict[str, npt.NDArray[Any]]:
     if isinstance(given, Mapping):
-        return {str(name): np.asarray(column) for name, column in given.items()}
+        return {str(name): _array(column, f"{subject} {name!r}") for name, column in given.items()}
     import narwhals as nw
 
     try:
@@ -39,3 +40,12 @@ def _mapped(given: Any, subject: str) -> dict[str, npt.NDArray[Any]]:
     if isinstance(table, nw.LazyFrame):
         table = table.collect(backend="pyarrow")
     return {name: table[name].to_numpy() for name in table.columns}
+
+
+def _array(column: Any, subject: str) -> npt.NDArray[Any]:
+    """Return a column as it is: of a list, numpy would turn gaps and numbers beside text into text."""
+    array = array_of(column, subject)
+    if array.dtype.kind in "US" and isinstance(column, list | tuple):
+        array = np.empty(len(column), dtype=object)
+        array[:] = column
+    return array

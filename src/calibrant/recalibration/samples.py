@@ -297,11 +297,12 @@ def rows_of(
     columns = covariates or {}
     keys = [_codes(column) for column in reversed(list(columns.values()))]
     order = np.lexsort((*keys, *([] if codes is None else [codes]), weights, outcomes, p))
+    weights = weights[order]  # sums depend on the order of their terms
     scale = 1.0 if frequency else float(weights.sum() / (weights @ weights))
     return Rows(
         (p + 0.0)[order],
         outcomes[order],
-        weights[order] * scale,
+        weights * scale,
         None if codes is None else codes[order],
         {name: column[order] for name, column in columns.items()} if covariates is not None else None,
         groups,
