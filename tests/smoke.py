@@ -25,8 +25,14 @@ VERBS = [
     ("plan", "--distance", "0.2", "--draws", "99"),
     ("sketch", "rows.csv", *ROWS, "--by", "g", "-o", "day.sketch"),
     ("sketch", "rows.csv", *ROWS, "--by", "g", "-o", "day.parquet"),
-    ("merge", "day.sketch", "day.parquet", "-o", "both.sketch"),
+    ("merge", "day.sketch", "day.parquet", "--same", "-o", "both.sketch"),
     ("evaluate", "both.sketch"),
+    ("evaluate", "rows.csv", *ROWS, "--format", "markdown", "--output", "result.md", "--quiet"),
+    ("recalibrate", "rows.csv", *ROWS, "--method", "platt", "--force", "-o", "map.json"),
+    ("apply", "map.json", "rows.csv", "-p", "p", "-o", "applied.parquet"),
+    ("stream", "rows.csv", *ROWS, "--state", "stream.json", "--out", "stream.csv"),
+    ("monitor", "rows.csv", *ROWS, "--state", "monitor.json", "--alpha", "0.000001"),
+    ("truthful", "--measure", "smooth", "--truth", ".25,.75"),
     ("demo", "--rows", "500", "--html", ""),
 ]
 NEEDS_REPORT = ("evaluate", "rows.csv", *ROWS, "--html", "report.html")

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+from calibrant import recalibrate
 from calibrant.cli import main as command
 
 COLUMNS = ["-y", "y", "-p", "p"]
@@ -43,6 +44,72 @@ OPTIONS = {
     ("audit", "--groups"): ([], ["none", "", ",", "g,,y"]),
     ("sketch", "--cells"): (["-o", "{here}/x.sketch"], [*BAD_COUNTS, "0"]),
     ("sketch", "--by"): (["-o", "{here}/x.sketch"], ["none", "", ","]),
+}
+ONLY_PREDICTIONS = ("plan", "truthful", "apply")  # verbs without --outcome
+PLAN, TRUTH, MAP = ["--records", "100"], ["-m", "smooth"], ["-o", "{here}/x.csv"]
+OPTIONS |= {
+    ("stream", "--delay"): ([], BAD_COUNTS),
+    ("stream", "--order"): ([], ["none", ""]),
+    ("stream", "--by"): ([], ["none", ""]),
+    ("stream", "--batch-by"): ([], ["none", ""]),
+    ("stream", "--out"): ([], ["{here}/x.txt", "{here}/rows.csv", "{here}/none/x.csv", "{here}"]),
+    ("stream", "--state"): (
+        [],
+        ["{here}/rows.csv", "{here}/none/s", "{here}", "/dev/null", "{here}/text.sketch"],
+    ),
+    ("monitor", "--alpha"): ([], [*BAD_NUMBERS, "0", "1", "2"]),
+    ("monitor", "--by"): ([], ["none", ""]),
+    ("monitor", "--group"): ([], ["a"]),
+    ("monitor", "--state"): (
+        [],
+        ["{here}/rows.csv", "{here}/none/s", "{here}", "/dev/null", "{here}/text.sketch"],
+    ),
+    ("distinguish", "--covariates"): ([], ["none", "", ",", "w,,g"]),
+    ("distinguish", "--draws"): (["--covariates", "w"], BAD_COUNTS),
+    ("distinguish", "--confidence"): (["--covariates", "w"], [*BAD_NUMBERS, "0", "1"]),
+    ("distinguish", "--nominal"): (["--covariates", "w"], ["none", "", ","]),
+    ("distinguish", "--seed"): (["--covariates", "w"], BAD_SEEDS),
+    ("recalibrate", "--method"): ([], ["none", ""]),
+    ("recalibrate", "--option"): (
+        ["--method", "histogram"],
+        ["bins", "=1", "bins=0", "bins=x", "bins=nan", "none=1", ""],
+    ),
+    ("recalibrate", "--prevalence"): ([], [*BAD_NUMBERS, "0", "1", "2"]),
+    ("recalibrate", "--covariates"): ([], ["none", "", ","]),
+    ("recalibrate", "--clusters"): ([], ["none", ""]),
+    ("recalibrate", "--weights"): ([], ["none", ""]),
+    ("recalibrate", "--seed"): ([], BAD_SEEDS),
+    ("recalibrate", "--output"): (
+        [],
+        ["{here}/none/x", "{here}", "/dev/full", "{here}/rows.csv", "{here}/pipe"],
+    ),
+    ("apply", "--prediction"): (MAP, ["none", "", "g"]),
+    ("apply", "--as"): (MAP, ["p", "P", ""]),
+    ("apply", "--output"): (
+        [],
+        ["{here}/none/x.csv", "{here}", "/dev/full", "{here}/rows.csv", "{here}/pipe", "x.doc"],
+    ),
+    ("plan", "--records"): ([], [*BAD_COUNTS, "0"]),
+    ("plan", "--distance"): ([], [*BAD_NUMBERS, "0", "2"]),
+    ("plan", "--power"): (PLAN, [*BAD_NUMBERS, "0", "1"]),
+    ("plan", "--alpha"): (PLAN, [*BAD_NUMBERS, "0", "1"]),
+    ("plan", "--draws"): (PLAN, [*BAD_COUNTS, "0"]),
+    ("plan", "--accept"): (["--reject", "0.2"], [*BAD_NUMBERS, "0.3"]),
+    ("plan", "--measure"): (PLAN, ["none", ""]),
+    ("plan", "--seed"): (PLAN, BAD_SEEDS),
+    ("truthful", "--measure"): ([], ["none", ""]),
+    ("truthful", "--draws"): (TRUTH, [*BAD_COUNTS, "0"]),
+    ("truthful", "--seed"): (TRUTH, BAD_SEEDS),
+    ("truthful", "--truth"): (TRUTH, ["x", "", "2", "nan"]),
+    **{
+        (verb, "--format"): (extra, ["", "xml"])
+        for verb, extra in {"evaluate": [], "stream": [], "monitor": [], "truthful": TRUTH}.items()
+    },
+    ("evaluate", "--output"): (
+        [],
+        ["{here}/none/x", "{here}", "/dev/full", "{here}/rows.csv", "{here}/pipe"],
+    ),
+    ("evaluate", "--config"): ([], ["{here}/none.toml", "{here}", "{here}/rows.csv", "{here}/latin.csv"]),
 }
 CASES = [
     (verb, *extra, option, value) for (verb, option), (extra, values) in OPTIONS.items() for value in values
@@ -106,21 +173,28 @@ def folder(tmp_path_factory):
     here = tmp_path_factory.mktemp("hostile")
     rng = np.random.default_rng(5)
     p = rng.random(200).round(2)
-    rows = [f"{int(rng.random() < v)},{v},{1 - v:.2f},g{k % 3}" for k, v in enumerate(p)]
+    y = (rng.random(200) < p).astype(int)
+    rows = [f"{y[k]},{v},{1 - v:.2f},g{k % 3}" for k, v in enumerate(p)]
     (here / "rows.csv").write_text("y,p,w,g\n" + "\n".join(rows) + "\n")
     for name, data in FILES.items():
         (here / name).write_bytes(data)
     os.mkfifo(here / "pipe")
+    recalibrate(y, p, method="platt").save(here / "map.json")
     return here
+
+
+def visible(folder):
+    """The files that people see; the empty lock of a state stays by design."""
+    return sorted(name for name in os.listdir(folder) if not name.endswith(".lock"))
 
 
 def refused(capsys, monkeypatch, folder, *arguments):
     """Run a command line and check that it is refused in words, and writes nothing."""
-    before = sorted(os.listdir(folder))
+    before = visible(folder)
     monkeypatch.setattr(
         sys, "argv", ["calibrant", *(str(a).replace("{here}", str(folder)) for a in arguments)]
     )
-    code = command._run()
+    code = command.run_verb()
     out, err = capsys.readouterr()
     assert code == 2, (arguments, code, out, err)
     assert out == "", arguments
@@ -128,12 +202,50 @@ def refused(capsys, monkeypatch, folder, *arguments):
     assert "defect" not in err, err
     assert err.startswith(("calibrant: ", "Usage: ")), err
     assert "\x1b" not in err
-    assert sorted(os.listdir(folder)) == before
+    assert visible(folder) == before
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: " ".join((case[0], *case[-2:])))
 def test_options_of_a_wrong_kind_are_refused(capsys, monkeypatch, folder, case):
-    refused(capsys, monkeypatch, folder, case[0], folder / "rows.csv", *COLUMNS, *case[1:])
+    verb, *options = case
+    columns = COLUMNS[2:] if verb in ONLY_PREDICTIONS else COLUMNS
+    before = [folder / "map.json"] if verb == "apply" else []
+    refused(capsys, monkeypatch, folder, verb, *before, folder / "rows.csv", *columns, *options)
+
+
+NEW_VERBS = {
+    "stream": COLUMNS,
+    "monitor": COLUMNS,
+    "distinguish": [*COLUMNS, "--covariates", "w"],
+    "recalibrate": [*COLUMNS, "-o", "{here}/x.json"],
+    "plan": ["-p", "p", "--records", "100"],
+    "truthful": ["-p", "p", "-m", "smooth"],
+    "apply": ["-p", "p", "-o", "{here}/x.csv"],
+}
+
+
+@pytest.mark.parametrize("verb", NEW_VERBS)
+def test_files_that_no_verb_can_read(capsys, monkeypatch, folder, verb):
+    holds_predictions = {"text.csv", "broken.sketch", "text.sketch"} if "-y" not in NEW_VERBS[verb] else set()
+    tried = 0
+    without_rows = {"header.csv"} if verb in ("stream", "monitor", "apply") else set()
+    kept = (
+        {"zero.csv", "inf.csv", "gap.csv", "comma.csv", "percent.csv"} if verb == "apply" else set()
+    )  # and counted
+    for name in [*FILES, *NAMES]:
+        if name in holds_predictions | without_rows | kept:
+            continue
+        file = folder / name if name in FILES else name
+        before = [folder / "map.json"] if verb == "apply" else []
+        refused(capsys, monkeypatch, folder, verb, *before, file, *NEW_VERBS[verb])
+        tried += 1
+    assert tried > 30
+
+
+@pytest.mark.parametrize("name", [*FILES, *NAMES], ids=repr)
+def test_files_that_are_no_maps_are_refused(capsys, monkeypatch, folder, name):
+    file = folder / name if name in FILES else name
+    refused(capsys, monkeypatch, folder, "apply", file, folder / "rows.csv", "-p", "p", *MAP)
 
 
 @pytest.mark.parametrize("verb", ["evaluate", "test", "check", "sketch"])

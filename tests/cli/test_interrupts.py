@@ -12,12 +12,19 @@ import time
 import numpy as np
 import pytest
 
+from calibrant import recalibrate
+
 CODE = "from calibrant.cli.main import main; print('ready', flush=True); main()"
+START = "from calibrant_command import main; print(1, flush=True); main()"
 VERBS = {
     "sketch": ["-o", "{here}/out/day.sketch"],
     "test": ["--draws", "99999"],
     "audit": ["--covariates", "w", "--draws", "9999"],
     "evaluate": ["--html", "{here}/out/report.html"],
+    "recalibrate": ["-o", "{here}/out/map.json", "--method", "auto"],
+    "apply": ["-o", "{here}/out/applied.csv"],
+    "stream": ["--out", "{here}/out/stream.csv", "--state", "{here}/out/stream.json"],
+    "monitor": ["--state", "{here}/out/monitor.json"],
 }
 
 
@@ -28,6 +35,7 @@ def folder(tmp_path_factory):
     p = rng.random(300_000)
     columns = [(rng.random(len(p)) < p).astype(int), p, rng.random(len(p))]
     np.savetxt(here / "rows.csv", np.column_stack(columns), "%.6g", ",", header="y,p,w", comments="")
+    recalibrate([0, 1] * 50, np.linspace(0, 1, 100), method="platt").save(here / "map.json")
     (here / "out").mkdir()
     (here / "scratch").mkdir()
     return here
@@ -36,8 +44,11 @@ def folder(tmp_path_factory):
 def stopped(folder, verb, delay, number):
     """Start a verb, send it a signal after a while, and return what it left."""
     extra = [part.format(here=folder) for part in VERBS[verb]]
+    columns = ["-p", "p"] if verb == "apply" else ["-y", "y", "-p", "p"]
+    before = [str(folder / "map.json")] if verb == "apply" else []
+    (folder / "out" / "monitor.json").unlink(missing_ok=True)  # so that no alarm is on already
     started = subprocess.Popen(
-        [sys.executable, "-c", CODE, verb, str(folder / "rows.csv"), "-y", "y", "-p", "p", *extra],
+        [sys.executable, "-c", CODE, verb, *before, str(folder / "rows.csv"), *columns, *extra],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -63,6 +74,27 @@ def test_an_interrupt_is_one_line_and_exit_code_130(folder, verb, turn):
     assert "rethrown" not in err
     assert [name for name in os.listdir(folder / "out") if name.endswith(".part")] == []
     assert os.listdir(folder / "scratch") == []
+
+
+@pytest.mark.parametrize("delay", [0.02, 0.05, 0.1, 0.2, 0.4])
+def test_an_interrupt_while_modules_are_loaded_is_quiet(folder, delay):
+    started = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "from calibrant_command import main; print(1, flush=True); main()",
+            "measures",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    started.stdout.readline()
+    time.sleep(delay)
+    started.send_signal(signal.SIGINT)
+    _, err = started.communicate(timeout=120)
+    assert "Traceback" not in err
+    assert started.returncode in (0, 130)
 
 
 @pytest.mark.slow

@@ -227,3 +227,14 @@ def test_files_and_measures_complete_in_the_shell():
     assert ("plain", "smooth") in completed(["test", "x.csv", "--measure"], "smo")
     assert ("plain", "smooth,kuiper") in completed(["evaluate", "x.csv", "--measures"], "smooth,kui")
     assert ("plain", "smooth") in completed(["check", "x.csv", "--max"], "smo")
+
+
+def test_the_same_sketch_twice_is_noticed(run):
+    run("sketch", "a.csv", *ROWS, "-o", "once.sketch")
+    run("sketch", "a.csv", *ROWS, "-o", "again.parquet")
+    run("sketch", "b.csv", *ROWS, "-o", "other.sketch")
+    message = "must be of different records; got the same records in 'once.sketch' and 'again.parquet'"
+    assert message in run("merge", "once.sketch", "again.parquet", "-o", "sum.sketch", code=2)[1]
+    assert "different records" in run("evaluate", "once.sketch", "once.sketch", code=2)[1]
+    run("merge", "once.sketch", "other.sketch", "-o", "sum.sketch")
+    run("merge", "once.sketch", "again.parquet", "--same", "-o", "sum.sketch")

@@ -8,6 +8,7 @@ import click
 
 from calibrant.cli.options import as_json
 from calibrant.cli.sketch import write
+from calibrant.cli.sketched import different_sketches
 from calibrant.disk import check_target
 from calibrant.scale.sketch import Sketch
 from calibrant.scale.sketch import merge as merged
@@ -16,8 +17,14 @@ from calibrant.scale.sketch import merge as merged
 @click.command()
 @click.argument("sketches", nargs=-1, required=True, type=click.Path())
 @click.option("--output", "-o", required=True, type=click.Path(dir_okay=False), help="File to write.")
+@click.option("--same", is_flag=True, help="Add sketches up even if two have the same contents.")
 @as_json
-def merge(sketches: Sequence[str], output: str, json_: bool) -> None:
-    """Add SKETCHES up; they must have the same cells and the same groups."""
+def merge(sketches: Sequence[str], output: str, same: bool, json_: bool) -> None:
+    """Add SKETCHES up; they must have the same cells and the same groups.
+
+    Two sketches with the same contents are refused: the same day would count twice.
+    """
     check_target(output)
-    write(merged(*(Sketch.load(name) for name in sketches)), output, json_)
+    hint = "leave one out; --same adds them up all the same"
+    loaded = [Sketch.load(name) for name in sketches] if same else different_sketches(sketches, hint)
+    write(merged(*loaded), output, json_)

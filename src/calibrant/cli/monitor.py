@@ -12,8 +12,9 @@ import click
 from calibrant.cli.options import NAME, as_json, rows_in
 from calibrant.cli.ordered_rows import OrderedRows, read_ordered
 from calibrant.cli.showing import note
+from calibrant.cli.sketched import listed
 from calibrant.cli.tables import show_json, show_table
-from calibrant.disk import write_whole
+from calibrant.disk import check_target, write_whole
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.numerals import chance
 from calibrant.online.group_monitor import GroupMonitor
@@ -51,6 +52,8 @@ def monitor(
         raise InvalidInputError(sentence("--grown", "needs --state", "got none"))
     if groups and not by:
         raise InvalidInputError(sentence("--group", "needs --by", "got none"))
+    if state:
+        check_target(state, listed(file))
     rows = read_ordered(
         file, outcome=outcome, prediction=prediction, order=order, others=[by] if by else [], unknown=False
     )

@@ -14,6 +14,7 @@ from calibrant.cli.rows import read_rows
 from calibrant.cli.showing import note, say
 from calibrant.cli.sketched import listed, needed_sketch
 from calibrant.cli.tables import show_json, show_table
+from calibrant.disk import check_target
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.recalibration.assess import FEWEST, FEWEST_EACH, Assessment
 from calibrant.recalibration.recalibrate import recalibrate as fit
@@ -70,6 +71,8 @@ def recalibrate(
     if sql:
         say(load_recalibration(_one(file)).to_sql(prediction or "p", dialect))
         return
+    if output:
+        check_target(output, listed(file))
     options = {
         "method": method,
         "weights": weights,

@@ -53,7 +53,7 @@ def needed_sketch(
     """Return the sketch that a file is, or that it needs because it is too large; None if neither."""
     stored = [is_sketch(name) for name in listed(file)]
     if all(stored):
-        return merge(*(Sketch.load(name) for name in listed(file)))
+        return merge(*different_sketches(listed(file)))
     if any(stored):
         raise InvalidInputError(sentence("files", "must be either sketches or rows", "got both"))
     if outcome is None or prediction is None:
@@ -67,6 +67,18 @@ def needed_sketch(
         return Sketch.from_file(
             file, outcome=outcome, prediction=prediction, weight=weight, missing=missing, progress=progress
         )
+
+
+def different_sketches(names: Sequence[str], hint: str = "") -> list[Sketch]:
+    """Load sketches; two with the same contents would count the same records twice, and are refused."""
+    sketches = [Sketch.load(name) for name in names]
+    known: dict[str, str] = {}
+    for name, sketch in zip(names, sketches, strict=True):
+        if sketch.n and sketch.content_id in known:
+            got = f"got the same records in {known[sketch.content_id]!r} and {name!r}"
+            raise InvalidInputError(sentence("sketches", "must be of different records", got, hint))
+        known[sketch.content_id] = name
+    return sketches
 
 
 def refuse_groups(groups: Sequence[str] | None) -> None:

@@ -160,6 +160,10 @@ def save_text(path: str | Path, text: str) -> None:
 def read_text(path: str | Path) -> str:
     """Return the text of a state file."""
     try:
+        if Path(path).exists() and not Path(path).is_file():
+            raise UnreadableFileError(
+                sentence(f"file {str(path)!r}", "must be readable", "got a folder, device or pipe")
+            )
         return Path(path).read_text(encoding="utf-8")
     except OSError as error:
         reason = error.strerror or str(error)

@@ -100,6 +100,8 @@ def load_recalibration(path: str | Path) -> Recalibration:
 
 def _parsed(path: Path) -> Any:
     """Read JSON of a size that a map can have; NaN, infinities and repeated fields are refused."""
+    if path.exists() and not path.is_file():
+        raise UnreadableFileError(sentence("recalibration", "must be a file", "got a folder, device or pipe"))
     if path.stat().st_size > MOST_BYTES:
         raise UnreadableFileError(sentence("recalibration", f"must have at most {MOST_BYTES:,} bytes"))
     text = path.read_text(encoding="utf-8")

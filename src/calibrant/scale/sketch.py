@@ -281,6 +281,11 @@ class Sketch:
         """Read a sketch that `save` wrote, in either format."""
         return cls._of(storage.load(Path(path)))
 
+    @property
+    def content_id(self) -> str:
+        """A digest of the contents: two sketches that share it were made of the same records."""
+        return storage.content_id(self._stored())
+
     def to_bytes(self) -> bytes:
         """Return the compact form."""
         return storage.to_bytes(self._stored())

@@ -177,6 +177,12 @@ def _header(sketch: Stored, columns: Columns) -> str:
     return json.dumps({**about, "checksum": _checksum(about, columns)})
 
 
+def content_id(sketch: Stored) -> str:
+    """Return a digest of what a sketch holds: equal for equal contents, whatever the format or the name."""
+    columns = _columns(sketch)
+    return str(json.loads(_header(sketch, columns))["checksum"])
+
+
 def _checksum(about: Mapping[str, Any], columns: Mapping[str, npt.NDArray[Any]]) -> str:
     """Return a digest of the header and of every column, the same in every format."""
     digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
