@@ -1,7 +1,9 @@
-"""Calibration on Spark: sketch each day by country on the cluster, keep the sketches, merge the week.
+"""Calibration on Spark: sketch each day by country and device, audit the days, recalibrate them.
 
 Run it with a local cluster (needs Java): ``python examples/spark/days.py``. On a real one only the session
-and the tables change. Spark scans and groups; the driver gets one row an occupied cell, a few megabytes.
+and the tables change. Spark scans and groups; the driver gets one row per occupied cell, a few megabytes, and
+that is enough to say for whom the predictions are wrong and to fit a correction, which Spark then applies
+where the data are.
 """
 
 from __future__ import annotations
@@ -12,11 +14,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from calibrant import Sketch
+from calibrant import Audit, Recalibration, Sketch, audit, recalibrate
 from calibrant.scale.sketch import merge
 
 DAYS = 3
 ROWS = 20_000
+BY = ["country", "device"]
 
 
 def local_session() -> Any:
@@ -31,41 +34,70 @@ def local_session() -> Any:
 
 
 def predictions(session: Any, day: int) -> Any:
-    """Stand in for your table: predictions of a model that is too sure of itself in one country."""
+    """Stand in for your table: a model that is too sure of itself, most of all in one country."""
     from pyspark.sql import functions as sql
 
-    p = sql.rand(seed=day)
-    country = sql.element_at(
-        sql.array(sql.lit("de"), sql.lit("fr"), sql.lit("it")), (sql.rand(seed=day + 100) * 3 + 1).cast("int")
-    )
+    def one_of(seed: int, *names: str) -> Any:
+        place = (sql.rand(seed=seed) * len(names) + 1).cast("int")
+        return sql.element_at(sql.array(*map(sql.lit, names)), place)
+
     frame = session.range(ROWS).select(
-        p.alias("p"), country.alias("country"), sql.rand(seed=day + 200).alias("u")
+        sql.rand(seed=day).alias("p"),
+        one_of(day + 100, "de", "fr", "it").alias("country"),
+        one_of(day + 300, "phone", "desktop").alias("device"),
+        sql.rand(seed=day + 200).alias("u"),
     )
-    truth = sql.when(sql.col("country") == "it", 0.5 + 0.7 * (sql.col("p") - 0.5)).otherwise(sql.col("p"))
-    return frame.select("p", "country", (sql.col("u") < truth).alias("y"))
+    slope = sql.when(sql.col("country") == "it", 0.6).otherwise(0.9)
+    truth = 0.5 + slope * (sql.col("p") - 0.5)
+    return frame.select("p", *BY, (sql.col("u") < truth).alias("y"))
 
 
 def sketch_days(session: Any, folder: Path) -> list[Path]:
     """Sketch every day and save it; in production this is the nightly job."""
     paths = []
     for day in range(DAYS):
-        sketch = Sketch.from_frame(predictions(session, day), outcome="y", prediction="p", by="country")
+        sketch = Sketch.from_frame(predictions(session, day), outcome="y", prediction="p", by=BY)
         paths.append(folder / f"day{day}.sketch")
         sketch.save(paths[-1])
         print(f"{paths[-1].name}: {sketch}")
     return paths
 
 
-def main(session: Any, folder: Path) -> Sketch:
-    """Sketch the days, merge them, and show each country with bounds that hold the exact values."""
+def audited(whole: Sketch) -> Audit:
+    """Say for whom the predictions are wrong; every number holds for the raw rows within its bounds."""
+    found = audit(whole, seed=1)
+    print(found)
+    for group in found.significant()[:5]:
+        print(f"  {group.rule}: Kuiper in [{group.lower:.5f}, {group.upper:.5f}], p = {group.pvalue:.3g}")
+    return found
+
+
+def recalibrated(session: Any, whole: Sketch) -> tuple[Recalibration, Sketch]:
+    """Fit on the sketch, apply on the cluster, and sketch the corrected days anew."""
+    fitted = recalibrate(whole, method="platt", seed=1)
+    days = [
+        Sketch.from_frame(
+            fitted.apply(predictions(session, day), prediction="p", into="q"),
+            outcome="y",
+            prediction="q",
+            by=BY,
+        )
+        for day in range(DAYS)
+    ]
+    after = merge(*days)
+    for name, sketch in (("before", whole), ("after", after)):
+        found = sketch.measure("smooth")
+        print(f"{name}: smooth {found.value:.5f}, on the raw rows in [{found.lower:.5f}, {found.upper:.5f}]")
+    return fitted, after
+
+
+def main(session: Any, folder: Path) -> tuple[Sketch, Audit, Sketch]:
+    """Go from raw days to sketches, to an audit, to recalibrated days."""
     whole = merge(*(Sketch.load(path) for path in sketch_days(session, folder)))
     print(f"all days: {whole}")
-    for country, sketch in whole.groups.items():
-        found = sketch.measure("smooth")
-        print(
-            f"{country}: smooth {found.value:.5f}, on the raw rows in [{found.lower:.5f}, {found.upper:.5f}]"
-        )
-    return whole
+    found = audited(whole)
+    _, after = recalibrated(session, whole)
+    return whole, found, after
 
 
 if __name__ == "__main__":

@@ -116,6 +116,11 @@ class Records:
     def __len__(self) -> int:
         return len(self.rows)
 
+    @property
+    def n(self) -> int:
+        """How many there are."""
+        return len(self.rows)
+
     def take(self, which: npt.NDArray[Any]) -> Records:
         """Return some of the records, in the same order."""
         rows = self.rows[which]

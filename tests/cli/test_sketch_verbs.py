@@ -65,6 +65,21 @@ def test_days_are_sketched_merged_and_evaluated(tmp_path):
     assert "Groups by g, largest first" in done.output
 
 
+def test_a_sketch_is_audited_by_its_groups(tmp_path):
+    run("sketch", csv(tmp_path / "a.csv"), *COLUMNS, "--by", "g", "-o", tmp_path / "a.sketch")
+    from_rows = run("audit", tmp_path / "a.csv", *COLUMNS, "--groups", "g", "--seed", 1, "--json")
+    done = run("audit", tmp_path / "a.sketch", "--seed", 1, "--json")
+    assert done.exit_code == 0, done.output
+    exact, found = json.loads(from_rows.stdout), json.loads(done.stdout)
+    assert found["lower"] <= exact["metric"] <= found["upper"]
+    assert {g["rule"] for g in found["groups"]} == {g["rule"] for g in exact["groups"]}
+    assert "Worst subpopulations" in run("audit", tmp_path / "a.sketch", "--groups", "g").output
+    page = tmp_path / "a.html"
+    done = run("evaluate", tmp_path / "a.sketch", "--html", page, "--json")
+    assert len(json.loads(done.stdout)["groups"]["groups"]) == len(found["groups"])
+    assert "g = " in page.read_text(encoding="utf-8")
+
+
 def test_several_files_and_globs_become_one_sketch(tmp_path):
     for day in range(3):
         csv(tmp_path / f"day{day}.csv", day)
@@ -117,7 +132,10 @@ def test_how_many_rows_there_are_at_most(tmp_path):
         (("evaluate", "{csv}"), "Missing option '--outcome'"),
         (("evaluate", "{csv}", "-y", "y"), "Missing option '--prediction'"),
         (("evaluate", "{here}/none.sketch"), "must be a sketch; No such file"),
-        (("evaluate", "{sketch}", "--groups", "g"), "a sketch no longer has"),
+        (("evaluate", "{sketch}", "--groups", "g"), "columns the sketch was made by"),
+        (("audit", "{sketch}"), "must have groups to be audited"),
+        (("audit", "{sketch}", "--covariates", "g"), "need the rows"),
+        (("audit", "{csv}", "--groups", "g"), "Missing option"),
         (("merge", "{sketch}", "{csv}", "-o", "{here}/m.sketch"), "must be a sketch"),
         (("merge", "{sketch}", "-o", "{here}/nowhere/m.sketch"), "must exist"),
         (("sketch", "{csv}", "-y", "y", "-p", "q", "-o", "{here}/m.sketch"), "got 'q'"),

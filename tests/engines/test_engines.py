@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from calibrant import Sketch
+from calibrant import Sketch, audit, recalibrate
 from calibrant.errors import InvalidInputError, UnknownNameError
 
 pytestmark = [
@@ -18,6 +18,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 CELLS = 1000
+BY = ("country", "old", "level")
 
 
 def data(n=3000):
@@ -45,6 +46,29 @@ def test_every_engine_gives_the_same_sketch(engine, weight):
         rows["y"], rows["p"], sample_weight=rows["w"] if weight else None, cells=CELLS
     )
     same(found, expected)
+
+
+def test_every_engine_gives_the_same_audit_and_recalibration(engine):
+    rows = data()
+    rows["old"] = [v < 0.2 for v in rows["w"]]
+    rows["level"] = (np.arange(len(rows["p"])) % 4).tolist()
+
+    def answers(frame):
+        sketch = Sketch.from_frame(frame, outcome="y", prediction="p", by=list(BY), cells=CELLS)
+        return audit(sketch, seed=1, depth=3), recalibrate(sketch, method="beta", seed=1)
+
+    found, fitted = answers(engine(rows))
+    expected, known = answers(pytest.importorskip("pyarrow").table(rows))
+    assert [g.rule for g in found.groups] == [g.rule for g in expected.groups]
+    for name in ("metric", "lower", "upper", "pvalue", "sigma"):
+        assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-9), name
+    for mine, other in zip(found.groups, expected.groups, strict=True):
+        assert mine.upper == pytest.approx(other.upper, rel=1e-9)
+        assert mine.pvalue == pytest.approx(other.pvalue, abs=1e-9)
+    grid = np.linspace(0.01, 0.99, 9)
+    np.testing.assert_allclose(fitted.predict(grid), known.predict(grid), rtol=1e-7)
+    raw = audit(rows["y"], rows["p"], groups={k: rows[k] for k in BY}, draws=0, depth=3)
+    assert found.lower <= raw.metric <= found.upper
 
 
 def test_every_engine_gives_the_same_groups(engine):

@@ -8,10 +8,10 @@ from typing import Any, get_args
 
 import click
 
-from calibrant.cli.options import NAMES, as_json, columns, rows_in, seed
+from calibrant.cli.options import NAMES, as_json, columns_unless_sketch, require_columns, rows_in, seed
 from calibrant.cli.rows import refuse_swapped
 from calibrant.cli.showing import note, say, watched_by_a_person
-from calibrant.cli.sketched import listed, shown_name
+from calibrant.cli.sketched import chosen_groups, listed, shown_name, stored_sketch
 from calibrant.cli.tables import show_json, show_table
 from calibrant.disk import check_target, write_whole
 from calibrant.groups import audit as audits
@@ -24,11 +24,12 @@ from calibrant.inputs import Names
 from calibrant.numerals import chance
 from calibrant.records import Missing, check
 from calibrant.scale.files import FileNames, read_table
+from calibrant.scale.sketch import Sketch
 
 
 @click.command()
 @rows_in
-@columns
+@columns_unless_sketch
 @click.option(
     "--covariates",
     metavar="A,B,C",
@@ -112,8 +113,8 @@ from calibrant.scale.files import FileNames, read_table
 @as_json
 def audit(
     file: FileNames,
-    outcome: str,
-    prediction: str,
+    outcome: str | None,
+    prediction: str | None,
     weight: str | None,
     missing: Missing,
     covariates: list[str] | None,
@@ -125,14 +126,25 @@ def audit(
     json_: bool,
     **options: Any,
 ) -> None:
-    """Find the subpopulations for which the predictions in FILE are wrong, and say how sure that is."""
+    """Find the subpopulations for which the predictions in FILE are wrong, and say how sure that is.
+
+    FILE may be a sketch made with `calibrant sketch --by`: then its groups and their combinations are
+    audited, each with bounds that hold the exact value.
+    """
     covariates, groups, nominal = covariates or [], groups or [], nominal or []
+    if html:
+        check_target(html, listed(file))
+    sketch = stored_sketch(file)
+    if sketch is not None:
+        if covariates or search:
+            raise click.UsageError("--covariates and --search need the rows, which a sketch no longer has")
+        _tell(_audit_sketch(sketch, groups, options), None, f"sketch {shown_name(file)}", html, top, json_)
+        return
+    outcome, prediction = require_columns(outcome, prediction)
     if not covariates and not groups:
         raise click.UsageError("give --covariates or --groups, or both")
     if search and not covariates:
         raise click.UsageError("--search needs --covariates")
-    if html:
-        check_target(html, listed(file))
     main, others = read_table(file, [outcome, prediction] + ([weight] if weight else []), covariates + groups)
     weights, names = main[weight] if weight else None, Names.of_columns(outcome, prediction, weight)
     refuse_swapped(check(main[outcome], main[prediction], weights, missing, names, "real"), names)
@@ -162,11 +174,17 @@ def audit(
             **{name: options[name] for name in ("variant", "rho", "statistic")},
             **shared,
         )
+    _tell(found, confirmed, f"{prediction} in {shown_name(file)}", html, top, json_)
+
+
+def _tell(
+    found: Audit, confirmed: Search | None, subject: str, html: str | None, top: int, json_: bool
+) -> None:
+    """Write the page if one was asked for, and print the worst."""
     if html:
         from calibrant.report.audit_page import audit_page
 
-        title = f"For whom: {prediction} in {shown_name(file)}"
-        page = audit_page(found, title=title, confirmed=confirmed)
+        page = audit_page(found, title=f"For whom: {subject}", confirmed=confirmed)
         note(f"report: {write_whole(html, page)}")
     if json_:
         data = found.to_dict(top)
@@ -215,6 +233,13 @@ def _row(group: Group, draws: int, statistic: str) -> list[str]:
         *([] if mean else [f"{group.start:.3f}", f"{group.stop:.3f}"]),
         group.rule,
     ]
+
+
+def _audit_sketch(sketch: Sketch, groups: list[str], options: dict[str, Any]) -> Audit:
+    """Audit the groups that a sketch was made by."""
+    taken = {name: value for name, value in options.items() if name not in ("subpopulations", "rho")}
+    with _bar() as progress:
+        return audits.audit(sketch, groups=chosen_groups(sketch, groups), progress=progress, **taken)
 
 
 @contextmanager

@@ -11,11 +11,11 @@ from calibrant.cli.options import MEASURES, as_json, columns_unless_sketch, grou
 from calibrant.cli.rows import read_rows
 from calibrant.cli.showing import note, say
 from calibrant.cli.sketched import (
+    chosen_groups,
     group_dicts,
     listed,
     needed_sketch,
     progress_bar,
-    refuse_groups,
     show_groups,
     shown_name,
 )
@@ -69,8 +69,7 @@ def evaluate(
     with progress_bar("measuring") as progress:
         options: dict[str, Any] = {"measures": _names(measures), "seed": seed, "progress": progress}
         if sketch is not None:
-            refuse_groups(groups)
-            found = evaluate_sketch(sketch, file, **options)
+            found = evaluate_sketch(sketch, file, groups=chosen_groups(sketch, groups), **options)
         else:
             found = read_evaluation(
                 file, outcome=str(outcome), prediction=str(prediction), weight=weight, missing=missing,
@@ -83,7 +82,7 @@ def evaluate(
 
 def evaluate_sketch(sketch: Sketch, file: FileNames, **options: Any) -> Evaluation:
     """Evaluate the forecasts at the resolution of a sketch."""
-    return report.evaluate(sketch.forecasts(), title=f"sketch {shown_name(file)}", **options)
+    return report.evaluate(sketch, title=f"sketch {shown_name(file)}", **options)
 
 
 def read_evaluation(

@@ -100,6 +100,14 @@ def columns_unless_sketch(verb: F) -> F:
     return _columns(verb, required=False)
 
 
+def require_columns(outcome: str | None, prediction: str | None) -> tuple[str, str]:
+    """Return the names of both columns, which a file of rows needs."""
+    if outcome is None or prediction is None:
+        name = "'--outcome' / '-y'" if outcome is None else "'--prediction' / '-p'"
+        raise click.UsageError(f"Missing option {name}.", click.get_current_context())
+    return outcome, prediction
+
+
 def _columns(verb: F, required: bool) -> F:
     for option in (
         missing,

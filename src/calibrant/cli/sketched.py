@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import click
-
+from calibrant.cli.options import require_columns
 from calibrant.cli.showing import note, say, watched_by_a_person
 from calibrant.cli.tables import number, show_table
 from calibrant.errors import InvalidInputError, sentence
@@ -47,18 +46,24 @@ def is_sketch(file: str) -> bool:
     return start == b"PK\x03\x04" and path.suffix.lower() not in KINDS
 
 
-def needed_sketch(
-    file: FileNames, *, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing
-) -> Sketch | None:
-    """Return the sketch that a file is, or that it needs because it is too large; None if neither."""
+def stored_sketch(file: FileNames) -> Sketch | None:
+    """Return the sum of the sketches that were given, None for files of rows."""
     stored = [is_sketch(name) for name in listed(file)]
     if all(stored):
         return merge(*different_sketches(listed(file)))
     if any(stored):
         raise InvalidInputError(sentence("files", "must be either sketches or rows", "got both"))
-    if outcome is None or prediction is None:
-        name = "'--outcome' / '-y'" if outcome is None else "'--prediction' / '-p'"
-        raise click.UsageError(f"Missing option {name}.", click.get_current_context())
+    return None
+
+
+def needed_sketch(
+    file: FileNames, *, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing
+) -> Sketch | None:
+    """Return the sketch that a file is, or that it needs because it is too large; None if neither."""
+    stored = stored_sketch(file)
+    if stored is not None:
+        return stored
+    outcome, prediction = require_columns(outcome, prediction)
     if fits(file):
         return None
     name = shown_name(file)
@@ -81,13 +86,15 @@ def different_sketches(names: Sequence[str], hint: str = "") -> list[Sketch]:
     return sketches
 
 
-def refuse_groups(groups: Sequence[str] | None) -> None:
-    """Say that the groups of a sketch are chosen when it is made."""
-    if groups:
+def chosen_groups(sketch: Sketch, groups: Sequence[str] | None) -> list[str] | None:
+    """Return the columns of the sketch that were named, None for all; others need the rows."""
+    if not groups:
+        return None
+    if not set(groups) <= set(sketch.by):
+        found = f"got {', '.join(groups)}, and the sketch has {', '.join(sketch.by) or 'none'}"
         hint = "make the sketch with calibrant sketch --by"
-        raise InvalidInputError(
-            sentence("--groups", "need the rows, which a sketch no longer has", hint=hint)
-        )
+        raise InvalidInputError(sentence("--groups", "must be columns the sketch was made by", found, hint))
+    return list(groups)
 
 
 @contextmanager

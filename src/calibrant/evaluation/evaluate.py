@@ -50,6 +50,9 @@ def find(
     progress: Callable[[float], object] | None = None,
 ) -> F:
     """Compute the findings on some forecasts, as the kind that the caller can draw."""
+    sketch = None
+    if hasattr(type(y_true), "strata") and y_prob is None and sample_weight is None:  # a Sketch
+        y_true, sketch, groups = y_true.forecasts(), _sketch_audit(y_true, groups), None
     given = inputs_of(
         y_true, y_prob, sample_weight, outcome=outcome, prediction=prediction, weight=weight, groups=groups
     )
@@ -64,7 +67,7 @@ def find(
     every = {row.name: row for row in (*wanted, *chosen([SIZE, WHERE]))}
     done = _steps(progress, len(every) + 4)
     rows = {name: done(luck.judged(take(forecasts, about))) for name, about in every.items()}
-    groups_found = done(_audit(forecasts, groups, draws, seed))
+    groups_found = done(_audit(forecasts, groups, draws, seed) if sketch is None else sketch(draws, seed))
     return kind(
         title=title,
         forecasts=forecasts,
@@ -106,6 +109,19 @@ def _forecasts(given: Given, missing: Missing, pos_label: Any) -> Forecasts:
     checked = check(y_true, y_prob, sample_weight, missing, pos_label=pos_label)
     warn_if_swapped(checked, y_true=y_true, y_prob=y_prob)
     return Forecasts.of_records(Records.of(checked))
+
+
+def _sketch_audit(sketch: Any, groups: Any) -> Callable[[int, int], Audit | None]:
+    """Return what audits the groups that a sketch was made by, or those among them that are named."""
+
+    def run(draws: int, seed: int) -> Audit | None:
+        if groups is None and not (sketch.by and sketch.forecasts().binary):
+            return None
+        from calibrant.groups.audit import audit
+
+        return audit(sketch, groups=groups, draws=draws, seed=seed)
+
+    return run
 
 
 def _audit(forecasts: Forecasts, groups: Any, draws: int, seed: int) -> Audit | None:

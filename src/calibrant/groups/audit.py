@@ -13,13 +13,21 @@ import numpy as np
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.frames import Given, inputs_of
+from calibrant.groups.audit_sketch import refuse_beside_a_sketch, strata_family
 from calibrant.groups.coding import Column, code_columns
 from calibrant.groups.family import Family, Progress
 from calibrant.groups.family_null import Null
 from calibrant.groups.metric import Batch
 from calibrant.groups.paths import FRUITLESS, random_paths
 from calibrant.groups.result import Audit
-from calibrant.groups.subpopulations import Masks, as_masks, combinations, everyone, masked
+from calibrant.groups.subpopulations import (
+    Masks,
+    as_masks,
+    combinations,
+    everyone,
+    masked,
+    offered_combinations,
+)
 from calibrant.groups.variants import StatisticName, Variant, VariantName
 from calibrant.options import finite_number, whole_numbers
 from calibrant.records import Checked, Missing, OutcomeKind, Records, check
@@ -57,7 +65,9 @@ def audit(
     ----------
     y_true, y_prob, sample_weight, missing
         Outcomes (0 or 1), predictions and weights, or Forecasts made from rows alone; rows with a gap are an
-        "error", or "drop" and count them.
+        "error", or "drop" and count them. Or a Sketch made with ``by=[...]`` alone: `groups` may then name
+        some of its columns, every statistic comes with bounds that hold on the raw rows, and p-values are
+        simulated on `cells` of the result.
         Rows of weight 0 carry nothing: they are left out, and neither `n` nor `dropped` counts them.
     outcome, prediction, weight, pos_label
         Columns of a frame that is passed alone; `groups` and `covariates` may then name columns of it too.
@@ -108,8 +118,17 @@ def audit(
     groups, covariates = given_rows.beside["groups"], given_rows.beside["covariates"]
     whole_numbers(1, subpopulations=subpopulations, depth=depth, limit=limit, min_size=min_size)
     whole_numbers(0, draws=draws)
-    _check_choice(groups, covariates, nominal, min_variance)
+    finite_number("min_variance", min_variance, least=0)
     kind, seed = Variant(variant, rho, statistic), recorded_seed(seed)
+    if hasattr(type(y_true), "strata"):  # a Sketch, of a room above this one
+        refuse_beside_a_sketch(y_prob, sample_weight, covariates, nominal, variant)
+        strata = y_true.strata().scaled()
+        family, cells = strata_family(
+            strata, groups, depth=depth, limit=limit, min_size=min_size, min_variance=min_variance,
+            statistic=statistic, draws=draws, seed=seed, progress=progress,
+        )  # fmt: skip
+        return _result(family, kind, draws, seed, None, cells)
+    _check_choice(groups, covariates, nominal)
     null_rng, path_rng = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
     rows = _rows(given_rows, missing, kind, pos_label)
     with ThreadPoolExecutor(1) as pool:  # sorting predictions and coding columns take about as long
@@ -130,7 +149,7 @@ def audit(
     return _result(family, kind, draws, seed, _backend(groups, covariates))
 
 
-def _check_choice(groups: Any, covariates: Any, nominal: Sequence[str], min_variance: float) -> None:
+def _check_choice(groups: Any, covariates: Any, nominal: Sequence[str]) -> None:
     if groups is None and covariates is None:
         hint = "groups= takes masks or categorical columns, covariates= makes groups of any columns"
         raise InvalidInputError(sentence("groups or covariates", "must be given", "got neither", hint))
@@ -139,7 +158,6 @@ def _check_choice(groups: Any, covariates: Any, nominal: Sequence[str], min_vari
         raise InvalidInputError(
             sentence("nominal", "must name columns of covariates", f"got {nominal!r} and no covariates", hint)
         )
-    finite_number("min_variance", min_variance, least=0)
 
 
 def _rows(given: Given, missing: Missing, kind: Variant, pos_label: Any) -> Checked | Records:
@@ -184,12 +202,7 @@ class _Given:
 
     def offered(self, depth: int) -> int:
         """Return how many masks or combinations of values there are, those that nobody has among them."""
-        depth = min(depth, len(self.columns))
-        sums = [1] + [0] * depth  # elementary symmetric sums of the numbers of values
-        for column in self.columns:
-            for size in range(depth, 0, -1):
-                sums[size] += sums[size - 1] * len(column.labels)
-        return len(self.masks) + sum(sums[1:])
+        return len(self.masks) + offered_combinations(self.columns, depth)
 
     def batches(self, records: Records, depth: int) -> Iterator[Batch]:
         """Yield them, their members in global order."""
@@ -209,26 +222,31 @@ def _fill_from_paths(family: Family, columns: list[Column], wanted: int, rng: np
             return
 
 
-def _result(family: Family, kind: Variant, draws: int, seed: int, backend: Any) -> Audit:
+def _result(
+    family: Family, kind: Variant, draws: int, seed: int, backend: Any, cells: int | None = None
+) -> Audit:
     ranked = family.ranked()
-    records: Records = family.records
+    sigma = float(family.parts[0].sigma[0])
     ablated = max(ranked, key=lambda group: group.statistic(kind.statistic))
     return Audit(
         metric=ranked[0].metric,
-        sigma=float(family.parts[0].sigma[0]),
-        pvalue=ranked[0].pvalue,
+        sigma=sigma,
+        pvalue=min((group.pvalue for group in ranked if group.pvalue is not None), default=None),
         ablated=ablated.statistic(kind.statistic),
         ablated_group=ablated,
         groups=ranked,
         curves=family.curves(),
         not_tested=family.not_tested(),
-        n=len(records),
-        dropped=records.dropped,
+        n=family.records.n,
+        dropped=family.records.dropped,
         draws=draws,
         seed=seed,
         variant=kind.name,
         statistic=kind.statistic,
         backend=backend,
+        lower=max(group.metric_of(group.lower, sigma) for group in ranked),
+        upper=max(group.metric_of(group.upper, sigma) for group in ranked),
+        cells=cells,
     )
 
 

@@ -11,18 +11,18 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
 from calibrant.groups.cores import WORKERS, on_all_cores
-from calibrant.groups.family_null import Null, adjusted_pvalues
+from calibrant.groups.family_null import adjusted_pvalues
 from calibrant.groups.metric import Batch, Curves
 from calibrant.groups.partition import Partition
-from calibrant.groups.result import Group, GroupCurve, NotTested
+from calibrant.groups.result import Group, GroupCurve, NotTested, contribution
 from calibrant.groups.rules import Rule
 from calibrant.groups.variants import Terms
 from calibrant.kernels.segments import thinned_curve
-from calibrant.records import Records
 from calibrant.results import Array
 
 CURVES = 5  # worst subpopulations whose curves are kept
@@ -32,6 +32,29 @@ BROWNIAN = {"kuiper": math.sqrt(8.0 / math.pi), "mean": math.sqrt(2.0 / math.pi)
 Progress = Callable[[int, int], None]
 
 
+class Audited(Protocol):
+    """What is divided into subpopulations: Records, or the Strata of a sketch."""
+
+    @property
+    def n(self) -> int:
+        """How many rows there are."""
+
+    @property
+    def dropped(self) -> int:
+        """How many rows were left out."""
+
+    @property
+    def prediction(self) -> Array:
+        """The prediction of each member."""
+
+
+class Simulator(Protocol):
+    """What knows the statistics of subpopulations if every prediction is right."""
+
+    def z(self, batch: Batch, deviation: Array) -> Array:
+        """Return simulated z, one row per subpopulation, one column per draw."""
+
+
 @dataclass(slots=True, eq=False)
 class Family:
     """Take batches of subpopulations; test each distinct one that is large enough.
@@ -39,9 +62,9 @@ class Family:
     Shares and means are by the records' own weights: those of `plain`, where `terms` has others.
     """
 
-    records: Records
+    records: Audited
     terms: Terms
-    null: Null | None
+    null: Simulator | None
     min_size: int
     min_variance: float = 0.0
     progress: Progress | None = None
@@ -137,9 +160,11 @@ class Family:
     def ranked(self) -> tuple[Group, ...]:
         """Return all subpopulations, largest z first; larger gaps and sizes first among equals."""
         z, sigma, size = (_column(self.parts, name) for name in ("z", "sigma", "size"))
-        pvalue = adjusted_pvalues(z, np.concatenate(self.simulated)) if self.simulated else None
+        tested = _column(self.parts, "tested")
+        pvalue = adjusted_pvalues(tested, np.concatenate(self.simulated)) if self.simulated else None
         first, last, direction = (_column(self.parts, name) for name in ("first", "last", "direction"))
         kuiper, gap = _column(self.parts, "kuiper"), _column(self.parts, "gap")
+        lower, upper = _column(self.parts, "lower"), _column(self.parts, "upper")
         size_of = np.abs(gap) if self.terms.statistic == "mean" else kuiper
         expected = self._expected(sigma)
         weight = _column(self.described, "weight")
@@ -166,6 +191,8 @@ class Family:
                 stop=float(value[last[k]] if last[k] >= 0 else value[-1]),
                 mean_prediction=float(predicted[k]),
                 mean_outcome=float(observed[k]),
+                lower=float(lower[k]),
+                upper=float(upper[k]),
             )
             for k in order
         )
@@ -194,8 +221,3 @@ class Family:
 def _column(parts: Sequence[Curves], name: str) -> Array:
     """Return one number of every subpopulation, in the order they came."""
     return np.concatenate([getattr(part, name) for part in parts])
-
-
-def contribution(z: float, statistic: float, sigma_0: float) -> float:
-    """D_k sigma_0 / sigma_k of eq. (4); D_k itself where no prediction leaves any doubt (sigma_0 = 0)."""
-    return z * sigma_0 if sigma_0 > 0 else statistic

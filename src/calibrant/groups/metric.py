@@ -26,7 +26,8 @@ class Curves:
     `kuiper` is D_k, `gap` the mean residual, `sigma` the null deviation (5) or (6) and `z` the statistic in
     such deviations. `first` and `last` are the members that bound the interval of predictions where residuals
     add up most (-1 where there is none, or all count) and `direction` is +1 where outcomes exceed predictions
-    there, -1 where they fall short, 0 for neither.
+    there, -1 where they fall short, 0 for neither. The statistic on the raw rows lies in `lower` to `upper`,
+    and `tested` is the z that simulated ones are compared with: both differ from it for a sketch alone.
     """
 
     size: Offsets
@@ -41,6 +42,9 @@ class Curves:
     last: Offsets
     direction: Offsets
     mark: Array  # equal for equal sets of members
+    lower: Array
+    upper: Array
+    tested: Array
 
     def take(self, kept: Sequence[int]) -> Curves:
         """Return some of the subpopulations."""
@@ -141,6 +145,7 @@ def curves_of(sums: Array, ends: Offsets, terms: Terms) -> Curves:
     kuiper, sigma = (top - bottom) / total, np.sqrt(variance) / total
     after_high, after_low = ends[:, 1], ends[:, 3]
     rising = np.sign(ends[:, 0] - ends[:, 2])  # 1 where the highest point comes last
+    z = quotient(kuiper, sigma, scale / total)
     curves = Curves(
         size=size.astype(np.int64),
         weight=total,
@@ -149,11 +154,14 @@ def curves_of(sums: Array, ends: Offsets, terms: Terms) -> Curves:
         kuiper=kuiper,
         gap=end / total,
         sigma=sigma,
-        z=quotient(kuiper, sigma, scale / total),
+        z=z,
         first=np.where(rising > 0, after_low, np.where(rising < 0, after_high, -1)),
         last=np.where(rising != 0, np.maximum(ends[:, 0], ends[:, 2]), -1),
         direction=rising,
         mark=mark,
+        lower=kuiper,
+        upper=kuiper,
+        tested=z,
     )
     return by_mean(curves, scale / total) if terms.statistic == "mean" else curves
 
@@ -164,7 +172,8 @@ def by_mean(curves: Curves, scale: Array) -> Curves:
     size = np.abs(curves.gap)
     direction = np.where(size > NEARLY_ZERO * scale, np.sign(curves.gap), 0.0).astype(np.int64)
     z = quotient(size, curves.sigma, scale)
-    return replace(curves, z=z, first=nowhere, last=nowhere, direction=direction)
+    curves = replace(curves, z=z, tested=z, lower=size, upper=size)
+    return replace(curves, first=nowhere, last=nowhere, direction=direction)
 
 
 def quotient(statistic: Array, sigma: Array, scale: Array) -> Array:

@@ -12,6 +12,7 @@ from calibrant.options import closed_share, whole_number
 from calibrant.results import Array
 from calibrant.sheets import Cell, Sheet, number, paragraphs, text
 
+NOTHING = 1e-12  # a statistic so small may be rounding, whose z counts as 0
 AUDITED = {"kuiper": "Multi-calibration", "mean": "Multi-accuracy"}
 
 
@@ -26,7 +27,8 @@ class Group:
     `metric` = z sigma_0 what the group contributes to M. `share`, `mean_prediction` and `mean_outcome` are by
     the records' own weights, whatever the variant. `pvalue` is adjusted for all subpopulations tested (None
     without draws). `predictions` says whether they are "too high", "too low" or neither ("none") for scores
-    from `start` to `stop`, the interval where residuals add up most (for the mean, all scores).
+    from `start` to `stop`, the interval where residuals add up most (for the mean, all scores). The statistic
+    on the raw rows is at least `lower` and at most `upper`, which differ from it for a sketch alone.
     """
 
     name: str
@@ -45,6 +47,8 @@ class Group:
     stop: float
     mean_prediction: float
     mean_outcome: float
+    lower: float
+    upper: float
 
     def __str__(self) -> str:
         return self.sentence("kuiper")
@@ -52,6 +56,14 @@ class Group:
     def statistic(self, name: str) -> float:
         """Return what was tested: D_k, or the absolute mean residual."""
         return abs(self.gap) if name == "mean" else self.kuiper
+
+    def metric_of(self, bound: float, sigma_0: float) -> float:
+        """Return what the group contributes to M if its statistic is this bound."""
+        if self.lower == self.upper or self.sigma == 0:
+            return self.metric
+        if bound <= self.lower <= NOTHING:
+            return 0.0
+        return contribution(bound / self.sigma, bound, sigma_0)
 
     def sentence(self, statistic: str) -> str:
         """Say who this is and what was found: a range of scores, or for the mean by how much on average."""
@@ -62,6 +74,11 @@ class Group:
             value, where = f"Kuiper {self.kuiper:.4f}", f"for scores {self.start:.3g} to {self.stop:.3g}"
         said = "" if self.predictions == "none" else f"; predictions {self.predictions} {where}"
         return f"{self.rule}: {self.size:,} rows, {value}, z = {self.z:.2f}{real}{said}"
+
+
+def contribution(z: float, statistic: float, sigma_0: float) -> float:
+    """D_k sigma_0 / sigma_k of eq. (4); D_k itself where no prediction leaves any doubt (sigma_0 = 0)."""
+    return z * sigma_0 if sigma_0 > 0 else statistic
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,7 +120,9 @@ class Audit:
     `metric` is M of eq. (4), `sigma` is sigma_0, `ratio` = M / sigma_0 is the largest z, `pvalue` the chance
     of so large an M if every prediction were right (None without draws). `ablated` is the largest statistic
     not divided by its deviation, noise mostly and for comparison only, and `ablated_group` the group that has
-    it. `groups` are ranked by z; `columns` and `table` hold the same by column.
+    it. `groups` are ranked by z; `columns` and `table` hold the same by column. On the raw rows M lies in
+    `lower` to `upper`, which differ for a sketch alone; its p-values are simulated on so many `cells`, and
+    are those of the statistics of these cells.
     """
 
     metric: float
@@ -121,6 +140,9 @@ class Audit:
     variant: str
     statistic: str = "kuiper"
     backend: Any = None
+    lower: float = 0.0
+    upper: float = math.inf
+    cells: int | None = None
 
     @property
     def ratio(self) -> float:
@@ -184,6 +206,8 @@ class Audit:
             whole_number("top", top)
         return {
             "metric": plain(self.metric),
+            "lower": plain(self.lower),
+            "upper": plain(self.upper),
             "sigma": self.sigma,
             "ratio": plain(self.ratio),
             "pvalue": self.pvalue,
@@ -194,6 +218,7 @@ class Audit:
             "tested": self.tested,
             "not_tested": asdict(self.not_tested),
             "draws": self.draws,
+            "cells": self.cells,
             "seed": self.seed,
             "variant": self.variant,
             "statistic": self.statistic,
@@ -239,6 +264,12 @@ class Audit:
             return f"mean residual of everyone: {self.everyone.gap:+.6g}"
         return f"Kuiper of everyone: {self.everyone.kuiper:.6g}"
 
+    def _on_raw_rows(self) -> str:
+        return "" if self.lower == self.upper else f", on the raw rows {self.lower:.6g} to {self.upper:.6g}"
+
+    def _of_cells(self) -> str:
+        return "" if self.cells is None or not self.draws else f" of {self.cells:,} cells"
+
     def __str__(self) -> str:
         p = "not simulated" if self.pvalue is None else f"{self.pvalue:.3g}"
         return "\n".join(
@@ -246,9 +277,9 @@ class Audit:
                 self.verdict,
                 f"{AUDITED[self.statistic]} audit of {self.n:,} rows{left_out(self.dropped)}, "
                 f"{self.tested:,} subpopulations",
-                f"  M          {self.metric:.6g}   ({self._of_everyone()})",
+                f"  M          {self.metric:.6g}   ({self._of_everyone()}){self._on_raw_rows()}",
                 f"  M/sigma_0  {self.ratio:.4g}",
-                f"  p-value    {p}   ({self.draws:,} draws, seed {self.seed})",
+                f"  p-value    {p}   ({self.draws:,} draws{self._of_cells()}, seed {self.seed})",
                 f"  worst      {self.worst.sentence(self.statistic)}",
                 f"  not tested {self.not_tested}",
             ]

@@ -61,6 +61,16 @@ def masked(masks: Masks, rows: npt.NDArray[np.int64]) -> Iterator[Batch]:
     yield Lists.of(names, lists)
 
 
+def offered_combinations(columns: Sequence[Column], depth: int) -> int:
+    """Return how many combinations of values there are, those that nobody has among them."""
+    depth = min(depth, len(columns))
+    sums = [1] + [0] * depth  # elementary symmetric sums of the numbers of values
+    for column in columns:
+        for size in range(depth, 0, -1):
+            sums[size] += sums[size - 1] * len(column.labels)
+    return sum(sums[1:])
+
+
 def combinations(columns: Sequence[Column], depth: int) -> Iterator[Batch]:
     """Yield every combination of values of 1, 2, ... `depth` columns, few columns first."""
     for size in range(1, min(depth, len(columns)) + 1):

@@ -31,14 +31,18 @@ class StandIns:
 
     @classmethod
     def of(cls, forecasts: Forecasts) -> StandIns:
-        """Solve for two weights per level.
+        """Find the records of each level."""
+        return cls.of_sums(forecasts.counts, forecasts.weights, forecasts.squared_weights)
+
+    @classmethod
+    def of_sums(cls, counts: npt.NDArray[np.int64], weights: Array, squared_weights: Array) -> StandIns:
+        """Solve for two weights per level, from the sums over its records.
 
         With mean weight m and standard deviation d, h heavy records of m + d sqrt(l / h) and l light ones of
         m - d sqrt(h / l) have both. Light ones are positive for h small enough: for h = 1 always.
         """
-        counts = forecasts.counts
-        mean = forecasts.weights / counts
-        spread = np.sqrt(np.maximum(0.0, forecasts.squared_weights / counts - mean**2))
+        mean = weights / counts
+        spread = np.sqrt(np.maximum(0.0, squared_weights / counts - mean**2))
         spread[spread <= np.sqrt(ROUNDING) * mean] = 0.0
         odds = np.square(np.divide(MOST * mean, spread, out=np.ones_like(mean), where=spread > 0))
         heavy = np.clip((counts * (odds / (1 + odds))).astype(np.int64), 1, np.maximum(1, counts // 2))
@@ -52,6 +56,10 @@ class StandIns:
     def outcomes(self, generator: np.random.Generator, rates: Array, rows: int) -> Array:
         """Draw the weight of y per level, `rows` times, each record an event with the rate of its level."""
         size = (rows, len(rates))
+        if np.array_equal(self.heavy_weight, self.light_weight):
+            return np.asarray(
+                generator.binomial(self.heavy + self.light, rates, size=size) * self.heavy_weight
+            )
         drawn = generator.binomial(self.heavy, rates, size=size) * self.heavy_weight
         drawn += generator.binomial(self.light, rates, size=size) * self.light_weight
         return np.asarray(drawn)

@@ -66,13 +66,15 @@ def evaluate(
     Parameters
     ----------
     y_true, y_prob, sample_weight
-        Outcomes, predictions and weights; or Forecasts alone; or a frame with the names of its columns.
+        Outcomes, predictions and weights; or Forecasts or a Sketch alone; or a frame with the names of its
+        columns.
     outcome, prediction, weight
         Columns of the frame: any that narwhals knows (pandas, Polars, DuckDB, ...), or a mapping of names
         to arrays.
     groups
         A mapping of names to boolean masks, or columns whose values are groups (a frame, a mapping, a named
-        series, or names of columns of the frame); adds an audit of them.
+        series, or names of columns of the frame); adds an audit of them. Those that a Sketch was made
+        by are audited without being asked for, and names choose some of them.
     pos_label
         The label that counts as 1, for outcomes that are text, categories or -1 and 1.
     measures

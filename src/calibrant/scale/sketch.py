@@ -11,6 +11,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Cells, Forecasts
+from calibrant.groups.strata import Strata
 from calibrant.measures.registry.lookup import measure, measures
 from calibrant.measures.registry.row import Measure
 from calibrant.records import Missing, check, warn_if_swapped
@@ -230,16 +231,7 @@ class Sketch:
             raise InvalidInputError(sentence("sketch", "must hold a record", "got none"))
         w, ww, wv, wy, wyv, spread, null, mixed = table.sums
         total = float(w.sum())
-        if float(ww.sum()) < LEAST_SQUARES:
-            hint = "multiply the weights by a constant, such as 1e100: only their ratios count"
-            raise InvalidInputError(
-                sentence(
-                    "weights of the sketch",
-                    "must have squares that a float can hold",
-                    f"got weights that sum to {total:g}",
-                    hint,
-                )
-            )
+        _check_squares(table)
         # the mean may leave the cell by a rounding error; where all predictions are equal it must be exact
         values = np.clip(wv / w, table.low, table.high)
         cells = Cells(
@@ -260,6 +252,39 @@ class Sketch:
             binary=not mixed.any(),
             dropped=self.dropped,
             cells=cells,
+        )
+
+    def strata(self) -> Strata:
+        """Return the cells of every group, which is what `audit` reads."""
+        number, code = np.divmod(self._table.keys, codes_in_a_group(self._cells))
+        inside = code < self._cells + 2
+        number, code, table = number[inside], code[inside], self._table[inside]
+        if not self._by:
+            hint = 'make it with by=["region", "age"], say'
+            raise InvalidInputError(sentence("sketch", "must have groups to be audited", "got none", hint))
+        if not len(table):
+            raise InvalidInputError(sentence("sketch", "must hold a record", "got none"))
+        if table.sums[-1].any():
+            raise InvalidInputError(sentence("outcomes", "must be 0 or 1", "got a sketch of fractions"))
+        _check_squares(table)
+        known, group = np.unique(number, return_inverse=True)
+        order = np.lexsort((group, code))
+        w, ww, wv, wy, wyv, _, null, _ = table.sums[:, order]
+        return Strata(
+            by=self._by,
+            labels=tuple(self._labels[k] for k in known),
+            dropped=self.dropped,
+            cell=code[order],
+            group=group[order],
+            counts=table.counts[order],
+            weight=w,
+            squared_weight=ww,
+            predicted=wv,
+            outcome=wy,
+            both=wyv,
+            null_variance=null,
+            low=table.low[order],
+            high=table.high[order],
         )
 
     def measure(self, name: str, **options: Any) -> Measurement:
@@ -363,6 +388,15 @@ def check_choice(**choices: str) -> None:
     for name, choice in choices.items():
         if choice not in ("error", "drop"):
             raise reject_name(name, choice, ["error", "drop"])
+
+
+def _check_squares(table: CellTable) -> None:
+    if float(table.sums[1].sum()) < LEAST_SQUARES:
+        hint = "multiply the weights by a constant, such as 1e100: only their ratios count"
+        found = f"got weights that sum to {table.sums[0].sum():g}"
+        raise InvalidInputError(
+            sentence("weights of the sketch", "must have squares that a float can hold", found, hint)
+        )
 
 
 def _empty() -> CellTable:
