@@ -118,7 +118,7 @@ def test_bad_options_are_refused():
         cb.kernel_calibration_error(y, p, kernel=lambda u, v: 1.0)
     with pytest.raises(cb.CalibrantError, match="positive definite"):
         cb.kernel_calibration_error(y, p, kernel=lambda u, v: -np.exp(-np.abs(u - v)))
-    with pytest.raises(cb.CalibrantError, match="draws must be at least 2"):
+    with pytest.raises(cb.CalibrantError, match="draws must be a whole number of at least 2"):
         cb.random_binning_estimate(y, p, draws=1)
 
 
@@ -128,3 +128,10 @@ def test_the_loss_says_what_it_needs(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(cb.CalibrantError, match=r"calibrant\[torch\]"):
         kernel_calibration_loss(np.ones(2), np.ones(2))
+
+
+def test_a_gaussian_form_that_rounds_below_0_is_0():
+    """The exact form is at least 0; with a kernel that is nearly flat, residuals cancel down to rounding."""
+    y = [0, 0, 1, 0, 0, 1, 1, 1, 0, 1, 1, 0]
+    p = [0.1, 0.5, 0.3, 0.3, 0.4, 0.5, 0.9, 0.5, 0.7, 0.7, 0.6, 0.5]
+    assert cb.kernel_calibration_error(y, p, kernel="gaussian", bandwidth=1e3) < 1e-6

@@ -71,7 +71,8 @@ def _square_and_product(forecasts: Forecasts, kernel: Kernel, bandwidth: float) 
     else:
         raise reject_name("kernel", str(kernel), ["laplace", "gaussian", "a callable"])
     square = float(residuals @ product)
-    if square < -1e-9 * float(np.sum(np.abs(residuals)) * np.sum(np.abs(product))):
+    # named kernels are positive definite: below 0 is rounding
+    if callable(kernel) and square < -1e-9 * float(np.sum(np.abs(residuals)) * np.sum(np.abs(product))):
         raise InvalidInputError(
             sentence("kernel", "must be positive definite", f"got a quadratic form of {square:.3g}")
         )

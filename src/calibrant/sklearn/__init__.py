@@ -9,7 +9,8 @@ except ImportError as _problem:
         sentence("calibrant.sklearn", "needs scikit-learn", hint="pip install 'calibrant[sklearn]'")
     ) from _problem
 
+from calibrant.sklearn.display import ReliabilityDisplay
 from calibrant.sklearn.recalibrated import Recalibrated
 from calibrant.sklearn.recalibrator import Recalibrator
 
-__all__ = ["Recalibrated", "Recalibrator"]
+__all__ = ["Recalibrated", "Recalibrator", "ReliabilityDisplay"]
