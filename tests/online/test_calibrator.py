@@ -107,15 +107,16 @@ def test_the_mixture_is_its_plain_twin():
 
 def test_what_is_wrong_is_repaired_and_what_is_right_left_alone():
     rng = np.random.default_rng(0)
-    truth = rng.beta(2, 2, 20_000)
-    y = (rng.random(20_000) < truth).astype(float)
+    truth = rng.beta(2, 2, 6_000)
+    y = (rng.random(6_000) < truth).astype(float)
     extreme = 1 / (1 + (1 / truth - 1) ** 2)
     for p, better in ((truth, False), (extreme, True)):
         calibrator = OnlineCalibrator()
         out = calibrator.run(y, p).predictions
-        assert regret(y, p, out)[-1] < (-100 if better else 1.0)
-        assert cb.lower_distance(y, out) < 0.01
-        assert len(y) * cb.lower_distance(y, out) <= calibrator.certificate <= calibrator.bound()
+        assert regret(y, p, out)[-1] < (-40 if better else 1.0)
+        distance = cb.lower_distance(y, out)
+        assert distance < 0.01
+        assert len(y) * distance <= calibrator.certificate <= calibrator.bound()
         assert calibrator.steered <= 0.01 * len(y)
         assert (calibrator.weights()["raw"] < 0.01) == better
 
