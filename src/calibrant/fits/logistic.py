@@ -15,7 +15,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.fits.levels import Levels, pooled
-from calibrant.fits.logits import logit, worthwhile_clips
+from calibrant.fits.logits import held, logit, worthwhile_clips
 from calibrant.fits.newton import Columns, Optimum, minimise, polished
 from calibrant.results import Array
 
@@ -52,14 +52,16 @@ def logistic(levels: Levels, family: Family, *, shrink: Shrink = "auto", clip: C
         family = "shift"  # one prediction shows no slope
     clips = worthwhile_clips(levels) if clip == "auto" else (checked_clip(clip),)
     widths = _widths(shrink)
-    best = _Trial(levels, family, clips[0], widths)
+    logits = logit(levels.values, clips[0])
+    cells = pooled(logits, levels, CELLS)
+    best = _Trial(cells, family, clips[0], widths)
     best.climb(range(0, len(widths), COARSE))
     for each in clips[1:]:
-        trial = _Trial(levels, family, each, widths)
+        trial = _Trial(cells, family, each, widths)
         trial.climb([best.peak])  # the width hardly depends on the clip
         if trial.evidence > best.evidence + 1e-9:
             best = trial
-    return best.finished()
+    return best.finished(levels, held(logits, best.clip))
 
 
 def _widths(shrink: Shrink) -> Sequence[float]:
@@ -84,14 +86,15 @@ def checked_clip(clip: object) -> float:
 class _Trial:
     """One clip: the prior's width by evidence, on pooled levels; `finished` then fits all of them exactly."""
 
-    def __init__(self, levels: Levels, family: Family, clip: float, widths: Sequence[float]) -> None:
-        self.levels, self.family, self.clip = levels, family, clip
-        self.logits = logit(levels.values, clip)
+    def __init__(
+        self, pooled_levels: tuple[Array, Levels], family: Family, clip: float, widths: Sequence[float]
+    ) -> None:
+        self.family, self.clip = family, clip
         self.centre = np.array(CENTRES[family])
-        places, cells = pooled(self.logits, levels, CELLS)
-        self.cells, self.places = cells, places
-        self.scales = _scales(places, cells.weights, family)
-        self.design = _design(places, family, range(len(self.centre)))
+        logits, self.cells = pooled_levels
+        self.places = held(logits, clip)
+        self.scales = _scales(self.places, self.cells.weights, family)
+        self.design = _design(self.places, family, range(len(self.centre)))
         self.widths, self.known = widths, dict[int, float]()
         self.start: Array | None = None
         self.peak, self.evidence, self.best = 0, -np.inf, self.centre
@@ -129,27 +132,26 @@ class _Trial:
             centre=self.centre, precision=self._precision(width), start=self.start, tolerance=1e-9,
         )  # fmt: skip
 
-    def finished(self) -> LogisticFit:
+    def finished(self, levels: Levels, logits: Array) -> LogisticFit:
         """Return the fit on all levels at the chosen width; negative powers of beta are held at 0."""
         free = list(range(len(self.centre)))
-        beta = self._exact(free)
+        beta = self._exact(levels, logits, free)
         while self.family == "beta" and (negative := [k for k in free if k > 0 and beta[k] < 0]):
             free.remove(min(negative, key=lambda k: beta[k] * self.scales[k]))
-            beta = self._exact(free)
+            beta = self._exact(levels, logits, free)
         intercept, low, high = _as_beta(beta, self.family)
         width = float(self.widths[self.peak])
         return LogisticFit(intercept, low, high, self.clip, width, float(self.evidence))
 
-    def _exact(self, free: list[int]) -> Array:
+    def _exact(self, levels: Levels, logits: Array, free: list[int]) -> Array:
         """Return the coefficients, all but the free ones at 0."""
         precision = self._precision(self.widths[self.peak])[np.ix_(free, free)]
-        levels, places = self.levels, self.logits
         start, centre = self.best[free], self.centre[free]
         if len(free) < len(self.centre):
             cells = self.cells
             design = _design(self.places, self.family, free)
             start = minimise(design, cells.rates, cells.weights, centre=centre, precision=precision).beta
-        design = _design(places, self.family, free)
+        design = _design(logits, self.family, free)
         beta = np.zeros(len(self.centre))
         beta[free] = polished(
             design, levels.rates, levels.weights, centre=centre, precision=precision, start=start

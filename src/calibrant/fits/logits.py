@@ -16,6 +16,13 @@ def logit(values: Array, clip: float) -> Array:
     return np.asarray(np.log(clipped) - np.log1p(-clipped))
 
 
+def held(logits: Array, clip: float) -> Array:
+    """Return the logits of predictions that are held within [clip, 1 - clip], from logits of a smaller clip."""
+    ends = np.array([clip, 1.0 - clip])
+    low, high = logit(ends, clip)
+    return np.clip(logits, low, high)
+
+
 def worthwhile_clips(levels: Levels) -> tuple[float, ...]:
     """Return the smallest clip, and of the others those that change some level.
 

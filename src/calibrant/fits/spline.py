@@ -17,7 +17,7 @@ import numpy.typing as npt
 from calibrant.fits.levels import Levels, pooled
 from calibrant.fits.logistic import Clip, LogisticFit, checked_clip, logistic
 from calibrant.fits.logits import logit, worthwhile_clips
-from calibrant.fits.newton import minimise, polished
+from calibrant.fits.newton import minimise
 from calibrant.results import Array
 
 CELLS = 2048
@@ -160,11 +160,11 @@ class _Trial:
         """Return the fit, made non-decreasing by pooling knots."""
         from scipy.optimize import isotonic_regression
 
-        shifts = polished(
+        shifts = minimise(
             self._tents, self.cells.rates, self.cells.weights,
             centre=np.zeros(len(self.knots)), precision=self._precision(*self.peak),
             start=self.known[self.peak][1],
-        )  # fmt: skip
+        ).beta  # fmt: skip
         rising = isotonic_regression(self.knots + shifts, weights=self._knot_weights + 1e-9).x
         tau, kappa = self.peak
         return SplineFit(
