@@ -11,8 +11,8 @@ from calibrant.numerals import short
 from calibrant.sheets import Cell, Sheet, number, sort_key, text
 
 if TYPE_CHECKING:
-    from calibrant.evaluation.recalibration_preview import Preview
     from calibrant.groups.result import Audit
+    from calibrant.recalibration.assess import Assessment
 
 GROUPS_SHOWN = 50
 
@@ -47,10 +47,15 @@ def distance_sheet(found: Distances) -> Sheet:
     return Sheet(("measure", "value", "proven to lie in", "tied to the distance dCE by"), tuple(lines))
 
 
-def change_sheet(found: Preview) -> Sheet:
-    """Return the measures before and after recalibration."""
-    lines = ((text(c.name), number(c.before), number(c.after), text(c.meaning)) for c in found.changes)
-    return Sheet(("measure", "as they are", "recalibrated", "meaning"), tuple(lines))
+def change_sheet(found: Assessment) -> Sheet:
+    """Return held-out measures before and after recalibration, and the gain with its interval."""
+    columns = ("held-out measure", "as they are", "recalibrated", "gain", f"{found.confidence:.0%} interval")
+    lines = (
+        (text(name.replace("_", " ")), number(c.before), number(c.after), number(c.gain),
+         number(c.lower, f"{short(c.lower)} to {short(c.upper)}"))
+        for name, c in found.changes.items()
+    )  # fmt: skip
+    return Sheet(columns, tuple(lines))
 
 
 def group_sheet(audit: Audit) -> Sheet:

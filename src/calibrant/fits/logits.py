@@ -17,7 +17,7 @@ def logit(values: Array, clip: float) -> Array:
 
 
 def held(logits: Array, clip: float) -> Array:
-    """Return the logits of predictions that are held within [clip, 1 - clip], from logits of a smaller clip."""
+    """Return the logits of predictions held within [clip, 1 - clip], from those of a smaller clip."""
     ends = np.array([clip, 1.0 - clip])
     low, high = logit(ends, clip)
     return np.clip(logits, low, high)

@@ -12,6 +12,7 @@ import numpy as np
 from calibrant.errors import CalibrantError
 from calibrant.fits.levels import Levels
 from calibrant.forecasts import Forecasts
+from calibrant.measures.decisions.u_calibration import u_calibration_error
 from calibrant.measures.smooth import smooth_calibration_error
 from calibrant.recalibration.for_whom import ForWhom, for_whom
 from calibrant.recalibration.losses import costs
@@ -43,8 +44,9 @@ class Assessment:
     """What recalibration gains on records it was not fitted to.
 
     `gain`, `lower`, `upper`, `before` and `after` are mean log losses, in nats; `changes` has them for the
-    log loss, the Brier score and the smooth calibration error. The interval is that of Nadeau and Bengio
-    (2003): the folds share records, which widens it.
+    log loss, the Brier score, the smooth calibration error and the U-calibration error (what somebody loses
+    against always acting on the base rate). The interval is that of Nadeau and Bengio (2003): the folds share
+    records, which widens it.
     """
 
     gain: float
@@ -90,36 +92,53 @@ _PLAIN = (*("gain", "lower", "upper", "before", "after", "verdict", "n", "folds"
           *("levels_before", "levels_after"))  # fmt: skip
 
 
-def assess(sample: Sample, procedure: Procedure, *, seed: int, folds: int = FOLDS) -> Assessment | str:
-    """Cross-fit a procedure and judge it; the reason as text where that cannot be done."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Folds:
+    """A procedure cross-fitted: the fits without each fold in turn, and the records that each was without."""
+
+    fitted: tuple[Fitted, ...]
+    held_out: tuple[Sample, ...]
+
+    @property
+    def pairs(self) -> list[tuple[Levels, Levels]]:
+        """The held-out records of each fold under their predictions, and under the recalibrated ones."""
+        return [_judged(fit, part) for fit, part in zip(self.fitted, self.held_out, strict=True)]
+
+
+def cross_fit(sample: Sample, procedure: Procedure, *, seed: int, folds: int = FOLDS) -> Folds | str:
+    """Fit a procedure without each fold in turn; the reason as text where that cannot be done."""
     if sample.cuttable:
         return sample.cuttable
     try:
         parts = sample.cut(folds, seed)
-        fitted = [procedure(rest, seed) for rest, _ in parts]
+        fitted = tuple(procedure(rest, seed) for rest, _ in parts)
     except CalibrantError as reason:
         return str(reason)
-    pairs = [_judged(fit, part) for fit, (_, part) in zip(fitted, parts, strict=True)]
+    return Folds(fitted, tuple(part for _, part in parts))
+
+
+def assess(sample: Sample, crossed: Folds, *, seed: int) -> Assessment:
+    """Judge a procedure on the records that its fits were without."""
+    pairs = crossed.pairs
     share = np.array([before.total for before, _ in pairs])
     changes = {
         "log_loss": change_of([_losses(pair, "log") for pair in pairs], share),
         "brier_score": change_of([_losses(pair, "brier") for pair in pairs], share),
-        "smooth": change_of([_smooth(pair) for pair in pairs], share),
+        "smooth": change_of([_measured(pair, smooth_calibration_error) for pair in pairs], share),
+        "u_calibration": change_of([_measured(pair, u_calibration_error) for pair in pairs], share),
     }
-    return replace(
-        _summed_up(changes, sample, folds, seed, pairs), for_whom=_for_whom(fitted, parts, sample, seed)
-    )
+    summary = _summed_up(changes, sample, len(pairs), seed, pairs)
+    return replace(summary, for_whom=_for_whom(crossed, sample, seed))
 
 
-def _for_whom(
-    fitted: list[Fitted], parts: list[tuple[Sample, Sample]], sample: Sample, seed: int
-) -> ForWhom | None:
+def _for_whom(crossed: Folds, sample: Sample, seed: int) -> ForWhom | None:
     """Return the audit of all held-out records by their covariates, if they have any and are 0 or 1."""
-    held_out = [part for _, part in parts if isinstance(part, Rows) and part.covariates]
-    if len(held_out) < len(parts) or not sample.binary:
+    held_out = [part for part in crossed.held_out if isinstance(part, Rows) and part.covariates]
+    if len(held_out) < len(crossed.held_out) or not sample.binary:
         return None
     after = [
-        fit.map.predict(part.predictions, part.covariates) for fit, part in zip(fitted, held_out, strict=True)
+        fit.map.predict(part.predictions, part.covariates)
+        for fit, part in zip(crossed.fitted, held_out, strict=True)
     ]
     first = held_out[0].covariates or {}
     covariates = {
@@ -149,9 +168,9 @@ def _losses(pair: tuple[Levels, Levels], loss: str) -> tuple[float, float]:
     return costs(before, before.values, loss).mean, costs(after, after.values, loss).mean
 
 
-def _smooth(pair: tuple[Levels, Levels]) -> tuple[float, float]:
+def _measured(pair: tuple[Levels, Levels], measure: Callable[..., float]) -> tuple[float, float]:
     before, after = (Forecasts(side.rates, side.values, sample_weight=side.weights) for side in pair)
-    return float(smooth_calibration_error(before)), float(smooth_calibration_error(after))
+    return float(measure(before)), float(measure(after))
 
 
 def change_of(figures: list[tuple[float, float]], share: Array) -> Change:

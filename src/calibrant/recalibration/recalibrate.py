@@ -35,7 +35,7 @@ Weights = Literal["sampling", "frequency"]
 AUTO = Method(
     name="auto",
     fit=auto,
-    meaning="the simplest method whose cross-fitted log loss is within one standard error of the best",
+    meaning="the simplest method within one standard error of the best, if a change is justified at all",
     citation="Breiman et al. 1984 (one-standard-error rule)",
 )
 ENOUGH_TO_SPLIT = 5  # records of either outcome: fewer are split by chance too often
@@ -139,24 +139,32 @@ def recalibrate(
     sample = _sample(y_true, y_prob, sample_weight, beside, weights == "frequency", missing, pos_label)
     if rules:
         sample = _with_rules(sample, rules, row)
+    fitted = fit_sample(sample, row, options, prevalence=prevalence, weights=weights, seed=used)
+    for note in fitted.notes:
+        if note != UNCHANGED:
+            warnings.warn(note, RecalibrationWarning, stacklevel=2)
+    return fitted
+
+
+def fit_sample(
+    sample: Sample, row: Method, options: Mapping[str, Any], *, seed: int,
+    prevalence: float | None = None, weights: Weights = "sampling",
+) -> Recalibration:  # fmt: skip
+    """Fit a method to records that are checked already."""
     candidate = Candidate(row, MappingProxyType(dict(options)))
     change = _Prevalence.to(prevalence, sample)
 
     def procedure(part: Sample, seed: int) -> Fitted:
         return candidate.fit(part, seed)
 
-    fitted = procedure(sample, used)
-    notes = (*fitted.notes, *([PERFECT] if _split(sample) else []))
-    for note in notes:
-        if note != UNCHANGED:
-            warnings.warn(note, RecalibrationWarning, stacklevel=2)
+    fitted = procedure(sample, seed)
     return Recalibration(
-        method=method,
-        chosen=str(fitted.details.get("chosen", method)),
+        method=row.name,
+        chosen=str(fitted.details.get("chosen", row.name)),
         options=MappingProxyType({**row.options, **options}),
         map=change.applied(fitted.map),
-        fit=_facts(sample, weights, used),
-        notes=notes,
+        fit=_facts(sample, weights, seed),
+        notes=(*fitted.notes, *([PERFECT] if _split(sample) else [])),
         details=MappingProxyType({**fitted.details, **change.details()}),
         sample=sample,
         procedure=procedure,
@@ -265,7 +273,7 @@ def _sample(
 
 
 def _rows(checked: Checked, beside: _Beside, frequency: bool) -> Sample:
-    """Return single rows with the columns beside them; rows of weight 0 are left out of all."""
+    """Return single rows with the columns beside them; rows that are left out are left out of all."""
     y, prediction, rows = checked.outcome, checked.prediction, checked.length
     weight = np.full(len(checked), checked.largest) if checked.weight is None else checked.weight
     columns = {} if beside.covariates is None else columns_of(beside.covariates, rows)

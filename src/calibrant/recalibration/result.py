@@ -14,8 +14,10 @@ import numpy as np
 from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.inputs import check_unit_interval, vector
 from calibrant.numerals import short
-from calibrant.recalibration.assess import Assessment, Procedure, assess
-from calibrant.recalibration.maps.form import Interval, Knot, Map
+from calibrant.recalibration.assess import Assessment, Folds, Procedure, assess, cross_fit
+from calibrant.recalibration.band import Band, jackknife_band
+from calibrant.recalibration.maps.form import Bins, Interval, Knot, Map
+from calibrant.recalibration.methods.checks import checked_share
 from calibrant.recalibration.samples import Sample
 from calibrant.results import NOTHING, Array
 from calibrant.sheets import paragraphs
@@ -158,9 +160,44 @@ class Recalibration:
     def _assessed(self) -> Assessment | str:
         if self.judge is not None:
             return self.judge()
+        crossed = self.folds
+        if self.sample is None or isinstance(crossed, str):
+            return str(crossed)
+        return assess(self.sample, crossed, seed=self.fit.seed)
+
+    @cached_property
+    def folds(self) -> Folds | str:
+        """The whole procedure without each fifth of the records in turn, or why that cannot be."""
         if self.sample is None or self.procedure is None:
             return "the records were not kept"
-        return assess(self.sample, self.procedure, seed=self.fit.seed)
+        return cross_fit(self.sample, self.procedure, seed=self.fit.seed)
+
+    def band(self, p: Any, confidence: float = 0.95) -> Band:
+        """Return how sure the map is at each prediction; how the band was made is in `Band.how`.
+
+        It needs the records, which a file does not hold, and takes a map of one column.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from calibrant import recalibrate
+        >>> p = np.linspace(0.05, 0.95, 200)
+        >>> fitted = recalibrate(np.arange(200) % 3 == 0, p, method="shift", seed=0)
+        >>> band = fitted.band([0.5])
+        >>> bool(band.lower[0] < fitted.predict([0.5])[0] < band.upper[0])
+        True
+        """
+        checked_share("confidence", confidence)
+        if self.map.needs_covariates or self.map.several or isinstance(self.folds, str):
+            reason = self.folds if isinstance(self.folds, str) else "it maps more than one column"
+            raise InvalidInputError(sentence("the band of a map", "needs the records of one column", reason))
+        without = [one.map for one in self.folds.fitted]
+        return jackknife_band(self.map, without, one_column(p)[0], confidence)
+
+    @property
+    def bins(self) -> Bins | None:
+        """The bins of a histogram, each with its rate and limits; None for maps without bins."""
+        return self.map.bins
 
     def to_sql(self, column: str, dialect: str = "duckdb", tolerance: float = 0.0) -> str:
         """Return the map as one SQL expression of a column.

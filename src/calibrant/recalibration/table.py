@@ -44,7 +44,6 @@ ROWS: tuple[Method, ...] = (
         mean_kept=True,
         keeps_calibrated=True,
         law_options=UNSHRUNK,
-        auto_options=(NOTHING,),
     ),
     Method(
         name="temperature",
@@ -69,7 +68,7 @@ ROWS: tuple[Method, ...] = (
         mean_kept=True,
         keeps_calibrated=True,
         law_options=UNSHRUNK,
-        auto_options=(NOTHING, UNSHRUNK),
+        auto_options=(NOTHING,),
     ),
     Method(
         name="beta",
@@ -81,7 +80,7 @@ ROWS: tuple[Method, ...] = (
         mean_kept=True,
         keeps_calibrated=True,
         law_options=UNSHRUNK,
-        auto_options=(UNSHRUNK,),
+        auto_options=(NOTHING,),
     ),
     Method(
         name="spline",

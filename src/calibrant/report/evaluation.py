@@ -26,9 +26,10 @@ class Evaluation(Findings):
     @property
     def charts(self) -> Mapping[str, Any]:
         """The Altair charts by name; each can be shown in a notebook or saved on its own."""
+        from calibrant.evaluation.proposal import propose
         from calibrant.report.charts.all import charts
 
-        return charts(self)
+        return charts(self, propose(self.forecasts, seed=self.seed))
 
     def _repr_html_(self) -> str:
         lines = (self.title, headline(self.verdict), facts_sentence(self.facts))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant.errors import MissingDependencyError, sentence
 from calibrant.evaluation.facts import facts_sentence
+from calibrant.evaluation.proposal import propose
 from calibrant.report.charts.all import charts
 from calibrant.report.palette import DARK, LIGHT, variables, with_variables
 from calibrant.report.sections import Section, sections
@@ -41,13 +42,14 @@ class Figure:
 
 def page(evaluation: Findings) -> str:
     """Return the report as HTML; the same evaluation gives the same bytes."""
+    proposal = propose(evaluation.forecasts, seed=evaluation.seed)
     return rendered(
         title=evaluation.title,
         verdict=evaluation.verdict,
         tone=TONES[evaluation.verdict.status],
         facts=facts_sentence(evaluation.facts),
-        parts=sections(evaluation),
-        drawn=charts(evaluation),
+        parts=sections(evaluation, proposal),
+        drawn=charts(evaluation, proposal),
         numbers=evaluation.to_dict(),
     )
 

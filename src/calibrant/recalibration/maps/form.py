@@ -25,6 +25,15 @@ class Knot(NamedTuple):
     rates: Array
 
 
+class Bins(NamedTuple):
+    """Bins (-inf, e_1], (e_1, e_2], ..., (e_k, inf): the rate of each, and limits where they are known."""
+
+    edges: Array
+    rates: Array
+    lower: Array | None
+    upper: Array | None
+
+
 class Map(ABC):
     """A fitted map. Its numbers are all in `to_dict`; `form` is what files call its kind."""
 
@@ -62,6 +71,11 @@ class Map(ABC):
     @property
     def knots(self) -> Knot | None:
         """The points between which the map is linear, or None."""
+        return None
+
+    @property
+    def bins(self) -> Bins | None:
+        """The bins in which the map is constant, or None."""
         return None
 
     def thinned(self, tolerance: float) -> Map:

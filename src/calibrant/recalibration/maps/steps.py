@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.recalibration.maps.algebra import Algebra, balanced
-from calibrant.recalibration.maps.form import Interval, Map
+from calibrant.recalibration.maps.form import Bins, Interval, Map
 from calibrant.recalibration.maps.stored import stored_numbers, stored_steps
 from calibrant.results import Array
 
@@ -41,6 +41,11 @@ class StepMap(Map):
             raise InvalidInputError(sentence("these bins", "have no interval", hint=hint))
         member = np.searchsorted(self.edges, p, side="left")
         return Interval(self.lower[member], self.upper[member])
+
+    @property
+    def bins(self) -> Bins:
+        """Edges, rates and limits."""
+        return Bins(self.edges, self.rates, self.lower, self.upper)
 
     def to_dict(self) -> dict[str, Any]:
         """Return edges, rates and limits."""

@@ -19,6 +19,7 @@ from calibrant.fits.levels import Levels
 from calibrant.fits.logistic import Clip, Shrink, logistic
 from calibrant.recalibration.maps.logistic import LogisticMap
 from calibrant.recalibration.maps.steps import StepMap
+from calibrant.recalibration.methods.checks import checked_share
 from calibrant.recalibration.methods.logistic import logistic_notes
 from calibrant.recalibration.registry import Fitted
 from calibrant.recalibration.samples import Merged, Sample
@@ -46,7 +47,7 @@ def histogram(
 
     Given a tolerance, the most bins for which all are within it; else `bins`, or n^(1/3).
     """
-    alpha = 1.0 - _checked_share("confidence", confidence)
+    alpha = 1.0 - checked_share("confidence", confidence)
     wanted = _wanted_bins(sample.n, bins, tolerance, alpha)
     counted = _counted(sample, wanted, seed)
     lower, upper = _limits(sample, counted, alpha)
@@ -62,7 +63,7 @@ def _wanted_bins(n: int, bins: int | None, tolerance: float | None, alpha: float
     if bins is not None and tolerance is not None:
         raise InvalidInputError(sentence("bins and tolerance", "must not both be given"))
     if tolerance is not None:
-        _checked_share("tolerance", tolerance)
+        checked_share("tolerance", tolerance)
         most = [b for b in range(1, n // 2 + 1) if simultaneous_tolerance(n, b, alpha) <= tolerance]
         if not most:
             needed = int(np.ceil(np.log(2 / alpha) / (2 * tolerance**2))) + 1
@@ -131,9 +132,3 @@ def scaling_binning(
     found = bin_rates(scaled, equal_mass_edges(levels, wanted), without_edges=False)
     details = {"bins": len(found.rates), "clip": fit.clip}
     return Fitted(StepMap(found.edges, found.rates), logistic_notes(sample, fit), details)
-
-
-def _checked_share(name: str, share: object) -> float:
-    if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1:
-        raise InvalidInputError(sentence(name, "must lie between 0 and 1", f"got {share!r}"))
-    return float(share)

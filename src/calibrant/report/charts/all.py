@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from calibrant.report.charts.cumulative import cumulative_differences
 from calibrant.report.charts.groups import forest, group_curves
 from calibrant.report.charts.null import null_histogram
+from calibrant.report.charts.recalibration_map import recalibration_map
 from calibrant.report.charts.reliability import reliability_diagram
 from calibrant.report.charts.style import Chart
 from calibrant.report.charts.threshold import threshold_loss
@@ -16,9 +17,10 @@ from calibrant.report.charts.witness import smooth_witness
 
 if TYPE_CHECKING:
     from calibrant.evaluation.findings import Findings
+    from calibrant.evaluation.proposal import Proposal
 
 
-def charts(evaluation: Findings) -> Mapping[str, Chart]:
+def charts(evaluation: Findings, proposal: Proposal | str) -> Mapping[str, Chart]:
     """Draw every chart that the evaluation has data for."""
     forecasts = evaluation.forecasts
     found = {
@@ -34,4 +36,6 @@ def charts(evaluation: Findings) -> Mapping[str, Chart]:
         found["group-curves"] = group_curves(evaluation.audit)
     if evaluation.recalibration is not None:
         found["threshold"] = threshold_loss(evaluation.recalibration.curve)
+    if not isinstance(proposal, str):
+        found["recalibration"] = recalibration_map(proposal)
     return MappingProxyType(found)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.evaluation.bands import Band, consistency_band
+from calibrant.evaluation.bands import consistency_band
 from calibrant.evaluation.coarse import POINTS, density, thinned
 from calibrant.forecasts import Forecasts
 from calibrant.measures.scores import isotonic_curve
@@ -45,7 +45,7 @@ def reliability_diagram(forecasts: Forecasts, *, seed: int = 0) -> Chart:
     frame = window(forecasts.values), window(fit, band.lower, band.upper, forecasts.values)
     layers = [
         _density(canvas, forecasts, frame),
-        _band(canvas, band),
+        shaded(canvas, band.x, band.lower, band.upper),
         *curves(canvas, {SMOOTHED: smoothed(forecasts), ISOTONIC: steps(forecasts, fit)}, frame),
         _hover(canvas, forecasts, fit),
     ]
@@ -114,10 +114,11 @@ def _pieces(lines: dict[str, Line]) -> dict[str, list[Any]]:
     return columns
 
 
-def _band(canvas: Canvas, band: Band) -> Any:
-    data = canvas.on({"prediction": band.x, "lower": band.lower, "upper": band.upper})
+def shaded(canvas: Canvas, places: Array, lower: Array, upper: Array) -> Any:
+    """Return a band; where all places are one, a thick rule."""
+    data = canvas.on({"prediction": places, "lower": lower, "upper": upper})
     mark = data.mark_area(color=LIGHT["band"], opacity=0.6)
-    if len(band.x) == 1:
+    if places[0] == places[-1]:
         mark = data.mark_rule(color=LIGHT["band"], strokeWidth=14, opacity=0.6)
     return mark.encode(x="prediction:Q", y="lower:Q", y2="upper:Q")
 

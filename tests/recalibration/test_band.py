@@ -1,0 +1,89 @@
+"""Bands of maps, bins of histograms, and rows left out with the columns beside them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+from scipy.stats import t
+
+import calibrant as cb
+from calibrant.recalibration.recalibrate import recalibrate
+
+
+def records(n=400, seed=0, slope=1.5):
+    rng = np.random.default_rng(seed)
+    truth = rng.uniform(0.05, 0.95, n)
+    return (rng.random(n) < truth).astype(float), expit(slope * logit(truth))
+
+
+def test_the_band_is_the_delete_a_group_jackknife_of_the_logit():
+    y, p = records()
+    fitted = recalibrate(y, p, method="platt", seed=3)
+    at = np.array([0.1, 0.5, 0.9])
+    band = fitted.band(at, confidence=0.9)
+    heights = [logit(one.map.predict(at)) for one in fitted.folds.fitted]
+    for k, place in enumerate(at):
+        column = [height[k] for height in heights]
+        variance = 4 / 5 * sum((h - sum(column) / 5) ** 2 for h in column)
+        centre, reach = logit(fitted.predict([place])[0]), t.ppf(0.95, 4) * variance**0.5
+        assert band.lower[k] == pytest.approx(expit(centre - reach), rel=1e-9)
+        assert band.upper[k] == pytest.approx(expit(centre + reach), rel=1e-9)
+    assert "jackknife" in band.how
+    assert band.to_dict()["confidence"] == 0.9
+
+
+def test_the_band_covers_the_true_map_about_as_often_as_it_says():
+    at = np.array([0.1, 0.5, 0.9])
+    truth, hits = expit(logit(at) / 1.5), 0
+    for seed in range(60):
+        band = recalibrate(*records(seed=seed), method="platt", shrink=None, clip=1e-7, seed=seed).band(at)
+        hits += np.count_nonzero((band.lower <= truth) & (truth <= band.upper))
+    assert hits / 180 >= 0.88
+
+
+def test_a_band_needs_the_records(tmp_path):
+    y, p = records(60)
+    recalibrate(y, p, method="shift", seed=0).save(tmp_path / "map.json")
+    with pytest.raises(cb.InvalidInputError, match="records were not kept"):
+        cb.load_recalibration(tmp_path / "map.json").band([0.5])
+    with pytest.raises(cb.InvalidInputError, match="confidence must lie between 0 and 1"):
+        recalibrate(y, p, method="shift", seed=0).band([0.5], confidence=1.0)
+
+
+def test_bins_of_a_histogram_hold_its_rates_and_limits():
+    y, p = records(300)
+    fitted = recalibrate(y, p, method="histogram", bins=4, seed=0)
+    bins = fitted.bins
+    assert len(bins.rates) == len(bins.edges) + 1 == 4
+    middles = np.concatenate(([0.0], (bins.edges[1:] + bins.edges[:-1]) / 2, [1.0]))
+    assert fitted.predict(middles) == pytest.approx(bins.rates)
+    assert np.all((bins.lower <= bins.rates) & (bins.rates <= bins.upper))
+    assert "all 4 bins are within" in fitted.guarantee
+    assert recalibrate(y, p, method="platt").bins is None
+
+
+def test_rows_with_missing_values_are_dropped_with_the_columns_beside_them():
+    y, p = records(200)
+    region, patient = np.array(["a", "b"] * 100), np.arange(200) // 2
+    holes = p.copy()
+    holes[[3, 50]] = np.nan
+    kept = ~np.isnan(holes)
+    options = {"method": "hierarchical", "seed": 0}
+    dropped = recalibrate(
+        y, holes, covariates={"region": region}, clusters=patient, missing="drop", **options
+    )
+    by_hand = recalibrate(
+        y[kept], p[kept], covariates={"region": region[kept]}, clusters=patient[kept], **options
+    )
+    assert dropped.fit == by_hand.fit
+    assert np.array_equal(dropped.predict(p, {"region": region}), by_hand.predict(p, {"region": region}))
+    with pytest.raises(cb.InvalidInputError):
+        recalibrate(y, holes, covariates={"region": region}, **options)
+
+
+def test_the_assessment_measures_u_calibration_before_and_after():
+    y, p = records(2_000)
+    change = recalibrate(y, 0.5 + 0.5 * p, method="platt", seed=0).assessment.changes["u_calibration"]
+    assert change.before > 0.02 > 0.01 > change.after
+    assert change.gain == pytest.approx(change.before - change.after)
