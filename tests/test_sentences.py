@@ -128,3 +128,14 @@ def test_a_score_needs_no_advice():
     said = str(cb.compare(Y, {"a": P, "b": WRONG}, measure="brier", seed=1, draws=99))
     assert "To choose" not in said
     assert said.startswith("a is better than b by brier (")
+
+
+def test_slope_says_what_it_is_without_predictions_of_0_and_1():
+    p = np.concatenate((P, [0.0] * 20, [1.0] * 17))
+    y = np.concatenate((Y, [0] * 19 + [1], [1] * 15 + [0] * 2))
+    found = cb.evaluate(y, p, measures=["slope", "intercept", "smooth"], draws=19, seed=1)
+    without = cb.calibration_slope(Y, P)
+    assert f"37 predictions are exactly 0 or 1; without them it is {without:.2f}" in found["slope"].note
+    assert "37 predictions" in found["intercept"].note
+    assert "37 predictions" not in found["smooth"].note
+    assert "exactly" not in cb.evaluate(Y, P, measures=["slope"], draws=19, seed=1)["slope"].note

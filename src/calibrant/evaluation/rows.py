@@ -6,12 +6,14 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from calibrant.errors import CalibrantError, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.measures.level_sets import LevelSetWarning, singletons
 from calibrant.measures.registry.lookup import measure, measures
 from calibrant.measures.registry.row import Measure
-from calibrant.numerals import chance
+from calibrant.numerals import chance, short
 from calibrant.results import Measurement
 
 
@@ -45,6 +47,9 @@ class Row:
         return chance(self.pvalue, self.log_pvalue, self.pvalue_is_bound)
 
 
+LOGISTIC = ("slope", "intercept")
+
+
 def chosen(names: Sequence[str] | None) -> list[Measure]:
     """Return the registry rows of these names; the headline rows when none are given."""
     table = measures()
@@ -63,6 +68,19 @@ def take(forecasts: Forecasts, about: Measure) -> Row:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LevelSetWarning)
         try:
-            return Row(about, measure(forecasts, about.name))
+            return Row(about, measure(forecasts, about.name), _without_ends(forecasts, about.name))
         except CalibrantError as error:
             return Row(about, None, str(error))
+
+
+def _without_ends(forecasts: Forecasts, name: str) -> str:
+    """Say what a logistic fit is without predictions of exactly 0 or 1, whose logits have no end."""
+    certain = int(forecasts.counts[(forecasts.values == 0) | (forecasts.values == 1)].sum())
+    if name not in LOGISTIC or certain == 0:
+        return ""
+    said = f"{certain:,} predictions are exactly 0 or 1"
+    try:
+        inner = forecasts.between(float(np.nextafter(0, 1)), float(np.nextafter(1, 0)))
+        return f"{said}; without them it is {short(measure(inner, name).value)}"
+    except CalibrantError:  # nothing else is left, or too little
+        return said
