@@ -85,9 +85,9 @@ if TYPE_CHECKING:
     from calibrant.online.group_monitor import GroupMonitor
     from calibrant.online.monitor import Monitor, Reading
     from calibrant.recalibration.assess import Assessment
+    from calibrant.recalibration.loading import load_recalibration
     from calibrant.recalibration.recalibrate import recalibrate
     from calibrant.recalibration.result import Recalibration, RecalibrationWarning
-    from calibrant.recalibration.storage import load_recalibration
     from calibrant.recalibration.table import recalibrations
     from calibrant.report.evaluation import Evaluation, evaluate
     from calibrant.scale.sketch import Sketch
@@ -150,7 +150,7 @@ _LATER = {
     "hosmer_lemeshow": "inference.statistics",
     "incentives": "truthfulness.incentives",
     "load_demo": "demonstration",
-    "load_recalibration": "recalibration.storage",
+    "load_recalibration": "recalibration.loading",
     "net_benefit": "measures.decisions.net_benefit",
     "one_vs_rest": "measures.multiclass",
     "online": "online",  # a room itself: cb.online.OnlineCalibrator

@@ -13,7 +13,7 @@ import pytest
 
 from calibrant import load_recalibration
 from calibrant.errors import CalibrantError
-from calibrant.recalibration.storage import from_dict
+from calibrant.recalibration.result import Recalibration
 
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.json"))
 LIES = [None, "x", [], {}, True, -1, 1.5, 1e308, -1e308, math.inf, math.nan, [0.5], [[0.5]], "0.5"]
@@ -46,7 +46,7 @@ def test_an_edited_map_is_refused_or_stays_a_map(file):
     p = np.linspace(0, 1, 101)
     for path, lie in rng.sample(every, min(len(every), 300)):
         try:
-            found = from_dict(edited(stored, path, lie))
+            found = Recalibration.from_dict(edited(stored, path, lie))
         except CalibrantError:
             continue
         q = found.predict(p)

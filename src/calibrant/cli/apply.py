@@ -10,7 +10,7 @@ from calibrant.cli.options import NAME, as_json, rows_in
 from calibrant.cli.showing import note
 from calibrant.cli.sketched import progress_bar, shown_name
 from calibrant.cli.tables import show_json
-from calibrant.recalibration.storage import load_recalibration
+from calibrant.recalibration.loading import load_recalibration
 from calibrant.scale.apply_file import apply_file
 from calibrant.scale.files import FileNames
 

@@ -17,9 +17,9 @@ from calibrant.cli.tables import show_json, show_table
 from calibrant.disk import check_target
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.recalibration.assess import FEWEST, FEWEST_EACH, Assessment
+from calibrant.recalibration.loading import load_recalibration
 from calibrant.recalibration.recalibrate import recalibrate as fit
 from calibrant.recalibration.result import Recalibration
-from calibrant.recalibration.storage import load_recalibration
 from calibrant.records import Missing
 from calibrant.scale.files import FileNames, read_table
 

@@ -19,12 +19,13 @@ from calibrant.inputs import Named
 from calibrant.recalibration.choose import UNCHANGED, auto
 from calibrant.recalibration.class_records import ClassRecords, class_records
 from calibrant.recalibration.columns import columns_of
+from calibrant.recalibration.fit_facts import FitFacts
 from calibrant.recalibration.maps.form import Map
 from calibrant.recalibration.maps.prevalence import PrevalenceMap
 from calibrant.recalibration.named_rules import rules_of
 from calibrant.recalibration.procedure import Candidate
 from calibrant.recalibration.registry import Fitted, Method
-from calibrant.recalibration.result import FitFacts, Recalibration, RecalibrationWarning
+from calibrant.recalibration.result import Recalibration, RecalibrationWarning
 from calibrant.recalibration.samples import Rows, Sample, rows_of, sample_of
 from calibrant.recalibration.table import find_method
 from calibrant.records import Checked, Missing, check

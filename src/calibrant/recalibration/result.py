@@ -16,6 +16,7 @@ from calibrant.inputs import check_unit_interval, vector
 from calibrant.numerals import short
 from calibrant.recalibration.assess import Assessment, Folds, Procedure, assess, cross_fit
 from calibrant.recalibration.band import Band, jackknife_band
+from calibrant.recalibration.fit_facts import FitFacts
 from calibrant.recalibration.maps.form import Bins, Interval, Knot, Map
 from calibrant.recalibration.methods.checks import checked_share
 from calibrant.recalibration.samples import Sample
@@ -27,22 +28,6 @@ SUM = 1e-6  # how far the two columns of a pair of probabilities may miss 1
 
 class RecalibrationWarning(UserWarning):
     """Something about the records or the new predictions that the user should look at."""
-
-
-@dataclass(frozen=True, slots=True)
-class FitFacts:
-    """What a recalibration was fitted to."""
-
-    n: int
-    effective_n: float
-    base_rate: float
-    low: float  # smallest prediction seen
-    high: float
-    levels: int  # distinct predictions
-    at_ends: float  # records predicted at exactly 0 or 1 (their effective number)
-    weights: str  # "sampling" or "frequency"
-    seed: int
-    data: str = ""  # hash of the levels
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,9 +246,17 @@ class Recalibration:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as a file would hold it: without the records, with the assessment if it is known."""
-        from calibrant.recalibration.storage import as_dict, from_dict
+        from calibrant.recalibration.storage import as_dict
 
-        return from_dict, (as_dict(self, assess=False),)
+        return type(self).from_dict, (as_dict(self, assess=False),)
+
+    @classmethod
+    def from_dict(cls, stored: Any) -> Self:
+        """Rebuild a recalibration from `to_dict`; unknown formats are refused."""
+        from calibrant.recalibration.storage import stored_fields
+
+        fields, assessed = stored_fields(stored)
+        return cls(**fields).with_assessment(assessed)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the records, ready for JSON."""

@@ -9,18 +9,21 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from calibrant.disk import write_whole
 from calibrant.errors import CalibrantError, UnreadableFileError, sentence
 from calibrant.recalibration.assess import Assessment
-from calibrant.recalibration.maps.forms import map_from_dict, map_to_dict
+from calibrant.recalibration.fit_facts import FitFacts
+from calibrant.recalibration.maps import forms as _all_forms  # noqa: F401  # loaded, map_from_dict knows them
+from calibrant.recalibration.maps.form import map_from_dict, map_to_dict
 from calibrant.recalibration.maps.stored import refused, stored_number
-from calibrant.recalibration.result import FitFacts, Recalibration
 from calibrant.recalibration.samples import Sample
 
+if TYPE_CHECKING:
+    from calibrant.recalibration.result import Recalibration
+
 FORMAT = 1
-MOST_BYTES = 2**30
 
 
 def as_dict(fitted: Recalibration, *, assess: bool = True) -> dict[str, Any]:
@@ -75,52 +78,8 @@ def save(fitted: Recalibration, path: Path) -> None:
     write_whole(path, text)
 
 
-def load_recalibration(path: str | Path) -> Recalibration:
-    """Read what `Recalibration.save` wrote; predictions are equal to the last bit.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> from calibrant import recalibrate
-    >>> file = pathlib.Path(tempfile.mkdtemp()) / "map.json"
-    >>> recalibrate([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.8], method="isotonic").save(file)
-    >>> load_recalibration(file).predict([0.5]).tolist()
-    [0.5]
-    """
-    try:
-        return from_dict(_parsed(Path(path)))
-    except OSError as error:
-        reason = error.strerror or str(error)
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
-        reason = "got a file that is not JSON"
-    except CalibrantError as error:
-        reason = str(error).rstrip(".")
-    raise UnreadableFileError(sentence(f"file {str(path)!r}", "must be a recalibration", reason))
-
-
-def _parsed(path: Path) -> Any:
-    """Read JSON of a size that a map can have; NaN, infinities and repeated fields are refused."""
-    if path.exists() and not path.is_file():
-        raise UnreadableFileError(sentence("recalibration", "must be a file", "got a folder, device or pipe"))
-    if path.stat().st_size > MOST_BYTES:
-        raise UnreadableFileError(sentence("recalibration", f"must have at most {MOST_BYTES:,} bytes"))
-    text = path.read_text(encoding="utf-8")
-    return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_repeats)
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise UnreadableFileError(sentence("numbers", "must be finite", f"got {name}"))
-
-
-def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        raise UnreadableFileError(sentence("fields", "must not be repeated"))
-    return content
-
-
-def from_dict(stored: Any) -> Recalibration:
-    """Rebuild a recalibration from `to_dict`; unknown formats are refused."""
+def stored_fields(stored: Any) -> tuple[dict[str, Any], Assessment | str]:
+    """Check what `as_dict` made; return the fields of a recalibration, and its assessment apart from them."""
     if not isinstance(stored, Mapping) or "calibrant_recalibration" not in stored:
         raise UnreadableFileError(
             sentence("recalibration", "must be as calibrant writes it", "got other JSON")
@@ -130,18 +89,18 @@ def from_dict(stored: Any) -> Recalibration:
         raise UnreadableFileError(sentence("recalibration", "must be of a known format", found))
     try:
         assessed = stored["assessment"]
-        return Recalibration(
-            method=_words(stored, "method"),
-            chosen=_words(stored, "chosen"),
-            options=MappingProxyType(dict(stored["options"])),
-            map=map_from_dict(stored["map"]),
-            fit=_fit_facts(stored["fit"]),
-            notes=tuple(str(note) for note in stored["notes"]),
-            details=MappingProxyType(dict(stored["details"])),
-            columns=None if stored.get("columns") is None else _whole(stored, "columns"),
-        ).with_assessment(
-            str(stored["why_not_assessed"]) if assessed is None else Assessment.from_dict(assessed)
-        )
+        fields = {
+            "method": _words(stored, "method"),
+            "chosen": _words(stored, "chosen"),
+            "options": MappingProxyType(dict(stored["options"])),
+            "map": map_from_dict(stored["map"]),
+            "fit": _fit_facts(stored["fit"]),
+            "notes": tuple(str(note) for note in stored["notes"]),
+            "details": MappingProxyType(dict(stored["details"])),
+            "columns": None if stored.get("columns") is None else _whole(stored, "columns"),
+        }
+        verdict = str(stored["why_not_assessed"]) if assessed is None else Assessment.from_dict(assessed)
+        return fields, verdict
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, CalibrantError):
             raise

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from calibrant.errors import reject_name
+from calibrant.recalibration.class_records import ClassRecords
 from calibrant.recalibration.methods import (
     augment,
     binning,
@@ -17,11 +18,22 @@ from calibrant.recalibration.methods import (
     patch,
     spline,
 )
-from calibrant.recalibration.registry import Method
+from calibrant.recalibration.registry import Fitted, Method
 from calibrant.results import NOTHING
 
 UNSHRUNK = MappingProxyType({"shrink": None})
 RAW = MappingProxyType({"ends": "raw"})
+
+
+def _one_vs_rest(records: ClassRecords, *, seed: int, inner: str = "spline") -> Fitted:
+    """Look up the method for two classes, which stands in this table too."""
+    return classes.one_vs_rest(records, find_method(inner), seed=seed)
+
+
+def _top_label(records: ClassRecords, *, seed: int, inner: str = "platt") -> Fitted:
+    """Look up the methods for two classes, which stand in this table too."""
+    return classes.top_label(records, find_method(inner), find_method("platt"), seed=seed)
+
 
 ROWS: tuple[Method, ...] = (
     Method(
@@ -162,7 +174,7 @@ ROWS: tuple[Method, ...] = (
     ),
     Method(
         name="one-vs-rest",
-        fit_classes=classes.one_vs_rest,
+        fit_classes=_one_vs_rest,
         meaning="several classes: each class against the rest by a binary method, then normalised",
         citation="Zadrozny & Elkan 2002",
         monotone=False,
@@ -170,7 +182,7 @@ ROWS: tuple[Method, ...] = (
     ),
     Method(
         name="top-label",
-        fit_classes=classes.top_label,
+        fit_classes=_top_label,
         meaning="several classes: the probability of the predicted class, with a map per class",
         citation="Gupta & Ramdas 2022",
         monotone=False,

@@ -12,7 +12,7 @@ from calibrant.fits.forest import Forest
 from calibrant.fits.logits import logit
 from calibrant.groups.features import Features
 from calibrant.recalibration.levels_of_columns import Met, met, remarks
-from calibrant.recalibration.maps.form import Map
+from calibrant.recalibration.maps.form import Map, map_from_dict, map_to_dict
 from calibrant.results import Array
 
 CLIP = 1e-6  # of the start
@@ -48,8 +48,6 @@ class BoostMap(Map):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers: the start, the columns, and the trees as tables."""
-        from calibrant.recalibration.maps.forms import map_to_dict
-
         return {
             "start": map_to_dict(self.start),
             "columns": self.features.to_list(),
@@ -60,8 +58,6 @@ class BoostMap(Map):
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
         """Rebuild the map."""
-        from calibrant.recalibration.maps.forms import map_from_dict
-
         features = Features.from_list(numbers["columns"])
         forest = Forest.from_list(numbers["trees"], len(features.features) + 1)
         return cls(map_from_dict(numbers["start"]), features, forest, tuple(numbers["seen_missing"]))

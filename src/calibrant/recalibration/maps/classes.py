@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from calibrant.fits.softmax import softmax_rates
-from calibrant.recalibration.maps.form import Map
+from calibrant.recalibration.maps.form import Map, map_from_dict
 from calibrant.recalibration.maps.stored import refused, stored_numbers
 from calibrant.results import Array
 
@@ -78,8 +78,6 @@ class OneVsRestMap(ClassMap):
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
         """Rebuild from the maps."""
-        from calibrant.recalibration.maps.forms import map_from_dict
-
         return cls(tuple(map_from_dict(one) for one in numbers["maps"]))
 
 
@@ -121,6 +119,4 @@ class TopLabelMap(ClassMap):
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
         """Rebuild from the maps."""
-        from calibrant.recalibration.maps.forms import map_from_dict
-
         return cls(map_from_dict(numbers["pooled"]), tuple(map_from_dict(one) for one in numbers["maps"]))

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple, Self
 
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError, UnreadableFileError, sentence
 from calibrant.recalibration.maps.algebra import Algebra
 from calibrant.results import Array
 
@@ -81,3 +81,24 @@ class Map(ABC):
     def thinned(self, tolerance: float) -> Map:
         """Return a map with fewer numbers that differs by at most `tolerance`; itself where it has few."""
         return self
+
+
+def map_to_dict(fitted: Map) -> dict[str, Any]:
+    """Return a map as JSON: its form and its numbers."""
+    return {"form": fitted.form, **fitted.to_dict()}
+
+
+def map_from_dict(numbers: Mapping[str, Any]) -> Map:
+    """Rebuild a map, or say that its form is not known here."""
+    known = {form.form: form for form in _subclasses(Map) if hasattr(form, "form")}
+    form = numbers.get("form")
+    if form not in known:
+        raise UnreadableFileError(
+            sentence("form of a map", f"must be one of {', '.join(known)}", f"got {form!r}")
+        )
+    return known[form].from_dict(numbers)
+
+
+def _subclasses(kind: Any) -> list[type[Map]]:
+    """Return every kind of map below this one."""
+    return [one for below in kind.__subclasses__() for one in (below, *_subclasses(below))]

@@ -1,11 +1,7 @@
-"""All forms of maps by the name that files give them."""
+"""All forms of maps, loaded together: `map_from_dict` knows those that are loaded."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from calibrant.errors import UnreadableFileError, sentence
 from calibrant.recalibration.maps.augment import AugmentMap
 from calibrant.recalibration.maps.boost import BoostMap
 from calibrant.recalibration.maps.classes import OneVsRestMap, SoftmaxMap, TopLabelMap
@@ -37,19 +33,3 @@ FORMS: tuple[type[Map], ...] = (
     OneVsRestMap,
     TopLabelMap,
 )
-
-
-def map_to_dict(fitted: Map) -> dict[str, Any]:
-    """Return a map as JSON: its form and its numbers."""
-    return {"form": fitted.form, **fitted.to_dict()}
-
-
-def map_from_dict(numbers: Mapping[str, Any]) -> Map:
-    """Rebuild a map, or say that its form is not known here."""
-    known = {form.form: form for form in FORMS}
-    form = numbers.get("form")
-    if form not in known:
-        raise UnreadableFileError(
-            sentence("form of a map", f"must be one of {', '.join(known)}", f"got {form!r}")
-        )
-    return known[form].from_dict(numbers)

@@ -15,7 +15,7 @@ from calibrant.fits.patching import Patch, applied
 from calibrant.groups.features import Features
 from calibrant.recalibration.levels_of_columns import LeveledColumn, Met, met, remarks
 from calibrant.recalibration.maps.boost import CLIP
-from calibrant.recalibration.maps.form import Map
+from calibrant.recalibration.maps.form import Map, map_from_dict, map_to_dict
 from calibrant.recalibration.maps.stored import stored_numbers
 from calibrant.results import Array
 
@@ -66,8 +66,6 @@ class PatchMap(Map):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers: the start, the columns, the groups and every patch."""
-        from calibrant.recalibration.maps.forms import map_to_dict
-
         return {
             "start": map_to_dict(self.start),
             "columns": [column.to_dict() for column in self.columns],
@@ -79,8 +77,6 @@ class PatchMap(Map):
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
         """Rebuild the map; a patch of a group that is not there is refused."""
-        from calibrant.recalibration.maps.forms import map_from_dict
-
         columns = tuple(LeveledColumn.from_dict(item) for item in numbers["columns"])
         groups = tuple(PatchedGroup(g["column"], tuple(g["levels"]), g["rule"]) for g in numbers["groups"])
         patches = patches_from_list(numbers["patches"], len(groups))

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from calibrant.recalibration.maps.algebra import Algebra
-from calibrant.recalibration.maps.form import Interval, Map
+from calibrant.recalibration.maps.form import Interval, Map, map_from_dict
 from calibrant.recalibration.maps.stored import stored_number
 from calibrant.results import Array
 
@@ -45,6 +45,4 @@ class PrevalenceMap(Map):
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
         """Rebuild from the ratio and the inner map."""
-        from calibrant.recalibration.maps.forms import map_from_dict
-
         return cls(map_from_dict(numbers["inner"]), stored_number(numbers, "ratio", 5e-324, 1.7e308))

@@ -17,7 +17,7 @@ from calibrant.groups.rules import Rule
 from calibrant.groups.stored_rules import rule_from_list, rule_to_list
 from calibrant.recalibration.levels_of_columns import met, remarks
 from calibrant.recalibration.maps.boost import CLIP
-from calibrant.recalibration.maps.form import Map
+from calibrant.recalibration.maps.form import Map, map_from_dict, map_to_dict
 from calibrant.recalibration.maps.patch import patches_from_list, patches_to_list
 from calibrant.results import Array
 
@@ -55,8 +55,6 @@ class RulePatchMap(Map):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything: the start, the columns, the rules and every patch."""
-        from calibrant.recalibration.maps.forms import map_to_dict
-
         return {
             "start": map_to_dict(self.start),
             "columns": self.features.to_list(),
@@ -68,8 +66,6 @@ class RulePatchMap(Map):
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
         """Rebuild the map; a patch of a rule that is not there is refused."""
-        from calibrant.recalibration.maps.forms import map_from_dict
-
         features = Features.from_list(numbers["columns"])
         rules = tuple(rule_from_list(item["conditions"]) for item in numbers["groups"])
         columns = {condition.column for rule in rules for condition in rule.conditions}

@@ -14,7 +14,7 @@ from calibrant.recalibration.maps.classes import OneVsRestMap, SoftmaxMap, TopLa
 from calibrant.recalibration.maps.form import Map
 from calibrant.recalibration.maps.identity import IdentityMap
 from calibrant.recalibration.procedure import Candidate
-from calibrant.recalibration.registry import Fitted
+from calibrant.recalibration.registry import Fitted, Method
 from calibrant.recalibration.samples import sample_of
 
 PENALTIES = tuple(10.0**k for k in range(1, -5, -1))  # from strong to weak: each fit starts the next
@@ -75,19 +75,16 @@ def _settled(records: ClassRecords, family: Family, penalty: Penalty, seed: int)
     return PENALTIES[int(np.argmin(losses))]
 
 
-def one_vs_rest(records: ClassRecords, *, seed: int, inner: str = "spline") -> Fitted:
-    """Fit each class against the rest, and normalise."""
+def one_vs_rest(records: ClassRecords, inner: Method, *, seed: int) -> Fitted:
+    """Fit each class against the rest by a method for two, and normalise."""
     maps = [
         _inner(records, records.labels == k, records.table[:, k], inner, seed) for k in range(records.classes)
     ]
-    return Fitted(OneVsRestMap(tuple(maps)), unseen(records), {"inner": inner})
+    return Fitted(OneVsRestMap(tuple(maps)), unseen(records), {"inner": inner.name})
 
 
-def _inner(records: ClassRecords, outcome: Any, prediction: Any, inner: str, seed: int) -> Map:
+def _inner(records: ClassRecords, outcome: Any, prediction: Any, row: Method, seed: int) -> Map:
     """Fit one binary map; a class that never or always occurs is left as it is."""
-    from calibrant.recalibration.table import find_method
-
-    row = find_method(inner)
     forecasts = Forecasts(outcome, prediction, sample_weight=records.weights)
     sample = sample_of(forecasts)
     if row.needs_both_outcomes and not sample.levels.both_outcomes:
@@ -95,7 +92,7 @@ def _inner(records: ClassRecords, outcome: Any, prediction: Any, inner: str, see
     return Candidate(row).fit(sample, seed).map
 
 
-def top_label(records: ClassRecords, *, seed: int, inner: str = "platt") -> Fitted:
+def top_label(records: ClassRecords, inner: Method, platt: Method, *, seed: int) -> Fitted:
     """Fit the probability of the predicted class: one map for all, then one per class shrunk to no change."""
     top = records.table.argmax(axis=1)
     confidence = records.table[np.arange(records.n), top]
@@ -108,5 +105,5 @@ def top_label(records: ClassRecords, *, seed: int, inner: str = "platt") -> Fitt
         if not chosen.any():
             maps.append(IdentityMap())
             continue
-        maps.append(_inner(part, right[chosen], pooled.predict(confidence[chosen]), "platt", seed))
-    return Fitted(TopLabelMap(pooled, tuple(maps)), unseen(records), {"inner": inner})
+        maps.append(_inner(part, right[chosen], pooled.predict(confidence[chosen]), platt, seed))
+    return Fitted(TopLabelMap(pooled, tuple(maps)), unseen(records), {"inner": inner.name})
