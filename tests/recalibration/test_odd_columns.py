@@ -1,4 +1,4 @@
-"""Covariates of every kind at once: constant, empty, mixed, dated, ordered, huge, with gaps, oddly weighted."""
+"""Covariates of every kind at once: constant, empty, mixed, dated, ordered, huge, with gaps."""
 
 from __future__ import annotations
 
