@@ -115,7 +115,9 @@ def _cox_rejects(levels: Levels) -> bool:
         costs(levels, predictions, "log").mean * levels.total
         for predictions in (levels.values, LogisticMap.of(fit).predict(levels.values))
     )
-    return before - after > -np.log(LEVEL)  # half the quantile of chi squared with two degrees of freedom
+    return bool(
+        before - after > -np.log(LEVEL)
+    )  # half the quantile of chi squared with two degrees of freedom
 
 
 def _cross_fitted(candidate: Candidate, parts: list[tuple[Sample, Sample]], loss: str, seed: int) -> Costs:
