@@ -96,7 +96,7 @@ if TYPE_CHECKING:
     from calibrant.truthfulness.worst import worst_truth
 
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # What the registry does not need loads when one of its names is first used: importing calibrant stays quick.
 _LATER = {
