@@ -11,7 +11,7 @@ from calibrant.evaluation.findings import Findings
 from calibrant.evaluation.null_reference import Chance
 from calibrant.evaluation.recalibration_preview import preview
 from calibrant.evaluation.rows import Row, chosen, take
-from calibrant.evaluation.verdict import SIZE, WHERE, verdict
+from calibrant.evaluation.verdict import ALPHA, SIZE, WHERE, verdict
 from calibrant.forecasts import Forecasts
 from calibrant.frames import Given, inputs_of
 from calibrant.inference.interval import check_confidence
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Findings)
-
-ALPHA = 0.05
 
 
 def find(

@@ -34,6 +34,7 @@ LEADS: Mapping[Status, str] = {
     "too little data": "Too little data to say.",
     "untested": "Cannot be tested.",
 }
+ALPHA = 0.05  # the level of the verdict
 LARGE = 0.15  # an error of this size must not go unseen, nor half of the mean prediction if that is less
 SEEN = 3.24  # standard deviations: a bias that a two-sided 5 % test sees with probability 90 %
 WANTED = 0.05  # what more records should make visible
@@ -273,7 +274,8 @@ def _next_step(status: Status, audit: Audit | None, unseen: float, forecasts: Fo
     if status == "groups":
         return "Repair it by group: recalibrate with the groups' columns as covariates, then audit again."
     if status == "miscalibrated":
-        return "Recalibrate on records the model was not trained on, and check that it helps."
+        by_group = ", with the groups' columns as covariates" if audit and _wrong_groups(audit, ALPHA) else ""
+        return f"Recalibrate on records the model was not trained on{by_group}, and check that it helps."
     if status == "too little data":
         records = 1.0 / float(forecasts.squared_weights.sum())
         more = math.ceil(records * max(1.0, (unseen / WANTED) ** 2 - 1))
