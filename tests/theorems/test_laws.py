@@ -190,7 +190,6 @@ def test_symmetry_under_naming_the_other_outcome(row, options, sample):
         ([0, 1], [0.2, 0.3], [-1, 2]),
         ([0, 1], [0.2, 0.3], [0, 0]),
         (["a", "b"], [0.2, 0.3], None),
-        ([0, 1], [[0.2, 0.8], [0.3, 0.7]], None),
     ],
 )
 def test_bad_input_is_refused(row, y, p, w):

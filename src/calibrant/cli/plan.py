@@ -29,7 +29,7 @@ from calibrant.scale.files import FileNames, read_columns
 )
 @missing
 @click.option("--distance", "-d", type=float, help="Distance from calibration to be detected.")
-@click.option("--records", "-n", type=int, help="Labelled records at hand.")
+@click.option("--records", "-n", type=click.IntRange(1, 10**9), help="Labelled records at hand.")
 @click.option("--power", default=0.9, show_default=True, help="Probability of detection.")
 @click.option("--alpha", default=0.05, show_default=True, help="Level of the test.")
 @click.option("--accept", type=float, help="Distance small enough to accept; with --reject.")

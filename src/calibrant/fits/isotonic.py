@@ -70,11 +70,9 @@ def _off_the_ends(rates: Array, weights: Array) -> Array:
     """Return the rates of the blocks with the two outer ones moved off 0 and 1, order kept."""
     moved = rates.copy()
     if rates[0] <= 0.0:
-        moved[0] = 0.5 / (weights[0] + 1.0)
+        next_rate = rates[1] if len(rates) > 1 and rates[1] < 1.0 else 1.0
+        moved[0] = min(0.5 / (weights[0] + 1.0), next_rate)
     if rates[-1] >= 1.0:
-        moved[-1] = 1.0 - 0.5 / (weights[-1] + 1.0)
-    if len(rates) > 1:
-        inner = rates[1:-1]
-        moved[0] = min(moved[0], inner[0] if len(inner) else moved[-1])
-        moved[-1] = max(moved[-1], inner[-1] if len(inner) else moved[0])
+        rate_before = rates[-2] if len(rates) > 1 and rates[-2] > 0.0 else 0.0
+        moved[-1] = max(1.0 - 0.5 / (weights[-1] + 1.0), rate_before)
     return moved

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-
+from calibrant.errors import warn_user
 from calibrant.forecasts import Forecasts
 
 
@@ -22,7 +21,7 @@ def singletons(forecasts: Forecasts) -> bool:
 REMEDY = "Use smooth_calibration_error or averaged_two_bin_error, or recalibrate or round first."
 
 
-def warn_if_singletons(forecasts: Forecasts, what: str, remedy: str = REMEDY, depth: int = 5) -> None:
+def warn_if_singletons(forecasts: Forecasts, what: str, remedy: str = REMEDY) -> None:
     """Warn that `what` is meaningless on raw continuous predictions, with the remedies."""
     if singletons(forecasts):
         text = (
@@ -30,4 +29,4 @@ def warn_if_singletons(forecasts: Forecasts, what: str, remedy: str = REMEDY, de
             f"{forecasts.n:,} records have {forecasts.levels:,} distinct predictions: the value is mostly "
             f"noise. {remedy}"
         )
-        warnings.warn(text, LevelSetWarning, stacklevel=depth)
+        warn_user(text, LevelSetWarning)

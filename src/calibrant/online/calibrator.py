@@ -84,7 +84,7 @@ class OnlineCalibrator(Stream):
     0.2066
     >>> calibrator.learn_one(1)
     >>> calibrator
-    OnlineCalibrator(rounds=1, certificate=1.2, bound=6.16667)
+    OnlineCalibrator(rounds=1, certificate=0.793436, bound=5.5)
     """
 
     certifies = "distance to calibration"

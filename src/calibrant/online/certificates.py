@@ -29,7 +29,7 @@ def total_certificate(streams: Iterable[Stream]) -> float:
     >>> parts = [DistanceForecaster(), DistanceForecaster()]
     >>> _ = parts[0].run([1, 1, 0, 1]), parts[1].run([0])
     >>> total_certificate(parts)
-    2.25
+    1.75
     """
     parts = list(streams)
     for part in parts:

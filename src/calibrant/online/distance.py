@@ -48,7 +48,7 @@ class DistanceForecaster(Stream):
     ...     p = forecaster.predict_one()
     ...     forecaster.learn_one(outcome)
     >>> forecaster
-    DistanceForecaster(rounds=4, certificate=1.75, bound=2.74342)
+    DistanceForecaster(rounds=4, certificate=1.25, bound=2.74342)
     """
 
     certifies = "distance to calibration"

@@ -89,9 +89,13 @@ def _written(
                 query = f"SELECT {kept}, {value} AS {quoted(into)} FROM ({rows})"
                 copy = f"COPY ({query}) TO {literal(str(part))} ({writer})"
                 watched(connection, lambda: connection.execute(copy), progress)
-                return _counted(connection, rows, fitted)
+                applied = _counted(connection, rows, fitted)
             except duckdb.Error as error:
                 raise unreadable(files, error) from None
+        if applied.rows and applied.unusable == applied.rows:
+            found = f"got none in {applied.rows:,} rows"
+            raise InvalidInputError(sentence(f"column {prediction!r}", "must hold probabilities", found))
+        return applied
 
 
 def _scan(

@@ -18,16 +18,11 @@ def responses(
     recalibrator: Recalibrator | None,
     folds: int,
     seed: int,
-    *,
-    depth: int = 6,
 ) -> Responses:
-    """Return the levels as they are, with a warning where they mean nothing, or cross-fitted rates.
-
-    `depth` is how many calls up the user is, whose line the warning should show.
-    """
+    """Return the levels as they are, with a warning where they mean nothing, or cross-fitted rates."""
     whole_number("folds", folds, 2)
     recorded_seed(seed)
     if recalibrator is None:
-        warn_if_singletons(forecasts, what, REMEDY, depth)
+        warn_if_singletons(forecasts, what, REMEDY)
         return hindsight(forecasts)
     return cross_fitted(forecasts, recalibrator, folds, seed)

@@ -63,7 +63,7 @@ def threshold_loss_curve(
     >>> threshold_loss_curve([0, 1, 1, 1], [0.5] * 4).at([0.4, 0.5, 0.6]).round(12).tolist()
     [0.0, 0.25, 0.15]
     """
-    return curve_of(responses(forecasts, "threshold_loss_curve", recalibrator, folds, seed, depth=4))
+    return curve_of(responses(forecasts, "threshold_loss_curve", recalibrator, folds, seed))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
