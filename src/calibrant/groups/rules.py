@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -109,12 +110,14 @@ def among(column: Column, codes: Iterable[int]) -> OneOf | None:
 def _one_of(column: Column, codes: Sequence[int], negated: bool = False) -> OneOf:
     gap = column.missing and 0 in codes
     values = tuple(column.labels[code] for code in codes if not (gap and code == 0))
-    mixed = (
-        0
-        < sum(isinstance(label, str) for label in column.labels if label is not None)
-        < len(column.labels) - int(column.missing)
-    )
-    return OneOf(column.name, values, gap, negated, mixed)
+    return OneOf(column.name, values, gap, negated, _mixed(column))
+
+
+@lru_cache(maxsize=64)  # asked once per value of the column, which may have very many
+def _mixed(column: Column) -> bool:
+    """Return whether some labels of a column are texts and others are not."""
+    texts = sum(isinstance(label, str) for label in column.labels if label is not None)
+    return 0 < texts < len(column.labels) - int(column.missing)
 
 
 def _categories(column: Column, low: int, high: int) -> tuple[Any, ...] | None:
