@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
+import pytest
+
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
+@pytest.mark.slow
 def test_every_number_comes_from_the_script(shared_data):
     spec = importlib.util.spec_from_file_location("audit_page", DOCS / "examples" / "audit.py")
     script = importlib.util.module_from_spec(spec)
