@@ -61,6 +61,8 @@ def audit(
 ) -> Audit:
     """Measure calibration in many subpopulations at once, and whether the worst is more than chance.
 
+    The metric is M = max D_k sigma_0 / sigma_k, eq. (4) of the multi-calibration paper; row order never counts.
+
     Parameters
     ----------
     y_true, y_prob, sample_weight, missing
@@ -94,8 +96,13 @@ def audit(
     progress
         Called with (tested, expected) as the work goes on.
 
-    The metric: M = max D_k sigma_0 / sigma_k, eq. (4) of measuring-multicalibration; row order never counts.
+    Returns
+    -------
+    Audit
+        M, the worst group, and statistic, z, direction and p-value of every group.
 
+    Examples
+    --------
     >>> y = [0, 1, 1, 0, 1, 1, 1, 1, 0, 1, 0, 0]
     >>> p = [0.3, 0.3, 0.6, 0.4, 0.2, 0.3, 0.2, 0.4, 0.5, 0.6, 0.1, 0.2]
     >>> found = audit(y, p, groups={"city": ["A"] * 4 + ["B"] * 4 + ["C"] * 4}, min_size=4, seed=1)

@@ -157,6 +157,34 @@ def search_groups(
     `rules` are then tested on the other half, with p-values adjusted for their number. `statistic`, `variant`
     and `rho` are those of `audit`, for the search and for the confirmation alike.
 
+    Parameters
+    ----------
+    y_true, y_prob
+        Outcomes and predicted probabilities.
+    covariates
+        The columns to search: any data frame or mapping.
+    sample_weight
+        Non-negative weights, one per record.
+    depth, beam, rules
+        How many conditions per rule, rules kept per step, and rules confirmed.
+    min_size
+        The least number of records of a group.
+    draws, seed
+        How many data sets are drawn, and what seeds them; the result records the seed.
+    nominal
+        Numbers that are names, not amounts.
+    statistic, variant, rho
+        Those of audit.
+    missing
+        "error", or "drop" to leave out rows with a gap.
+
+    Returns
+    -------
+    Search
+        The rules confirmed, the worst first, with adjusted p-values.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> city, sex = rng.choice(["A", "B", "C"], 3000), rng.choice(["F", "M"], 3000)
     >>> p = rng.random(3000)

@@ -40,6 +40,26 @@ def calibration_test(
     powerful on average over many kinds of error: docs/power.md), "spiegelhalter" or "hosmer-lemeshow", with
     the options of those functions.
 
+    Parameters
+    ----------
+    measure
+        The statistic: a name of the registry, "omnibus", "spiegelhalter" or "hosmer-lemeshow".
+    draws, seed
+        How many data sets are drawn, and what seeds them; the result records the seed.
+    method
+        "exact", "asymptotic", "validity", or "auto" to choose between the first two.
+    threads, progress
+        How many threads draw; `progress` is called with the share that is done.
+    **options
+        Options of the measure.
+
+    Returns
+    -------
+    TestResult
+        Statistic, p-value, the method that was used, and `rejects(alpha)`.
+
+    Examples
+    --------
     >>> result = calibration_test([0, 0, 0, 0, 0, 0], [0.6, 0.6, 0.7, 0.7, 0.8, 0.9], seed=1)
     >>> result.method, result.rejects(0.05)
     ('exact', True)

@@ -71,6 +71,40 @@ def compare(
     The default, ATB, is truthful: E[ATB(a, y)] - E[ATB(b, y)] = ATB(a, p) - ATB(b, p), so noise cannot
     change the order.
 
+    Parameters
+    ----------
+    y_true
+        Outcomes; or a frame, with `outcome` and `prediction`.
+    *predictions
+        Predictions of each model, a mapping from names to predictions, or a frame with one column per model.
+    measure
+        What to compare by; a name of the registry.
+    sample_weight
+        Non-negative weights, one per record.
+    names
+        Names of the models.
+    missing
+        "error", or "drop" to leave out rows that lack a value for any model.
+    pos_label
+        The label that counts as 1.
+    outcome, prediction, weight
+        Columns of a frame that is passed in place of `y_true`.
+    confidence
+        Of the intervals.
+    draws, seed
+        How many data sets are drawn, and what seeds them; the result records the seed.
+    threads, progress
+        How many threads draw; `progress` is called with the share that is done.
+    **options
+        Options of the measure.
+
+    Returns
+    -------
+    Comparison
+        Values per model, and differences with intervals and p-values per pair.
+
+    Examples
+    --------
     >>> y, p = [0, 1, 1, 0, 1, 1] * 40, [0.2, 0.7, 0.8, 0.3, 0.6, 0.9] * 40
     >>> compare(y, p, [0.5 * x for x in p], names=["good", "halved"], seed=1).best
     'good'

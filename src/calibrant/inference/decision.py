@@ -74,6 +74,29 @@ def estimate_decision_loss(
     `recalibrator=None` takes the level sets as they are; the reference then shows how much of the
     value is noise. One seed deals the folds and draws the reference.
 
+    Parameters
+    ----------
+    payoff
+        As for fixed_decision_loss; the worst task if absent.
+    recalibrator
+        "isotonic", "binned", or a function that fits one: outcome rates come from other folds of the data.
+        None takes the rates of the level sets.
+    folds
+        How many folds.
+    confidence
+        Of the interval.
+    draws, seed
+        How many data sets are drawn, and what seeds them; the result records the seed.
+    **options
+        Those of fixed_decision_loss.
+
+    Returns
+    -------
+    DecisionEstimate
+        The loss, what a calibrated forecaster would show, and whether it is `real`.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(300)
     >>> estimate_decision_loss(rng.random(300) < p, p, draws=99, seed=1).real

@@ -109,6 +109,26 @@ def confidence_interval(
     interval too short. All of this is approximate; what is exact is that an error's lower end is above 0 (and
     a signed measure's interval leaves out its ideal) only if the exact test rejects at 1 - confidence.
 
+    Parameters
+    ----------
+    measure
+        A name of the registry.
+    confidence
+        How often such intervals shall hold the population's value.
+    draws, seed
+        How many data sets are drawn, and what seeds them; the result records the seed.
+    threads, progress
+        How many threads draw; `progress` is called with the share that is done.
+    **options
+        Options of the measure.
+
+    Returns
+    -------
+    ConfidenceInterval
+        The value with `lower`, `upper`, the bias-corrected value and the method.
+
+    Examples
+    --------
     >>> found = confidence_interval([0, 1, 0, 1] * 50, [0.3, 0.6, 0.4, 0.9] * 50, measure="atb", seed=1)
     >>> found.lower <= found.value <= found.upper
     True

@@ -135,6 +135,31 @@ def required_samples(
     to calibration is `distance`. n grows as 1 / distance^2 (Lemma 1 of the testing paper); the constant
     comes from simulating the test.
 
+    Parameters
+    ----------
+    distance
+        The distance from calibration to be detected.
+    power, alpha
+        The probability of detection that is wanted, and the level of the test.
+    measure
+        The statistic of the test; see calibration_test.
+    predictions
+        Unlabelled predictions of the model; uniform on [0, 1] if absent.
+    alternative
+        The way of being wrong: "shift", "overconfident", "underconfident", "local", "alternating", or a
+        function.
+    draws, seed
+        How many data sets are drawn, and what seeds them; the result records the seed.
+    accept, reject, confidence
+        What tolerance_test shall decide between, and how surely; in place of `distance`.
+
+    Returns
+    -------
+    Plan
+        The number of records, with the power that was simulated.
+
+    Examples
+    --------
     >>> required_samples(0.1, seed=1, draws=199).n < required_samples(0.05, seed=1, draws=199).n
     True
     >>> required_samples(accept=0.02, reject=0.05).n
@@ -182,6 +207,29 @@ def detectable_distance(
 ) -> Plan:
     """Return the smallest distance from calibration that `n` records detect; options as required_samples.
 
+    Parameters
+    ----------
+    n
+        How many labelled records there are.
+    power, alpha
+        The probability of detection that is wanted, and the level of the test.
+    measure
+        The statistic of the test; see calibration_test.
+    predictions
+        Unlabelled predictions of the model; uniform on [0, 1] if absent.
+    alternative
+        The way of being wrong: "shift", "overconfident", "underconfident", "local", "alternating", or a
+        function.
+    draws, seed
+        How many data sets are drawn, and what seeds them; the result records the seed.
+
+    Returns
+    -------
+    Plan
+        The distance, with the power that was simulated.
+
+    Examples
+    --------
     >>> 0.02 < detectable_distance(1000, seed=1, draws=199).distance < 0.08
     True
     """

@@ -32,6 +32,13 @@ def spiegelhalter(forecasts: Forecasts) -> Certified:
     Positive when the forecasts do worse than they claim (overconfident), negative when better. Blind to
     errors that leave the Brier score where it was expected: at v = 1/2 it sees nothing.
 
+    Returns
+    -------
+    float
+        z; standard normal in large samples if calibrated.
+
+    Examples
+    --------
     >>> round(spiegelhalter([0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9]), 6)
     -0.833333
     """
@@ -50,6 +57,20 @@ def hosmer_lemeshow(forecasts: Forecasts, *, groups: int = 10, fitted: bool = Fa
     Chi-square with one degree of freedom a bin, or two fewer when the predictions were `fitted` to these
     same outcomes. With weights, counts become effective counts.
 
+    Parameters
+    ----------
+    groups
+        How many bins.
+    fitted
+        Whether the predictions were fitted to these same outcomes.
+
+    Returns
+    -------
+    float
+        The statistic, with degrees of freedom and p-value where it is printed.
+
+    Examples
+    --------
     >>> round(hosmer_lemeshow([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5], groups=1), 6)
     1.0
     """

@@ -98,6 +98,28 @@ def tolerance_test(
     either way (Theorems 3 and 4 of the testing paper, here with constants). "guaranteed" uses bounds that
     hold at any n; "bootstrap" estimates them from the data: shorter, and approximate.
 
+    Parameters
+    ----------
+    accept, reject
+        Distances below the first shall be accepted, above the second rejected.
+    confidence
+        How surely.
+    measure
+        "lower-distance" or "smooth".
+    method
+        "guaranteed" or "bootstrap".
+    draws, seed
+        How many data sets are drawn, and what seeds them; the result records the seed.
+    threads, progress
+        How many threads draw; `progress` is called with the share that is done.
+
+    Returns
+    -------
+    ToleranceResult
+        The verdict, with the bounds on the distance behind it.
+
+    Examples
+    --------
     >>> tolerance_test([0, 1] * 2000, [0.5] * 4000, accept=0.02, reject=0.1).verdict
     'accept'
     """

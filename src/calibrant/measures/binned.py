@@ -49,6 +49,28 @@ def binned_calibration_error(
     ``shift="average"`` (norm 1), which averages over where bins of width 1 / `bins` begin, exactly; with
     ``add_width=True`` that width is added, and the value is an upper bound in the same sense.
 
+    Parameters
+    ----------
+    bins
+        How many bins, or their edges.
+    strategy
+        Bins of equal width ("uniform") or of about equal weight ("quantile").
+    norm
+        The power of the gaps, or "max".
+    debiased
+        With norm 2: subtract the sampling variance of each bin.
+    add_width
+        With norm 1: add the mean width of the bins.
+    shift
+        "average": the mean over where bins of one width begin.
+
+    Returns
+    -------
+    float
+        The error; 0 if every bin is right on average.
+
+    Examples
+    --------
     >>> binned_calibration_error([0, 1, 1, 1], [0.5, 0.6, 0.7, 0.8], bins=2)
     0.1
     """

@@ -29,6 +29,18 @@ def convolved_calibration_error(forecasts: Forecasts, *, bandwidth: float | None
     called SmoothECE or smECE, after Błasiok and Nakkiran (relplot.smECE); not to be confused with
     `smooth_calibration_error`. Computed on a grid: [lower, upper] of the measurement holds the exact value.
 
+    Parameters
+    ----------
+    bandwidth
+        Standard deviation of the noise; the fixed point if absent.
+
+    Returns
+    -------
+    float
+        The error; 0 if calibrated.
+
+    Examples
+    --------
     >>> round(convolved_calibration_error([0, 0, 0, 1], [0.5, 0.5, 0.5, 0.5]), 9)
     0.25
     """

@@ -26,6 +26,13 @@ def kolmogorov_smirnov_error(forecasts: Forecasts) -> Certified:
     It looks at all predictions below a threshold. Kuiper's range looks at any interval and sees as much
     from the upper end as from the lower.
 
+    Returns
+    -------
+    float
+        The error; 0 if calibrated.
+
+    Examples
+    --------
     >>> kolmogorov_smirnov_error([0, 1, 1, 1], [0.5, 0.6, 0.7, 0.8])
     0.125
     """
@@ -41,6 +48,13 @@ def kuiper_error(forecasts: Forecasts) -> Certified:
     It equals the cutoff calibration error: the largest |E[(y - v) 1(v in I)]| over all intervals I. That
     interval is in the details of measure(forecasts, "kuiper").
 
+    Returns
+    -------
+    float
+        The error; 0 if calibrated.
+
+    Examples
+    --------
     >>> kuiper_error([0, 1, 1, 1], [0.5, 0.6, 0.7, 0.8])
     0.225
     """
@@ -74,6 +88,18 @@ def weighted_calibration_error(
 
     Definition 3.1 of the survey for a class of one function. Calibration means 0 for every w.
 
+    Parameters
+    ----------
+    weight_function
+        A function from an array of predictions to a weight for each.
+
+    Returns
+    -------
+    float
+        The absolute mean of the weighted residual.
+
+    Examples
+    --------
     >>> weighted_calibration_error([0, 1], [0.5, 0.5], weight_function=lambda v: 1 - v)
     0.0
     """

@@ -24,6 +24,20 @@ def expected_calibration_error(forecasts: Forecasts, *, norm: float = 1, root: b
     as in the survey's ECE_q. `norm=math.inf` is the maximum calibration error. Nothing is binned: for
     the popular estimate with bins see binned_calibration_error.
 
+    Parameters
+    ----------
+    norm
+        The power of the gaps; math.inf for the largest.
+    root
+        Whether to take the root of that power at the end.
+
+    Returns
+    -------
+    float
+        The error; 0 if every level is calibrated.
+
+    Examples
+    --------
     >>> expected_calibration_error([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5])
     0.25
     """

@@ -42,6 +42,22 @@ def kernel_calibration_error(
     not sound: some far from calibrated predictors get a vanishing value. A callable k(u, v) of two
     arrays that broadcast is taken as it is. All but Laplace cost O(m^2) time, in bounded memory.
 
+    Parameters
+    ----------
+    kernel
+        "laplace", "gaussian", or a function k(u, v) of two arrays.
+    bandwidth
+        Of the named kernels.
+    squared
+        Whether to leave out the root.
+
+    Returns
+    -------
+    float
+        The error; 0 if calibrated.
+
+    Examples
+    --------
     >>> kernel_calibration_error([0, 0, 0], [0.25, 0.25, 0.25], bandwidth=0.1)
     0.25
     """

@@ -21,6 +21,24 @@ def top_label(
 
     Also called confidence calibration. Of several equally probable classes the first is taken.
 
+    Parameters
+    ----------
+    y_true
+        The class that occurred, per record.
+    probabilities
+        One column per class, rows summing to 1; or a frame whose columns name the classes.
+    sample_weight
+        Non-negative weights, one per record.
+    classes
+        Names of the columns, in order, where the labels are not 0, 1, 2, ...
+
+    Returns
+    -------
+    Forecasts
+        Confidence per record and whether it was right.
+
+    Examples
+    --------
     >>> top_label([0, 2], [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3]]).values.tolist()
     [0.6, 0.7]
     """
@@ -35,6 +53,26 @@ def one_vs_rest(
 ) -> Forecasts:
     """Reduce to one class against all others: prediction its probability, outcome whether it occurred.
 
+    Parameters
+    ----------
+    y_true
+        The class that occurred, per record.
+    probabilities
+        One column per class, rows summing to 1; or a frame whose columns name the classes.
+    label
+        The class to look at.
+    sample_weight
+        Non-negative weights, one per record.
+    classes
+        Names of the columns, in order, where the labels are not 0, 1, 2, ...
+
+    Returns
+    -------
+    Forecasts
+        Predictions and outcomes of that class.
+
+    Examples
+    --------
     >>> one_vs_rest(["a", "c"], [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3]], "c", classes="abc").values.tolist()
     [0.1, 0.3]
     """
@@ -48,6 +86,24 @@ def class_wise(
 ) -> dict[Any, Forecasts]:
     """Return one_vs_rest for every class, by its name; average a measure over them for a class-wise error.
 
+    Parameters
+    ----------
+    y_true
+        The class that occurred, per record.
+    probabilities
+        One column per class, rows summing to 1; or a frame whose columns name the classes.
+    sample_weight
+        Non-negative weights, one per record.
+    classes
+        Names of the columns, in order, where the labels are not 0, 1, 2, ...
+
+    Returns
+    -------
+    dict
+        Forecasts per class.
+
+    Examples
+    --------
     >>> sorted(class_wise([0, 2], [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3]]))
     [0, 1, 2]
     """

@@ -41,6 +41,20 @@ def random_binning_estimate(
     is why it serves where records cannot be compared pair by pair; on one machine the exact value is
     cheaper.
 
+    Parameters
+    ----------
+    bandwidth
+        Of the Laplace kernel.
+    draws, seed
+        How many data sets are drawn, and what seeds them; the result records the seed.
+
+    Returns
+    -------
+    RandomBinning
+        The mean over draws with its standard error.
+
+    Examples
+    --------
     >>> random_binning_estimate([0, 0, 1], [0.3, 0.3, 0.3], seed=0).square.__round__(9)
     0.001111111
     """

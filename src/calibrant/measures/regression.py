@@ -25,6 +25,13 @@ LARGEST_LOGIT = 27.6  # predictions of 0 and 1 have no logit: they count as 1e-1
 def calibration_in_the_large(forecasts: Forecasts) -> Certified:
     """Mean outcome minus mean prediction: signed, positive when predictions are too low on average.
 
+    Returns
+    -------
+    float
+        Mean outcome minus mean prediction.
+
+    Examples
+    --------
     >>> calibration_in_the_large([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5])
     0.25
     """
@@ -35,6 +42,13 @@ def calibration_in_the_large(forecasts: Forecasts) -> Certified:
 def calibration_slope(forecasts: Forecasts) -> Certified:
     """Slope of Cox's recalibration, logit E[y] = intercept + slope logit(v): below 1 means overconfident.
 
+    Returns
+    -------
+    float
+        The slope; 1 if calibrated, below 1 if overconfident.
+
+    Examples
+    --------
     >>> round(calibration_slope([0, 1, 0, 1], [0.2, 0.2, 0.8, 0.8]), 6)
     0.0
     """
@@ -48,6 +62,13 @@ def calibration_intercept(forecasts: Forecasts) -> Certified:
 
     On the logit scale; the intercept that is fitted together with the slope is in cox_calibration.
 
+    Returns
+    -------
+    float
+        The intercept, on the logit scale; 0 if calibrated.
+
+    Examples
+    --------
     >>> round(calibration_intercept([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5]), 6)
     1.098612
     """
@@ -61,6 +82,18 @@ def integrated_calibration_index(forecasts: Forecasts, *, quantile: float | None
     `quantile=0.5` and `0.9` give E50 and E90. The recalibrated prediction here is the isotonic fit, which
     needs no bandwidth; the authors used loess, so figures differ slightly.
 
+    Parameters
+    ----------
+    quantile
+        0.5 for E50, 0.9 for E90; the mean if absent.
+
+    Returns
+    -------
+    float
+        The mean, or quantile, of the distance.
+
+    Examples
+    --------
     >>> round(integrated_calibration_index([0, 1, 1, 1], [0.5, 0.6, 0.7, 0.8]), 6)
     0.35
     """
@@ -87,6 +120,13 @@ class CoxCalibration(Result):
 def cox_calibration(forecasts: Forecasts) -> CoxCalibration:
     """Fit logit E[y] = intercept + slope logit(v) by maximum likelihood.
 
+    Returns
+    -------
+    CoxCalibration
+        Intercept and slope, fitted together.
+
+    Examples
+    --------
     >>> cox_calibration([0, 1, 0, 1], [0.5, 0.5, 0.5, 0.5])
     Traceback (most recent call last):
     ...

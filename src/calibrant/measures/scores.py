@@ -26,6 +26,13 @@ def brier_score(forecasts: Forecasts) -> Certified:
 
     A fractional outcome counts as the expectation over the 0/1 outcomes that it stands for.
 
+    Returns
+    -------
+    float
+        The mean squared difference, between 0 and 1.
+
+    Examples
+    --------
     >>> brier_score([0, 1], [0.25, 0.75])
     0.0625
     """
@@ -39,6 +46,20 @@ def log_loss(forecasts: Forecasts, *, clip: float = CLIP, normalised: bool = Fal
     ``normalised=True`` divides by the entropy of the base rate: normalised cross entropy, which is 1 for
     always predicting the base rate and needs both outcomes.
 
+    Parameters
+    ----------
+    clip
+        Predictions are moved into [clip, 1 - clip].
+    normalised
+        Whether to divide by the entropy of the base rate.
+
+    Returns
+    -------
+    float
+        The loss in nats, or as a share of that entropy.
+
+    Examples
+    --------
     >>> round(log_loss([0, 1], [0.25, 0.75]), 6)
     0.287682
     """
@@ -66,6 +87,20 @@ def miscalibration(
     The MCB term of Dimitriadis, Gneiting & Jordan (2021). It is 0 when isotonic regression leaves the
     predictions as they are.
 
+    Parameters
+    ----------
+    score
+        Which score: "brier" or "log".
+    clip
+        For the log score, predictions are moved into [clip, 1 - clip].
+
+    Returns
+    -------
+    float
+        The gain; 0 if isotonic regression changes nothing.
+
+    Examples
+    --------
     >>> round(miscalibration([0, 1, 1, 1], [0.5, 0.6, 0.7, 0.8]), 6)
     0.135
     """
@@ -91,6 +126,20 @@ def decompose(
 ) -> Decomposition:
     """Split the Brier score or the log loss into miscalibration, discrimination and uncertainty (CORP).
 
+    Parameters
+    ----------
+    score
+        Which score: "brier" or "log".
+    clip
+        For the log score, predictions are moved into [clip, 1 - clip].
+
+    Returns
+    -------
+    Decomposition
+        The score and its three terms: score = miscalibration - discrimination + uncertainty.
+
+    Examples
+    --------
     >>> decompose([0, 1, 1, 1], [0.5, 0.6, 0.7, 0.8]).uncertainty
     0.1875
     """

@@ -29,6 +29,18 @@ def smooth_calibration_error(forecasts: Forecasts, *, lipschitz: float = 1.0) ->
     The optimal w is the witness of ``measure(forecasts, "smooth")``; `lower` is what it attains, `upper`
     the cost of the dual solution. They agree to rounding.
 
+    Parameters
+    ----------
+    lipschitz
+        How steep the weight function may be.
+
+    Returns
+    -------
+    float
+        The error; 0 if calibrated.
+
+    Examples
+    --------
     >>> smooth_calibration_error([0, 0, 0, 0], [0.3, 0.3, 0.3, 0.3])
     0.3
     """
@@ -55,6 +67,13 @@ def earth_mover_error(forecasts: Forecasts) -> Certified:
     with Lipschitz constant 2: w(v) = f(v, 1) - f(v, 0) for f 1-Lipschitz on [0, 1] x {0, 1}. Hence it lies
     between the smooth error and twice that.
 
+    Returns
+    -------
+    float
+        The distance; 0 if calibrated.
+
+    Examples
+    --------
     >>> round(earth_mover_error([0, 1], [0.5, 0.6]), 12)
     0.09
     """

@@ -30,6 +30,18 @@ def averaged_two_bin_error(forecasts: Forecasts, *, norm: Literal[1, 2] = 2) -> 
     quadratically related to the distance from calibration. With `norm=1` (l1-ATB) absolute values replace
     the squares: a constant-factor approximation of the distance itself, but no longer truthful.
 
+    Parameters
+    ----------
+    norm
+        2 for squares (truthful), 1 for absolute values.
+
+    Returns
+    -------
+    float
+        The error; 0 if every level is calibrated.
+
+    Examples
+    --------
     >>> averaged_two_bin_error([0, 1], [0.25, 0.75])
     0.015625
     """
@@ -58,6 +70,24 @@ def binned_squared_error(
     ties at random; the value is the exact mean over all ways to do so. `partition` is a function of your
     own from an array of predictions to a label for each: equal labels share a bin.
 
+    Parameters
+    ----------
+    bins
+        How many bins, or their edges; n^(1/3) if absent.
+    strategy
+        Bins of about equal weight ("quantile") or of equal width ("uniform").
+    ties
+        "together": equal predictions share a bin; "random": the mean over all ways to break ties.
+    partition
+        A function from an array of predictions to a label for each, in place of `bins`.
+
+    Returns
+    -------
+    float
+        The sum over bins, not divided by the number of records.
+
+    Examples
+    --------
     >>> binned_squared_error([0, 1], [0.25, 0.75], bins=1)
     0.0
     """

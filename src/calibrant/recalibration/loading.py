@@ -15,6 +15,16 @@ MOST_BYTES = 2**30
 def load_recalibration(path: str | Path) -> Recalibration:
     """Read what `Recalibration.save` wrote; predictions are equal to the last bit.
 
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    Recalibration
+        The map, with its assessment where that was saved.
+
     Examples
     --------
     >>> import tempfile, pathlib

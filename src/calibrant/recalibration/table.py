@@ -239,6 +239,11 @@ _TABLE: Mapping[str, Method] = MappingProxyType({row.name: row for row in ROWS})
 def recalibrations() -> Mapping[str, Method]:
     """Return the registry: every recalibration method by name, from simple to complex.
 
+    Returns
+    -------
+    Mapping
+        Rows of the registry by name.
+
     Examples
     --------
     >>> recalibrations()["platt"].keeps_ranks

@@ -32,6 +32,26 @@ def worst_truth(
     the worst truth. `n` is 1, 2 or 3. Where no lie on the grid gains anything the truth lies in the
     middle of the grid.
 
+    Parameters
+    ----------
+    measure
+        A name of the registry, or a function of outcomes and predictions.
+    n
+        How many rounds: 1, 2 or 3.
+    step
+        Of the grid.
+    budget
+        Seconds that the search may take.
+    seed
+        What seeds the search.
+    **options
+        Options of the measure.
+
+    Returns
+    -------
+    Truthfulness
+        The truth, the best lie and the gap.
+
     Examples
     --------
     >>> found = worst_truth("ece", 1)

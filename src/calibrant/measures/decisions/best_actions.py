@@ -128,6 +128,11 @@ def as_score(payoff: Payoff) -> ConvexScore:
     payoff : number, table or mapping
         As for best_actions.
 
+    Returns
+    -------
+    ConvexScore
+        Callable on predictions, with its gradient.
+
     Examples
     --------
     >>> phi = as_score({"wait": (0, -1), "act": (-0.25, -0.25)})

@@ -45,6 +45,29 @@ def fixed_decision_loss(
     On raw continuous predictions give a `recalibrator`, as for decision_loss: the value is then what
     recalibrating would gain on records that it was not fitted on, and may be negative.
 
+    Parameters
+    ----------
+    payoff
+        The decision task: a table, a mapping, a cost-loss ratio, the name of a score, or a convex function.
+    ties
+        Where two actions look equally good: "worst" or "first".
+    clip
+        For "log", predictions are moved into [clip, 1 - clip].
+    gradient
+        Of a convex function, where it is known.
+    recalibrator
+        "isotonic", "binned", or a function that fits one: outcome rates come from other folds of the data.
+        None takes the rates of the level sets.
+    folds, seed
+        How many folds, and what deals the records to them.
+
+    Returns
+    -------
+    float
+        Payoff lost per record, in the unit of the payoffs.
+
+    Examples
+    --------
     >>> round(fixed_decision_loss([0, 0, 0, 1], [0.5] * 4, payoff=0.4), 12)
     0.15
     """
@@ -103,6 +126,18 @@ def decision_report(
 ) -> DecisionReport:
     """Return fixed_decision_loss, by its own options, with the changes of action behind it.
 
+    Parameters
+    ----------
+    **options
+        Those of fixed_decision_loss.
+
+    Returns
+    -------
+    DecisionReport
+        Payoffs with and without recalibration, and the changes of action between.
+
+    Examples
+    --------
     >>> print(decision_report([0, 0, 0, 1], [0.5] * 4, payoff={"wait": (0, -1), "act": (-0.4, -0.4)}))
     trusting the predictions earns -0.4 per record
     recalibrated predictions earn  -0.25 per record

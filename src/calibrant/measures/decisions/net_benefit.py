@@ -60,6 +60,18 @@ def net_benefit(forecasts: Forecasts, *, thresholds: npt.ArrayLike | None = None
 
     NB(t) = TP / n - FP / n * t / (1 - t). Thresholds are 0.01, 0.02, ..., 0.99 unless given.
 
+    Parameters
+    ----------
+    thresholds
+        Predictions from which one acts.
+
+    Returns
+    -------
+    DecisionCurve
+        Net benefit of the model, of acting always and of never acting, per threshold.
+
+    Examples
+    --------
     >>> net_benefit([0, 1, 1, 0], [0.2, 0.4, 0.8, 0.6], thresholds=[0.5]).model.tolist()
     [0.0]
     """

@@ -56,6 +56,24 @@ def swap_regret(y_true: Any, actions: Any, *, payoff: Payoff, sample_weight: Any
     actions "wait" (0) and "act" (1). Decisions that trust predictions have at most the
     fixed_decision_loss of these predictions as swap regret, and so at most their decision_loss.
 
+    Parameters
+    ----------
+    y_true
+        Outcomes.
+    actions
+        What was done: row numbers of the payoff table, or its names.
+    payoff
+        The decision task, as for fixed_decision_loss.
+    sample_weight
+        Non-negative weights, one per record.
+
+    Returns
+    -------
+    SwapRegret
+        Swap and external regret, and the best swap per action.
+
+    Examples
+    --------
     >>> swap_regret([0, 0, 1, 1], ["act", "act", "wait", "wait"], payoff=0.25).swap
     0.5
     """

@@ -28,6 +28,13 @@ def u_calibration_error(forecasts: Forecasts) -> Certified:
     0 where the predictions serve everybody at least as well as the base rate does; never more than
     decision_loss. No level sets are needed: it means something on raw continuous predictions.
 
+    Returns
+    -------
+    float
+        Payoff lost per record, in units of the largest payoff.
+
+    Examples
+    --------
     >>> round(u_calibration_error([0, 1, 1, 1], [0.5] * 4), 12)
     0.5
     >>> u_calibration_error([0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9])
@@ -48,6 +55,20 @@ def monotone_regret(forecasts: Forecasts, *, folds: int = 0, seed: int = 0) -> C
     records, as hindsight would, and flatters itself a little; with `folds` >= 2 on the other folds, and the
     value is that of ``decision_loss(recalibrator="isotonic")``.
 
+    Parameters
+    ----------
+    folds
+        0 to fit on the same records; 2 or more to fit on the other folds.
+    seed
+        What deals the records to folds.
+
+    Returns
+    -------
+    float
+        Payoff lost per record, in units of the largest payoff.
+
+    Examples
+    --------
     >>> round(monotone_regret([0, 1, 1, 1], [0.5] * 4), 12)
     0.5
     """

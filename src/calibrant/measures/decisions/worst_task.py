@@ -36,6 +36,21 @@ def decision_loss(
     data (`folds`, dealt by `seed`), so that noise is not counted as loss; estimate_decision_loss adds
     what a calibrated forecaster would show.
 
+    Parameters
+    ----------
+    recalibrator
+        "isotonic", "binned", or a function that fits one: outcome rates come from other folds of the data.
+        None takes the rates of the level sets.
+    folds, seed
+        How many folds, and what deals the records to them.
+
+    Returns
+    -------
+    float
+        Payoff lost per record, in units of the largest payoff.
+
+    Examples
+    --------
     >>> round(decision_loss([0, 1, 1, 1], [0.5] * 4), 12)
     0.5
     """
@@ -60,6 +75,21 @@ def threshold_loss_curve(
     The loss at mu is that of a decision maker whose cost-loss ratio is mu; a Murphy diagram of the
     miscalibration alone. The options are those of decision_loss.
 
+    Parameters
+    ----------
+    recalibrator
+        "isotonic", "binned", or a function that fits one: outcome rates come from other folds of the data.
+        None takes the rates of the level sets.
+    folds, seed
+        How many folds, and what deals the records to them.
+
+    Returns
+    -------
+    ThresholdLossCurve
+        Breaks and losses; `at` evaluates it.
+
+    Examples
+    --------
     >>> threshold_loss_curve([0, 1, 1, 1], [0.5] * 4).at([0.4, 0.5, 0.6]).round(12).tolist()
     [0.0, 0.25, 0.15]
     """
@@ -88,6 +118,18 @@ def worst_task(forecasts: Forecasts, /, **options: Any) -> WorstTask:
 
     `options` are those of decision_loss.
 
+    Parameters
+    ----------
+    **options
+        Those of decision_loss.
+
+    Returns
+    -------
+    WorstTask
+        Thresholds and payoffs of the task, and its loss.
+
+    Examples
+    --------
     >>> task = worst_task([0, 1, 1, 1], [0.5] * 4)
     >>> task.thresholds.tolist(), task.payoff.tolist()
     ([0.5], [[1.0, 0.0], [0.0, 1.0]])

@@ -44,6 +44,20 @@ def interval_calibration_error(
     random start, plus w, the best w = 2^-k; the mean over starts is exact, not sampled, and the two
     conventions of width agree. Not to be confused with binned_calibration_error, whose bins are given.
 
+    Parameters
+    ----------
+    width
+        The mean width of the bins that records fall in ("average") or the largest ("max").
+    method
+        "exact", or "surrogate" for bins of one width.
+
+    Returns
+    -------
+    float
+        The least sum of error and width.
+
+    Examples
+    --------
     >>> round(interval_calibration_error([0, 1, 1, 0], [0.4, 0.4, 0.6, 0.6]), 9)
     0.1
     """

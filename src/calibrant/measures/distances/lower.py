@@ -65,6 +65,24 @@ def lower_distance(
     `calibrated_weights`), and two potentials (`potentials`, given at `corners` and linear between) that
     are 1-Lipschitz with (1-u) r_0(u) + u r_1(u) <= 0, so that no plan costs less than the mean of r_y(v).
 
+    Parameters
+    ----------
+    tolerance
+        How far apart the proven bounds may be.
+    alpha
+        The power of the moves, at least 1.
+    max_nodes
+        How many nodes may be tried to reach the tolerance.
+    targets
+        The only predictions that may be moved to; all of [0, 1] if absent.
+
+    Returns
+    -------
+    float
+        The cost of the plan found.
+
+    Examples
+    --------
     >>> round(lower_distance([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5]), 9)
     0.25
     """
@@ -100,6 +118,20 @@ def transport_plan(
 
     Takes arrays or Forecasts. The lightest rows, of total mass at most `tolerance`, are left out.
 
+    Parameters
+    ----------
+    tolerance
+        The total mass of rows that may be left out.
+    max_nodes
+        How many nodes may be tried.
+
+    Returns
+    -------
+    TransportPlan
+        Which mass moves from where to where.
+
+    Examples
+    --------
     >>> plan = transport_plan([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5])
     >>> plan.source.tolist(), plan.target.tolist(), plan.mass.tolist()
     ([0.5, 0.5], [0.75, 0.75], [0.25, 0.75])

@@ -86,6 +86,26 @@ def distances(
     the bracket given here. With `ids`, which name the point behind each record, the view begins with the
     distance to calibration over these points, and the bracket is that of certified_distance.
 
+    Parameters
+    ----------
+    y_true, y_prob
+        Outcomes and predicted probabilities, or Forecasts alone.
+    sample_weight
+        Non-negative weights, one per record.
+    ids
+        The point behind each record; a point has one prediction.
+    missing
+        "error", or "drop" to leave out rows with a gap.
+    pos_label
+        The label that counts as 1.
+
+    Returns
+    -------
+    Distances
+        The bracket `lower` to `upper`, and every view by name.
+
+    Examples
+    --------
     >>> found = distances([0, 1, 1, 0], [0.4, 0.4, 0.6, 0.6])
     >>> round(found.lower, 3), round(found.upper, 3), round(found["smooth"].value, 3)
     (0.017, 0.1, 0.01)

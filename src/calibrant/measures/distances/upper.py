@@ -41,6 +41,18 @@ def upper_distance(forecasts: Forecasts, *, alpha: float = 1.0) -> Certified:
     E|v - k(v)|^alpha, without a root. Not to be confused with lower_distance, nor with the expected
     calibration error, which it never exceeds.
 
+    Parameters
+    ----------
+    alpha
+        The power of the moves, at least 1.
+
+    Returns
+    -------
+    float
+        The cost of the best grouping found.
+
+    Examples
+    --------
     >>> round(upper_distance([0, 1, 1, 0], [0.4, 0.4, 0.6, 0.6]), 9)
     0.1
     """
@@ -60,6 +72,22 @@ def distance_to_calibration(y_true: Any, y_prob: Any, ids: Any, *, sample_weight
     measure it needs them: predictions and outcomes alone only bound it, lower_distance <= dCE <=
     upper_distance. See certified_distance for the bounds when there are more than 13 points.
 
+    Parameters
+    ----------
+    y_true, y_prob
+        Outcomes and predicted probabilities.
+    ids
+        The point behind each record; a point has one prediction.
+    sample_weight
+        Non-negative weights, one per record.
+
+    Returns
+    -------
+    float
+        The distance; above 13 points the cheapest grouping found.
+
+    Examples
+    --------
     >>> round(distance_to_calibration([0, 1, 1, 0], [0.4, 0.4, 0.6, 0.6], ["a", "b", "c", "d"]), 9)
     0.1
     """
@@ -71,6 +99,25 @@ def certified_distance(y_true: Any, y_prob: Any, ids: Any, *, sample_weight: Any
 
     Exact up to 13 points x; above that the value is the cheapest grouping found and `lower` the lower
     distance. `details["points"]` holds the ids, `details["group"]` the group of each.
+
+    Parameters
+    ----------
+    y_true, y_prob
+        Outcomes and predicted probabilities.
+    ids
+        The point behind each record; a point has one prediction.
+    sample_weight
+        Non-negative weights, one per record.
+
+    Returns
+    -------
+    Certified
+        The value with `lower`, `upper` and whether it is exact.
+
+    Examples
+    --------
+    >>> certified_distance([0, 1, 1, 0], [0.4, 0.4, 0.6, 0.6], ["a", "b", "c", "d"]).exact
+    True
     """
     forecasts = Forecasts(y_true, y_prob, sample_weight=sample_weight)
     outcome, prediction = (vector(column, "").astype(np.float64) for column in (y_true, y_prob))

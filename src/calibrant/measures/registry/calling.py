@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol
 from calibrant.errors import CalibrantError, InvalidInputError, UnknownNameError, reject_name, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.frames import inputs_of
+from calibrant.measures.registry.documenting import with_shared_parameters
 from calibrant.measures.registry.resolution import Certificate, NoCertificateError, no_certificate
 from calibrant.records import Missing
 from calibrant.results import Certified
@@ -36,6 +37,7 @@ class public(Generic[P]):  # noqa: N801 - reads as a decorator
 
     def __init__(self, core: Callable[Concatenate[Forecasts, P], float | Certified]) -> None:
         functools.update_wrapper(self, core)
+        self.__doc__ = with_shared_parameters(core.__doc__)
         self._core: Callable[..., float | Certified] = core
         self._options = list(inspect.signature(core).parameters)[1:]
         self.__signature__ = _signature(core)
@@ -171,6 +173,7 @@ def of_rows(core: Callable[Concatenate[Forecasts, P], R_co]) -> OfRows[P, R_co]:
         made = as_forecasts(given.y_true, given.y_prob, given.sample_weight, missing, pos_label)
         return cast("Callable[..., Any]", core)(made, **options)
 
+    call.__doc__ = with_shared_parameters(core.__doc__, columns=True)
     shown = _signature(core, ("outcome", "prediction", "weight"))
     returned = inspect.signature(core).return_annotation
     call.__signature__ = shown.replace(return_annotation=returned)  # type: ignore[attr-defined]

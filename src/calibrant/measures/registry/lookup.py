@@ -43,7 +43,18 @@ _TABLE = Registry(ROWS)
 
 
 def measures() -> Mapping[str, Measure]:
-    """Return the registry: every measure by name, in reading order."""
+    """Return the registry: every measure by name, in reading order.
+
+    Returns
+    -------
+    Mapping
+        Rows of the registry by name.
+
+    Examples
+    --------
+    >>> list(measures())[:2]
+    ['ece', 'binned']
+    """
     return _TABLE
 
 
@@ -57,6 +68,22 @@ def find_measure(name: str) -> Measure:
 def measure(forecasts: Forecasts, name: str, **options: Any) -> Measurement:
     """Take one measure by name, with its certificate and, where one exists, its witness.
 
+    Parameters
+    ----------
+    forecasts
+        Outcomes and predictions, sorted once.
+    name
+        A name of the registry; see measures().
+    **options
+        Options of that measure.
+
+    Returns
+    -------
+    Measurement
+        The value with `lower`, `upper`, whether it is exact, and `details`.
+
+    Examples
+    --------
     >>> measure(Forecasts([0, 1, 1, 1], [0.5, 0.6, 0.7, 0.8]), "kuiper").details["predictions"]
     'too low'
     """
