@@ -61,7 +61,7 @@ def audit(
 ) -> Audit:
     """Measure calibration in many subpopulations at once, and whether the worst is more than chance.
 
-    The metric is M = max D_k sigma_0 / sigma_k, eq. (4) of the multi-calibration paper; row order never counts.
+    The metric is M = max D_k sigma_0 / sigma_k, eq. (4) of the multi-calibration paper.
 
     Parameters
     ----------
