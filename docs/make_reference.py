@@ -55,8 +55,8 @@ PAGES: dict[str, tuple[str, str, str]] = {
         "For whom?",
         "Groups, found or named.",
         """
-        Audit search_groups Search Rule audit_table AuditTable distinguish Distinguisher weight_family
-        WeightFamily
+        Audit search_groups Search Rule compare_groups GroupComparison audit_table AuditTable distinguish
+        Distinguisher weight_family WeightFamily
         """,
     ),
     "decisions": (

@@ -56,8 +56,10 @@ if TYPE_CHECKING:
     from calibrant.evaluation.assertion import assert_calibrated
     from calibrant.groups.audit import audit
     from calibrant.groups.audit_table import AuditTable, audit_table
+    from calibrant.groups.compare_groups import compare_groups
     from calibrant.groups.distinguish import distinguish
     from calibrant.groups.distinguisher import Distinguisher
+    from calibrant.groups.group_comparison import GroupComparison
     from calibrant.groups.result import Audit
     from calibrant.groups.rules import Rule
     from calibrant.groups.search import Search, search_groups
@@ -115,6 +117,7 @@ _LATER = {
     "Distinguisher": "groups.distinguisher",
     "Dominance": "inference.dominance",
     "Evaluation": "report.evaluation",
+    "GroupComparison": "groups.group_comparison",
     "GroupMonitor": "online.group_monitor",
     "Incentive": "truthfulness.incentives",
     "Incentives": "truthfulness.incentives",
@@ -139,6 +142,7 @@ _LATER = {
     "calibration_test": "inference.calibration_test",
     "class_wise": "measures.multiclass",
     "compare": "inference.compare",
+    "compare_groups": "groups.compare_groups",
     "confidence_interval": "inference.interval",
     "decision_report": "measures.decisions.fixed_payoff",
     "detectable_distance": "inference.planning",
@@ -189,6 +193,7 @@ __all__ = [
     "Dominance",
     "Evaluation",
     "Forecasts",
+    "GroupComparison",
     "GroupMonitor",
     "Incentive",
     "Incentives",
@@ -237,6 +242,7 @@ __all__ = [
     "certified_distance",
     "class_wise",
     "compare",
+    "compare_groups",
     "confidence_interval",
     "convolved_calibration_error",
     "cox_calibration",

@@ -1,4 +1,4 @@
-"""Frames in: from a frame and the names of its columns to the arrays that every function takes."""
+"""Frames in, from the names of columns to the arrays that every function takes; and tables out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.errors import InvalidInputError, MissingDependencyError, reject_name, sentence
 from calibrant.inputs import Named, Names
 
 ColumnNames = str | Sequence[str] | None
@@ -147,3 +147,14 @@ def _check_columns(wanted: Sequence[str], known: list[str]) -> None:
     for name in wanted:
         if name not in known:
             raise reject_name("column", name, known)
+
+
+def frame_of(columns: Mapping[str, Sequence[Any]], backend: str) -> Any:
+    """Return columns as a frame of the library named: "pandas", "polars" or "pyarrow"."""
+    import narwhals as nw
+
+    try:
+        return nw.from_dict(columns, backend=backend).to_native()  # type: ignore[arg-type]
+    except ImportError:
+        hint = f"pip install {backend}"
+        raise MissingDependencyError(sentence("this frame", f"needs {backend}", hint=hint)) from None

@@ -149,6 +149,23 @@ def test_compare_names_the_column_at_fault(tmp_path, file):
         raise run("compare", file, "-y", "y", "-p", "p", "-p", "p").exception
 
 
+def test_groups_of_one_model_are_compared_with_a_trend_where_they_have_an_order(tmp_path):
+    path = tmp_path / "games.csv"
+    rows = [(k % 3 == 0, 0.3, 2019 + k // 60, "abcd"[k // 60]) for k in range(240)]
+    path.write_text("y,p,year,site\n" + "".join(f"{int(y)},{p},{year},{s}\n" for y, p, year, s in rows))
+    common = ["compare", path, "-y", "y", "-p", "p", "--seed", 1, "--draws", 99]
+    by_year = json.loads(run(*common, "--groups", "year", "--json").stdout)
+    assert [group["name"] for group in by_year["groups"]] == ["2019", "2020", "2021", "2022"]
+    assert by_year["trend"]["pvalue"] > 0.5
+    assert json.loads(run(*common, "--groups", "site", "--json").stdout)["trend"] is None
+    assert json.loads(run(*common, "--groups", "site", "--ordered", "--json").stdout)["trend"] is not None
+    text = run(*common, "--groups", "year").stdout
+    assert text.startswith("The 4 groups of year do not differ by more than chance (p = ")
+    assert "No trend along year beyond chance" in text
+    with pytest.raises(InvalidInputError, match="--groups compares one column of predictions; got 2"):
+        raise run("compare", path, "-y", "y", "-p", "p", "-p", "year", "--groups", "site").exception
+
+
 @pytest.mark.parametrize("odd", ["1,0.4", "1,0.4,0.3,9"])
 def test_a_ragged_row_is_named(tmp_path, odd):
     path = tmp_path / "ragged.csv"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from calibrant.errors import MissingDependencyError, reject_name, sentence
+from calibrant.errors import reject_name
 from calibrant.evaluation.facts import Facts, facts_sentence
 from calibrant.evaluation.null_reference import NullSample
 from calibrant.evaluation.recalibration_preview import Preview, why_absent
@@ -13,6 +13,7 @@ from calibrant.evaluation.rows import Row
 from calibrant.evaluation.sheets import measure_sheet
 from calibrant.evaluation.verdict import Verdict
 from calibrant.forecasts import Forecasts
+from calibrant.frames import frame_of
 from calibrant.measures.distances.sandwich import Distances
 
 if TYPE_CHECKING:
@@ -82,16 +83,9 @@ class Findings:
 
     def to_frame(self, backend: str = "pandas") -> Any:
         """Return the measures as a frame of the library named: "pandas", "polars" or "pyarrow"."""
-        import narwhals as nw
-
         rows = [_row_dict(row) for row in self.rows]
         plain = ("name", "value", "by_chance", "pvalue", "low", "high", "meaning", "note", "citation")
-        columns = {key: [row[key] for row in rows] for key in plain}
-        try:
-            return nw.from_dict(columns, backend=backend).to_native()  # type: ignore[arg-type]
-        except ImportError:
-            hint = f"pip install {backend}"
-            raise MissingDependencyError(sentence("this frame", f"needs {backend}", hint=hint)) from None
+        return frame_of({key: [row[key] for row in rows] for key in plain}, backend)
 
 
 def headline(found: Verdict) -> str:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.frames import frame_columns, inputs_of
+from calibrant.inference.adjusting import holm
 from calibrant.inference.comparison import Comparison, Difference, error_of
 from calibrant.inference.interval import central, check_confidence, check_resampling
 from calibrant.inference.null_outcomes import batched
@@ -163,7 +164,8 @@ def _named(predictions: tuple[Any, ...], names: list[str] | None) -> dict[str, A
             raise InvalidInputError(sentence("names", "must be one different name per model", found))
         named = dict(zip(chosen, predictions, strict=True))
     if len(named) < 2:
-        raise InvalidInputError(sentence("compare", "needs two models or more", f"got {len(named)}"))
+        hint = "one model is compared between groups of rows by compare_groups, or by --groups"
+        raise InvalidInputError(sentence("compare", "needs two models or more", f"got {len(named)}", hint))
     return named
 
 
@@ -341,10 +343,6 @@ def _difference(first: str, second: str, one: _Error, other: _Error, confidence:
 
 
 def _holm(pairs: list[Difference]) -> tuple[Difference, ...]:
-    """Adjust the p-values for the number of pairs: Holm's step-down, monotone and at most 1."""
-    order = sorted(range(len(pairs)), key=lambda k: pairs[k].pvalue)
-    adjusted, largest = dict[int, float](), 0.0
-    for rank, k in enumerate(order):
-        largest = max(largest, min(1.0, (len(pairs) - rank) * pairs[k].pvalue))
-        adjusted[k] = largest
-    return tuple(replace(pair, adjusted=adjusted[k]) for k, pair in enumerate(pairs))
+    """Adjust the p-values for the number of pairs."""
+    adjusted = holm([pair.pvalue for pair in pairs])
+    return tuple(replace(pair, adjusted=p) for pair, p in zip(pairs, adjusted, strict=True))

@@ -1,0 +1,208 @@
+"""GroupComparison: whether predictions are equally right for sites, leagues or seasons, and any trend."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from calibrant.frames import frame_of
+from calibrant.groups.result import is_bound, left_out
+from calibrant.numerals import chance, percent, short
+from calibrant.results import Result
+from calibrant.sheets import Sheet, number, paragraphs, text
+
+SAID = 3  # pairs told in words; the table has them all
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class GroupLevel(Result):
+    """One group: what was predicted, what happened, and by which factor the odds were off.
+
+    `gap` is `happened` - `predicted`, between `lower` and `upper`. `odds` is the factor between the odds of
+    the outcome and what was predicted, 1 if right on the whole, between `odds_lower` and `odds_upper`.
+    `brier`, `miscalibration` and `discrimination` are its score and parts; they depend on how hard the
+    records of a group are, so that the gap alone is compared.
+    """
+
+    name: str
+    n: int
+    predicted: float
+    happened: float
+    gap: float
+    lower: float
+    upper: float
+    odds: float
+    odds_lower: float
+    odds_upper: float
+    brier: float
+    miscalibration: float
+    discrimination: float
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class GroupDifference(Result):
+    """Two groups: by which factor the odds of the first, given its predictions, exceed those of the second.
+
+    `pvalue` is for this pair alone and at most 1 - confidence exactly where the interval leaves out 1;
+    `adjusted` allows for all pairs looked at (Holm).
+    """
+
+    first: str
+    second: str
+    odds_ratio: float
+    lower: float
+    upper: float
+    pvalue: float
+    adjusted: float
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Trend(Result):
+    """Whether predictions become too low (`direction` "up") or too high ("down") along the ordered groups.
+
+    `odds_ratio` is the factor of the odds, given the predictions, from one group to the next.
+    """
+
+    pvalue: float
+    odds_ratio: float
+    direction: str
+    first: str
+    last: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupComparison(Result):
+    """Groups of different rows compared: is the model as right, on the whole, for one as for another?
+
+    `pvalue` is the chance of groups so different if the odds of all were off by one common factor, and
+    `trend` the same for a steady drift along an ordered column (None where there is no order). `method` is
+    "exact" or "approximate". `certain` counts predictions of exactly 0 or 1, which no factor changes: they
+    count in the rates of their group and in no test. `wrong` of them did not come true.
+    """
+
+    column: str
+    groups: tuple[GroupLevel, ...]
+    differences: tuple[GroupDifference, ...]
+    pvalue: float
+    trend: Trend | None
+    ordered: bool
+    confidence: float
+    method: str
+    n: int
+    dropped: int
+    certain: int
+    wrong: int
+    draws: int
+    seed: int
+
+    @property
+    def real(self) -> tuple[GroupDifference, ...]:
+        """The pairs whose adjusted p-value is at most 1 - confidence, the surest first."""
+        most = 1 - self.confidence + 1e-12
+        return tuple(sorted((d for d in self.differences if d.adjusted <= most), key=lambda d: d.adjusted))
+
+    def __repr__(self) -> str:
+        return f"GroupComparison({len(self.groups):,} groups of {self.column!r}, p = {self.pvalue:.3g})"
+
+    def __str__(self) -> str:
+        return " ".join([self.sentence(), *map(self._pair, self.real[:SAID]), *self._drift(), self._how()])
+
+    def sentence(self) -> str:
+        """Say whether the groups differ by more than chance, and which are farthest apart."""
+        low = min(self.groups, key=lambda group: group.gap)
+        high = max(self.groups, key=lambda group: group.gap)
+        ends = "; ".join(
+            f"{group.name}: {percent(group.predicted)} predicted, {percent(group.happened)} happened"
+            for group in (low, high)
+        )
+        if self.pvalue <= 1 - self.confidence + 1e-12:
+            return (
+                f"Predictions are not equally right for the {len(self.groups):,} groups of {self.column} "
+                f"({self._written(self.pvalue)}). Farthest apart: {ends}."
+            )
+        return (
+            f"The {len(self.groups):,} groups of {self.column} do not differ by more than chance "
+            f"({self._written(self.pvalue)}). Farthest apart: {ends}."
+        )
+
+    def _written(self, pvalue: float) -> str:
+        simulated = self.method == "exact" and len(self.groups) > 2
+        bound = simulated and is_bound(pvalue, self.draws)
+        return f"p {'' if bound else '= '}{chance(pvalue, floor=bound)}"
+
+    def _pair(self, pair: GroupDifference) -> str:
+        high, low = (pair.first, pair.second) if pair.odds_ratio >= 1 else (pair.second, pair.first)
+        return (
+            f"Given its predictions the outcome is more likely in {high} than in {low} "
+            f"(Holm-adjusted p = {chance(pair.adjusted)})."
+        )
+
+    def _drift(self) -> list[str]:
+        trend = self.trend
+        if trend is None:
+            return []
+        if trend.pvalue > 1 - self.confidence + 1e-12:
+            return [f"No trend along {self.column} beyond chance ({self._written(trend.pvalue)})."]
+        too = "low" if trend.direction == "up" else "high"
+        return [
+            f"Along {self.column}, from {trend.first} to {trend.last}, predictions become too {too}: the "
+            f"odds change by a factor of {short(trend.odds_ratio)} from one group to the next "
+            f"({self._written(trend.pvalue)})."
+        ]
+
+    def _how(self) -> str:
+        how = f"{self.draws:,} draws, seed {self.seed}" if self.method == "exact" else "approximate p-values"
+        aside = ""
+        if self.certain:
+            aside = (
+                f" {self.certain:,} predictions of exactly 0 or 1 are in no test; {self.wrong:,} were wrong."
+            )
+        return f"{self.n:,} rows{left_out(self.dropped)}, {how}.{aside}"
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """Return the groups as a frame of the library named: "pandas", "polars" or "pyarrow"."""
+        names = [part.name for part in fields(GroupLevel)]
+        return frame_of({name: [getattr(group, name) for group in self.groups] for name in names}, backend)
+
+    def group_sheet(self) -> Sheet:
+        """Return the table of the groups, in order."""
+        columns = (self.column, "records", "predicted", "happened", "difference", "interval", "Brier",
+                   "miscalibration", "discrimination")  # fmt: skip
+        lines = tuple(
+            (
+                text(group.name),
+                number(group.n, f"{group.n:,}"),
+                number(group.predicted, percent(group.predicted)),
+                number(group.happened, percent(group.happened)),
+                number(group.gap, f"{100 * group.gap:+.1f} points"),
+                number(group.lower, f"{100 * group.lower:+.1f} to {100 * group.upper:+.1f}"),
+                *map(number, (group.brier, group.miscalibration, group.discrimination)),
+            )
+            for group in self.groups
+        )
+        return Sheet(columns, lines)
+
+    def pair_sheet(self) -> Sheet:
+        """Return the table of the pairs, the surest first."""
+        columns = ("first", "second", "odds ratio", "from", "to", "p-value", "adjusted")
+        ranked = sorted(self.differences, key=lambda pair: (pair.adjusted, pair.pvalue))
+        lines = tuple(
+            (
+                text(pair.first),
+                text(pair.second),
+                *(number(x, _odds(x)) for x in (pair.odds_ratio, pair.lower, pair.upper)),
+                number(pair.pvalue, chance(pair.pvalue)),
+                number(pair.adjusted, chance(pair.adjusted)),
+            )
+            for pair in ranked
+        )
+        return Sheet(columns, lines)
+
+    def _repr_html_(self) -> str:
+        return paragraphs(str(self)) + self.group_sheet().as_html() + self.pair_sheet().as_html()
+
+
+def _odds(value: float) -> str:
+    return "any" if np.isposinf(value) else short(value)

@@ -1,0 +1,259 @@
+"""Shifts of logits: by which factor the odds of the outcome differ from what was predicted, exactly.
+
+If logit P(y = 1) = logit p + a, the number of events S of a group has a Poisson-binomial law that is tilted
+by exp(a S). Given the events of several groups together, the shift that they share drops out: what is left
+is Fisher's exact test with a prediction of its own for every record. Nothing is approximated but what lies
+further out than `OUTSIDE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.results import Array
+
+OUTSIDE = 1e-60  # shares of the largest probability that are cut off: 16 standard deviations out
+SMALL = 64  # records that are convolved one by one, for all blocks at once
+FARTHEST = 700.0  # a shift beyond that is infinite
+
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EventCount:
+    """The law of the number of events of a group: log probabilities of `first`, `first` + 1, ...
+
+    They are those at the shift `tilt`; at the shift a they are larger by (a - tilt) times the number.
+    """
+
+    first: int
+    logs: Array
+    tilt: float
+    records: int
+
+    @classmethod
+    def of(cls, logits: Array, tilt: float) -> EventCount:
+        """Convolve the records of a group, each with the odds exp(logit + tilt)."""
+        from scipy.special import expit
+
+        first, masses = _convolved(expit(logits + tilt))
+        with np.errstate(divide="ignore"):
+            return cls(first, np.log(masses), tilt, len(logits))
+
+    @property
+    def counts(self) -> Counts:
+        """The numbers of events that have a probability."""
+        return np.arange(self.first, self.first + len(self.logs))
+
+    def at(self, counts: Counts) -> Array:
+        """Return log probabilities of these numbers of events."""
+        place = counts - self.first
+        inside = (place >= 0) & (place < len(self.logs))
+        return np.where(inside, self.logs[np.where(inside, place, 0)], -np.inf)
+
+    def shift_interval(self, events: int, confidence: float) -> tuple[float, float]:
+        """Return the shifts that these events do not reject, either tail at (1 - confidence) / 2."""
+        return exact_interval(self.logs, self.counts, events, self.tilt, confidence)
+
+
+def _convolved(rates: Array) -> tuple[int, Array]:
+    """Return the first number of events with a probability that counts, and the probabilities from there.
+
+    All terms are positive, so that even tiny probabilities keep their digits.
+    """
+    padded = np.zeros(-(-len(rates) // SMALL) * SMALL)
+    padded[: len(rates)] = rates  # a record that is never an event changes nothing
+    blocks = padded.reshape(-1, SMALL)
+    table = np.zeros((len(blocks), SMALL + 1))
+    table[:, 0] = 1.0
+    for rate in blocks.T[:, :, np.newaxis]:
+        table[:, 1:] = table[:, 1:] * (1 - rate) + table[:, :-1] * rate
+        table[:, :1] *= 1 - rate
+    laws = [_trimmed(0, masses) for masses in table]
+    while len(laws) > 1:
+        joined = [_joined(one, other) for one, other in zip(laws[::2], laws[1::2], strict=False)]
+        laws = joined + laws[2 * len(joined) :]
+    return laws[0]
+
+
+def _joined(one: tuple[int, Array], other: tuple[int, Array]) -> tuple[int, Array]:
+    return _trimmed(one[0] + other[0], np.convolve(one[1], other[1]))
+
+
+def _trimmed(first: int, masses: Array) -> tuple[int, Array]:
+    kept = np.flatnonzero(masses > OUTSIDE * masses.max())
+    return first + int(kept[0]), masses[kept[0] : kept[-1] + 1]
+
+
+def common_shift(logits: Array, events: float, weights: Array | float = 1.0) -> float:
+    """Return the shift at which as many events are expected; an end that cannot be reached by half an event.
+
+    With weights `events` is their weighted sum, and the half is of their mean.
+    """
+    from scipy.optimize import brentq
+    from scipy.special import expit
+
+    total = float(np.sum(np.broadcast_to(weights, logits.shape)))
+    half = 0.5 * total / len(logits)
+    wanted = min(max(events, half), total - half)
+
+    def surplus(shift: float) -> float:
+        return float(np.sum(weights * expit(logits + shift))) - wanted
+
+    most = float(np.abs(logits).max()) + 2 * np.log(4.0 * len(logits) + 4)
+    return float(brentq(surplus, -most, most, xtol=1e-12))
+
+
+def exact_interval(
+    logs: Array, counts: Counts, events: int, tilt: float, confidence: float
+) -> tuple[float, float]:
+    """Return the shifts at which so many events, or more (or fewer), have half of the remaining probability.
+
+    The log probabilities are those at the shift `tilt`, from where the ends are looked for.
+    """
+    rest = (1 - confidence) / 2
+
+    def surplus(shift: float, above: bool) -> float:
+        return tail(logs + (shift - tilt) * counts, counts, events, above) - rest
+
+    low = -np.inf if events <= counts[0] else _rising_root(lambda shift: surplus(shift, True), tilt)
+    high = np.inf if events >= counts[-1] else -_rising_root(lambda shift: surplus(-shift, False), -tilt)
+    return low, high
+
+
+def _rising_root(function: Callable[[float], float], start: float) -> float:
+    """Return where a rising function is 0, looked for around `start`; infinite where it never is."""
+    from scipy.optimize import brentq
+
+    reach = 0.1
+    while function(start - reach) > 0 or function(start + reach) < 0:
+        reach *= 2
+        if reach > FARTHEST:
+            return float(-np.inf if function(start) > 0 else np.inf)
+    return float(brentq(function, start - reach, start + reach, xtol=1e-9))
+
+
+def tail(logs: Array, counts: Counts, events: int, above: bool) -> float:
+    """Return the probability of `events` or more (or fewer) under unnormalised log probabilities."""
+    masses = np.exp(logs - logs.max())
+    beyond = masses[counts >= events] if above else masses[counts <= events]
+    return min(1.0, float(beyond.sum() / masses.sum()))
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftPair:
+    """The shift of one group minus that of another, with interval and two-sided p-value, which agree."""
+
+    shift: float
+    lower: float
+    upper: float
+    pvalue: float
+
+
+def exact_pair(
+    one: EventCount,
+    other: EventCount,
+    events: tuple[int, int],
+    fitted: tuple[float, float],
+    confidence: float,
+) -> ShiftPair:
+    """Compare two groups given the events of both together: Fisher's test with predictions."""
+    total = sum(events)
+    counts = one.counts
+    logs = one.at(counts) + other.at(total - counts)
+    known = np.isfinite(logs)
+    logs, counts = logs[known], counts[known]
+    tilt = one.tilt - other.tilt
+    at_null = logs - tilt * counts
+    tails = [tail(at_null, counts, events[0], above) for above in (True, False)]
+    low, high = exact_interval(logs, counts, events[0], tilt, confidence)
+    return ShiftPair(fitted[0] - fitted[1], low, high, max(OUTSIDE, min(1.0, 2 * min(tails))))
+
+
+def simulated_pvalues(
+    logits: Sequence[Array],
+    events: Counts,
+    statistics: Sequence[Callable[[Array], Array]],
+    *,
+    draws: int,
+    seed: int,
+) -> list[float]:
+    """Return p-values of statistics of the groups' surplus events, if all groups share one shift.
+
+    Surpluses are events minus what the common shift expects, over all groups 0. The draws are exact: events
+    of the groups given those of all together.
+    """
+    from scipy.special import expit
+
+    total = int(events.sum())
+    every = np.concatenate(logits)
+    if total in (0, len(every)):  # nothing can be said
+        return [1.0 for _ in statistics]
+    shift = common_shift(every, total)
+    expected = np.array([float(expit(group + shift).sum()) for group in logits])
+    laws = [EventCount.of(group, shift) for group in logits]
+    drawn = _given_total(laws, total, draws, np.random.default_rng(seed))
+    found = []
+    for statistic in statistics:
+        observed = float(statistic((events - expected)[np.newaxis, :])[0])
+        reached = statistic(drawn - expected) >= observed - 1e-9 * (1 + abs(observed))
+        found.append((1 + int(np.count_nonzero(reached))) / (draws + 1))
+    return found
+
+
+def _given_total(laws: list[EventCount], total: int, draws: int, generator: np.random.Generator) -> Array:
+    """Draw the events of every group (columns), given how many there are in all."""
+    rest = [(law.first, np.exp(law.logs)) for law in laws]
+    for k in range(len(laws) - 2, -1, -1):  # the law of the groups from k on
+        rest[k] = _joined(rest[k], rest[k + 1])
+    left = np.full(draws, total)
+    drawn = np.empty((draws, len(laws)))
+    for k, law in enumerate(laws[:-1]):
+        first, masses = rest[k + 1]
+        drawn[:, k] = _one_group(law, first, masses, left, generator.random(draws))
+        left = left - drawn[:, k].astype(np.int64)
+    drawn[:, -1] = left
+    return drawn
+
+
+def _one_group(
+    law: EventCount, first: int, others: Array, left: Counts, uniform: Array
+) -> npt.NDArray[np.int64]:
+    """Draw the events of one group, given those of it and of the groups behind it together."""
+    own, counts = np.exp(law.logs), law.counts
+    kept = np.flatnonzero(own > 1e-25 * own.max())
+    own, counts = own[kept], counts[kept]
+    out = np.empty(len(left), dtype=np.int64)
+    for value in np.unique(left):
+        which = np.flatnonzero(left == value)
+        place = value - counts - first
+        inside = (place >= 0) & (place < len(others))
+        masses = np.where(inside, own * others[np.where(inside, place, 0)], 0.0)
+        cumulative = np.cumsum(masses)
+        out[which] = counts[np.searchsorted(cumulative, uniform[which] * cumulative[-1], side="right")]
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """A fitted shift and its standard error, for weights or fractional outcomes (a sandwich)."""
+
+    value: float
+    error: float
+
+
+def approximate_shift(logits: Array, outcomes: Array, weights: Array) -> Shift:
+    """Fit the shift of a group; the error is the larger of what records show and what the model implies."""
+    from scipy.special import expit
+
+    value = common_shift(logits, float(weights @ outcomes), weights)
+    rates = expit(logits + value)
+    spread = rates * (1 - rates)
+    shown = float(weights**2 @ (outcomes - rates) ** 2)
+    implied = float(weights**2 @ spread)
+    binary = bool(np.all((outcomes == 0) | (outcomes == 1)))
+    return Shift(value, float(np.sqrt(max(shown, implied if binary else 0.0)) / (weights @ spread)))

@@ -1,0 +1,215 @@
+"""compare_groups: exact against enumeration and Fisher's test, valid in small unlike groups, sees trends."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom, fisher_exact
+from scipy.stats.contingency import odds_ratio
+
+import calibrant as cb
+from calibrant.inference.adjusting import holm
+
+
+def enumerated(p, groups, total):
+    """Return all outcomes with so many events, and their probabilities if all odds share one factor."""
+    odds = np.asarray(p) / (1 - np.asarray(p))
+    outcomes = [y for y in itertools.product((0, 1), repeat=len(p)) if sum(y) == total]
+    masses = np.array([np.prod(odds[np.array(y) == 1]) for y in outcomes])
+    return np.array(outcomes), masses / masses.sum()
+
+
+def doubled_tail(y, p, first):
+    """Return the two-sided p-value of two groups by enumeration: twice the smaller tail."""
+    outcomes, masses = enumerated(p, first, int(sum(y)))
+    counts, seen = outcomes[:, first].sum(axis=1), int(np.asarray(y)[first].sum())
+    return min(1.0, 2 * min(masses[counts >= seen].sum(), masses[counts <= seen].sum()))
+
+
+SMALL = st.integers(2, 9).flatmap(
+    lambda n: st.tuples(
+        st.lists(st.sampled_from([0.01, 0.1, 0.25, 0.5, 0.5, 0.9, 0.999]), min_size=n, max_size=n),
+        st.lists(st.integers(0, 1), min_size=n, max_size=n),
+        st.integers(1, n - 1),
+    )
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(SMALL)
+def test_two_groups_have_the_p_value_of_enumeration(data):
+    p, y, cut = data
+    labels = ["a"] * cut + ["b"] * (len(p) - cut)
+    found = cb.compare_groups(y, p, labels, seed=1, draws=1)
+    assert found.pvalue == found.differences[0].pvalue
+    assert found.pvalue == pytest.approx(doubled_tail(y, p, np.arange(len(p)) < cut), rel=1e-9)
+    pair = found.differences[0]
+    assert not pair.odds_ratio < pair.lower
+    assert not pair.odds_ratio > pair.upper
+    assert (pair.pvalue <= 0.05) == (not pair.lower <= 1 <= pair.upper)
+
+
+def test_one_constant_prediction_is_fishers_exact_test():
+    table = [[12, 8], [9, 21]]
+    y = [1] * 12 + [0] * 8 + [1] * 9 + [0] * 21
+    pair = cb.compare_groups(y, [0.3] * 50, ["a"] * 20 + ["b"] * 30, seed=1).differences[0]
+    smaller = min(fisher_exact(table, alternative=side).pvalue for side in ("less", "greater"))
+    ends = odds_ratio(table).confidence_interval()
+    assert pair.pvalue == pytest.approx(2 * smaller)
+    assert (pair.lower, pair.upper) == pytest.approx((ends.low, ends.high), rel=1e-6)
+
+
+def test_three_groups_and_their_trend_agree_with_enumeration():
+    rng = np.random.default_rng(3)
+    p = np.array([0.1, 0.3, 0.5, 0.7, 0.2, 0.4, 0.6, 0.9, 0.25, 0.35, 0.8])
+    group = np.array([0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2])
+    y = np.array([0, 0, 0, 1, 0, 0, 1, 1, 1, 1, 0])
+    outcomes, masses = enumerated(p, group, int(y.sum()))
+    draws = 20_000
+    found = cb.compare_groups(y, p, group, seed=int(rng.integers(99)), draws=draws)
+    from calibrant.inference.shift import common_shift
+
+    odds = p / (1 - p) * np.exp(common_shift(np.log(p / (1 - p)), int(y.sum())))
+    q = odds / (1 + odds)
+    spread = np.array([(p[group == k] * (1 - p[group == k])).sum() for k in range(3)])
+    surplus = np.stack([(outcomes - q)[:, group == k].sum(axis=1) for k in range(3)], axis=1)
+    mine = np.array([(y - q)[group == k].sum() for k in range(3)])
+    place = np.arange(3) - np.arange(3) @ spread / spread.sum()
+    for statistic, got in (
+        (lambda s: (s**2 / spread).sum(axis=-1), found.pvalue),
+        (lambda s: np.abs(s @ place), found.trend.pvalue),
+    ):
+        true = masses[statistic(surplus) >= statistic(mine) - 1e-9].sum()
+        assert got == pytest.approx(true, abs=5 * np.sqrt(true * (1 - true) / draws) + 1 / draws)
+    assert found.trend.direction == ("up" if mine @ place > 0 else "down")
+
+
+def sample(n=600, seed=0):
+    rng = np.random.default_rng(seed)
+    p = np.round(rng.uniform(0.02, 0.98, n), 2)
+    group = np.array(["north", "south", "west"])[rng.integers(0, 3, n)]
+    return (rng.random(n) < p).astype(int), p, group, rng
+
+
+def test_row_order_names_and_seeds():
+    y, p, group, rng = sample()
+    one = cb.compare_groups(y, p, group, seed=5, draws=99)
+    order = rng.permutation(len(y))
+    assert cb.compare_groups(y[order], p[order], group[order], seed=5, draws=99).to_dict() == one.to_dict()
+    assert cb.compare_groups(y, p, group, seed=5, draws=99).to_dict() == one.to_dict()
+    swapped = cb.compare_groups(1 - y, 1 - p, group, seed=5, draws=99)
+    assert swapped.differences[0].odds_ratio == pytest.approx(1 / one.differences[0].odds_ratio)
+    assert swapped.differences[0].pvalue == pytest.approx(one.differences[0].pvalue)
+
+
+def test_equal_weights_are_no_weights_and_unequal_ones_are_approximate():
+    y, p, group, rng = sample()
+    plain = cb.compare_groups(y, p, group, seed=5, draws=99).to_dict()
+    assert (
+        cb.compare_groups(y, p, group, sample_weight=np.full(len(y), 3.0), seed=5, draws=99).to_dict()
+        == plain
+    )
+    weighted = cb.compare_groups(y, p, group, sample_weight=rng.uniform(1, 2, len(y)), seed=5)
+    assert weighted.method == "approximate"
+    exact = cb.compare_groups(y, p, group, method="exact", seed=5, draws=9999)
+    rough = cb.compare_groups(y, p, group, method="approximate", seed=5)
+    assert rough.pvalue == pytest.approx(exact.pvalue, abs=0.03)
+    for one, other in zip(exact.groups, rough.groups, strict=True):
+        assert (one.lower, one.upper) == pytest.approx((other.lower, other.upper), abs=0.01)
+
+
+def test_a_trend_along_seasons_is_seen_and_said():
+    rng = np.random.default_rng(1)
+    season = np.repeat([2019, 2020, 2021, 2022], 800)
+    p = rng.uniform(0.1, 0.9, len(season))
+    y = rng.random(len(p)) < np.clip(p + 0.03 * (season - 2019), 0, 1)
+    found = cb.compare_groups(y, p, season, seed=1)
+    assert found.ordered
+    assert found.trend.pvalue == 0.001
+    assert found.trend.odds_ratio > 1
+    assert "Along group, from 2019 to 2022, predictions become too low" in str(found)
+    text = np.char.add(season.astype(str), "-x")
+    assert cb.compare_groups(y, p, text, seed=1).trend is None
+    assert cb.compare_groups(y, p, text, seed=1, ordered=True).trend.pvalue == 0.001
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"groups": ["a"] * 4}, "must have 2 to 200 different values; got 1"),
+        ({"groups": None}, "groups must be given"),
+        ({"groups": ["a", "b"]}, "groups 'group' and y_prob must have the same length|length"),
+        ({"groups": {"a": [1, 2, 1, 2], "b": [1, 1, 2, 2]}}, "groups must be one column; got a, b"),
+        ({"method": "best"}, "method must be one of auto, exact, approximate"),
+        ({"method": "exact", "sample_weight": [1, 2, 3, 4]}, "needs outcomes of 0 or 1 without weights"),
+        ({"y_prob": [0.1, np.nan, 0.2, 0.3]}, 'missing="drop"'),
+        ({"confidence": 1.0}, "confidence"),
+    ],
+)
+def test_bad_input_is_refused_in_words(change, message):
+    arguments = {"y_true": [0, 1, 1, 0], "y_prob": [0.1, 0.2, 0.7, 0.3], "groups": ["a", "a", "b", "b"]}
+    with pytest.raises(cb.CalibrantError, match=message):
+        cb.compare_groups(**{**arguments, **change})
+
+
+def test_odd_groups_give_numbers_and_never_hang():
+    y, p, group, _ = sample(60)
+    certain = np.where(group == "west", np.round(p), p)
+    found = cb.compare_groups(y, certain, group, seed=1, draws=19)
+    assert found.certain == int((group == "west").sum())
+    assert found.wrong == int((np.round(p) != y)[group == "west"].sum())
+    for outcome in (np.zeros(60), np.ones(60)):
+        alike = cb.compare_groups(outcome, p, group, seed=1, draws=19)
+        assert alike.pvalue == 1.0
+        assert all(pair.pvalue == 1.0 for pair in alike.differences)
+    every = cb.compare_groups(y, p, [f"{k}" for k in range(60)], seed=1, draws=19)
+    assert len(every.groups) == 60
+    assert every.differences == ()
+    gap = [None if k < 9 else g for k, g in enumerate(group)]
+    assert cb.compare_groups(y, p, gap, seed=1, draws=19).groups[0].name == "missing"
+    dropped = cb.compare_groups([*y, np.nan], [*p, 0.5], [*group, "moon"], missing="drop", seed=1, draws=19)
+    assert dropped.dropped == 1
+    assert "moon" not in [g.name for g in dropped.groups]
+    assert len(found.to_frame("pandas")) == 3
+
+
+def test_holm_is_that_of_the_definition():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([]) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shift", [0.0, 1.5])
+def test_false_alarms_stay_below_the_level_in_small_unlike_groups(shift):
+    """Groups of 4 to 60 with very different predictions: a test of residuals would alarm far too often."""
+    rng = np.random.default_rng(11)
+    sets, alarms = 400, np.zeros(3)
+    sizes = (4, 60, 15)
+    group = np.repeat([1, 2, 3], sizes)
+    for _ in range(sets):
+        p = np.concatenate([rng.uniform(0.4, 0.6, 4), rng.beta(1, 30, 60), rng.uniform(0, 1, 15)])
+        odds = p / (1 - p) * np.exp(shift)
+        y = rng.random(len(p)) < odds / (1 + odds)
+        found = cb.compare_groups(y, p, group, seed=int(rng.integers(1 << 30)), draws=99)
+        pair = min(pair.adjusted for pair in found.differences)
+        alarms += np.array([found.pvalue, found.trend.pvalue, pair]) <= 0.05
+    assert np.all(alarms <= binom.ppf(1 - 1e-4, sets, 0.05))
+    assert alarms[0] > 0.01 * sets  # a test that never alarms would pass as well
+
+
+@pytest.mark.slow
+def test_approximate_tests_hold_their_level_with_weights_and_fractions():
+    rng = np.random.default_rng(12)
+    sets, alarms = 400, np.zeros(2)
+    group = np.repeat([1, 2, 3], (150, 300, 600))
+    for _ in range(sets):
+        p = rng.uniform(0.05, 0.95, len(group)) ** group
+        y = (rng.random(len(group)) < p).astype(float)
+        found = cb.compare_groups(y, p, group, sample_weight=rng.exponential(1.0, len(group)) + 0.1)
+        alarms += np.array([found.pvalue, found.trend.pvalue]) <= 0.05
+    assert np.all(alarms <= binom.ppf(1 - 1e-4, sets, 0.06))
+    assert np.all(alarms > 0.02 * sets)
