@@ -1,240 +1,340 @@
 """Write docs/guarantees.md: size, coverage and errors of the gate, simulated on many kinds of data.
 
-    python docs/make_guarantees.py [--sets 400] [--full] [--page PATH]
+    python docs/make_guarantees.py [--sets 400] [--sizes 20,200] [--data uniform,tied] [--store FOLDER]
 
-Every cell draws its own data sets from a fixed seed. The default takes minutes; --full has all sizes.
+One piece is a kind of data, rows or sketch, a truth and a size; all headline measures are taken of the same
+data sets. Every piece has a seed of its own and is kept in the store as soon as it is known, so that the work
+can be done bit by bit, and be taken up again; `--page-only` writes the page from what is there.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
+import json
+import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import calibrant as cb
-from calibrant.evaluation.gate import judge
-from calibrant.inference.interval import ConfidenceInterval
-from calibrant.inference.null_outcomes import measured
+from calibrant.evaluation.gate import judged_row
+from calibrant.evaluation.null_reference import Chance
+from calibrant.evaluation.rows import Row, take
+from calibrant.inference.null_outcomes import NullOutcomes, measured
+from calibrant.inference.resample import Resampler
 
 LEVEL = 0.05
+LEAST_COVERAGE = 0.93  # of intervals that are asked for 95 %
+CONFIDENCE = 0.95
 DRAWS = 99
-POPULATION = 40_000  # records that stand for the population where its value is taken
-SIZES = {"quick": (20, 200), "full": (20, 100, 500, 2_000, 20_000)}
+POPULATION = 90_000  # predictions that stand for the population where its value is taken
+SIZES = (20, 200, 2_000, 20_000)
+RARELY = 1e-5  # chance of a mark where everything is as promised
+CELLS = 4096  # of the sketches
+HEADLINE = [name for name, row in cb.measures().items() if row.headline]
 
 
 @dataclass(frozen=True)
 class Kind:
-    """How predictions, weights and outcomes are drawn."""
+    """How predictions, weights and outcomes are drawn; predictions from uniform numbers."""
 
     name: str
-    predictions: Callable[[np.random.Generator, int], np.ndarray]
+    predictions: Callable[[np.ndarray], np.ndarray]
     weighted: bool = False
     fractional: bool = False
-    sketched: bool = False
 
 
-def _uniform(rng: np.random.Generator, n: int) -> np.ndarray:
-    return rng.random(n)
+def _quantiles(law: str, *shape: float, scale: float = 1.0) -> Callable[[np.ndarray], np.ndarray]:
+    """Return the quantile function of a law of scipy, between 10,001 points on straight lines."""
+    from scipy import stats
+
+    at = np.linspace(0, 1, 10_001)
+    known = getattr(stats, law).ppf(np.clip(at, 1e-5, 1 - 1e-5), *shape, scale=scale)
+    return lambda u: np.clip(np.interp(u, at, known), 1e-7, 1 - 1e-7)
 
 
-def _beta(rng: np.random.Generator, n: int) -> np.ndarray:
-    return rng.beta(0.5, 1.5, n)
-
-
-def _rare(mean: float) -> Callable[[np.random.Generator, int], np.ndarray]:
-    return lambda rng, n: np.clip(rng.gamma(2.0, mean / 2, n), 1e-7, 0.4)
-
-
-def _tied(rng: np.random.Generator, n: int) -> np.ndarray:
-    return rng.integers(1, 10, n) / 10
-
-
-KINDS = (
-    Kind("uniform", _uniform),
-    Kind("beta", _beta),
-    Kind("rare, 1 in 100", _rare(0.01)),
-    Kind("rare, 1 in 1,000", _rare(0.001)),
-    Kind("tied", _tied),
-    Kind("weighted", _beta, weighted=True),
-    Kind("fractional", _uniform, fractional=True),
-    Kind("sketch", _beta, sketched=True),
-    Kind("weighted sketch", _beta, weighted=True, sketched=True),
-    Kind("fractional sketch", _uniform, fractional=True, sketched=True),
-)
-
+_beta = _quantiles("beta", 0.5, 1.5)
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind("uniform", lambda u: np.clip(u, 1e-7, 1 - 1e-7)),
+        Kind("beta", _beta),
+        Kind("rare, 1 in 100", _quantiles("gamma", 2.0, scale=0.005)),
+        Kind("rare, 1 in 1,000", _quantiles("gamma", 2.0, scale=0.0005)),
+        Kind("tied", lambda u: (1 + np.floor(9 * u)) / 10),
+        Kind("weighted", _beta, weighted=True),
+        Kind("fractional", lambda u: np.clip(u, 1e-7, 1 - 1e-7), fractional=True),
+    )
+}
+FORMS = ("rows", "sketch")
 TRUTHS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "calibrated": lambda v: v,
-    "overconfident": lambda v: _expit(0.6 * np.log(v / (1 - v))),
+    "overconfident": lambda v: 1 / (1 + (1 / v - 1) ** 0.6),
     "twice as frequent": lambda v: np.minimum(2 * v, 0.5 + v / 2),
 }
 
 
-def _expit(x: np.ndarray) -> np.ndarray:
-    return np.asarray(1 / (1 + np.exp(-x)))
+@dataclass(frozen=True)
+class Piece:
+    """One kind of data, as rows or as a sketch, one truth and one size."""
 
+    kind: str
+    form: str
+    truth: str
+    n: int
 
-def drawn(kind: Kind, truth: str, n: int, seed: list[int]) -> cb.Forecasts:
-    """Draw one data set."""
-    rng = np.random.default_rng(seed)
-    v = np.clip(kind.predictions(rng, n), 1e-9, 1 - 1e-9)
-    rate = TRUTHS[truth](v)
-    y = rng.beta(4 * rate, 4 * (1 - rate)) if kind.fractional else (rng.random(n) < rate).astype(float)
-    w = np.exp(rng.normal(0, 0.7, n)) if kind.weighted else None
-    if kind.sketched:
-        return cb.Sketch.from_arrays(y, v, sample_weight=w, cells=4096).forecasts()
-    return cb.Forecasts(y, v, sample_weight=w)
+    @property
+    def file(self) -> str:
+        """Where the piece is kept in the store."""
+        return "-".join((self.kind, self.form, self.truth, str(self.n))).replace(" ", "_") + ".json"
 
+    def drawn(self, k: int) -> cb.Forecasts:
+        """Draw data set k; the sketches are of the same rows as the rows."""
+        kind = KINDS[self.kind]
+        rng = np.random.default_rng([k, self.n, zlib.crc32(f"{self.kind}, {self.truth}".encode())])
+        v = kind.predictions(rng.random(self.n))
+        rate = TRUTHS[self.truth](v)
+        if kind.fractional:
+            y = rng.beta(4 * rate, 4 * (1 - rate))
+        else:
+            y = (rng.random(self.n) < rate).astype(float)
+        w = np.exp(rng.normal(0, 0.7, self.n)) if kind.weighted else None
+        if self.form == "sketch":
+            return cb.Sketch.from_arrays(y, v, sample_weight=w, cells=CELLS).forecasts()
+        return cb.Forecasts(y, v, sample_weight=w)
 
-def population_value(kind: Kind, truth: str, name: str) -> float:
-    """Return the value in the population: outcomes there are their rates, a score counts both outcomes."""
-    rng = np.random.default_rng(0)
-    v = np.clip(kind.predictions(rng, POPULATION), 1e-9, 1 - 1e-9)
-    rate = TRUTHS[truth](v)
-    return measured(cb.Forecasts(rate, v), cb.measures()[name], {})
+    def population_value(self, name: str) -> float:
+        """Return the value in the population, where every outcome is its rate."""
+        v = KINDS[self.kind].predictions((np.arange(POPULATION) + 0.5) / POPULATION)
+        return measured(cb.Forecasts(TRUTHS[self.truth](v), v), cb.measures()[name], {})
 
 
 @dataclass
 class Cell:
-    """What the data sets of one cell said."""
+    """What the data sets of one piece said by one measure."""
 
-    kind: Kind
-    truth: str
-    n: int
+    piece: Piece
     name: str
+    value: float  # in the population
     sets: int = 0
-    rejected: int = 0
     tested: int = 0
-    covered: int = 0
+    rejected: int = 0
     bounded: int = 0
-    wrong: dict[str, int] = field(default_factory=lambda: {"pass": 0, "fail": 0})
+    covered: int = 0
+    wrong_passes: int = 0
+    wrong_fails: int = 0
+    notes: dict[str, int] = field(default_factory=dict)  # why no interval was given
 
-    def most(self, share: float = LEVEL) -> float:
-        """Return the most that a true share of this size gives by chance, at three standard deviations."""
-        return share + 3 * math.sqrt(share * (1 - share) / max(1, self.sets))
+    def add(self, row: Row) -> None:
+        """Count one data set."""
+        self.sets += 1
+        if row.pvalue is not None:
+            self.tested += 1
+            self.rejected += row.pvalue <= LEVEL + 1e-12
+        if row.low is None or row.high is None:
+            self.notes[row.note] = self.notes.get(row.note, 0) + 1
+            return
+        self.bounded += 1
+        self.covered += row.low - 1e-9 <= self.value <= row.high + 1e-9
+        about = row.about
+        distance = abs(self.value - about.ideal) if about.signed else self.value
+        # a limit just above the truth must not be failed, one just below it must not be passed
+        above, below = distance * 1.001 + 1e-9, distance * 0.999 - 1e-9
+        self.wrong_fails += judged_row(row, above, CONFIDENCE).outcome == "fail"
+        self.wrong_passes += below >= 0 and judged_row(row, below, CONFIDENCE).outcome == "pass"
 
-    @property
-    def holds(self) -> bool:
-        """Whether size, coverage and the gate's two errors are as promised, within binomial error."""
-        size = self.truth != "calibrated" or self.rejected <= self.most() * max(1, self.tested)
-        coverage = self.covered >= (1 - self.most(0.07)) * self.bounded
-        return size and coverage and all(count <= self.most() * self.sets for count in self.wrong.values())
+    def missed(self, rarely: float = RARELY) -> list[str]:
+        """Name the promises that this cell misses by more than chance: more often than `rarely` would."""
+        shares = {
+            "size": (self.rejected if self.piece.truth == "calibrated" else 0, self.tested, LEVEL),
+            "coverage": (self.bounded - self.covered, self.bounded, 1 - LEAST_COVERAGE),
+            "wrong passes": (self.wrong_passes, self.sets, LEVEL),
+            "wrong fails": (self.wrong_fails, self.sets, LEVEL),
+        }
+        return [name for name, (count, of, share) in shares.items() if unlikely(count, of, share, rarely)]
 
 
-def simulate(kind: Kind, truth: str, n: int, name: str, sets: int) -> Cell:
-    """Test, bound and judge the data sets of one cell."""
-    cell, value = Cell(kind, truth, n, name), population_value(kind, truth, name)
-    row = cb.measures()[name]
-    distance = abs(value - row.ideal) if row.signed else value
-    # a limit just above the truth must not be failed, one just below it must not be passed
-    limits = {"fail": distance * 1.001 + 1e-9, "pass": distance * 0.999 - 1e-9}
+def unlikely(count: int, of: int, share: float, rarely: float = RARELY) -> bool:
+    """Tell whether so large a count has a chance below `rarely` where the true share is `share`."""
+    from scipy.stats import binom
+
+    return bool(count > 0 and binom.sf(count - 1, of, share) < rarely)
+
+
+@contextmanager
+def draws_shared() -> Iterator[None]:
+    """Draw once what several measures of the same data would draw alike, each from the same seed."""
+    kept: dict[Any, Any] = {}
+    methods = {NullOutcomes: "outcomes", Resampler: "draw"}
+    own = {owner: getattr(owner, name) for owner, name in methods.items()}
+
+    def sharing(owner: type) -> Callable[..., Any]:
+        def drawn(self: Any, generator: np.random.Generator, rows: int) -> Any:
+            if owner is NullOutcomes and self._rates is not self.forecasts.values:
+                return own[owner](self, generator, rows)
+            seed = generator.bit_generator.seed_seq
+            key = owner, id(self.forecasts), repr(seed), rows
+            if key not in kept:
+                kept[key] = self.forecasts, own[owner](self, generator, rows)  # keeps the identity taken
+            found = kept[key][1]
+            return found.copy() if owner is NullOutcomes else found  # residuals are taken in place
+
+        return drawn
+
+    for owner, name in methods.items():
+        setattr(owner, name, sharing(owner))
+    try:
+        yield
+    finally:
+        for owner, name in methods.items():
+            setattr(owner, name, own[owner])
+
+
+def simulate(piece: Piece, sets: int, names: list[str] = HEADLINE) -> list[Cell]:
+    """Test, bound and judge the data sets of one piece as `evaluate` and `check` do."""
+    table = cb.measures()
+    rows = [table[name] for name in names if piece.form == "rows" or table[name].certified]
+    cells = [Cell(piece, row.name, piece.population_value(row.name)) for row in rows]
     for k in range(sets):
-        forecasts = drawn(kind, truth, n, [k, n, 7])
-        cell.sets += 1
-        _test(cell, forecasts, k)
-        found = _interval(cell, forecasts, k)
-        if found is None:
-            continue
-        cell.bounded += 1
-        cell.covered += found.lower - 1e-9 <= value <= found.upper + 1e-9
-        for wrong, limit in limits.items():
-            cell.wrong[wrong] += limit >= 0 and _outcome(found, limit, row.signed, row.ideal) == wrong
-    return cell
+        forecasts = piece.drawn(k)
+        luck = Chance(forecasts, draws=DRAWS, confidence=CONFIDENCE, seed=k)
+        with draws_shared():
+            for cell, about in zip(cells, rows, strict=True):
+                cell.add(luck.judged(take(forecasts, about)))
+    return cells
 
 
-def _test(cell: Cell, forecasts: cb.Forecasts, seed: int) -> None:
-    try:
-        pvalue = cb.calibration_test(forecasts, measure=cell.name, draws=DRAWS, seed=seed, threads=1).pvalue
-    except cb.CalibrantError:  # fractions cannot be simulated; a slope needs both outcomes
-        return
-    cell.tested += 1
-    cell.rejected += pvalue <= LEVEL
+def stored(folder: Path, piece: Piece, sets: int) -> list[Cell]:
+    """Return the cells of a piece, from the store if they are there and simulated if not."""
+    path = folder / piece.file
+    if not path.exists():
+        found = simulate(piece, sets)
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps([asdict(cell) for cell in found]), encoding="utf-8")
+    return kept(path)
 
 
-def _interval(cell: Cell, forecasts: cb.Forecasts, seed: int) -> ConfidenceInterval | None:
-    try:
-        if not forecasts.exact:
-            cb.measure(forecasts, cell.name)
-        return cb.confidence_interval(forecasts, measure=cell.name, draws=DRAWS, seed=seed, threads=1)
-    except cb.CalibrantError:
-        return None
+def kept(path: Path) -> list[Cell]:
+    """Read the cells of one piece."""
+    records = json.loads(path.read_text(encoding="utf-8"))
+    return [Cell(**{**record, "piece": Piece(**record["piece"])}) for record in records]
 
 
-def _outcome(found: ConfidenceInterval, limit: float, signed: bool, ideal: float) -> str:
-    """Judge as the gate does, from the interval that is already there."""
-    low, high = found.lower, found.upper
-    if signed:
-        ends = sorted((abs(low - ideal), abs(high - ideal)))
-        low, high = (0.0 if low <= ideal <= high else ends[0]), ends[1]
-    return "fail" if low > limit else "pass" if high <= limit else "unclear"
-
-
-def cells(sizes: tuple[int, ...], sets: int, names: list[str]) -> Iterator[Cell]:
-    """Simulate every cell."""
-    for name in names:
-        for kind in KINDS:
-            if kind.sketched and not cb.measures()[name].certified:
-                continue
-            for truth in TRUTHS:
-                for n in sizes:
-                    yield simulate(kind, truth, n, name, sets)
-
-
-def gate_agrees(forecasts: cb.Forecasts, name: str, limit: float, seed: int) -> bool:
-    """Return whether the gate itself says what `_outcome` says."""
-    row = cb.measures()[name]
-    found = cb.confidence_interval(forecasts, measure=name, draws=DRAWS, seed=seed)
-    gate = judge(forecasts, {name: limit}, confidence=0.95, draws=DRAWS, seed=seed)[0]
-    return gate.outcome == _outcome(found, limit, row.signed, row.ideal)
+def pieces(kinds: list[str], forms: list[str], sizes: list[int]) -> Iterator[Piece]:
+    """Yield the pieces, the quick ones first."""
+    for n, kind, form, truth in product(sizes, kinds, forms, TRUTHS):
+        yield Piece(kind, form, truth, n)
 
 
 def _percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f}" if whole else "–"
 
 
-def page(results: list[Cell], sets: int) -> str:
+def page(results: list[Cell]) -> str:
     """Return the page."""
     head = (Path(__file__).parent / "guarantees.in.md").read_text(encoding="utf-8").rstrip()
-    missed = [cell for cell in results if not cell.holds]
+    missed = sum(bool(cell.missed()) for cell in results)
+    sets = sorted({cell.sets for cell in results})
     lines = [
         head,
         "",
-        f"{len(results)} cells of {sets} data sets, {DRAWS} draws each; {len(missed)} cells outside the "
-        "promise (marked !). All figures in percent; – where the question is refused.",
+        f"{len(results):,} cells of {' or '.join(map(str, sets))} data sets, {DRAWS} draws each; {missed} "
+        "miss a promise by more than chance (marked !). All figures in percent; – where the question is "
+        "refused, which the result says.",
         "",
-        "| measure | data | truth | n | size or power | coverage | wrong passes | wrong fails | |",
-        "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |",
+        *_missing(results),
+        "## In short",
+        "",
+        *_summary(results),
+        "",
+        "## Every cell",
+        "",
+        "| measure | data | as | truth | n | size or power | coverage | wrong passes | wrong fails | |",
+        "| --- | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |",
     ]
-    for cell in results:
+    return "\n".join([*lines, *map(_line, results)]) + "\n"
+
+
+def _missing(results: list[Cell]) -> list[str]:
+    """Say which pieces have not been simulated."""
+    there = {cell.piece for cell in results}
+    absent = [piece for piece in pieces(list(KINDS), list(FORMS), list(SIZES)) if piece not in there]
+    if not absent:
+        return []
+    lines = [f"{p.kind}, {p.form}, {p.truth}, n = {p.n:,}" for p in absent]
+    return [f"Not simulated yet: {'; '.join(lines)}.", ""]
+
+
+def _summary(results: list[Cell]) -> list[str]:
+    """Return a table of all sizes and kinds together, per measure and form, with the worst cell of each."""
+    lines = [
+        "| measure | as | size | least coverage | mean coverage | most wrong passes | most wrong fails |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for name, form in product(HEADLINE, FORMS):
+        cells = [cell for cell in results if cell.name == name and cell.piece.form == form]
+        tested = [cell for cell in cells if cell.piece.truth == "calibrated" and cell.tested]
+        bounded = [cell for cell in cells if cell.bounded]
+        if not cells:
+            continue
         figures = [
-            _percent(cell.rejected, cell.tested),
-            _percent(cell.covered, cell.bounded),
-            _percent(cell.wrong["pass"], cell.sets),
-            _percent(cell.wrong["fail"], cell.sets),
+            _percent(sum(c.rejected for c in tested), sum(c.tested for c in tested)),
+            min((_percent(c.covered, c.bounded) for c in bounded), key=float, default="–"),
+            _percent(sum(c.covered for c in bounded), sum(c.bounded for c in bounded)),
+            max((_percent(c.wrong_passes, c.sets) for c in cells), key=float),
+            max((_percent(c.wrong_fails, c.sets) for c in cells), key=float),
         ]
-        mark = "" if cell.holds else "!"
-        where = f"{cell.name} | {cell.kind.name} | {cell.truth} | {cell.n:,}"
-        lines.append(f"| {where} | {' | '.join(figures)} | {mark} |")
-    return "\n".join(lines) + "\n"
+        lines.append(f"| {name} | {form} | {' | '.join(figures)} |")
+    return lines
+
+
+def _line(cell: Cell) -> str:
+    piece = cell.piece
+    figures = [
+        _percent(cell.rejected, cell.tested),
+        _percent(cell.covered, cell.bounded),
+        _percent(cell.wrong_passes, cell.sets),
+        _percent(cell.wrong_fails, cell.sets),
+    ]
+    mark = "! " + ", ".join(cell.missed()) if cell.missed() else ""
+    where = f"{cell.name} | {piece.kind} | {piece.form} | {piece.truth} | {piece.n:,}"
+    return f"| {where} | {' | '.join(figures)} | {mark} |"
 
 
 def main() -> None:
     """Simulate and write the page."""
-    options = argparse.ArgumentParser(description=__doc__)
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    here = Path(__file__).parent
     options.add_argument("--sets", type=int, default=400)
-    options.add_argument("--full", action="store_true")
-    options.add_argument("--measures", default=",".join(n for n, r in cb.measures().items() if r.headline))
-    options.add_argument("--page", type=Path, default=Path(__file__).parent / "guarantees.md")
+    options.add_argument("--data", default=";".join(KINDS), help="kinds of data, separated by semicolons")
+    options.add_argument("--forms", default=",".join(FORMS))
+    options.add_argument("--sizes", default=",".join(map(str, SIZES)))
+    options.add_argument("--store", type=Path, default=here.parent / "build" / "guarantees")
+    options.add_argument("--page", type=Path, default=here / "guarantees.md")
+    options.add_argument("--page-only", action="store_true")
     given = options.parse_args()
-    sizes = SIZES["full" if given.full else "quick"]
-    results = []
-    for cell in cells(sizes, given.sets, given.measures.split(",")):
-        results.append(cell)
-        given.page.write_text(page(results, given.sets), encoding="utf-8")  # as far as it is known
-    print(f"{len(results)} cells, {sum(not cell.holds for cell in results)} outside the promise")
+    if not given.page_only:
+        sizes = [int(n) for n in given.sizes.split(",")]
+        for piece in pieces(given.data.split(";"), given.forms.split(","), sizes):
+            cells = stored(given.store, piece, given.sets)
+            bad = {cell.name: cell.missed() for cell in cells if cell.missed()}
+            print(piece.file, bad or "", flush=True)
+    results = [cell for path in given.store.glob("*.json") for cell in kept(path)]
+    order = {name: k for k, name in enumerate([*HEADLINE, *KINDS, *FORMS, *TRUTHS])}
+    results.sort(
+        key=lambda c: (
+            *(order[x] for x in (c.name, c.piece.kind, c.piece.form)),
+            order[c.piece.truth],
+            c.piece.n,
+        )
+    )
+    given.page.write_text(page(results), encoding="utf-8")
+    print(f"{len(results)} cells, {sum(bool(cell.missed()) for cell in results)} outside the promise")
 
 
 if __name__ == "__main__":

@@ -274,12 +274,22 @@ def test_stand_ins_have_the_number_weight_and_squares_of_every_level(sample):
 @pytest.mark.parametrize("truth", [1.0, 2.0])
 @pytest.mark.parametrize("spread", [0.3, 1.5])
 def test_weighted_sketches_have_the_right_size_and_power(truth, spread):
-    """Rare events, weights over several orders: at most 5 % false alarms, and doubled rates are seen."""
-    rejected = 0
+    """Rare events, weights over several orders: at most 5 % false alarms, and nearly the rows' own power.
+
+    With a spread of 1.5 the 2,000 rows count as some 200, so that even the rows see doubled rates in less
+    than half of all data sets; a sketch cannot do better than they.
+    """
+    sketched = rows = 0
     for k in range(200):
         rng = np.random.default_rng([k, 11])
         n = 2000
         p, w = rng.beta(1, 50, n), np.exp(rng.normal(0, spread, n))
-        f = cb.Sketch.from_arrays(rng.random(n) < truth * p, p, sample_weight=w, cells=512).forecasts()
-        rejected += cb.calibration_test(f, draws=99, seed=k, threads=1).pvalue <= 0.05
-    assert rejected <= 20 if truth == 1 else rejected >= 100
+        y = rng.random(n) < truth * p
+        f = cb.Sketch.from_arrays(y, p, sample_weight=w, cells=512).forecasts()
+        sketched += cb.calibration_test(f, draws=99, seed=k, threads=1).pvalue <= 0.05
+        f = cb.Forecasts(y, p, sample_weight=w)
+        rows += cb.calibration_test(f, draws=99, seed=k, threads=1).pvalue <= 0.05
+    if truth == 1:
+        assert sketched <= 25  # at 5 % more than that happens once in 100,000 such tests
+    else:
+        assert sketched >= 0.75 * rows >= 50

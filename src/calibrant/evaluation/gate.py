@@ -61,7 +61,7 @@ def judge(
         if not forecasts.exact and not about.certified:
             raise no_certificate(about.name)
     rows = (luck.bounded(take(forecasts, about)) for about in wanted)
-    return [_measure(row, limits[row.about.name], confidence) for row in rows]
+    return [judged_row(row, limits[row.about.name], confidence) for row in rows]
 
 
 def judge_sketch_groups(groups: Mapping[Any, Sketch], limit: float) -> Finding:
@@ -103,7 +103,8 @@ def overall(findings: Sequence[Finding]) -> Outcome:
     return "fail" if "fail" in outcomes else "unclear" if "unclear" in outcomes else "pass"
 
 
-def _measure(row: Row, limit: float, confidence: float) -> Finding:
+def judged_row(row: Row, limit: float, confidence: float) -> Finding:
+    """Hold one limit against a measure that was taken and bounded."""
     name = row.about.name
     if row.value is None:
         return Finding(name, limit, None, None, None, "unclear", row.note)

@@ -5,13 +5,14 @@ resampling adds the same noise once more. So the population is moved away from c
 and at every step outcomes are drawn and measured as the data were. The interval holds the true errors
 under which the value seen is neither unusually large nor unusually small. At step 0 that is the exact
 test of calibration: the lower end is 0 unless that test rejects. The bias is in the draws as it is in the
-value, so it cancels.
+value, so it cancels. The predictions themselves are a sample too: away from calibration the true error of
+their like varies, in proportion to its size, and the draws vary by that as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,14 @@ import numpy as np
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.inference.null_outcomes import NullOutcomes, batched, measured
+from calibrant.inference.resample import Resampler, values_of
 from calibrant.measures.registry.row import Measure
 from calibrant.measures.scores import isotonic_curve
 from calibrant.results import Array
 from calibrant.seeds import in_blocks
 
 FEWEST_DRAWS = 99
+TRUTHS = 49  # resampled predictions, for a standard deviation
 STEPS = (0.4, 0.8, 1.2, 1.8, 2.7, 4.0, 6.0, 10.0, 16.0, 30.0)  # of the error that was seen
 
 
@@ -50,7 +53,7 @@ def inverted(
     """Return the interval: the widest over the directions in which calibration can fail.
 
     These are the direction of the recalibration that the data suggest, and a shift of all rates towards one
-    half, which is open where the data suggest nothing (no events, say). Predictions count as fixed.
+    half, which is open where the data suggest nothing (no events, say).
     """
     simulate = _simulator(forecasts, row, settings, min(draws, max(FEWEST_DRAWS, draws // 4)), seed)
     share = (1 - confidence) / 2
@@ -58,17 +61,40 @@ def inverted(
     first = Step(0.0, *map(float, np.quantile(null, [share, 1 - share])))
     # below what chance gives, a value promises no more than the middle of chance
     seen = max(value, float(np.median(null)))
+    varied = _spread_of_truth(forecasts, row, settings, seed) * _normals(len(null), seed)
     lower, upper = np.inf, 0.0
     for direction in _directions(forecasts):
         steps = [first]
         for rates in _moved(forecasts, direction):
             truth = measured(forecasts.with_outcomes(forecasts.weights * rates), row, settings)
-            steps.append(Step(truth, *map(float, np.quantile(simulate(rates), [share, 1 - share]))))
+            drawn = simulate(rates) + truth * varied
+            steps.append(Step(truth, *map(float, np.quantile(drawn, [share, 1 - share]))))
             if steps[-1].low > seen:
                 break
         lower = min(lower, _crossing([s.high for s in steps], [s.truth for s in steps], value))
         upper = max(upper, _crossing([s.low for s in steps], [s.truth for s in steps], seen))
     return lower, max(lower, upper)
+
+
+def _spread_of_truth(forecasts: Forecasts, row: Measure, settings: dict[str, Any], seed: int) -> float:
+    """Return the relative standard deviation of the true error over predictions like these.
+
+    It is taken where the isotonic fit is the truth; farther from calibration, error and deviation grow alike.
+    """
+    fit = isotonic_curve(forecasts)
+    truth = measured(forecasts.with_outcomes(forecasts.weights * fit), row, settings)
+    if not truth > 0:
+        return 0.0
+    drawn = Resampler(forecasts).draw(np.random.default_rng([seed, 1]), TRUTHS)
+    drawn = replace(drawn, outcomes=drawn.weights * fit, records=None)
+    return float(np.nanstd(values_of(forecasts, row, settings, drawn, quick=False))) / truth
+
+
+def _normals(number: int, seed: int) -> Array:
+    """Return normal numbers whose mean and standard deviation are 0 and 1."""
+    drawn = np.random.default_rng([seed, 2]).normal(size=number)
+    drawn -= drawn.mean()
+    return np.asarray(drawn / (drawn.std() or 1.0))
 
 
 def _crossing(values: list[float], truths: list[float], seen: float) -> float:
@@ -115,7 +141,12 @@ def _simulator(forecasts: Forecasts, row: Measure, settings: dict[str, Any], dra
 
 
 class _Fractions:
-    """Draws fractional outcomes around other rates: deviations from the isotonic fit, with random signs."""
+    """Draws fractional outcomes around given rates: the deviations that the data show, with random signs.
+
+    If the predictions are calibrated, all that outcomes differ from them by is noise; about other rates it
+    is what the isotonic fit leaves, which has taken up some of it. Where noise is as likely up as down, the
+    signs make an exact test of calibration; else nearly so.
+    """
 
     def __init__(self, forecasts: Forecasts, rates: Array) -> None:
         outcomes, counts = forecasts.record_outcomes, forecasts.counts
@@ -129,12 +160,15 @@ class _Fractions:
                     hint,
                 )
             )
-        fit = isotonic_curve(forecasts)
-        blocks = 1 + int(np.count_nonzero(np.diff(fit)))
         equal = np.full(forecasts.n, 1 / forecasts.n)
         weights = equal if forecasts.record_weights is None else forecasts.record_weights
-        free = forecasts.n / max(1, forecasts.n - blocks)  # the fit has taken up some of the deviations
-        self._around = (outcomes - np.repeat(fit, counts)) * np.sqrt(free)
+        if rates is forecasts.values:
+            self._around = outcomes - np.repeat(rates, counts)
+        else:
+            fit = isotonic_curve(forecasts)
+            blocks = 1 + int(np.count_nonzero(np.diff(fit)))
+            free = forecasts.n / max(1, forecasts.n - blocks)
+            self._around = (outcomes - np.repeat(fit, counts)) * np.sqrt(free)
         self._forecasts, self._record_weights, self._rates = forecasts, weights, np.repeat(rates, counts)
         self._starts = np.concatenate(([0], np.cumsum(counts)[:-1]))
         self._expected, self._predicted = forecasts.weights * rates, forecasts.weights * forecasts.values
