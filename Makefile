@@ -9,7 +9,7 @@ LOWEST := .venv-lowest
 TORCH ?= torch==2.13.0
 PEERS = $(shell $(PYTHON) -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['bench'])")
 
-.PHONY: demo reproduce test test-slow test-torch test-lowest bench docs lint clean
+.PHONY: demo reproduce test test-slow test-laws test-torch test-lowest bench docs lint clean
 
 demo: $(READY)
 	$(BIN)/calibrant demo
@@ -19,6 +19,10 @@ test: $(READY)
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m slow
+
+# Laws and oracles on more random samples than there is time for in every run.
+test-laws: $(READY)
+	CALIBRANT_LAWS=thorough $(BIN)/python -m pytest -q -n 2 --dist worksteal tests/theorems tests/measures tests/fits tests/groups tests/inference tests/recalibration
 
 # The training loss needs PyTorch, which is large: only these tests install it.
 test-torch: $(READY)

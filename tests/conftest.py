@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile(
-    "calibrant",
-    deadline=None,
-    max_examples=200,
-    suppress_health_check=[HealthCheck.too_slow],
-    derandomize=True,
-)
-settings.load_profile("calibrant")
+for profile, examples in (("quick", 80), ("thorough", 400)):  # `make test` and `make test-laws`
+    settings.register_profile(
+        profile,
+        deadline=None,
+        max_examples=examples,
+        suppress_health_check=[HealthCheck.too_slow],
+        derandomize=True,
+    )
+settings.load_profile(os.environ.get("CALIBRANT_LAWS", "quick"))
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
