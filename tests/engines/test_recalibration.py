@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from recalibration.laws import fit
 
-FORMS = ("platt", "spline", "centered-isotonic", "venn-abers", "histogram")  # one per kind of expression
+FORMS = (
+    "platt",
+    "spline",
+    "centered-isotonic",
+    "venn-abers",
+    "histogram",
+    "identity",
+)  # one per kind of expression
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,  # Spark compiles every expression
@@ -21,11 +28,11 @@ def test_spark_gives_what_predict_gives(spark_session):
     y = (rng.random(60) < p**1.4).astype(int)
     new = np.concatenate((p[:20], [0.0, 1e-9, 0.5, 1.0]))
     rows = [(float(v),) for v in new] + [(None,), (1.7,), (float("nan"),)]
-    frame = spark_session.createDataFrame(rows, "score double")
+    frame = spark_session.createDataFrame(rows, "Piece double")
     for method in FORMS:
         found = fit(y, p, method=method)
-        applied = found.apply(frame, prediction="score", into="q")
-        by_sql = applied.selectExpr("*", f"{found.to_sql('score', 'spark')} AS s").collect()
+        applied = found.apply(frame, prediction="Piece", into="q")
+        by_sql = applied.selectExpr("*", f"{found.to_sql('Piece', 'spark')} AS s").collect()
         expected = [*found.predict(new), None, None, None]
         assert type(applied) is type(frame)
         for row, q in zip(by_sql, expected, strict=True):
@@ -33,3 +40,14 @@ def test_spark_gives_what_predict_gives(spark_session):
             if q is not None:
                 assert row["q"] == pytest.approx(q, abs=1e-12)
                 assert row["s"] == pytest.approx(q, abs=1e-12)
+
+
+def test_spark_takes_a_map_of_a_thousand_pieces(spark_session):
+    """A tree of choices of this size took Spark's compiler minutes and all of its memory."""
+    rng = np.random.default_rng(1)
+    p = rng.random(5_000)
+    found = fit((rng.random(5_000) < p).astype(int), p, method="venn-abers")
+    assert len(found.map.values) > 100
+    frame = spark_session.createDataFrame([(float(v),) for v in p[:200]], "score double")
+    applied = found.apply(frame, prediction="score", into="q").collect()
+    assert [row["q"] for row in applied] == pytest.approx(list(found.predict(p[:200])), abs=1e-12)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.recalibration.maps.algebra import balanced
 from calibrant.recalibration.maps.form import Map
+from calibrant.recalibration.sql import sql_of
+from calibrant.results import Array
 
 
 class FrameAlgebra:
@@ -37,6 +41,10 @@ class FrameAlgebra:
 
         return nw.lit(value)
 
+    def pieces(self, p: Any, cuts: Array, tables: Sequence[Array], formula: Callable[..., Any]) -> Any:
+        """Return a balanced tree of choices."""
+        return balanced(self, p, cuts, tables, formula)
+
 
 def opened(frame: Any, prediction: str, into: str) -> Any:
     """Return the frame as narwhals knows it, or say what is wrong with it."""
@@ -61,13 +69,22 @@ def lazily(table: Any, fitted: Map, prediction: str, into: str) -> Any:
     """Add the column as an expression: nothing is read, and rows without a usable prediction get null."""
     import narwhals as nw
 
+    if table.implementation.is_spark_like():
+        return _by_spark(table.to_native(), sql_of(fitted, prediction, "spark", 0.0), into)
     column = nw.col(prediction).cast(nw.Float64)
     mapped = fitted.expression(column, FrameAlgebra())
     usable = (column >= 0) & (column <= 1)
     return table.with_columns(nw.when(usable).then(mapped.clip(0.0, 1.0)).alias(into)).to_native()
 
 
-def eagerly(table: Any, predict: Any, prediction: str, into: str) -> tuple[Any, np.ndarray[Any, Any]]:
+def _by_spark(frame: Any, text: str, into: str) -> Any:
+    """Add the column as SQL, which has Spark look pieces up; it would take minutes to compile choices."""
+    from pyspark.sql import functions
+
+    return frame.withColumn(into, functions.expr(text))
+
+
+def eagerly(table: Any, predict: Any, prediction: str, into: str) -> tuple[Any, Array]:
     """Add the column by numbers; return the frame and the predictions as an array, NaN for missing."""
     import narwhals as nw
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.recalibration.maps.algebra import balanced
 from calibrant.recalibration.maps.form import Map
+from calibrant.results import Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,41 @@ class SqlAlgebra:
         """Return a constant."""
         return Sql(number(value))
 
+    def pieces(self, p: Sql, cuts: Array, tables: Sequence[Array], formula: Callable[..., Sql]) -> Sql:
+        """Return a balanced tree of choices."""
+        tree: Sql = balanced(self, p, cuts, tables, formula)
+        return tree
+
+
+class SparkAlgebra(SqlAlgebra):
+    """The functions of maps, for Spark, whose compiler takes minutes and gigabytes for trees of choices."""
+
+    def pieces(self, p: Sql, cuts: Array, tables: Sequence[Array], formula: Callable[..., Sql]) -> Sql:
+        """Return a binary search in an array of cuts, as a fold over the sizes of its steps.
+
+        The array is filled up with 2, which no prediction reaches, so that no step leaves it.
+        """
+        if not len(cuts):
+            return formula(*(self.number(float(table[0])) for table in tables))
+        steps = [2**k for k in reversed(range(len(cuts).bit_length()))]
+        filled = [*cuts.tolist(), *[2.0] * (2 * steps[0] - 1 - len(cuts))]
+        piece, step = _unlike("piece", p), _unlike("step", p)
+        search = f"IF({_array(filled)}[{piece} + {step} - 1] <= {p.text}, {piece} + {step}, {piece})"
+        formed = formula(*(Sql(f"{_array(table)}[{piece}]") for table in tables))
+        sizes = ", ".join(map(str, steps))
+        return Sql(f"AGGREGATE(ARRAY({sizes}), 0, ({piece}, {step}) -> {search}, {piece} -> {formed.text})")
+
+
+def _unlike(name: str, p: Sql) -> str:
+    """Return the name of a variable that hides no column."""
+    while name in p.text.lower():
+        name += "_"
+    return name
+
+
+def _array(numbers: Iterable[float]) -> str:
+    return f"ARRAY({', '.join(number(float(one)) for one in numbers)})"
+
 
 def find_dialect(name: str) -> Dialect:
     """Return a dialect by name."""
@@ -120,8 +158,8 @@ def sql_of(fitted: Map, column: str, dialect: str, tolerance: float) -> str:
         raise InvalidInputError(sentence("tolerance", "must lie in [0, 1)", f"got {tolerance!r}"))
     engine = find_dialect(dialect)
     name = Sql(f"CAST({quoted(column, engine)} AS {engine.double})")
-    mapped = fitted.thinned(float(tolerance)).expression(name, SqlAlgebra())
-    held = SqlAlgebra().clip(mapped, 0.0, 1.0)
+    algebra = SparkAlgebra() if dialect == "spark" else SqlAlgebra()
+    held = algebra.clip(fitted.thinned(float(tolerance)).expression(name, algebra), 0.0, 1.0)
     text = f"CASE WHEN {name.text} >= 0e0 AND {name.text} <= 1e0 THEN {held.text} END"
     if len(text) > engine.most:
         found = f"got {len(text):,} characters"

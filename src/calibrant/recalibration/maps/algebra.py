@@ -5,8 +5,10 @@ Both kinds of column overload arithmetic and comparison; what they lack are func
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
+
+from calibrant.results import Array
 
 LARGEST = 700.0  # the logit beyond which exp would overflow
 
@@ -29,22 +31,27 @@ class Algebra(Protocol):
     def number(self, value: float) -> Any:
         """Return a constant."""
 
+    def pieces(self, p: Any, cuts: Array, tables: Sequence[Array], formula: Callable[..., Any]) -> Any:
+        """Return the formula of the numbers of piece k, one of each table, where cuts[k-1] <= p < cuts[k]."""
+
 
 def expit(eta: Any, algebra: Algebra) -> Any:
     """Return 1 / (1 + e^-eta)."""
     return algebra.number(1.0) / (algebra.exp(-algebra.clip(eta, -LARGEST, LARGEST)) + 1.0)
 
 
-def balanced(p: Any, cuts: list[float], leaf: Callable[[int], Any], algebra: Algebra) -> Any:
-    """Return a balanced tree of choices: leaf(k) where cuts[k-1] <= p < cuts[k].
+def balanced(
+    algebra: Algebra, p: Any, cuts: Array, tables: Sequence[Array], formula: Callable[..., Any]
+) -> Any:
+    """Return pieces as a balanced tree of choices.
 
     It takes log2 of the number of cuts comparisons per row, and its depth stays below any parser's limit.
     """
 
     def tree(first: int, last: int) -> Any:
         if first == last:
-            return leaf(first)
+            return formula(*(algebra.number(float(table[first])) for table in tables))
         middle = (first + last) // 2
-        return algebra.when(p < cuts[middle], tree(first, middle), tree(middle + 1, last))
+        return algebra.when(p < float(cuts[middle]), tree(first, middle), tree(middle + 1, last))
 
     return tree(0, len(cuts))

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from calibrant.recalibration.maps.algebra import Algebra, balanced
+from calibrant.recalibration.maps.algebra import Algebra
 from calibrant.recalibration.maps.form import Interval, Map
 from calibrant.recalibration.maps.stored import refused, stored_numbers, stored_steps
 from calibrant.results import Array
@@ -51,18 +51,12 @@ class PairMap(Map):
         return Interval(self.if_zero[below], self.if_one[above])
 
     def expression(self, p: Any, algebra: Algebra) -> Any:
-        """Return a balanced tree with a branch for predictions equal to a level."""
+        """Return constant pieces: gaps between levels, and the levels themselves as pieces of one number."""
         between = merged_pair(self.if_zero, self.if_one, self.merge)
         exact = merged_pair(self.if_zero[1:], self.if_one[:-1], self.merge)
-
-        def gap(k: int) -> Any:
-            inside = algebra.number(float(between[k]))
-            if k == 0:
-                return inside
-            hit = algebra.number(float(exact[k - 1]))
-            return algebra.when(p == float(self.values[k - 1]), hit, inside)
-
-        return balanced(p, [float(v) for v in self.values], gap, algebra)
+        cuts = np.column_stack((self.values, np.nextafter(self.values, 2.0))).ravel()
+        rates = np.concatenate((between[:1], np.column_stack((exact, between[1:])).ravel()))
+        return algebra.pieces(p, cuts, (rates,), lambda rate: rate)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the levels and the pairs."""

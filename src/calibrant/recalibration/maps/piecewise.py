@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.fits.logits import logit
 from calibrant.kernels.thinning import kept_knots
-from calibrant.recalibration.maps.algebra import Algebra, balanced, expit
+from calibrant.recalibration.maps.algebra import Algebra, expit
 from calibrant.recalibration.maps.form import Knot, Map
 from calibrant.recalibration.maps.stored import refused, stored_clip, stored_numbers, stored_steps
 from calibrant.results import Array
@@ -35,17 +35,10 @@ def slopes(values: Array, heights: Array) -> Array:
     return np.where(np.isfinite(slope), slope, 0.0)
 
 
-def written(x: Any, values: Array, heights: Array, algebra: Algebra) -> Any:
-    """Return the same as a balanced tree of choices. v + s (x - x0), not a x + b: that would cancel."""
-    slope = slopes(values, heights)
-    last = len(values)
-
-    def piece(k: int) -> Any:
-        if k in (0, last) or slope[k - 1] == 0:
-            return algebra.number(float(heights[max(k - 1, 0)]))
-        return (x - float(values[k - 1])) * float(slope[k - 1]) + float(heights[k - 1])
-
-    return balanced(x, [float(v) for v in values], piece, algebra)
+def linear_pieces(values: Array, heights: Array) -> tuple[Array, Array, Array]:
+    """Return start, slope and height of each piece, the constant ones before and after all knots included."""
+    slope = np.concatenate(([0.0], slopes(values, heights), [0.0]))
+    return np.concatenate((values[:1], values)), slope, np.concatenate((heights[:1], heights))
 
 
 def without_flat_middles(values: Array, heights: Array) -> tuple[Array, Array]:
@@ -73,8 +66,13 @@ class PiecewiseMap(Map):
         return interpolated(p, self.values, self.rates)
 
     def expression(self, p: Any, algebra: Algebra) -> Any:
-        """Return a balanced tree of linear pieces."""
-        return written(p, self.values, self.rates, algebra)
+        """Return linear pieces. v + s (p - x), not a p + b: that would cancel."""
+        return algebra.pieces(
+            p,
+            self.values,
+            linear_pieces(self.values, self.rates),
+            lambda start, slope, rate: (p - start) * slope + rate,
+        )
 
     @property
     def knots(self) -> Knot:
@@ -118,18 +116,16 @@ class SplineMap(Map):
         return np.asarray(rate(place + interpolated(place, self.logits, self.shifts)), dtype=np.float64)
 
     def expression(self, p: Any, algebra: Algebra) -> Any:
-        """Return a balanced tree on the prediction itself, whose leaves shift its logit."""
+        """Return the logit, shifted by linear pieces; the prediction itself says which piece."""
         clipped = algebra.clip(p, self.clip, 1.0 - self.clip)
         place = algebra.log(clipped / (-clipped + 1.0))
-        slope = slopes(self.logits, self.shifts)
-        cuts = [float(v) for v in 1.0 / (1.0 + np.exp(-self.logits))]
-
-        def piece(k: int) -> Any:
-            if k in (0, len(cuts)):
-                return algebra.number(float(self.shifts[max(k - 1, 0)]))
-            return (place - float(self.logits[k - 1])) * float(slope[k - 1]) + float(self.shifts[k - 1])
-
-        return expit(place + balanced(p, cuts, piece, algebra), algebra)
+        shifted = algebra.pieces(
+            p,
+            1.0 / (1.0 + np.exp(-self.logits)),
+            linear_pieces(self.logits, self.shifts),
+            lambda start, slope, shift: (place - start) * slope + shift,
+        )
+        return expit(place + shifted, algebra)
 
     def to_dict(self) -> dict[str, Any]:
         """Return knots, shifts and clip."""

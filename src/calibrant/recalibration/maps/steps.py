@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.recalibration.maps.algebra import Algebra, balanced
+from calibrant.recalibration.maps.algebra import Algebra
 from calibrant.recalibration.maps.form import Bins, Interval, Map
 from calibrant.recalibration.maps.stored import stored_numbers, stored_steps
 from calibrant.results import Array
@@ -30,9 +30,8 @@ class StepMap(Map):
         return self.rates[np.searchsorted(self.edges, p, side="left")]
 
     def expression(self, p: Any, algebra: Algebra) -> Any:
-        """Return a balanced tree; bins are closed on the right, so the next number above an edge cuts."""
-        cuts = [float(np.nextafter(edge, 2.0)) for edge in self.edges]
-        return balanced(p, cuts, lambda k: algebra.number(float(self.rates[k])), algebra)
+        """Return constant pieces; bins are closed on the right, so the next number above an edge cuts."""
+        return algebra.pieces(p, np.nextafter(self.edges, 2.0), (self.rates,), lambda rate: rate)
 
     def interval(self, p: Array) -> Interval:
         """Return the simultaneous limits of the bin."""
