@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import quote
 
+from calibrant.measures.registry.bibliography import entry_of
 from calibrant.measures.registry.lookup import measures
 from calibrant.measures.registry.row import Measure
 
+DOI = "https://doi.org/"
 TARGET = Path(__file__).parent / "measures.md"
 FAMILIES = {
     "distances": "Distances to calibration",
@@ -101,7 +104,9 @@ def _entry(row: Measure) -> str:
         lines.append(
             "Needs predictions that repeat: it compares each distinct prediction with its outcomes.\n"
         )
-    lines.append(f"Source: {row.citation}.\n")
+    entry = entry_of(row.citation)
+    doi = f" ([DOI]({DOI}{quote(entry.doi)}))" if entry and entry.doi else ""
+    lines.append(f"Source: {row.citation}{doi}.\n")
     return "\n".join(lines)
 
 

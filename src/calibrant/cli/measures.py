@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import click
 
-from calibrant.cli.options import as_json
+from calibrant.cli.options import MEASURE, as_json
 from calibrant.cli.tables import show_json, show_table
-from calibrant.measures.registry.lookup import measures
+from calibrant.measures.registry.bibliography import bibtex as bibliography
+from calibrant.measures.registry.bibliography import entry_of
+from calibrant.measures.registry.lookup import find_measure, measures
 from calibrant.measures.registry.row import Measure
 
 PROPERTIES = ("continuous", "complete", "sound", "truthful", "certified")
 
 
 @click.command("measures")
+@click.option(
+    "--bibtex", is_flag=True, help="Print the works to cite, with their DOIs; names choose some measures."
+)
+@click.argument("names", nargs=-1, type=MEASURE, metavar="[MEASURE]...")
 @as_json
-def list_measures(json_: bool) -> None:
+def list_measures(bibtex: bool, names: tuple[str, ...], json_: bool) -> None:
     """List the measures: name, properties, meaning; `certified` ones have proven bounds on a sketch."""
-    rows = measures().values()
+    rows = [find_measure(name) for name in names] or list(measures().values())
+    if bibtex:
+        click.echo(bibliography(rows))
+        return
     if json_:
         show_json({"measures": [_facts(row) for row in rows]})
         return
@@ -42,4 +51,8 @@ def _facts(row: Measure) -> dict[str, object]:
         "cost",
         "citation",
     )
-    return {name: getattr(row, name) for name in shown} | {"function": row.function.__name__}
+    entry = entry_of(row.citation)
+    return {name: getattr(row, name) for name in shown} | {
+        "doi": entry.doi if entry and entry.doi else None,
+        "function": row.function.__name__,
+    }
