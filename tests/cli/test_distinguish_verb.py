@@ -79,3 +79,13 @@ def test_recalibrate_says_for_whom(file, tmp_path):
     assert "For whom, on held-out records" in done.stdout
     assert "p-value" in done.stdout
     assert json.loads((tmp_path / "map.json").read_text())["map"]["form"] == "hierarchical"
+
+
+def test_the_page_is_written_whole_and_never_over_the_rows(file, tmp_path):
+    pytest.importorskip("jinja2")
+    target = tmp_path / "page.html"
+    columns = ["-y", "y", "-p", "p", "--covariates", "a,b", "--seed", 3, "--draws", 19]
+    done = run(file, *columns, "--html", target)
+    assert done.returncode == 0, done.stderr
+    assert "What told them apart?" in target.read_text(encoding="utf-8")
+    assert run(file, *columns, "--html", file).returncode == 2

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from calibrant.fits.hierarchical import Block, hierarchical
+from calibrant.fits.hierarchical import RATE, Block, hierarchical
 
 
 def sample(seed: int, n: int = 800) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[Block], np.ndarray]:
@@ -42,7 +42,8 @@ def test_it_is_the_optimum_and_the_precisions_are_a_fixed_point(seed):
     assert fit.blocks[0].errors == pytest.approx(errors[2:8], rel=1e-6)
     u = fit.blocks[0].values
     effective = 6 - precision[0] * np.trace(covariance[2:8, 2:8])
-    assert precision[0] == pytest.approx(effective / (u @ u), rel=0.03)
+    prior_pull = RATE / np.sqrt(precision[0])
+    assert precision[0] == pytest.approx((effective + prior_pull) / (u @ u), rel=0.03)
 
 
 def test_real_shifts_are_found_and_noise_is_shrunk_away():
@@ -64,3 +65,32 @@ def test_perfectly_split_outcomes_stay_finite():
 def test_no_level_adds_nothing():
     block = Block(np.array([-1, 0, 1]), 2, np.array([5.0, 2.0, 3.0]))
     assert block.taken(np.array([1.0, -1.0])).tolist() == [0.0, 2.0, -3.0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_precision_maximises_the_evidence_with_its_prior(seed):
+    """Laplace's evidence of one column by brute force; Fellner and Schall leave out how the fit moves."""
+    rng = np.random.default_rng(seed)
+    x, codes = rng.normal(size=3000), rng.integers(0, 40, 3000)
+    y = (rng.random(3000) < expit(x + rng.normal(0, 0.4, 40)[codes])).astype(float)
+    block = Block(codes, 40)
+    fit = hierarchical(x, y, np.ones(3000), [block])
+    design = np.column_stack((np.ones(3000), x, np.eye(40)[codes]))
+    beta = np.concatenate(([fit.intercept, fit.slope], fit.blocks[0].values))
+
+    def evidence(precision: float) -> float:
+        penalty = np.concatenate((fit.prior, np.full(40, precision)))
+        centre, now = np.append([0.0, 1.0], np.zeros(40)), beta.copy()
+        for _ in range(8):
+            q = expit(design @ now)
+            hessian = design.T @ (design * (q * (1 - q))[:, None]) + np.diag(penalty)
+            now = now - np.linalg.solve(hessian, design.T @ (q - y) + penalty * (now - centre))
+        eta = design @ now
+        loss = np.sum(np.logaddexp(0, eta) - y * eta) + penalty @ (now - centre) ** 2 / 2
+        volume = (40 * np.log(precision) - np.linalg.slogdet(hessian)[1]) / 2
+        return float(volume - loss - RATE / np.sqrt(precision))
+
+    found = fit.blocks[0].precision
+    grid = found * np.exp(np.linspace(-1, 1, 21))
+    best = grid[np.argmax([evidence(one) for one in grid])]
+    assert abs(np.log(best / found)) <= 0.2

@@ -5,8 +5,10 @@ from __future__ import annotations
 import click
 
 from calibrant.cli.options import NAMES, as_json, columns, rows_in, seed
-from calibrant.cli.showing import say
+from calibrant.cli.showing import note, say
+from calibrant.cli.sketched import listed, shown_name
 from calibrant.cli.tables import show_json, show_table
+from calibrant.disk import check_target, write_whole
 from calibrant.groups import distinguish as learned
 from calibrant.records import Missing
 from calibrant.scale.files import FileNames, read_table
@@ -25,6 +27,7 @@ from calibrant.scale.files import FileNames, read_table
 @click.option("--nominal", metavar="A,B,C", type=NAMES, help="Covariates that are numbers without an order.")
 @click.option("--draws", default=999, show_default=True, help="Simulated data sets for each p-value.")
 @click.option("--confidence", default=0.95, show_default=True, help="Of the interval.")
+@click.option("--html", type=click.Path(dir_okay=False), help="Write the report, one self-contained page.")
 @seed
 @as_json
 def distinguish(
@@ -37,6 +40,7 @@ def distinguish(
     nominal: list[str] | None,
     draws: int,
     confidence: float,
+    html: str | None,
     seed: int | None,
     json_: bool,
 ) -> None:
@@ -45,6 +49,8 @@ def distinguish(
     It learns from one half of the rows and is tested on the other, in turns. The question is more than
     calibration: do the covariates know anything that the predictions do not?
     """
+    if html:
+        check_target(html, listed(file))
     main, others = read_table(file, [outcome, prediction] + ([weight] if weight else []), covariates)
     found = learned.distinguish(
         main[outcome],
@@ -57,6 +63,11 @@ def distinguish(
         missing=missing,
         seed=seed,
     )
+    if html:
+        from calibrant.report.distinguisher_page import distinguisher_page
+
+        page = distinguisher_page(found, title=f"Learned auditor: {prediction} in {shown_name(file)}")
+        note(f"report: {write_whole(html, page)}")
     if json_:
         show_json(found.to_dict())
         return

@@ -80,6 +80,7 @@ def find(
         draws=draws,
         cells=luck.cells,
         seed=seed,
+        groups=groups,
     )
 
 

@@ -43,6 +43,7 @@ class Findings:
     draws: int
     cells: int | None
     seed: int
+    groups: Any = None  # as they were given, for what the report tries on them
 
     def __getitem__(self, name: str) -> Row:
         """Return the row of a measure by its name."""

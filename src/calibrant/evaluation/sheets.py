@@ -13,6 +13,7 @@ from calibrant.sheets import Cell, Sheet, number, sort_key, text
 if TYPE_CHECKING:
     from calibrant.groups.result import Audit
     from calibrant.recalibration.assess import Assessment
+    from calibrant.recalibration.for_whom import ForWhom
 
 GROUPS_SHOWN = 50
 
@@ -55,6 +56,17 @@ def change_sheet(found: Assessment) -> Sheet:
          number(c.lower, f"{short(c.lower)} to {short(c.upper)}"))
         for name, c in found.changes.items()
     )  # fmt: skip
+    return Sheet(columns, tuple(lines))
+
+
+def whom_sheet(found: ForWhom) -> Sheet:
+    """Return the audits of held-out records before and after a repair."""
+    columns = ("held-out audit", "M", "M / sigma", "p-value", "worst group")
+    sides = (("as they are", found.before), ("repaired", found.after))
+    lines = (
+        (text(name), number(side.metric), number(side.ratio), number(side.pvalue), text(side.worst[0]))
+        for name, side in sides
+    )
     return Sheet(columns, tuple(lines))
 
 

@@ -29,9 +29,12 @@ from calibrant.groups.subpopulations import (
     offered_combinations,
 )
 from calibrant.groups.variants import StatisticName, Variant, VariantName
+from calibrant.kernels.segments import segment_curves
 from calibrant.options import finite_number, whole_numbers
 from calibrant.records import Checked, Missing, OutcomeKind, Records, check
 from calibrant.seeds import recorded_seed
+
+MUCH = 500_000  # records times subpopulations wanted, from which compiling repays
 
 
 def audit(
@@ -220,6 +223,8 @@ class _Given:
 
 def _fill_from_paths(family: Family, columns: list[Column], wanted: int, rng: np.random.Generator) -> None:
     """Walk random paths until enough new subpopulations were found, or hardly any new ones come up."""
+    if wanted * family.records.n >= MUCH:
+        segment_curves.expect_much()
     fruitless = 0
     for batch in random_paths(columns, family.min_size, rng):
         found = family.take(batch.select(range(min(len(batch), wanted))), wanted)

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.groups.ordered import OrderedValues, remembered
 from calibrant.inputs import array_of, check_aligned, check_same_length
 
 Codes = npt.NDArray[Any]
@@ -120,9 +121,12 @@ def _code(name: str, values: Any, nominal: bool) -> Column:
     """Choose how to code a column from its type."""
     import narwhals as nw
 
+    values = remembered(values)
+    if isinstance(values, OrderedValues):
+        return _code_objects(name, values.tolist(), nominal, values.order)
     series = nw.from_native(values, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
-        ordered = _ordered_categories(series)
+        ordered = ordered_categories(series)
         if ordered is not None:
             return _code_objects(name, series.to_list(), nominal, ordered)
         # objects (pandas) may be of any type, whatever the first ones are
@@ -147,7 +151,7 @@ def _code(name: str, values: Any, nominal: bool) -> Column:
     return _code_numbers(name, array, nominal or array.dtype.kind == "b")
 
 
-def _ordered_categories(series: Any) -> list[Any] | None:
+def ordered_categories(series: Any) -> list[Any] | None:
     """Return the categories of an ordered categorical (pandas) or an Enum (Polars), lowest first."""
     import narwhals as nw
 

@@ -114,16 +114,19 @@ def _one_of(column: Column, codes: Sequence[int], negated: bool = False) -> OneO
 
 
 @lru_cache(maxsize=64)  # asked once per value of the column, which may have very many
+def _texts(column: Column) -> int:
+    """Return how many labels of a column are texts."""
+    return sum(isinstance(label, str) for label in column.labels)
+
+
 def _mixed(column: Column) -> bool:
     """Return whether some labels of a column are texts and others are not."""
-    texts = sum(isinstance(label, str) for label in column.labels if label is not None)
-    return 0 < texts < len(column.labels) - int(column.missing)
+    return 0 < _texts(column) < len(column.labels) - int(column.missing)
 
 
 def _categories(column: Column, low: int, high: int) -> tuple[Any, ...] | None:
     """Return the labels meant where their order is not that of their values."""
-    meant = [label for label in column.labels[low:high] if label is not None]
-    return tuple(meant) if any(isinstance(label, str) for label in meant) else None
+    return tuple(label for label in column.labels[low:high] if label is not None) if _texts(column) else None
 
 
 def _cut(column: Column, code: int) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 from calibrant.errors import CalibrantError
 from calibrant.fits.levels import Levels
 from calibrant.forecasts import Forecasts
+from calibrant.groups.ordered import joined
 from calibrant.measures.decisions.u_calibration import u_calibration_error
 from calibrant.measures.smooth import smooth_calibration_error
 from calibrant.recalibration.for_whom import ForWhom, for_whom
@@ -141,15 +142,14 @@ def _for_whom(crossed: Folds, sample: Sample, seed: int) -> ForWhom | None:
         for fit, part in zip(crossed.fitted, held_out, strict=True)
     ]
     first = held_out[0].covariates or {}
-    covariates = {
-        name: np.concatenate([(part.covariates or {})[name] for part in held_out]) for name in first
-    }
+    covariates = {name: joined([(part.covariates or {})[name] for part in held_out]) for name in first}
     return for_whom(
         np.concatenate([part.outcomes for part in held_out]),
         np.concatenate([part.predictions for part in held_out]),
         np.concatenate(after),
         np.concatenate([part.weights for part in held_out]),
         covariates,
+        groups=held_out[0].groups,
         seed=seed,
     )
 

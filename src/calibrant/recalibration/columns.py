@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, sentence
+from calibrant.groups.coding import ordered_categories
+from calibrant.groups.ordered import OrderedValues, remembered
 from calibrant.inputs import array_of
 
 
@@ -39,11 +41,25 @@ def _mapped(given: Any, subject: str) -> dict[str, npt.NDArray[Any]]:
         table = table.to_frame()
     if isinstance(table, nw.LazyFrame):
         table = table.collect(backend="pyarrow")
-    return {name: table[name].to_numpy() for name in table.columns}
+    return {name: _values(table[name]) for name in table.columns}
+
+
+def _values(series: Any) -> npt.NDArray[Any]:
+    """Return the values of a series; categories that have an order keep it."""
+    order = ordered_categories(series)
+    return series.to_numpy() if order is None else OrderedValues.of(series.to_list(), order)
 
 
 def _array(column: Any, subject: str) -> npt.NDArray[Any]:
     """Return a column as it is: of a list, numpy would turn gaps and numbers beside text into text."""
+    import narwhals as nw
+
+    column = remembered(column)
+    if isinstance(column, OrderedValues):
+        return column
+    series = nw.from_native(column, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        return _values(series)
     array = array_of(column, subject)
     if array.dtype.kind in "US" and isinstance(column, list | tuple):
         array = np.empty(len(column), dtype=object)

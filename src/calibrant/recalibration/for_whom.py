@@ -78,19 +78,29 @@ class ForWhom:
 
     def __str__(self) -> str:
         lines = [
+            f"M            {self.before.metric:.4g} before, {self.after.metric:.4g} after",
             f"M / sigma_0  {self.before.ratio:.3g} before, {self.after.ratio:.3g} after",
             f"p-value      {self.before.pvalue:.3g} before, {self.after.pvalue:.3g} after",
         ]
-        if self.after.pvalue <= 1 - CONFIDENCE:
+        if self.rejected:
             lines.append(f"the repaired predictions are still wrong for some: {self.after.worst[0]}")
-        if self.least is not None:
-            least = self.least
-            word = "loses" if least.gain < 0 else "gains"
-            lines.append(
-                f"of {self.groups:,} groups, {least.rule} {word} {'most' if least.gain < 0 else 'least'}: "
-                f"{least.gain:+.4f} nats ({least.lower:+.4f} to {least.upper:+.4f})"
-            )
-        return "\n".join(lines)
+        return "\n".join([*lines, *([] if self.least is None else [self.least_in_words])])
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the audit still rejects after the repair."""
+        return self.after.pvalue <= 1 - CONFIDENCE
+
+    @property
+    def least_in_words(self) -> str:
+        """Who gains least, or loses most, with the interval."""
+        if self.least is None:
+            return ""
+        least, loses = self.least, self.least.gain < 0
+        return (
+            f"of {self.groups:,} groups, {least.rule} {'loses most' if loses else 'gains least'}: "
+            f"{least.gain:+.4f} nats ({least.lower:+.4f} to {least.upper:+.4f})"
+        )
 
 
 def for_whom(
@@ -100,15 +110,22 @@ def for_whom(
     weight: Array,
     covariates: Mapping[str, npt.NDArray[Any]],
     *,
+    groups: Sequence[str] = (),
     seed: int,
 ) -> ForWhom:
-    """Audit held-out predictions of both kinds on the same groups' columns, with the same seed."""
+    """Audit held-out predictions of both kinds on the same columns, with the same seed.
+
+    The values of the columns in `groups`, alone and in pairs, are groups; the others are split at random.
+    """
     smallest = max(1, min(SMALLEST, len(outcome) // 20))
+    named = {name: column for name, column in covariates.items() if name in groups}
+    others = {name: column for name, column in covariates.items() if name not in named}
     sides = [
         audit(
             outcome,
             prediction,
-            covariates=dict(covariates),
+            groups=named or None,
+            covariates=others or None,
             sample_weight=weight,
             subpopulations=SUBPOPULATIONS,
             min_size=smallest,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant.errors import MissingDependencyError, sentence
 from calibrant.evaluation.facts import facts_sentence
+from calibrant.evaluation.group_repair import group_repair
 from calibrant.evaluation.proposal import propose
 from calibrant.report.charts.all import charts
 from calibrant.report.palette import DARK, LIGHT, variables, with_variables
@@ -48,7 +49,7 @@ def page(evaluation: Findings) -> str:
         verdict=evaluation.verdict,
         tone=TONES[evaluation.verdict.status],
         facts=facts_sentence(evaluation.facts),
-        parts=sections(evaluation, proposal),
+        parts=sections(evaluation, proposal, group_repair(evaluation)),
         drawn=charts(evaluation, proposal),
         numbers=evaluation.to_dict(),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,7 +13,8 @@ from calibrant.fits.hierarchical import Block
 from calibrant.fits.logits import logit
 from calibrant.groups.features import Features
 from calibrant.recalibration.levels_of_columns import LeveledColumn, Met, met, remarks
-from calibrant.recalibration.maps.form import Map
+from calibrant.recalibration.maps.form import Map, map_from_dict, map_to_dict
+from calibrant.recalibration.maps.identity import IdentityMap
 from calibrant.recalibration.maps.stored import stored_clip, stored_number, stored_numbers
 from calibrant.results import Array
 
@@ -52,7 +53,7 @@ class ColumnShifts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HierarchicalMap(Map):
-    """logit q = intercept + slope l + the shifts of the record's levels."""
+    """logit q = intercept + slope l + the shifts of the record's levels; l is the logit of the start."""
 
     form: ClassVar[str] = "hierarchical"
     needs_covariates: ClassVar[bool] = True
@@ -62,6 +63,7 @@ class HierarchicalMap(Map):
     centre: float  # mean and deviation of the logits that the fit saw
     deviation: float
     columns: tuple[ColumnShifts, ...]
+    start: Map = field(default_factory=IdentityMap)  # files of version 0.2.0 have none
 
     @property
     def features(self) -> Features:
@@ -75,7 +77,7 @@ class HierarchicalMap(Map):
         """Add the shifts of each record's levels to its logit."""
         from scipy.special import expit
 
-        x = logit(p, self.clip)
+        x = logit(self.start.predict(p), self.clip)
         eta = self.intercept + self.slope * x
         given = self._met(p, covariates)
         for j, one in enumerate(self.columns):
@@ -94,7 +96,8 @@ class HierarchicalMap(Map):
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers."""
         names = ("intercept", "slope", "clip", "centre", "deviation")
-        return {**{k: getattr(self, k) for k in names}, "columns": [one.to_dict() for one in self.columns]}
+        columns = [one.to_dict() for one in self.columns]
+        return {**{k: getattr(self, k) for k in names}, "columns": columns, "start": map_to_dict(self.start)}
 
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
@@ -106,4 +109,5 @@ class HierarchicalMap(Map):
             centre=stored_number(numbers, "centre"),
             deviation=stored_number(numbers, "deviation", 0.0, 1.7e308),
             columns=tuple(ColumnShifts.from_dict(item) for item in numbers["columns"]),
+            start=map_from_dict(numbers["start"]) if "start" in numbers else IdentityMap(),
         )

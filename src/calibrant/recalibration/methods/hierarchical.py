@@ -8,12 +8,14 @@ import numpy as np
 
 from calibrant.fits.hierarchical import Block, HierarchicalFit
 from calibrant.fits.hierarchical import hierarchical as fit_shifts
-from calibrant.fits.logistic import Clip, logistic
+from calibrant.fits.logistic import Clip
 from calibrant.fits.logits import logit
 from calibrant.groups.features import Features
 from calibrant.recalibration.levels_of_columns import LeveledColumn, coded, met
+from calibrant.recalibration.maps.boost import CLIP
 from calibrant.recalibration.maps.hierarchical import ColumnShifts, HierarchicalMap
 from calibrant.recalibration.methods.checks import at_least_two
+from calibrant.recalibration.methods.spline import FEW, spline
 from calibrant.recalibration.registry import Fitted
 from calibrant.recalibration.samples import Rows
 
@@ -21,7 +23,7 @@ from calibrant.recalibration.samples import Rows
 def hierarchical(
     sample: Rows, *, seed: int, bins: int = 8, slopes: bool = False, clip: Clip = "auto"
 ) -> Fitted:
-    """Fit intercept, slope and one shift per level of every covariate.
+    """Fit the spline, then intercept, slope and one shift per level of every covariate.
 
     Where nothing speaks for a change, intercept, slope and shifts are shrunk to those of no change; numbers
     are cut at `bins` quantiles.
@@ -35,8 +37,8 @@ def hierarchical(
         LeveledColumn.of(one, given.encoded.rows[:, j], bins) for j, one in enumerate(features.features)
     ]
     codes = [one.codes(given.encoded.rows[:, j], given.missing[j]) for j, one in enumerate(leveled)]
-    base = logistic(sample.levels, "platt", clip=clip)
-    x = logit(sample.predictions, base.clip)
+    start = spline(sample, seed=seed, clip=clip)
+    x = logit(start.map.predict(sample.predictions), CLIP)
     centre = float(np.average(x, weights=sample.weights))
     deviation = float(np.sqrt(np.average((x - centre) ** 2, weights=sample.weights))) or 1.0
     blocks = [Block(c, one.count) for c, one in zip(codes, leveled, strict=True)]
@@ -46,8 +48,9 @@ def hierarchical(
     fit = fit_shifts(x, sample.outcomes, sample.weights, blocks)
     counts = [np.bincount(c, sample.weights, one.count) for c, one in zip(codes, leveled, strict=True)]
     tables = tuple(_tables(fit, leveled, counts, slopes))
-    fitted = HierarchicalMap(fit.intercept, fit.slope, base.clip, centre, deviation, tables)
-    return Fitted(fitted, (), {"clip": base.clip, "shifts": _readable(tables)})
+    fitted = HierarchicalMap(fit.intercept, fit.slope, CLIP, centre, deviation, tables, start.map)
+    notes = tuple(note for note in start.notes if note != FEW)
+    return Fitted(fitted, notes, {"start": dict(start.details), "shifts": _readable(tables)})
 
 
 def _tables(

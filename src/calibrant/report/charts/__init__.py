@@ -5,6 +5,7 @@ They can be saved as SVG, PNG or PDF with ``chart.save("name.svg")``.
 
 from calibrant.report.charts.comparison import comparison
 from calibrant.report.charts.cumulative import cumulative_differences
+from calibrant.report.charts.distinguisher import carriers, giveaways
 from calibrant.report.charts.dominance import murphy_difference
 from calibrant.report.charts.groups import forest, group_curves
 from calibrant.report.charts.null import null_histogram
@@ -19,6 +20,7 @@ from calibrant.report.charts.threshold import threshold_loss
 from calibrant.report.charts.witness import smooth_witness
 
 __all__ = [
+    "carriers",
     "certificate_over_time",
     "comparison",
     "cumulative_differences",
@@ -26,6 +28,7 @@ __all__ = [
     "expert_weights",
     "forest",
     "gain_over_time",
+    "giveaways",
     "group_curves",
     "murphy_difference",
     "null_histogram",

@@ -69,7 +69,7 @@ def _columns(groups: Sequence[Group]) -> dict[str, list[Any]]:
     half = [1.96 * group.sigma for group in groups]
     return {
         "group": [group.rule for group in groups],
-        "label": [_label(group.rule) for group in groups],
+        "label": [wrapped_rule(group.rule) for group in groups],
         "gap": gaps,
         "low": [gap - h for gap, h in zip(gaps, half, strict=True)],
         "high": [gap + h for gap, h in zip(gaps, half, strict=True)],
@@ -83,7 +83,7 @@ def _columns(groups: Sequence[Group]) -> dict[str, list[Any]]:
     }
 
 
-def _label(rule: str) -> str:
+def wrapped_rule(rule: str) -> str:
     """Break a rule into lines that fit beside the chart: one condition per line where it can be."""
     conditions = rule.split(" and ")
     parts = [part if k == 0 else f"and {part}" for k, part in enumerate(conditions)]

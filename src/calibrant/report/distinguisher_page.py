@@ -1,0 +1,75 @@
+"""The page of a learned auditor: does anything tell the outcomes from draws with the predictions?"""
+
+from __future__ import annotations
+
+from calibrant.groups.distinguisher import Distinguisher
+from calibrant.numerals import chance, short
+from calibrant.report.audit_page import AuditVerdict
+from calibrant.report.charts.distinguisher import carriers, giveaways
+from calibrant.report.page import rendered
+from calibrant.report.sections import Section
+from calibrant.sheets import Sheet, number, text
+
+LEVEL = 0.05
+
+
+def distinguisher_page(found: Distinguisher, *, title: str) -> str:
+    """Return one HTML file, complete in itself."""
+    rejected = found.pvalue <= LEVEL
+    drawn = {"carriers": carriers(found)}
+    if found.rules:
+        drawn["giveaways"] = giveaways(found)
+    return rendered(
+        title=title,
+        verdict=_verdict(found, rejected),
+        tone="bad" if rejected else "good",
+        facts=f"Learned auditor of {found.n:,} rows",
+        parts=[_what(found), _how(found)],
+        drawn=drawn,
+        numbers=found.to_dict(),
+    )
+
+
+def _verdict(found: Distinguisher, rejected: bool) -> AuditVerdict:
+    shown = chance(found.pvalue, floor=found.pvalue_is_bound)
+    sentence = (
+        f"The advantage of the auditor on records it has not seen is {short(found.advantage)} "
+        f"({short(found.lower)} to {short(found.upper)}), p = {shown}."
+    )
+    if not rejected:
+        return AuditVerdict("Nothing gives them away.", sentence, "Nothing needs to be repaired.")
+    step = "Repair with calibrant recalibrate --covariates, then look again at held-out predictions."
+    return AuditVerdict("The columns know more than the predictions.", sentence, step)
+
+
+def _what(found: Distinguisher) -> Section:
+    words = (
+        "A model learnt from one half of the rows where outcomes differ from predictions, and was tested on "
+        "the other half, in turns. The question is more than calibration: whether the columns know anything "
+        "that the predictions do not."
+    )
+    return Section("what", "What told them apart?", (words,), ("giveaways", "carriers"), (_rules(found),))
+
+
+def _rules(found: Distinguisher) -> Sheet:
+    columns = ("group", "rows", "share", "mean residual", "carried")
+    return Sheet(
+        columns,
+        tuple(
+            (text(one.rule), number(one.size, f"{one.size:,}"), number(one.share, f"{one.share:.1%}"),
+             number(one.gap, f"{one.gap:+.4f}"), number(one.carried, f"{one.carried:+.5f}"))
+            for one in found.rules
+        ),
+    )  # fmt: skip
+
+
+def _how(found: Distinguisher) -> Section:
+    halves = "; ".join(
+        f"{half.advantage:.4g} ({half.lower:.4g} to {half.upper:.4g}), p = {half.pvalue:.3g}, {half.n:,} rows"
+        for half in found.halves
+    )
+    words = (
+        f"Advantage on either half: {halves}. The p-value of both is twice the smaller one, by "
+        f"{found.draws:,} simulated data sets each, exact given the fit. Seed {found.seed}."
+    )
+    return Section("how", "How it was computed", (words,), folded=True)
