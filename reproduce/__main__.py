@@ -39,7 +39,8 @@ LIMITS = """## What cannot be reproduced
   protocol is run on other data where it is at hand.
 - Table 3 of the testing paper with CVXPY, Gurobi and PyPy: HiGHS stands in for the solvers, and seconds
   depend on the machine.
-- Table I of the survey states bounds for the worst nature, which no simulation can exhaust; coins stand in.
+- Table I of the survey states bounds for the worst nature, which no simulation can exhaust; seven
+  adversaries stand in.
 - Figures 1 and 2 of the truthfulness paper are drawings and hold no data.
 
 ## Printed numbers that are wrong, or mean something else

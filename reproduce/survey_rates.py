@@ -1,66 +1,102 @@
-"""Table I of the survey: how errors of online forecasters grow with the number of rounds."""
+"""Table I of the survey: how errors of online forecasters grow against seven adversaries."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 import calibrant as cb
+from calibrant.online.bins import BinForecaster
+from calibrant.online.bounds import adaptive_bound
 from calibrant.online.decision_loss import DecisionLossForecaster
-from calibrant.online.distance import DistanceForecaster
 from calibrant.online.expected_error import ExpectedErrorForecaster
+from reproduce.adversaries import NAMES, WORDS, Game, against_bins, against_grid
 from reproduce.layout import lines_figure, table
 
 PAPER = "Calibration through the lens of indistinguishability"
 TITLE = "Table I: growth of online calibration errors"
-ROUNDS = tuple(2**k for k in range(8, 15))
-RUNS = 20
+ROUNDS = (10**3, 10**4, 10**5, 10**6)
 
-Maker = Callable[[int, int], Any]
-ROWS: dict[str, tuple[Maker, str, str]] = {  # forecaster, measure, rates that the table states
-    "ECE": (lambda t, s: ExpectedErrorForecaster(horizon=t, seed=s), "ece", "0.544 to 0.667"),
-    "distance": (lambda t, s: DistanceForecaster(horizon=t), "lower-distance", "0.333 to 0.5"),
-    "smooth": (lambda t, s: DistanceForecaster(horizon=t), "smooth", "0.333 to 0.5"),
-    "CDL": (lambda t, s: DecisionLossForecaster(horizon=t, seed=s), "cdl", "0.5, up to a logarithm"),
+RATES = {  # measure: upper and lower bound of the table, best known
+    "ECE": ("T^(2/3 - eps)", "T^0.544"),
+    "distance": ("T^0.5", "T^0.333"),
+    "smooth": ("T^0.5", "T^0.333"),
+    "CDL": ("T^0.5 log T", "T^0.5"),
+}
+FORECASTERS = {
+    "ECE": "ExpectedErrorForecaster",
+    "distance": "DistanceForecaster, certificate",
+    "smooth": "DistanceForecaster",
+    "CDL": "DecisionLossForecaster",
 }
 
 
-def error(name: str, rounds: int, run: int) -> float:
-    """Return T times the error against fair coins: there is nothing to learn but the noise."""
-    make, measure, _ = ROWS[name]
-    y = np.random.default_rng([rounds, run]).integers(0, 2, rounds)
-    predictions = make(rounds, run).run(y).predictions
+def played(measure: str, name: str, rounds: int) -> tuple[Game, float]:
+    """Return the game of the forecaster that suits the measure, and what it promises."""
+    if measure in ("distance", "smooth"):
+        promised = float(adaptive_bound(rounds)) * (2 if measure == "smooth" else 1)
+        return against_grid(name, rounds), promised
+    kind = ExpectedErrorForecaster if measure == "ECE" else DecisionLossForecaster
+    forecaster: BinForecaster = kind(horizon=rounds, seed=0)
+    return against_bins(forecaster, name, rounds), float(forecaster.bound(rounds) or np.inf)
+
+
+def error(measure: str, name: str, rounds: int) -> tuple[float, float]:
+    """Return T times the error against this adversary, and the bound."""
+    game, promised = played(measure, name, rounds)
+    if measure in ("ECE", "distance"):
+        return float(game.certificates[-1]), promised
+    forecasts = cb.Forecasts(game.outcomes, game.predictions)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cb.LevelSetWarning)
-        return rounds * cb.measure(cb.Forecasts(y, predictions), measure).value
+        return rounds * cb.measure(forecasts, {"CDL": "cdl"}.get(measure, measure)).value, promised
 
 
-def growth(name: str, rounds: tuple[int, ...] = ROUNDS, runs: int = RUNS) -> tuple[list[float], float]:
-    """Return the mean errors, and their exponent in T by least squares."""
-    means = [float(np.mean([error(name, t, run) for run in range(runs)])) for t in rounds]
-    return means, float(np.polyfit(np.log(rounds), np.log(means), 1)[0])
+def growth(measure: str, name: str, rounds: tuple[int, ...] = ROUNDS) -> tuple[list[float], float, float]:
+    """Return the errors, their exponent in T by least squares, and the largest share of the bound."""
+    found = [error(measure, name, t) for t in rounds]
+    errors = [value for value, _ in found]
+    exponent = float(np.polyfit(np.log(rounds), np.log(np.maximum(errors, 1e-9)), 1)[0])
+    return errors, exponent, max(value / promised for value, promised in found)
+
+
+def rows_of(measure: str) -> tuple[list[list[str]], list[float]]:
+    """Return the rows of one measure, its bounds at the end, and the largest error at each length."""
+    rows, worst = [], np.zeros(len(ROUNDS))
+    for name in NAMES:
+        errors, exponent, share = growth(measure, name)
+        worst = np.maximum(worst, errors)
+        cells = [f"{value:,.1f}" for value in errors]
+        rows.append([f"{measure}: {WORDS[name]}", *cells, f"T^{exponent:.2f}", f"{share:.2f}"])
+    exponent = float(np.polyfit(np.log(ROUNDS), np.log(worst), 1)[0])
+    most = [f"**{value:,.1f}**" for value in worst]
+    rows.append([f"**{measure}: the worst of seven**", *most, f"**T^{exponent:.2f}**", ""])
+    upper, lower = RATES[measure]
+    rows.append([f"*{measure}: survey, upper bound*", *[""] * len(ROUNDS), f"*{upper}*", ""])
+    rows.append([f"*{measure}: survey, lower bound*", *[""] * len(ROUNDS), f"*{lower}*", ""])
+    return rows, worst.tolist()
 
 
 def page() -> str:
     """Return the section of the docs page."""
-    found = {name: growth(name) for name in ROWS}
-    rows = [
-        (name, *(f"{x:.1f}" for x in means), f"{exponent:.2f}", ROWS[name][2])
-        for name, (means, exponent) in found.items()
-    ]
+    found = {measure: rows_of(measure) for measure in RATES}
     figure = lines_figure(
-        "rates", {name: (ROUNDS, means) for name, (means, _) in found.items()}, x="rounds T", y="T x error"
+        "rates",
+        {measure: (ROUNDS, worst) for measure, (_, worst) in found.items()},
+        x="rounds T",
+        y="T x error, worst of seven",
     )
+    players = ", ".join(f"{measure} by {name}" for measure, name in FORECASTERS.items())
     text = (
-        "T times the error of the online forecasters against fair coins, means of 20 runs, and the exponent "
-        "of T. The survey states bounds for the worst nature and in the limit. Coins are one nature, so an "
-        "exponent may lie below the lower bound; over so few rounds it may exceed the upper one slightly."
+        f"T times the error against seven adversaries: {players}. The exponent of T is by least squares over "
+        "the four lengths; `share` is the largest part of the forecaster's own bound that was reached. The "
+        "survey states bounds for the worst nature and in the limit. Each adversary is one nature, so an "
+        "exponent may lie below the lower bound; over so few rounds it may exceed the upper one. The upper "
+        "bound of Dagan et al. for the ECE is not implemented (its eps is too small to see); ours is T^(2/3)."
     )
-    head = ["error", *(f"T = {t}" for t in ROUNDS), "exponent", "bounds of the table"]
-    return f"{text}\n\n{table(head, rows)}\n\n{figure}"
+    head = ["measure: adversary", *(f"T = 10^{k}" for k in range(3, 7)), "growth", "share"]
+    return f"{text}\n\n{table(head, [row for rows, _ in found.values() for row in rows])}\n\n{figure}"
 
 
 if __name__ == "__main__":

@@ -1,12 +1,9 @@
-"""The verbs for streams: exit codes, states, what is written, and stopping at any time."""
+"""The verbs for streams: exit codes, states, and what is written."""
 
 from __future__ import annotations
 
 import csv
 import json
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -183,34 +180,3 @@ def test_the_page_shows_the_charts(tmp_path):
         assert title in text
     assert "Evidence against calibration: raw" in text
     assert "http://" not in text.split("<script>")[0]
-
-
-def run_verb(folder, part):
-    code = "from calibrant.cli.main import main; main()"
-    options = ["-y", "y", "-p", "p", "--by", "g", "--batch-by", "day", "--state", "s.json"]
-    command = [sys.executable, "-c", code, "stream", f"{part}.csv", *options, "-o", f"{part}.out.csv"]
-    return subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-
-def test_killing_and_repeating_gives_the_same(tmp_path):
-    rng = np.random.default_rng(0)
-    folders = [tmp_path / "calm", tmp_path / "killed"]
-    for folder in folders:
-        folder.mkdir()
-        for part in range(2):
-            write(folder / f"{part}.csv", stream(300, seed=part, wrong=True))
-    state = folders[1] / "s.json"
-    for part in range(2):
-        assert run_verb(folders[0], part).wait(60) == 0
-        before = state.read_text() if part else None
-        for _ in range(3):
-            process = run_verb(folders[1], part)
-            time.sleep(float(rng.uniform(0.05, 1.5)))
-            process.kill()
-            process.wait(60)
-            if state.exists() and state.read_text() != before:  # the last thing it does: it is complete
-                break
-        else:
-            assert run_verb(folders[1], part).wait(60) == 0
-        for name in ("s.json", f"{part}.out.csv"):
-            assert (folders[0] / name).read_text() == (folders[1] / name).read_text()

@@ -16,6 +16,7 @@ from calibrant.online import (
 from calibrant.online.bounds import decision_loss_bins, decision_loss_bound, expected_error_bound
 from calibrant.online.coins import coin, coins
 from calibrant.online.grid import Grid
+from reproduce.adversaries import against_grid
 
 
 def test_distance_forecaster():
@@ -36,10 +37,8 @@ def test_against_the_opposite():
 
 @pytest.mark.slow
 def test_against_the_opposite_for_a_million_rounds():
-    forecaster = DistanceForecaster()
-    for _ in range(10**6):
-        forecaster.learn_one(int(forecaster.predict_one() < 0.5))
-    assert forecaster.certificate == 28.657243728637695
+    for name in ("opposite", "greedy"):
+        assert against_grid(name, 10**6).certificates[-1] == 28.657243728637695
 
 
 @pytest.mark.parametrize(("rounds", "certificate"), [(1000, 43.796875), (10**6, 1438.8486328125)])
