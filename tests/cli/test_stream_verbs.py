@@ -11,6 +11,9 @@ from click.testing import CliRunner
 
 import calibrant as cb
 from calibrant.cli.main import calibrant
+from calibrant.cli.ordered_rows import OrderedRows
+from calibrant.cli.stream import _stepped
+from calibrant.numerals import short
 from calibrant.online import OnlineCalibrator
 
 
@@ -180,3 +183,39 @@ def test_the_page_shows_the_charts(tmp_path):
         assert title in text
     assert "Evidence against calibration: raw" in text
     assert "http://" not in text.split("<script>")[0]
+
+
+def test_the_page_of_a_stream_that_goes_on_counts_from_its_start(tmp_path):
+    first = write(tmp_path / "first.csv", stream(300, wrong=True))
+    rows = stream(200, seed=1, wrong=True)
+    cells = [str(y) for y in rows["y"]]
+    cells[10] = cells[11] = ""
+    second, page, state = (
+        write(tmp_path / "second.csv", {**rows, "y": cells}),
+        tmp_path / "p.html",
+        tmp_path / "s",
+    )
+    assert verb("stream", first, "-y", "y", "-p", "p", "--state", state).exit_code == 0
+    result = verb(
+        "stream", second, "-y", "y", "-p", "p", "--state", state, "--forget-missing", "--html", page
+    )
+    assert result.exit_code == 0, result.output
+    calibrator = OnlineCalibrator.load(state)
+    assert calibrator.rounds == 498
+    text = page.read_text()
+    assert "198 records, after 300 earlier ones" in text
+    assert f"at most {short(calibrator.certificate / 498)} from calibrated" in text
+
+
+def test_stepping_over_unknown_outcomes_keeps_the_account_of_a_run():
+    rows = stream(150, wrong=True)
+    outcomes = rows["y"].astype(float)
+    columns = {"g": rows["g"]}
+    ordered = OrderedRows(outcomes, rows["p"], columns, np.arange(150))
+    stepped, whole = OnlineCalibrator(by="g"), OnlineCalibrator(by="g")
+    one = _stepped(stepped, ordered, rows["g"], rows["day"])
+    other = whole.run(outcomes, rows["p"], by=rows["g"], batches=rows["day"])
+    for name in ("predictions", "certificate", "steered"):
+        assert getattr(one, name).tolist() == getattr(other, name).tolist()
+    np.testing.assert_allclose(one.weights, other.weights)
+    assert one.bound[-1] == pytest.approx(other.bound[-1])

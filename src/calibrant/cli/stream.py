@@ -22,6 +22,7 @@ from calibrant.errors import InvalidInputError, sentence
 from calibrant.measures.distances.lower import lower_distance
 from calibrant.measures.smooth import smooth_calibration_error
 from calibrant.online.calibrator import OnlineCalibrator
+from calibrant.online.experts import NAMES
 from calibrant.online.inputs import batch_ends
 from calibrant.online.run import Run
 from calibrant.online.state import locked, read_text
@@ -120,20 +121,27 @@ def _played(calibrator: OnlineCalibrator, rows: OrderedRows, by: str | None, bat
 
 
 def _stepped(calibrator: OnlineCalibrator, rows: OrderedRows, segments: Any, batches: Any) -> Run:
-    labels = [None] * len(rows) if segments is None else segments.tolist()
-    out, begin, before = np.empty(len(rows)), 0, calibrator.steered
-    for end in batch_ends(batches, len(rows)).tolist():
+    """Calibrate batch by batch, forgetting what is unknown; a row that is forgotten changes no account."""
+    size, before = len(rows), calibrator.rounds
+    labels = [None] * size if segments is None else segments.tolist()
+    out, steered, weights = np.empty(size), np.zeros(size, dtype=np.bool_), np.empty((size, len(NAMES)))
+    account = np.empty((2, size))
+    begin = 0
+    for end in batch_ends(batches, size).tolist():
         for t in range(begin, end):
+            moved = calibrator.steered
+            weights[t] = list(calibrator.weights(labels[t]).values())
             out[t] = calibrator.transform_one(float(rows.prediction[t]), by=labels[t], key=t)
+            steered[t] = calibrator.steered > moved
         for t in range(begin, end):
             if np.isnan(rows.outcome[t]):
                 calibrator.forget(t)
             else:
                 calibrator.learn_one(rows.outcome[t], key=t)
+            account[:, t] = calibrator.certificate or 0.0, calibrator.bound() or 0.0
         begin = end
-    steered = np.zeros(len(rows), dtype=np.bool_)
-    steered[: calibrator.steered - before] = True  # how many is known, not which
-    return Run(out, None, None, steered)
+    certificate, bound = account if calibrator.guard else (None, None)
+    return Run(out, certificate, bound, steered, weights, before)
 
 
 def _as_csv(rows: OrderedRows, run: Run, outcome: str, prediction: str) -> str:
@@ -212,10 +220,8 @@ def _write_page(path: str, calibrator: OnlineCalibrator, rows: OrderedRows, run:
     from calibrant.report.stream_page import stream_page
 
     known = ~np.isnan(rows.outcome)
-    if not known.all():
-        hint = "leave out rows without outcome, or --html"
-        raise InvalidInputError(
-            sentence("--html", "needs every outcome", f"got {(~known).sum():,} unknown", hint)
-        )
+    if not known.any():
+        raise InvalidInputError(sentence("--html", "needs an outcome that is known", "got none"))
     numbers = _summary(calibrator, rows, run)
-    write_whole(path, stream_page(rows.outcome, rows.prediction, run, numbers, title=title))
+    page = stream_page(rows.outcome[known], rows.prediction[known], run.taken(known), numbers, title=title)
+    write_whole(path, page)

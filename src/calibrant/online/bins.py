@@ -175,7 +175,7 @@ class BinForecaster(Stream):
 
     def _run(self, outcomes: Array, guides: Array | None, members: Any) -> tuple[Run, list[Stretch]]:
         """Forecast and learn many rounds, epoch by epoch; the bound is for the caller to add."""
-        size, begin = len(outcomes), 0
+        size, begin, before = len(outcomes), 0, self.rounds
         predictions, steered, errors = np.empty(size), np.empty(size, np.bool_), np.empty(size)
         stretches = []
         while begin < size:
@@ -192,7 +192,7 @@ class BinForecaster(Stream):
             self._last, self._forecasts = int(chosen[-1]), self._forecasts + end - begin
             begin = end
         self._pending.note_batch(min(1, size))
-        return Run(predictions, errors, None, steered), stretches
+        return Run(predictions, errors, None, steered, learnt_before=before), stretches
 
     def _per_epoch(self, rounds: int) -> list[tuple[int, int]]:
         """Return the rounds and bins of each epoch, when so many rounds are learnt and none is forgotten."""

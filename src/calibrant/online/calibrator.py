@@ -261,16 +261,17 @@ class OnlineCalibrator(Stream):
         raw = probability_column(p, outcomes, "p")
         ends = batch_ends(batches, len(outcomes))
         batch = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
+        before = self.rounds
         mixtures, weights = np.empty(len(outcomes)), np.empty((len(outcomes), len(NAMES)))
         for name, rows in self._parts(by, len(outcomes)).items():
             own = np.flatnonzero(np.diff(batch[rows], append=-1)) + 1
             mixtures[rows], weights[rows] = self._mixed(name, outcomes[rows], raw[rows], own)
         self._pending.note_batch(int(np.diff(ends, prepend=0).max(initial=0)))
         if self._guard is None:
-            return Run(mixtures, None, None, np.zeros(len(outcomes), dtype=np.bool_), weights)
-        after = self._guard.rounds + np.arange(1, len(outcomes) + 1)
+            return Run(mixtures, None, None, np.zeros(len(outcomes), dtype=np.bool_), weights, before)
+        after = before + np.arange(1, len(outcomes) + 1)
         predictions, certificates, steered = self._guard.run(outcomes, mixtures, ends)
-        return Run(predictions, certificates, as_numbers(self._promised(after)), steered, weights)
+        return Run(predictions, certificates, as_numbers(self._promised(after)), steered, weights, before)
 
     def _parts(self, by: Any, size: int) -> dict[str, npt.NDArray[np.int64]]:
         """Return the rows of each segment, the segments in the order in which they come."""

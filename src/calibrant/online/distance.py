@@ -133,7 +133,7 @@ class DistanceForecaster(Stream):
         self._pending.note_batch(int(np.diff(ends, prepend=0).max(initial=0)))
         after = np.arange(before + 1, before + len(outcomes) + 1)
         bound = as_numbers(self._promised(after)) if self._kept_in_time else None
-        return Run(predictions, certificates, bound, steered)
+        return Run(predictions, certificates, bound, steered, learnt_before=before)
 
     def _to_state(self) -> dict[str, Any]:
         return {"horizon": self.horizon, "delay": self.delay, **self._grid.to_state()}

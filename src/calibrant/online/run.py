@@ -27,6 +27,8 @@ class Run:
         Whether the answer left the cell or bin of the guide.
     weights : array of shape (rows, 5) or None
         The experts' weights that each row was mixed with (OnlineCalibrator).
+    learnt_before : int
+        How many outcomes had been learnt before the first row; the account includes them.
     """
 
     predictions: Array
@@ -34,6 +36,20 @@ class Run:
     bound: Array | None
     steered: npt.NDArray[np.bool_]
     weights: Array | None = None
+    learnt_before: int = 0
+
+    @property
+    def rounds(self) -> npt.NDArray[np.int64]:
+        """How many outcomes had been learnt after each row, in all."""
+        return self.learnt_before + np.arange(1, len(self) + 1)
+
+    def taken(self, rows: npt.NDArray[np.bool_]) -> Run:
+        """Return some of the rows, such as those whose outcome is known."""
+        columns = (self.certificate, self.bound, self.weights)
+        certificate, bound, weights = (None if column is None else column[rows] for column in columns)
+        return Run(
+            self.predictions[rows], certificate, bound, self.steered[rows], weights, self.learnt_before
+        )
 
     def __len__(self) -> int:
         return len(self.predictions)
@@ -46,7 +62,8 @@ class Run:
         """Return all columns as lists, ready for JSON."""
         names = ("predictions", "certificate", "bound", "steered", "weights")
         columns = {name: getattr(self, name) for name in names}
-        return {name: None if column is None else column.tolist() for name, column in columns.items()}
+        lists = {name: None if column is None else column.tolist() for name, column in columns.items()}
+        return {**lists, "learnt_before": self.learnt_before}
 
 
 def _last(name: str, column: Array | None) -> str:

@@ -54,11 +54,16 @@ def stream_page(
         title=title,
         verdict=_verdict(outcomes, raw, run),
         tone="good" if run.bound is not None else "unknown",
-        facts=f"{len(run):,} records, {int(run.steered.sum()):,} of them steered by the guard",
+        facts=_facts(run),
         parts=_sections(run),
         drawn=drawn,
         numbers=numbers,
     )
+
+
+def _facts(run: Run) -> str:
+    earlier = f", after {run.learnt_before:,} earlier ones" if run.learnt_before else ""
+    return f"{len(run):,} records{earlier}, {int(run.steered.sum()):,} of them steered by the guard"
 
 
 def _verdict(outcomes: Array, raw: Array, run: Run) -> StreamVerdict:
@@ -66,8 +71,9 @@ def _verdict(outcomes: Array, raw: Array, run: Run) -> StreamVerdict:
     lead = "Calibrated as outcomes came in."
     sentence = f"Brier score {short(before, 4)} raw, {short(after, 4)} calibrated."
     if run.certificate is not None:
-        at_most = short(float(run.certificate[-1]) / len(run))
-        sentence += f" Provably at most {at_most} from calibrated."
+        at_most = short(float(run.certificate[-1]) / int(run.rounds[-1]))
+        since = ", counted from the first record ever" if run.learnt_before else ""
+        sentence += f" Provably at most {at_most} from calibrated{since}."
     if run.bound is None:
         return StreamVerdict(lead, sentence, "No bound is promised here; see the certificate, which holds.")
     return StreamVerdict(lead, sentence, "Keep the state, and go on with the next records.")

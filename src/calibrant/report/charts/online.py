@@ -29,7 +29,7 @@ def certificate_over_time(run: Run) -> Chart:
     if run.certificate is None or not len(run):
         raise InvalidInputError(sentence("run", "must hold a certificate", "got none"))
     alt, canvas, at = altair(), Canvas(), moments(len(run))
-    rounds = at + 1.0
+    rounds = run.rounds[at].astype(float)
     lines = {"certificate": run.certificate[at] / rounds}
     if run.bound is not None:
         lines["bound"] = run.bound[at] / rounds
@@ -54,7 +54,7 @@ def gain_over_time(outcomes: Array, raw: Array, run: Run) -> Chart:
     """Draw by how much the total Brier score of the raw predictions exceeds that of the calibrated ones."""
     alt, canvas, at = altair(), Canvas(), moments(len(run))
     gains = np.cumsum((outcomes - raw) ** 2 - (outcomes - run.predictions) ** 2)
-    data = canvas.on({"round": at + 1, "gain": gains[at]})
+    data = canvas.on({"round": run.rounds[at], "gain": gains[at]})
     zero = canvas.on({"zero": [0.0]}).mark_rule(color=LIGHT["quiet"]).encode(y="zero:Q")
     line = data.mark_line(color=LIGHT["model"], strokeWidth=2).encode(
         x=alt.X("round:Q", title="outcomes learnt"), y=alt.Y("gain:Q", title="total Brier score saved")
@@ -74,7 +74,7 @@ def expert_weights(run: Run) -> Chart:
     alt, canvas, at = altair(), Canvas(), moments(len(run))
     data = canvas.on(
         {
-            "round": np.repeat(at + 1, len(NAMES)),
+            "round": np.repeat(run.rounds[at], len(NAMES)),
             "weight": _means(run.weights, at).ravel(),
             "expert": list(NAMES) * len(at),
         }
@@ -85,7 +85,7 @@ def expert_weights(run: Run) -> Chart:
         color=alt.Color(
             "expert:N",
             scale=alt.Scale(domain=list(NAMES), range=COLOURS),
-            legend=alt.Legend(symbolType="square", symbolStrokeWidth=0, symbolOpacity=1),
+            legend=alt.Legend(symbolType="square", symbolStrokeWidth=0, symbolOpacity=1, columns=2),
         ),
         tooltip=["expert:N", alt.Tooltip("weight:Q", format=".1%"), alt.Tooltip("round:Q", format=",")],
     )
@@ -121,11 +121,10 @@ def evidence_over_time(outcomes: Array, predictions: Array, *, alpha: float = 0.
     if last.alarm:
         marks = canvas.on({"at": [last.alarm_at, last.onset], "what": ["alarm", "trouble began"]})
         layers.append(marks.mark_rule(color=LIGHT["third"], strokeWidth=2).encode(x="at:Q"))
-        layers.append(
-            marks.mark_text(color=LIGHT["ink"], align="left", dx=4, baseline="top").encode(
-                x="at:Q", y=alt.value(4), text="what:N"
-            )
-        )
+        for line, what in enumerate(("alarm", "trouble began")):  # each on a line: they may be close
+            label = marks.transform_filter(f"datum.what == '{what}'")
+            words = label.mark_text(color=LIGHT["ink"], align="left", dx=4, baseline="top")
+            layers.append(words.encode(x="at:Q", y=alt.value(4 + 14 * line), text="what:N"))
     caption = (
         "Money won by betting against calibration. Calibrated predictions let it ever reach the dashed line "
         f"with probability {alpha:g} at most, however often one looks. " + _said(last)
