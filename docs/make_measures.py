@@ -70,6 +70,7 @@ def page() -> str:
 def _properties(rows: list[Measure]) -> str:
     head = [
         "measure",
+        "key",
         "continuous",
         "complete",
         "sound",
@@ -81,6 +82,7 @@ def _properties(rows: list[Measure]) -> str:
     ]
     lines = [head, ["---"] * len(head)] + [
         [
+            row.words,
             f"`{row.name}`",
             *("yes" if fact else "" for fact in (row.continuous, row.complete, row.sound)),
             "" if row.truthful == "no" else row.truthful,
@@ -96,7 +98,10 @@ def _properties(rows: list[Measure]) -> str:
 
 def _entry(row: Measure) -> str:
     options = "".join(f", {key}={value!r}" for key, value in row.options.items())
-    lines = [f"### `{row.name}`\n", f"{row.meaning[0].upper()}{row.meaning[1:]}.\n"]
+    lines = [
+        f"### {row.words[0].upper()}{row.words[1:]} (`{row.name}`)\n",
+        f"{row.meaning[0].upper()}{row.meaning[1:]}.\n",
+    ]
     lines.append(f"`calibrant.{row.function.__name__}(y_true, y_prob{options})`. {row.title}\n")
     if row.decision:
         lines.append(f"For decisions: {row.decision}.\n")

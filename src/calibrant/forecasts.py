@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.frames import inputs_of
+from calibrant.numerals import mean
 from calibrant.records import Checked, Missing, Records, check, warn_if_swapped
 from calibrant.results import Array
 
@@ -225,8 +226,8 @@ class Forecasts:
     def __repr__(self) -> str:
         resolution = "" if self.exact else f", cells up to {self.extents.max():.2g} wide"
         return (
-            f"Forecasts(n={self.n:,}, levels={self.levels:,}, mean prediction {self.mean_prediction:.4f}, "
-            f"base rate {self.base_rate:.4f}{resolution})"
+            f"Forecasts(n={self.n:,}, levels={self.levels:,}, mean prediction {mean(self.mean_prediction)}, "
+            f"base rate {mean(self.base_rate)}{resolution})"
         )
 
     def __len__(self) -> int:

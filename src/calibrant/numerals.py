@@ -5,6 +5,29 @@ from __future__ import annotations
 import math
 
 
+def settled(value: float) -> float:
+    """Return a value without the noise of summation, so that equal figures are rounded alike everywhere.
+
+    The mean of 20,000 outcomes is often a tie in the fourth decimal; sums taken in another order fall on
+    either side of it.
+
+    >>> [f"{x:.4f}" for x in (0.4996500000000053, 0.4996499999999947)]
+    ['0.4997', '0.4996']
+    >>> [f"{settled(x):.4f}" for x in (0.4996500000000053, 0.4996499999999947)]
+    ['0.4996', '0.4996']
+    """
+    return float(f"{value:.12g}")
+
+
+def mean(value: float) -> str:
+    """Write a mean prediction or outcome, in four decimals.
+
+    >>> mean(0.16995000000000001), mean(0.5)
+    ('0.1699', '0.5000')
+    """
+    return f"{settled(value):.4f}"
+
+
 def short(value: float | None, digits: int = 3) -> str:
     """Write a value in a few significant digits, never hiding its size.
 
@@ -13,6 +36,7 @@ def short(value: float | None, digits: int = 3) -> str:
     """
     if value is None or math.isnan(value):
         return "–"
+    value = settled(value)
     if value == 0:
         return "0"
     if abs(value) >= 1e4 or abs(value) < 1e-4:
@@ -55,5 +79,6 @@ def percent(share: float) -> str:
     >>> [percent(x) for x in (0.5, 0.1234, 0.00123, 0.0)]
     ['50.0 %', '12.3 %', '0.12 %', '0.0 %']
     """
+    share = settled(share)
     digits = 1 if share == 0 or share >= 0.01 else 2 if share >= 0.001 else 4
     return f"{100 * share:.{digits}f} %"

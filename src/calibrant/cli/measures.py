@@ -21,7 +21,7 @@ PROPERTIES = ("continuous", "complete", "sound", "truthful", "certified")
 @click.argument("names", nargs=-1, type=MEASURE, metavar="[MEASURE]...")
 @as_json
 def list_measures(bibtex: bool, names: tuple[str, ...], json_: bool) -> None:
-    """List the measures: name, properties, meaning; `certified` ones have proven bounds on a sketch."""
+    """List the measures: what each is called, the key to type, its properties and its meaning."""
     rows = [find_measure(name) for name in names] or list(measures().values())
     if bibtex:
         click.echo(bibliography(rows))
@@ -29,8 +29,10 @@ def list_measures(bibtex: bool, names: tuple[str, ...], json_: bool) -> None:
     if json_:
         show_json({"measures": [_facts(row) for row in rows]})
         return
-    marks = [[row.name, *(_mark(getattr(row, p)) for p in PROPERTIES), row.meaning] for row in rows]
-    show_table(["name", *PROPERTIES, "meaning"], marks)
+    marks = [
+        [row.words, row.name, *(_mark(getattr(row, p)) for p in PROPERTIES), row.meaning] for row in rows
+    ]
+    show_table(["measure", "key", *PROPERTIES, "meaning"], marks)
 
 
 def _mark(fact: bool | str) -> str:
@@ -42,6 +44,7 @@ def _mark(fact: bool | str) -> str:
 def _facts(row: Measure) -> dict[str, object]:
     shown = (
         "name",
+        "words",
         "family",
         "meaning",
         *PROPERTIES,

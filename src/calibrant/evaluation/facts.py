@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from calibrant.forecasts import Forecasts
 from calibrant.inference.stand_ins import alike
+from calibrant.numerals import mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ def facts_sentence(found: Facts) -> str:
     what = "cells of a sketch" if found.resolution else "distinct predictions"
     text = f"{found.records:,} record{'s' if found.records != 1 else ''}, {found.levels:,} {what}"
     text += f" ({found.tied:,} records tied)" if found.tied and not found.resolution else ""
-    text += f"; mean prediction {found.mean_prediction:.4f}, mean outcome {found.base_rate:.4f}"
+    text += f"; mean prediction {mean(found.mean_prediction)}, mean outcome {mean(found.base_rate)}"
     if found.weighted:
         text += f"; weighted, worth {found.effective_records:,.0f} equal records"
     if found.dropped:

@@ -53,10 +53,10 @@ class Findings:
         return rows[name]
 
     def __repr__(self) -> str:
-        sheet = measure_sheet(self.rows, self.confidence)
+        sheet = measure_sheet(self.rows, self.confidence, meanings=False)
         verdict = f"{headline(self.verdict)}\nWhat next: {self.verdict.next_step}"
         head = f"{self.title}\n{verdict}\n{facts_sentence(self.facts)}"
-        return f"{head}\n\n{sheet.as_text()}\n\nseed {self.seed}"
+        return f"{head}\n\n{sheet.as_text(120)}\n\nseed {self.seed}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers, ready for JSON; the keys are documented in docs/report-schema.md."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from calibrant.evaluation.rows import Row
 from calibrant.measures.distances.sandwich import Distances
+from calibrant.measures.registry.lookup import find_measure
 from calibrant.numerals import short
 from calibrant.sheets import Cell, Sheet, number, sort_key, text
 
@@ -18,15 +19,22 @@ if TYPE_CHECKING:
 GROUPS_SHOWN = 50
 
 
-def measure_sheet(rows: Sequence[Row], confidence: float) -> Sheet:
-    """Return the table of the measures taken."""
-    columns = ("measure", "value", "by chance", "p-value", f"{confidence:.0%} interval", "meaning")
-    return Sheet(columns, tuple(_line(row) for row in rows))
+def measure_sheet(rows: Sequence[Row], confidence: float, meanings: bool = True) -> Sheet:
+    """Return the table of the measures taken, with what each means unless space is short."""
+    columns = ("measure", "key", "value", "by chance", "p-value", f"{confidence:.0%} interval", "meaning")
+    if meanings:
+        return Sheet(columns, tuple(_line(row) for row in rows))
+    noted = any(row.note for row in rows)
+    return Sheet(
+        (*columns[:-1], *(["note"] if noted else [])),
+        tuple((*_line(row)[:-1], *([text(row.note)] if noted else [])) for row in rows),
+    )
 
 
 def _line(row: Row) -> tuple[Cell, ...]:
     span = "–" if row.low is None or row.high is None else f"{short(row.low)} to {short(row.high)}"
     return (
+        text(row.about.words),
         text(row.about.name),
         number(row.value),
         number(row.chance),
@@ -43,20 +51,20 @@ def distance_sheet(found: Distances) -> Sheet:
         taken = row.measurement
         proven = "exact" if taken.exact else f"{short(taken.lower)} to {short(taken.upper)}"
         lines.append(
-            (text(taken.name), number(taken.value), text(proven), text(f"{row.theorem} ({row.source})"))
+            (
+                text(find_measure(taken.name).words),
+                text(taken.name),
+                number(taken.value),
+                text(proven),
+                text(f"{row.theorem} ({row.source})"),
+            )
         )
-    return Sheet(("measure", "value", "proven to lie in", "tied to the distance dCE by"), tuple(lines))
+    return Sheet(("measure", "key", "value", "proven to lie in", "tied to the distance dCE by"), tuple(lines))
 
 
 def change_sheet(found: Assessment) -> Sheet:
     """Return held-out measures before and after recalibration, and the gain with its interval."""
-    columns = ("held-out measure", "as they are", "recalibrated", "gain", f"{found.confidence:.0%} interval")
-    lines = (
-        (text(name.replace("_", " ")), number(c.before), number(c.after), number(c.gain),
-         number(c.lower, f"{short(c.lower)} to {short(c.upper)}"))
-        for name, c in found.changes.items()
-    )  # fmt: skip
-    return Sheet(columns, tuple(lines))
+    return found.sheet()
 
 
 def whom_sheet(found: ForWhom) -> Sheet:

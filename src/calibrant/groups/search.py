@@ -25,6 +25,7 @@ from calibrant.kernels.segments import Index
 from calibrant.options import whole_numbers
 from calibrant.records import Missing, Records, check
 from calibrant.seeds import recorded_seed
+from calibrant.sheets import paragraphs
 
 SEARCHED_ROWS = 200_000  # at most; all other rows confirm
 CUTS = 8  # places at which an ordered covariate is cut, between groups of equal size
@@ -44,7 +45,7 @@ class Finding:
     searched_z: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Search:
     """What a directed search found: `findings` by their z on the confirming rows, largest first.
 
@@ -101,6 +102,14 @@ class Search:
             "variant": self.variant,
             "statistic": self.statistic,
         }
+
+    def __repr__(self) -> str:
+        worst = "nothing found" if self.worst is None else f"worst: {self.worst.rule}"
+        return f"Search({len(self.findings)} findings, {len(self.confirmed)} confirmed, {worst})"
+
+    def _repr_html_(self) -> str:
+        head, *findings = str(self).splitlines()
+        return paragraphs(head) + "".join(paragraphs(line.strip()) for line in findings)
 
     def __str__(self) -> str:
         head = (

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.measures.registry.lookup import find_measure
+from calibrant.measures.registry.lookup import find_measure, in_words
 from calibrant.measures.registry.row import Measure
 from calibrant.measures.scores import Decomposition
 from calibrant.numerals import chance, short
@@ -92,11 +92,13 @@ class Comparison:
         said = []
         for pair in self.real[:SAID]:
             better, worse = pair.better
-            by = f"by {self.measure} ({short(self.values[better])} against {short(self.values[worse])})"
+            figures = f"{short(self.values[better])} against {short(self.values[worse])}"
+            by = f"by {in_words(self.measure)} ({figures})"
             said.append(f"{better} is {than} {worse} {by}, Holm-adjusted p = {chance(pair.adjusted)}.")
         if not said:
             least = chance(min(pair.adjusted for pair in self.differences))
-            said = [f"No difference in {self.measure} is more than chance (least Holm-adjusted p = {least})."]
+            what = f"No difference in {in_words(self.measure)}"
+            said = [f"{what} is more than chance (least Holm-adjusted p = {least})."]
         if len(self.real) > SAID:
             said.append(f"{len(self.real) - SAID} more pairs differ.")
         return [*said, f"{self.n:,} rows, {self.draws:,} resamples, seed {self.seed}."]
@@ -113,7 +115,9 @@ class Comparison:
     def model_sheet(self) -> Sheet:
         """Return the table of the models: the measure, and the Brier score with its parts."""
         lines = tuple(self._line(name) for name in self.values)
-        return Sheet(("model", self.measure, "Brier", "miscalibration", "discrimination"), lines)
+        return Sheet(
+            ("model", in_words(self.measure), "Brier score", "miscalibration", "discrimination"), lines
+        )
 
     def _line(self, name: str) -> tuple[Cell, ...]:
         parts = self.scores.get(name)

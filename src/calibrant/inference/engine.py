@@ -15,6 +15,7 @@ from calibrant.inference.continuous import deviation_of_continuous
 from calibrant.inference.null_outcomes import NullOutcomes, null_values
 from calibrant.inference.stand_ins import heaviest
 from calibrant.measures.registry.laws import Law, null_deviation
+from calibrant.measures.registry.lookup import in_words
 from calibrant.measures.registry.row import Measure
 from calibrant.numerals import chance, short
 from calibrant.options import closed_share
@@ -75,7 +76,7 @@ class TestResult:
         drawn = "" if self.seed is None else f", {self.draws:,} draws, seed {self.seed}"
         return (
             f"Calibration {rejected} at the 5 % level: p {p if p[0] == '≤' else '= ' + p} "
-            f"({self.measure} {short(self.statistic)}{degrees}{expected}; {self.n:,} records, "
+            f"({in_words(self.measure)} {short(self.statistic)}{degrees}{expected}; {self.n:,} records, "
             f"{self.method} test{drawn})."
         )
 

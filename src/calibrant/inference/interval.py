@@ -16,7 +16,7 @@ from calibrant.inference.null_outcomes import NullOutcomes, batched, measured, n
 from calibrant.inference.resample import Resampler, resampled_deviations, resampled_values, seminorm_power
 from calibrant.inference.score_interval import score_interval
 from calibrant.measures.registry.calling import of_rows
-from calibrant.measures.registry.lookup import find_measure
+from calibrant.measures.registry.lookup import find_measure, in_words
 from calibrant.measures.registry.row import Measure
 from calibrant.numerals import short
 from calibrant.options import open_share
@@ -61,10 +61,11 @@ class ConfidenceInterval:
         return asdict(self)
 
     def __str__(self) -> str:
-        span = f"{100 * self.confidence:g} %"
+        name, span = in_words(self.measure), f"{100 * self.confidence:g} %"
         note = f" Note: {self.note}." if self.note else ""
         return (
-            f"{self.measure} {short(self.value)}, {span} interval {short(self.lower)} to {short(self.upper)} "
+            f"{name[0].upper()}{name[1:]} {short(self.value)}, "
+            f"{span} interval {short(self.lower)} to {short(self.upper)} "
             f"({self.n:,} records, {self.method}, seed {self.seed}).{note}"
         )
 

@@ -146,6 +146,7 @@ def omnibus_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Measure:
     return Measure(
         "omnibus",
         omnibus,
+        words="omnibus statistic",
         family="classic",
         meaning="the smaller p-value of Kuiper's range and Cox's score, as -log",
         cost="O(m)",

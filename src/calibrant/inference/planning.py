@@ -17,10 +17,12 @@ from calibrant.inference.statistics import DEFAULT_TEST, find_test
 from calibrant.inference.tolerance import records_for_verdict
 from calibrant.inputs import check_unit_interval, vector
 from calibrant.measures.distances.lower import lower_distance
+from calibrant.measures.registry.lookup import in_words
 from calibrant.options import number, open_share
 from calibrant.records import check
 from calibrant.results import Array
 from calibrant.seeds import checked_draws, recorded_seed
+from calibrant.sheets import paragraphs
 
 LEVELS = 200  # quantiles that stand for the predictions: one level holds many records, at any n
 MOST = 10**9  # records
@@ -54,13 +56,16 @@ class Plan:
             return (
                 f"{self.n:,} records always decide between a distance from calibration below "
                 f"{self.reject:g} and one above {self.accept:g}, wrongly with probability {self.alpha:.2g} "
-                f"at most, by {self.measure}"
+                f"at most, by {in_words(self.measure)}"
             )
         return (
             f"{self.n:,} records detect a distance of {self.distance:.4f} from calibration "
             f"({self.alternative}) with power {self.power:.2f} at level {self.alpha:g}, "
-            f"by {self.measure} (seed {self.seed})"
+            f"by the {in_words(self.measure)} (seed {self.seed})"
         )
+
+    def _repr_html_(self) -> str:
+        return paragraphs(f"{self}.")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields, ready for JSON."""

@@ -109,6 +109,7 @@ def _spiegelhalter_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Meas
     return Measure(
         "spiegelhalter",
         spiegelhalter,
+        words="Spiegelhalter's z",
         family="classic",
         meaning="Brier score minus what it should be, in standard deviations",
         cost="O(m)",
@@ -138,6 +139,7 @@ def _hosmer_lemeshow_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Me
     return Measure(
         "hosmer-lemeshow",
         hosmer_lemeshow,
+        words="Hosmer-Lemeshow statistic",
         family="classic",
         meaning="squared residual over variance, summed over bins of equal weight",
         cost="O(m + bins)",

@@ -201,6 +201,7 @@ ROWS = (
     Measure(
         "binned",
         binned_calibration_error,
+        words="binned calibration error",
         family="bins",
         headline=True,
         meaning="mean gap between prediction and outcome rate over 15 equal bins (the usual ECE)",

@@ -108,6 +108,7 @@ ROWS = (
     Measure(
         "convolved",
         convolved_calibration_error,
+        words="convolved calibration error",
         family="distances",
         meaning="expected calibration error after just enough Gaussian smoothing (SmoothECE)",
         continuous=True,

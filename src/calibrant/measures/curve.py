@@ -150,6 +150,7 @@ ROWS = (
     Measure(
         "ks",
         kolmogorov_smirnov_error,
+        words="Kolmogorov-Smirnov error",
         family="curve",
         meaning="largest cumulative residual over predictions below a threshold",
         complete=True,
@@ -161,6 +162,7 @@ ROWS = (
     Measure(
         "kuiper",
         kuiper_error,
+        words="Kuiper error",
         family="curve",
         headline=True,
         meaning="largest cumulative residual over any interval of predictions (cutoff calibration error)",

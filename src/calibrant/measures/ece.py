@@ -82,6 +82,7 @@ ROWS = (
     Measure(
         "ece",
         expected_calibration_error,
+        words="expected calibration error",
         family="levels",
         meaning="mean gap between each distinct prediction and the outcome rate behind it",
         complete=True,

@@ -165,6 +165,7 @@ ROWS = (
     Measure(
         "kernel",
         kernel_calibration_error,
+        words="kernel calibration error",
         family="kernel",
         meaning="residuals of neighbouring predictions multiplied together, neighbours weighing most",
         continuous=True,
@@ -180,6 +181,7 @@ ROWS = (
     Measure(
         "kernel-squared",
         kernel_calibration_error,
+        words="squared kernel error",
         options={"squared": True},
         family="truthful",
         meaning="square of the kernel error; fair for ranking models",

@@ -153,6 +153,7 @@ ROWS = (
     Measure(
         "low-degree",
         low_degree_error,
+        words="low-degree error",
         family="curve",
         meaning="worst residual against a cubic polynomial of the prediction bounded by 1",
         continuous=True,

@@ -253,6 +253,7 @@ ROWS = (
     Measure(
         "in-the-large",
         calibration_in_the_large,
+        words="calibration in the large",
         family="regression",
         headline=True,
         meaning="mean outcome minus mean prediction; positive when predictions are too low",
@@ -267,6 +268,7 @@ ROWS = (
     Measure(
         "slope",
         calibration_slope,
+        words="calibration slope",
         family="regression",
         headline=True,
         meaning="slope of the outcome on the logit of the prediction; 1 is right, below 1 overconfident",
@@ -280,6 +282,7 @@ ROWS = (
     Measure(
         "intercept",
         calibration_intercept,
+        words="calibration intercept",
         family="regression",
         meaning="shift on the logit scale that makes the mean right; positive when predictions are too low",
         signed=True,
@@ -290,6 +293,7 @@ ROWS = (
     Measure(
         "ici",
         integrated_calibration_index,
+        words="integrated calibration index",
         family="regression",
         meaning="mean distance between the prediction and its isotonic recalibration",
         complete=True,
@@ -300,6 +304,7 @@ ROWS = (
     Measure(
         "e50",
         integrated_calibration_index,
+        words="median calibration gap",
         options={"quantile": 0.5},
         family="regression",
         meaning="median distance between the prediction and its isotonic recalibration",
@@ -310,6 +315,7 @@ ROWS = (
     Measure(
         "e90",
         integrated_calibration_index,
+        words="90th percentile of the calibration gap",
         options={"quantile": 0.9},
         family="regression",
         meaning="distance between prediction and isotonic recalibration that 90 % of records stay below",

@@ -252,6 +252,7 @@ ROWS = (
     Measure(
         "brier",
         brier_score,
+        words="Brier score",
         family="scores",
         headline=True,
         meaning="mean squared error of the prediction (calibration and sharpness together)",
@@ -267,6 +268,7 @@ ROWS = (
     Measure(
         "brier-mcb",
         miscalibration,
+        words="miscalibration in the Brier score",
         family="scores",
         headline=True,
         meaning="part of the Brier score that the best monotone recalibration would remove",
@@ -278,6 +280,7 @@ ROWS = (
     Measure(
         "log-loss",
         log_loss,
+        words="log loss",
         family="scores",
         meaning="mean negative log likelihood in nats (calibration and sharpness together)",
         continuous=True,
@@ -291,6 +294,7 @@ ROWS = (
     Measure(
         "log-mcb",
         miscalibration,
+        words="miscalibration in the log loss",
         options={"score": "log"},
         family="scores",
         meaning="part of the log loss that the best monotone recalibration would remove",

@@ -123,6 +123,7 @@ ROWS = (
     Measure(
         "smooth",
         smooth_calibration_error,
+        words="smooth calibration error",
         family="distances",
         headline=True,
         meaning="worst residual against a smooth weight function; within a factor 2 of the distance",
@@ -141,6 +142,7 @@ ROWS = (
     Measure(
         "emd",
         earth_mover_error,
+        words="earth mover's error",
         family="distances",
         meaning="probability mass times the way it must move to make the outcomes as predicted",
         continuous=True,

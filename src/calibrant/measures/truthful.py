@@ -185,6 +185,7 @@ ROWS = (
     Measure(
         "atb",
         averaged_two_bin_error,
+        words="averaged two-bin error",
         family="truthful",
         headline=True,
         meaning="squared residual of two bins, averaged over where they are cut; fair for ranking models",
@@ -203,6 +204,7 @@ ROWS = (
     Measure(
         "l1-atb",
         averaged_two_bin_error,
+        words="absolute two-bin error",
         options={"norm": 1},
         family="truthful",
         meaning="absolute residual of two bins, averaged over where they are cut; scale of the distance",
@@ -220,6 +222,7 @@ ROWS = (
     Measure(
         "ubse",
         binned_squared_error,
+        words="binned squared error",
         family="truthful",
         meaning="sum over bins of the squared residual; truthful for any bins of the predictions alone",
         complete=True,

@@ -9,9 +9,11 @@ from typing import Any
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.inputs import check_same_length
+from calibrant.numerals import chance
 from calibrant.online.labels import label_name, label_names
 from calibrant.online.monitor import Monitor, Reading, checked_alpha, checked_records
 from calibrant.online.state import not_a_state, parsed, read_text, save_text
+from calibrant.sheets import Cell, Sheet, number, paragraphs, text
 
 
 class GroupMonitor:
@@ -68,6 +70,23 @@ class GroupMonitor:
         """Return where things stand for everybody and for each group."""
         return {name: monitor.reading() for name, monitor in self.monitors.items()}
 
+    def sheet(self) -> Sheet:
+        """Return where things stand as a table, one line per monitor."""
+        columns = ("group", "records", "alarm", "p-value", "onset", "suspicion")
+        return Sheet(columns, tuple(_line(name, reading) for name, reading in self.readings().items()))
+
+    def __repr__(self) -> str:
+        alarms = [name for name, monitor in self.monitors.items() if monitor.alarm_at is not None]
+        state = f"alarm: {', '.join(alarms)}" if alarms else "no alarm"
+        n = self.monitors[self.EVERYBODY].n
+        return f"GroupMonitor({len(self.groups)} groups, alpha={self.alpha:g}, n={n:,}, {state})"
+
+    def __str__(self) -> str:
+        return f"{self!r}\n{self.sheet().as_text()}"
+
+    def _repr_html_(self) -> str:
+        return paragraphs(repr(self)) + self.sheet().as_html()
+
     def __add__(self, later: GroupMonitor) -> GroupMonitor:
         """Return the monitors of these records followed by those of `later`, group by group."""
         if not isinstance(later, GroupMonitor):
@@ -116,3 +135,17 @@ class GroupMonitor:
 def _described(shares: Mapping[str, float]) -> str:
     groups = [name for name in shares if name != GroupMonitor.EVERYBODY]
     return f"{groups} at alpha {sum(shares.values()):g}"
+
+
+def _line(name: str, reading: Reading) -> tuple[Cell, ...]:
+    """Return one line of the table: a group, and what its monitor knows."""
+    alarm = f"at record {reading.alarm_at:,}" if reading.alarm_at is not None else "no"
+    onset = "" if reading.onset is None else f"after record {reading.onset:,}"
+    return (
+        text(name),
+        number(reading.n, f"{reading.n:,}"),
+        text(alarm),
+        number(reading.pvalue, chance(reading.pvalue)),
+        text(onset),
+        text(reading.suspicion or ""),
+    )

@@ -16,6 +16,7 @@ from calibrant.numerals import chance
 from calibrant.online.bets import SHAPES, STAKES, bet_names, log_pays
 from calibrant.online.state import Fields, not_a_state, parsed, read_text, save_text
 from calibrant.results import Array
+from calibrant.sheets import paragraphs
 
 CHUNK = 512  # records between two stakings
 VERSION = 2
@@ -58,6 +59,9 @@ class Reading:
                 f"Alarm at record {self.alarm_at:,}: not calibrated ({self.n:,} records, {p}).{kind}{since}"
             )
         return f"No alarm after {self.n:,} records ({p}).{kind}{since}"
+
+    def _repr_html_(self) -> str:
+        return paragraphs(str(self))
 
 
 class Monitor:
@@ -165,6 +169,13 @@ class Monitor:
             onset=int(self.rise_from[best]) if spoken else None,
             suspicion=bet_names()[best] if spoken else None,
         )
+
+    def __repr__(self) -> str:
+        alarm = "no alarm" if self.alarm_at is None else f"alarm at record {self.alarm_at:,}"
+        return f"Monitor(alpha={self.alpha:g}, n={self.n:,}, {alarm})"
+
+    def _repr_html_(self) -> str:
+        return paragraphs(str(self))
 
     def __str__(self) -> str:
         return f"{self.reading()} Alarms falsely with probability {self.alpha:g} at most."

@@ -15,11 +15,13 @@ from calibrant.forecasts import Forecasts
 from calibrant.groups.ordered import joined
 from calibrant.measures.decisions.u_calibration import u_calibration_error
 from calibrant.measures.smooth import smooth_calibration_error
+from calibrant.numerals import short
 from calibrant.recalibration.for_whom import ForWhom, for_whom
 from calibrant.recalibration.losses import costs
 from calibrant.recalibration.registry import Fitted
 from calibrant.recalibration.samples import Rows, Sample
 from calibrant.results import Array
+from calibrant.sheets import Sheet, number, paragraphs, text
 
 Verdict = Literal["helps", "no evidence that it helps", "harms", "too little data to say"]
 Procedure = Callable[[Sample, int], Fitted]
@@ -68,6 +70,23 @@ class Assessment:
     def __repr__(self) -> str:
         interval = f"[{self.lower:.3g}, {self.upper:.3g}]"
         return f"Assessment({self.verdict}: log loss gain {self.gain:.3g} in {interval}, n = {self.n:,})"
+
+    def sheet(self) -> Sheet:
+        """Return held-out measures before and after recalibration, and the gain with its interval."""
+        columns = (
+            "held-out measure", "as they are", "recalibrated", "gain", f"{self.confidence:.0%} interval",
+        )  # fmt: skip
+        lines = (
+            (text(name.replace("_", " ")), number(c.before), number(c.after), number(c.gain),
+             number(c.lower, f"{short(c.lower)} to {short(c.upper)}"))
+            for name, c in self.changes.items()
+        )  # fmt: skip
+        return Sheet(columns, tuple(lines))
+
+    def _repr_html_(self) -> str:
+        said = f"On held-out folds of {self.n:,} records: {self.verdict}."
+        whom = "" if self.for_whom is None else str(self.for_whom)
+        return paragraphs(said) + self.sheet().as_html() + paragraphs(*whom.splitlines())
 
     def to_dict(self) -> dict[str, Any]:
         """Return all figures, ready for JSON."""

@@ -55,6 +55,9 @@ class Method:
     auto_options: tuple[Mapping[str, Any], ...] = ()  # the options under which auto considers it
     law_options: Mapping[str, Any] = field(default_factory=lambda: NOTHING)  # where the last four hold
 
+    def __repr__(self) -> str:
+        return f"<Method {self.name}: {self.meaning}>"
+
     @property
     def options(self) -> Mapping[str, Any]:
         """Options by name, with their defaults."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from calibrant.catalogue import Catalogue
 from calibrant.errors import reject_name
 from calibrant.recalibration.class_records import ClassRecords
 from calibrant.recalibration.methods import (
@@ -233,7 +234,14 @@ ROWS: tuple[Method, ...] = (
     ),
 )
 
-_TABLE: Mapping[str, Method] = MappingProxyType({row.name: row for row in ROWS})
+_COLUMNS: dict[str, Callable[[Method], str]] = {
+    "method": lambda row: row.name,
+    "classes": lambda row: "several" if row.fit is None else "two" if row.fit_classes is None else "any",
+    "covariates": lambda row: "needed" if row.needs_covariates else "",
+    "options": lambda row: ", ".join(f"{name}={value!r}" for name, value in row.options.items()),
+    "meaning": lambda row: row.meaning,
+}
+_TABLE = Catalogue("methods", {row.name: row for row in ROWS}, _COLUMNS)
 
 
 def recalibrations() -> Mapping[str, Method]:

@@ -96,6 +96,7 @@ ROWS = (
     Measure(
         "u-calibration",
         u_calibration_error,
+        words="U-calibration error",
         family="decisions",
         meaning="payoff lost against always acting on the base rate, in the worst task (payoffs in [0, 1])",
         complete=True,
@@ -107,6 +108,7 @@ ROWS = (
     Measure(
         "monotone-regret",
         monotone_regret,
+        words="monotone regret",
         family="decisions",
         meaning="payoff lost against the best monotone recalibration, in the worst task (payoffs in [0, 1])",
         complete=True,

@@ -223,6 +223,7 @@ ROWS = (
     Measure(
         "cdl",
         decision_loss,
+        words="calibration decision loss",
         family="decisions",
         meaning="payoff lost by trusting the predictions, in the worst task with payoffs between 0 and 1",
         complete=True,

@@ -121,6 +121,7 @@ ROWS = (
     Measure(
         "interval",
         interval_calibration_error,
+        words="interval calibration error",
         family="distances",
         meaning="least binned error plus width of the bins, over all ways to cut bins",
         complete=True,

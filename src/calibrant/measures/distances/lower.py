@@ -212,6 +212,7 @@ ROWS = (
     Measure(
         "lower-distance",
         lower_distance,
+        words="lower distance to calibration",
         family="distances",
         meaning="least mean move of the predictions that makes them calibrated",
         continuous=True,

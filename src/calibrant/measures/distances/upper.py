@@ -201,6 +201,7 @@ ROWS = (
     Measure(
         "upper-distance",
         upper_distance,
+        words="upper distance to calibration",
         family="distances",
         meaning="least mean move that makes the predictions calibrated, equal predictions moving together",
         complete=True,

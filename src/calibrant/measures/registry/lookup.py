@@ -2,44 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from calibrant.catalogue import Catalogue
 from calibrant.errors import reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.measures.registry.resolution import NoCertificateError, no_certificate
 from calibrant.measures.registry.row import Measure
 from calibrant.measures.registry.table import ROWS
 from calibrant.results import Measurement
-from calibrant.sheets import Sheet, text
 
-
-class Registry(Mapping[str, Measure]):
-    """Every measure by name, in reading order; shown as a list of names, in notebooks as a table."""
-
-    def __init__(self, rows: Iterable[Measure]) -> None:
-        self._rows = {row.name: row for row in rows}
-
-    def __getitem__(self, name: str) -> Measure:
-        return self._rows[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._rows)
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} measures: {', '.join(self)}>"
-
-    def _repr_html_(self) -> str:
-        columns = ("name", "function", "truthful", "meaning")
-        rows = [(row.name, row.function.__name__, row.truthful, row.meaning) for row in self.values()]
-        return Sheet(columns, tuple(tuple(map(text, row)) for row in rows)).as_html()
-
-
-_TABLE = Registry(ROWS)
+_COLUMNS: dict[str, Callable[[Measure], str]] = {
+    "measure": lambda row: row.words,
+    "key": lambda row: row.name,
+    "function": lambda row: row.function.__name__,
+    "truthful": lambda row: row.truthful,
+    "meaning": lambda row: row.meaning,
+}
+_TABLE = Catalogue("measures", {row.name: row for row in ROWS}, _COLUMNS)
 
 
 def measures() -> Mapping[str, Measure]:
@@ -63,6 +45,15 @@ def find_measure(name: str) -> Measure:
     if name not in _TABLE:
         raise reject_name("measure", name, list(_TABLE))
     return _TABLE[name]
+
+
+def in_words(name: str) -> str:
+    """Return what people call a measure or a test, given its key.
+
+    >>> in_words("smooth"), in_words("omnibus")
+    ('smooth calibration error', 'omnibus statistic')
+    """
+    return _TABLE[name].words if name in _TABLE else f"{name} statistic"
 
 
 def measure(forecasts: Forecasts, name: str, **options: Any) -> Measurement:

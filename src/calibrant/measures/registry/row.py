@@ -27,6 +27,7 @@ class Measure:
 
     name: str
     function: public[...]
+    words: str  # the name as people say it; `name` is the key that is typed
     family: str
     meaning: str  # one line that a newcomer understands
     cost: str  # after the sort, m distinct predictions
