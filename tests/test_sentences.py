@@ -41,9 +41,10 @@ def found():
 
 SENTENCES = {
     "test": r"^Calibration is rejected at the 5 % level: p ≤ 0\.01 .*1,500 records, .*\)\.$",
-    "interval": r"^Smooth calibration error 0\.\d+, 95 % interval 0.* to 0\.\d+ \(1,500 records, .*, seed 1\)\.",
+    "interval": r"^Smooth calibration error 0\.\d+, 95 % interval 0.* to 0\.\d+ \(1,500 .*, seed 1\)\.",
     "tolerance": r"^Accepted: the distance from calibration is below 0\.3 \(.*1,500 records.*\)\.$",
-    "comparison": r"^lr is better calibrated than nb by averaged two-bin error \(.* against .*\), Holm-adjusted p = 0\.\d+\. "
+    "comparison": r"^lr is better calibrated than nb by averaged two-bin error \(.* against .*\), "
+    r"Holm-adjusted p = 0\.\d+\. "
     r"1,500 rows, 199 resamples, seed 1\. The best Brier score is that of lr \(0\.\d+\)\. To choose a model",
     "curve": r"^The model beats treating all and treating none at \d+ of 99 thresholds \(from .* to .*\)",
     "audit": r"^Predictions are wrong for 3 of 3 groups at the 5 % level\. Worst: .* predicted, .* happened",
