@@ -14,7 +14,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Name(click.ParamType):  # type: ignore[type-arg] # generic from click 8.4 on
-    """The name of a column: any text that is not blank."""
+    """The name of a column: any text that is not blank; columns of the files typed complete in the shell."""
 
     name = "text"
 
@@ -23,6 +23,12 @@ class Name(click.ParamType):  # type: ignore[type-arg] # generic from click 8.4 
         if not str(value).strip():
             self.fail(f"{value!r} is an empty name", param, ctx)
         return str(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        """Return the columns whose names begin so."""
+        from calibrant.cli.completion import columns_typed, starting_with
+
+        return starting_with(incomplete, columns_typed(ctx))
 
 
 class Names(click.ParamType):  # type: ignore[type-arg]
@@ -41,16 +47,21 @@ class Names(click.ParamType):  # type: ignore[type-arg]
             self.fail(f"{value!r} has an empty name in it", param, ctx)
         return names
 
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        """Return the columns whose names begin so; after a comma the next one."""
+        from calibrant.cli.completion import columns_typed, next_of_list
+
+        return next_of_list(incomplete, columns_typed(ctx))
+
 
 class MeasureNames(Names):
     """Names of measures, which complete in the shell."""
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
         """Return the measures whose names begin so; after a comma the next one."""
-        from click.shell_completion import CompletionItem
+        from calibrant.cli.completion import next_of_list
 
-        before, mark, start = incomplete.rpartition(",")
-        return [CompletionItem(f"{before}{mark}{name}") for name in measures() if name.startswith(start)]
+        return next_of_list(incomplete, measures())
 
 
 class MeasureName(Name):
@@ -58,7 +69,9 @@ class MeasureName(Name):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
         """Return the measures whose names begin so."""
-        return MeasureNames().shell_complete(ctx, param, incomplete)
+        from calibrant.cli.completion import starting_with
+
+        return starting_with(incomplete, measures())
 
 
 class Limit(MeasureName):
@@ -68,9 +81,27 @@ class Limit(MeasureName):
         """Return the text."""
         return str(value)
 
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        """Return the measures whose names begin so, ready for the limit."""
+        from calibrant.cli.completion import starting_with
+
+        return [] if "=" in incomplete else starting_with(incomplete, (f"{name}=" for name in measures()))
+
+
+class MethodName(Name):
+    """The name of a recalibration method, which completes in the shell."""
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        """Return the methods whose names begin so."""
+        from calibrant.cli.completion import starting_with
+        from calibrant.recalibration.table import recalibrations
+
+        return starting_with(incomplete, ["auto", *recalibrations()])
+
 
 NAME, NAMES = Name(), Names()
 MEASURE, MEASURES, LIMIT = MeasureName(), MeasureNames(), Limit()
+METHOD = MethodName()
 
 
 def rows_in(verb: F) -> F:

@@ -60,6 +60,8 @@ def _percent(context: click.Context, option: click.Parameter, percent: bool) -> 
 
 def _as_files(context: click.Context, argument: click.Parameter, value: tuple[str, ...]) -> Any:
     """Put files in place of standard input and of tables in a database; one name alone is no list."""
+    if context.resilient_parsing:  # the shell completes a word: nothing is read
+        return value
     selected = context.meta.get(SELECTED, {})
     if selected and not any(is_database(name) for name in value):
         options = " and ".join(f"--{name}" for name in selected)

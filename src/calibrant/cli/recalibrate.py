@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from calibrant.cli.options import NAME, NAMES, as_json, columns_unless_sketch, rows_in, seed
+from calibrant.cli.options import METHOD, NAME, NAMES, as_json, columns_unless_sketch, rows_in, seed
 from calibrant.cli.rows import read_rows
 from calibrant.cli.showing import note, say
 from calibrant.cli.sketched import listed, needed_sketch
@@ -31,7 +31,12 @@ OWN_ROWS = "The predictions must come from rows that the model was not trained o
 @rows_in
 @columns_unless_sketch
 @click.option(
-    "--method", "-m", default="auto", show_default=True, help="A method, or auto: the best simple one."
+    "--method",
+    "-m",
+    type=METHOD,
+    default="auto",
+    show_default=True,
+    help="A method, or auto: the best simple one.",
 )
 @click.option(
     "--option", "settings", multiple=True, metavar="NAME=VALUE", help="An option of the method; repeat."
