@@ -105,7 +105,7 @@ def test_hosmer_lemeshow_gives_statistic_degrees_of_freedom_and_p():
     degrees = result.details["degrees_of_freedom"]
     assert degrees == 10
     assert result.pvalue == pytest.approx(chi2.sf(result.statistic, degrees))
-    assert f"hosmer-lemeshow {result.statistic:.3g}"[:18] in str(result)
+    assert f"hosmer-lemeshow statistic {result.statistic:.3g}"[:28] in str(result)
     assert "with 10 degrees of freedom" in str(result)
     fitted = cb.calibration_test(Y, P, measure="hosmer-lemeshow", method="asymptotic", fitted=True)
     assert fitted.details["degrees_of_freedom"] == 8
@@ -130,7 +130,7 @@ def test_fairness_depends_on_the_options():
 def test_a_score_needs_no_advice():
     said = str(cb.compare(Y, {"a": P, "b": WRONG}, measure="brier", seed=1, draws=99))
     assert "To choose" not in said
-    assert said.startswith("a is better than b by brier (")
+    assert said.startswith("a is better than b by Brier score (")
 
 
 def test_slope_says_what_it_is_without_predictions_of_0_and_1():

@@ -20,7 +20,7 @@ PAGES = sorted([ROOT / "README.md", *DOCS.glob("*.md"), *(DOCS / "howto").glob("
 PAGES = [page for page in PAGES if not page.name.endswith(".in.md")]  # what other pages are written from
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^(?:\$ |    )(calibrant .*)$", re.MULTILINE)
-OPTIONAL = {"lightgbm", "mlflow", "optuna", "pyspark", "sklearn", "torch", "wandb", "xgboost"}
+OPTIONAL = {"lightgbm", "matplotlib", "mlflow", "optuna", "pyspark", "sklearn", "torch", "wandb", "xgboost"}
 
 
 def known_names(folder):
