@@ -14,6 +14,7 @@ from calibrant.frames import inputs_of
 from calibrant.numerals import mean
 from calibrant.records import Checked, Missing, Records, check, warn_if_swapped
 from calibrant.results import Array
+from calibrant.sums import dot
 
 Counts = npt.NDArray[np.int64]
 PROBED = 64  # rows looked at again before records are sorted: were the arrays changed meanwhile?
@@ -305,14 +306,14 @@ class Forecasts:
     @property
     def mean_prediction(self) -> float:
         """Weighted mean prediction."""
-        return float(self.weights @ self.values)
+        return dot(self.weights, self.values)
 
     @property
     def null_variance(self) -> float:
         """Variance of the mean residual if calibrated: sum of w_i^2 v_i (1 - v_i) over the records."""
         if self.cells is not None:
             return float(self.cells.null_variance.sum())
-        return float(self.squared_weights @ (self.values * (1.0 - self.values)))
+        return dot(self.squared_weights, self.values * (1.0 - self.values))
 
 
 def _merge_labels(y: npt.NDArray[Any], p: Array) -> dict[str, Any]:

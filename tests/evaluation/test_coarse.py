@@ -9,7 +9,8 @@ from samples import samples
 
 import calibrant as cb
 from calibrant.evaluation.bands import consistency_band
-from calibrant.evaluation.coarse import coarse, density, thinned
+from calibrant.evaluation.coarse import density, thinned
+from calibrant.inference.merging import coarse
 
 
 @given(samples(max_size=30), st.integers(2, 12))

@@ -12,9 +12,9 @@ from oracles import simple
 from samples import Sample, samples
 
 import calibrant as cb
-from calibrant.evaluation.coarse import coarse
 from calibrant.inference.continuous import deviation_of_continuous
 from calibrant.inference.engine import law_serves
+from calibrant.inference.merging import coarse
 from calibrant.inference.null_outcomes import NullOutcomes, null_values
 from calibrant.measures.level_sets import LevelSetWarning
 from calibrant.measures.registry.laws import BROWNIAN_RANGE

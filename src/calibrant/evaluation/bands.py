@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.evaluation.coarse import coarse
 from calibrant.forecasts import Forecasts
+from calibrant.inference.merging import coarse
 from calibrant.measures.scores import isotonic_curve
 from calibrant.results import Array
 

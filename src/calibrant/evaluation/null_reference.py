@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from calibrant.errors import CalibrantError
-from calibrant.evaluation.coarse import coarse
 from calibrant.evaluation.rows import Row
 from calibrant.forecasts import Forecasts
 from calibrant.inference.engine import TestResult, law_serves, run_test
 from calibrant.inference.interval import bounds, why_outside
-from calibrant.inference.null_outcomes import NullOutcomes, null_values
+from calibrant.inference.kept import KeptOutcomes, KeptResampler
+from calibrant.inference.merging import coarse
+from calibrant.inference.null_outcomes import null_values
 from calibrant.inference.statistics import DEFAULT_TEST, find_test
 from calibrant.measures.registry.row import Measure
 from calibrant.results import Array
@@ -41,6 +43,8 @@ class Chance:
         self._forecasts = forecasts
         self._draws, self._confidence, self._seed = draws, confidence, seed
         self._cells = {cells: coarse(forecasts, cells) for cells in (CELLS, SLOW_CELLS)}
+        self._nulls: dict[int, KeptOutcomes] = {}
+        self._resamplers: dict[int, KeptResampler] = {}
 
     @property
     def cells(self) -> int | None:
@@ -58,7 +62,8 @@ class Chance:
         law = about.null.law
         by_law = not self._forecasts.binary or (law is not None and law_serves(self._forecasts, law))
         source = self._forecasts if by_law else self._simulated(about)
-        return run_test(source, about, {}, method="auto", draws=self._draws, seed=self._seed)
+        how: dict[str, Any] = {"method": "auto", "draws": self._draws, "seed": self._seed}
+        return run_test(source, about, {}, null=None if by_law else self._null(about), **how)
 
     def judged(self, row: Row) -> Row:
         """Add null mean, p-value and interval, as far as the measure and the data allow."""
@@ -106,13 +111,28 @@ class Chance:
             draws=self._draws,
             seed=self._seed,
             pvalue=row.pvalue,
+            resampler=self._resampler(row.about),
         )
         outside = why_outside(value, found.lower, found.upper, row.chance)
         note = "; ".join(text for text in (row.note, outside) if text)
         return replace(row, low=found.lower, high=found.upper, note=note)
 
     def _simulated(self, about: Measure) -> Forecasts:
-        return self._cells[SLOW_CELLS if about.null.batch is None else CELLS]
+        return self._cells[_cells_for(about)]
+
+    def _null(self, about: Measure) -> KeptOutcomes:
+        """Return the calibrated outcomes that all measures of this kind share."""
+        cells = _cells_for(about)
+        if cells not in self._nulls:
+            self._nulls[cells] = KeptOutcomes(self._cells[cells])
+        return self._nulls[cells]
+
+    def _resampler(self, about: Measure) -> KeptResampler:
+        """Return the resamples that all measures of this kind share."""
+        cells = _cells_for(about)
+        if cells not in self._resamplers:
+            self._resamplers[cells] = KeptResampler(self._cells[cells])
+        return self._resamplers[cells]
 
     def sample(self, row: Row) -> NullSample | None:
         """Simulate one measure on calibrated outcomes, for the histogram; None where that cannot be done."""
@@ -123,8 +143,13 @@ class Chance:
             source,
             row.about,
             dict(row.about.options),
-            null=NullOutcomes(source),
+            null=self._null(row.about),
             draws=self._draws,
             seed=self._seed,
         )
         return NullSample(row.about.name, values, row.value, row.pvalue)
+
+
+def _cells_for(about: Measure) -> int:
+    """Return how many cells to simulate on: fewer for measures that fit something to every data set."""
+    return SLOW_CELLS if about.null.batch is None else CELLS

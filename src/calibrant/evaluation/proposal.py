@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.errors import CalibrantError
-from calibrant.evaluation.coarse import coarse
 from calibrant.evaluation.recalibration_preview import why_absent
 from calibrant.forecasts import Forecasts
+from calibrant.inference.merging import coarse
 from calibrant.recalibration.assess import Assessment, Folds
 from calibrant.recalibration.band import Band
 from calibrant.recalibration.recalibrate import AUTO, fit_sample

@@ -66,6 +66,8 @@ class Comparison:
     dropped: int = 0
     method: str = "resampled pairs of rows, with and without bias (approximate)"
     scores: Mapping[str, Decomposition] = field(default_factory=dict)
+    cells: int | None = None  # what was resampled on, where levels were merged
+    added: float = 0.0  # half-width added for that, for the model with most
 
     @property
     def best(self) -> str:

@@ -21,6 +21,7 @@ from calibrant.numerals import chance, short
 from calibrant.options import closed_share
 from calibrant.seeds import Progress, checked_draws, recorded_seed
 from calibrant.sheets import paragraphs
+from calibrant.sums import dot
 
 Method = Literal["auto", "exact", "asymptotic"]
 
@@ -94,8 +95,9 @@ def run_test(
     seed: int | None,
     threads: int | None = None,
     progress: Progress | None = None,
+    null: NullOutcomes | None = None,
 ) -> TestResult:
-    """Test calibration with one row of the registry as the statistic."""
+    """Test calibration with one row of the registry as the statistic; `null` may keep earlier draws."""
     if method not in ("auto", "exact", "asymptotic"):
         raise reject_name("method", method, ["auto", "exact", "asymptotic", "validity"])
     settings = {**row.options, **options}
@@ -105,7 +107,7 @@ def run_test(
     if asymptotic:
         return _by_law(forecasts, row, value, settings, reason, details)
     drawn, used = checked_draws(draws), recorded_seed(seed)
-    null = NullOutcomes(forecasts)
+    null = NullOutcomes(forecasts) if null is None else null
     values = null_values(
         forecasts, row, settings, null=null, draws=drawn, seed=used, threads=threads, progress=progress
     )
@@ -165,7 +167,7 @@ def law_serves(forecasts: Forecasts, law: Law) -> bool:
         return spread
     squares = law.leverage(forecasts) ** 2
     part = variance * squares  # with all leverages 1 what follows is the same rule once more
-    fourth, total = jump**2 * float(part @ squares), float(part.sum())
+    fourth, total = jump**2 * dot(part, squares), float(part.sum())
     return max(fourth, float(part.max()) * total) <= UNEVEN * SPREAD * total**2
 
 

@@ -12,8 +12,15 @@ from calibrant.errors import TooFewRecordsError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.inference.engine import run_test
 from calibrant.inference.inversion import inverted
+from calibrant.inference.merging import resolved
 from calibrant.inference.null_outcomes import NullOutcomes, batched, measured, null_values
-from calibrant.inference.resample import Resampler, resampled_deviations, resampled_values, seminorm_power
+from calibrant.inference.resample import (
+    Resampler,
+    resampled_deviations,
+    resampled_values,
+    resampling_centre,
+    seminorm_power,
+)
 from calibrant.inference.score_interval import score_interval
 from calibrant.measures.registry.calling import of_rows
 from calibrant.measures.registry.lookup import find_measure, in_words
@@ -23,6 +30,7 @@ from calibrant.options import open_share
 from calibrant.results import Array
 from calibrant.seeds import Progress, checked_draws, recorded_seed
 from calibrant.sheets import paragraphs
+from calibrant.sums import dot
 
 NULL_DRAWS = 99  # enough for a mean
 FEW_DRAWS = 19  # where each draw costs a whole evaluation
@@ -52,6 +60,8 @@ class ConfidenceInterval:
     draws: int
     seed: int
     note: str = ""  # why the value lies outside the interval, where it does
+    cells: int | None = None  # what was simulated on, where levels were merged
+    added: float = 0.0  # half-width added for that, in the unit of the value (its root for ATB)
 
     def __contains__(self, value: float) -> bool:
         return self.lower <= value <= self.upper
@@ -110,6 +120,10 @@ def confidence_interval(
     interval too short. All of this is approximate; what is exact is that an error's lower end is above 0 (and
     a signed measure's interval leaves out its ideal) only if the exact test rejects at 1 - confidence.
 
+    From 16,384 distinct predictions of unweighted 0/1 records on, smooth, EMD, ATB and l1-ATB are resampled
+    on neighbouring predictions merged into `cells`: the fewest that widen the interval by less than 1 %. What
+    they can change of a deviation, but for a chance of less than 1 in 10,000, is `added` to either side.
+
     Parameters
     ----------
     measure
@@ -139,18 +153,24 @@ def confidence_interval(
     row, count, used = find_measure(measure), checked_draws(draws), recorded_seed(seed)
     settings = {**row.options, **options}
     value = float(row.function.core(forecasts, **settings))
+    grid = resolved(forecasts, row, settings, confidence)
+    centre = None
+    if grid.starts is not None:
+        centre = measured(forecasts.with_outcomes(resampling_centre(forecasts)), row, settings)
     found = bounds(
-        forecasts,
+        grid.forecasts,
         row,
         settings,
         value=value,
+        centre=centre,
+        added=grid.added,
         confidence=confidence,
         draws=count,
         seed=used,
         threads=threads,
         progress=progress,
     )
-    null_mean = mean_if_calibrated(forecasts, row, settings, used)
+    null_mean = mean_if_calibrated(grid.forecasts, row, settings, used)
     return ConfidenceInterval(
         measure=row.name,
         value=value,
@@ -164,6 +184,8 @@ def confidence_interval(
         draws=count,
         seed=used,
         note=why_outside(value, found.lower, found.upper, null_mean),
+        cells=grid.cells,
+        added=grid.added,
     )
 
 
@@ -194,8 +216,14 @@ def bounds(
     pvalue: float | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
+    resampler: Resampler | None = None,
+    centre: float | None = None,
+    added: float = 0.0,
 ) -> Bounds:
-    """Return the interval alone, and by which method it was found.
+    """Return the interval alone, and by which method it was found; `resampler` may keep earlier draws.
+
+    Where `forecasts` are merged levels, `value` and `centre` are those of the levels themselves, and `added`
+    is what merging can take from a deviation.
 
     `pvalue` is that of the exact test by the same measure, where it is known already: while that does not
     reject, calibration stays inside the interval.
@@ -206,7 +234,9 @@ def bounds(
         ends = score_interval(forecasts, row.name, value=value, confidence=confidence)
         found = Bounds(*ends, "score test")
     else:
-        found = _resampled(forecasts, row, settings, value=value, threads=threads, progress=progress, **how)
+        how |= {"threads": threads, "progress": progress, "resampler": resampler}
+        how |= {"centre": centre, "added": added}
+        found = _resampled(forecasts, row, settings, value=value, **how)
     if not row.signed:
         found = replace(found, lower=max(0.0, found.lower))
     if not (row.complete or row.signed) or found.lower <= row.ideal <= found.upper or not forecasts.binary:
@@ -230,15 +260,20 @@ def _resampled(
     seed: int,
     threads: int | None,
     progress: Progress | None,
+    resampler: Resampler | None,
+    centre: float | None,
+    added: float,
 ) -> Bounds:
     """Return the interval from simulated data, by the way that suits the measure."""
-    resampler = Resampler(forecasts)
+    resampler = Resampler(forecasts) if resampler is None else resampler
     of_sketch = "" if resampler.exact else " of a sketch"
     how: dict[str, Any] = {"resampler": resampler, "draws": draws, "seed": seed, "threads": threads}
-    centre = measured(forecasts.with_outcomes(resampler.centre), row, settings)
+    if centre is None:
+        centre = measured(forecasts.with_outcomes(resampler.centre), row, settings)
     moved = resampled_deviations(forecasts, row, settings, progress=progress, **how)
     if moved is not None:
-        power, reach = seminorm_power(forecasts, row, settings) or 1, float(np.quantile(moved, confidence))
+        power = seminorm_power(forecasts, row, settings) or 1
+        reach = float(np.quantile(moved, confidence)) + added
         lower, upper = (
             around(min(value, centre), reach, power)[0],
             around(max(value, centre), reach, power)[1],
@@ -305,7 +340,7 @@ def _own_pairs(forecasts: Forecasts) -> float | None:
     if not forecasts.binary:
         return None
     rate = forecasts.outcomes / forecasts.weights
-    return float(forecasts.squared_weights @ (rate * (1 - v) ** 2 + (1 - rate) * v**2))
+    return dot(forecasts.squared_weights, rate * (1 - v) ** 2 + (1 - rate) * v**2)
 
 
 def mean_if_calibrated(forecasts: Forecasts, row: Measure, settings: dict[str, Any], seed: int) -> float:

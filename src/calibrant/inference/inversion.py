@@ -19,12 +19,13 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.inference.null_outcomes import NullOutcomes, batched, measured
+from calibrant.inference.null_outcomes import NullOutcomes, batched, measured, values_of_outcomes
 from calibrant.inference.resample import Resampler, values_of
 from calibrant.measures.registry.row import Measure
 from calibrant.measures.scores import isotonic_curve
 from calibrant.results import Array
 from calibrant.seeds import in_blocks
+from calibrant.sums import dot
 
 FEWEST_DRAWS = 99
 TRUTHS = 49  # resampled predictions, for a standard deviation
@@ -105,7 +106,7 @@ def _crossing(values: list[float], truths: list[float], seen: float) -> float:
 def _directions(forecasts: Forecasts) -> Iterator[Array]:
     """Yield one change of the rate per level for each direction, all of comparable size."""
     fitted = isotonic_curve(forecasts) - forecasts.values
-    size = float(forecasts.weights @ np.abs(fitted))
+    size = dot(forecasts.weights, np.abs(fitted))
     size = max(size, np.sqrt(forecasts.null_variance), float(forecasts.squared_weights.sum()))
     yield fitted
     yield np.full(forecasts.levels, size if forecasts.mean_prediction < 0.5 else -size)
@@ -132,6 +133,8 @@ def _simulator(forecasts: Forecasts, row: Measure, settings: dict[str, Any], dra
         def work(generator: np.random.Generator, rows: int) -> Array:
             if quick:
                 return np.asarray(row.null.batch(forecasts, source.residuals(generator, rows), settings))  # type: ignore[misc]
+            if row.null.tables is not None:
+                return values_of_outcomes(forecasts, row, settings, source.outcomes(generator, rows))
             drawn = source.forecasts_of(generator, rows)
             return np.array([measured(one, row, settings) for one in drawn])
 

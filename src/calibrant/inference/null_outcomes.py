@@ -108,6 +108,11 @@ def null_values(
         def work(generator: np.random.Generator, rows: int) -> Array:
             return np.asarray(batch(forecasts, null.residuals(generator, rows), settings))  # type: ignore[misc]
 
+    elif row.null.tables is not None:
+
+        def work(generator: np.random.Generator, rows: int) -> Array:
+            return values_of_outcomes(forecasts, row, settings, null.outcomes(generator, rows))
+
     else:
         threads = 1  # the measures themselves are Python
 
@@ -123,6 +128,15 @@ def batched(forecasts: Forecasts, row: Measure, settings: dict[str, Any]) -> boo
     if row.null.batch is None:
         return False
     return row.null.batch(forecasts, forecasts.residuals[None], settings) is not None
+
+
+def values_of_outcomes(
+    forecasts: Forecasts, row: Measure, settings: dict[str, Any], outcomes: Array
+) -> Array:
+    """Take the measure of each row of outcomes: all at once where the measure can."""
+    tables = row.null.tables
+    at_once = None if tables is None else tables(forecasts, outcomes, forecasts.weights[None], settings)
+    return one_by_one(forecasts, row, settings, outcomes) if at_once is None else np.asarray(at_once)
 
 
 def one_by_one(forecasts: Forecasts, row: Measure, settings: dict[str, Any], outcomes: Array) -> Array:

@@ -26,6 +26,7 @@ from calibrant.measures.registry.null import Null
 from calibrant.measures.registry.row import Measure
 from calibrant.measures.regression import logits
 from calibrant.results import Array, Certified
+from calibrant.sums import dot
 
 ROUNDING = 1e-12  # of weights that sum to 1
 SAME = 1e-20  # variance of the logits below which predictions count as one: rounding would decide
@@ -72,7 +73,7 @@ class _Parts:
             math.sqrt(forecasts.null_variance) if forecasts.binary else deviation_of_continuous(forecasts)
         )
         away = leverage(forecasts, variance)
-        spread = float(variance @ away**2)
+        spread = dot(variance, away**2)
         slope = away / math.sqrt(spread) if spread > SAME * whole**2 else None
         certain = np.flatnonzero((forecasts.values == 0) | (forecasts.values == 1))
         return cls(deviation, whole, slope, certain)
@@ -83,7 +84,7 @@ class _Parts:
 
     def slope_score(self, residuals: Array) -> float:
         """Return the standardised score of the slope: negative where predictions are too extreme."""
-        return 0.0 if self.slope is None else float(residuals @ self.slope)
+        return 0.0 if self.slope is None else dot(residuals, self.slope)
 
     def log_pvalues(self, residuals: Array) -> tuple[Array, Array]:
         """Return those of Kuiper and of the score, one each for every row of residuals."""
@@ -107,7 +108,7 @@ def leverage(forecasts: Forecasts, variance: Array | None = None) -> Array:
     """
     variance = _variances(forecasts) if variance is None else variance
     logit, total = logits(forecasts), float(variance.sum())
-    return np.where(variance > 0, logit - variance @ logit / total, 0.0) if total > 0 else 0.0 * logit
+    return np.where(variance > 0, logit - dot(variance, logit) / total, 0.0) if total > 0 else 0.0 * logit
 
 
 def _variances(forecasts: Forecasts) -> Array:

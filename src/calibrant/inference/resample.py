@@ -65,16 +65,15 @@ class Resampler:
         counted = alike(forecasts) and forecasts.binary and forecasts.record_outcomes is None
         self.kind = "counts" if counted else "records" if forecasts.record_outcomes is not None else "sketch"
         self.exact = self.kind != "sketch" and forecasts.exact
-        self.width = 2 * forecasts.levels if self.kind == "sketch" else forecasts.n
-        self.mixed = 2 * added * float(forecasts.squared_weights.sum())
-        self.mixed /= 1 + self.mixed  # share of added records among all, by their noise
-        self.centre = (1 - self.mixed) * forecasts.outcomes + self.mixed / 2 * forecasts.weights
+        crowded = self.kind == "counts" and forecasts.n >= CROWDED * 2 * forecasts.levels
+        self.width = 2 * forecasts.levels if crowded or self.kind == "sketch" else forecasts.n
+        self.mixed = _mixed(forecasts, added)
+        self.centre = resampling_centre(forecasts, added)
         self._starts = np.concatenate(([0], np.cumsum(forecasts.counts)[:-1]))
         if self.kind == "counts":
             ones = np.rint(forecasts.outcomes * forecasts.n).astype(np.int64)
             cells = np.concatenate([ones, forecasts.counts - ones])
             self._chances = np.concatenate([self.centre, forecasts.weights - self.centre])
-            crowded = forecasts.n >= CROWDED * 2 * forecasts.levels
             self._cell_of = None if crowded else np.repeat(np.arange(len(cells)), cells)
         elif self.kind == "sketch":
             self._stand_ins = StandIns.of(forecasts)
@@ -147,6 +146,18 @@ class Resampler:
         return Resamples(
             joined(drawn * share), joined(events * share), joined(drawn * share * each), joined(drawn * 1.0)
         )
+
+
+def _mixed(forecasts: Forecasts, added: float) -> float:
+    """Return the share of added records among all, by their noise."""
+    share = 2 * added * float(forecasts.squared_weights.sum())
+    return share / (1 + share)
+
+
+def resampling_centre(forecasts: Forecasts, added: float = ADDED) -> Array:
+    """Return the weight of y per level that is drawn from: the mean of all resamples."""
+    mixed = _mixed(forecasts, added)
+    return np.asarray((1 - mixed) * forecasts.outcomes + mixed / 2 * forecasts.weights)
 
 
 def tallied(picked: Any, cells: int) -> Any:
@@ -236,7 +247,10 @@ def values_of(
     if quick:
         residuals = drawn.outcomes - drawn.weights * forecasts.values
         return np.asarray(row.null.batch(forecasts, residuals, settings))  # type: ignore[misc]
-    values = [measured(_rebuilt(forecasts, drawn, k), row, settings) for k in range(len(drawn.weights))]
+    tables = row.null.tables
+    values: Any = None if tables is None else tables(forecasts, drawn.outcomes, drawn.weights, settings)
+    if values is None:
+        values = [measured(_rebuilt(forecasts, drawn, k), row, settings) for k in range(len(drawn.weights))]
     return np.where(np.isfinite(values), values, np.nan)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from calibrant.forecasts import Forecasts
 from calibrant.measures.regression import logits
 from calibrant.results import Array
+from calibrant.sums import dot
 
 FARTHEST = 64.0  # half-widths of the usual interval; an end beyond is infinite
 
@@ -81,25 +82,25 @@ def _slope_score(forecasts: Forecasts) -> Score:
     """Return the standardised score of the slope, the intercept fitted anew, and the usual standard error."""
     logit, weights = logits(forecasts), forecasts.weights
     squares = _Squares.of(forecasts)
-    logit = logit - float(weights @ logit)
+    logit = logit - dot(weights, logit)
 
     def parts(slope: float) -> tuple[Array, Array, float]:
         rates = _rates(forecasts, slope * logit)
         spread = weights * rates * (1 - rates)
         total = float(spread.sum())
-        away = logit - float(spread @ logit) / total if total > 0 else logit
-        return rates, away, float(spread @ away**2)
+        away = logit - dot(spread, logit) / total if total > 0 else logit
+        return rates, away, dot(spread, away**2)
 
     def score(slope: float) -> float:
         rates, away, _ = parts(slope)
-        shown = float(squares.variances(rates) @ away**2)
-        implied = float((squares.one * rates * (1 - rates)) @ away**2)
+        shown = dot(squares.variances(rates), away**2)
+        implied = dot(squares.one * rates * (1 - rates), away**2)
         deviation = np.sqrt(max(shown, implied))
-        return float((forecasts.outcomes - weights * rates) @ away / deviation) if deviation > 0 else 0.0
+        return dot(forecasts.outcomes - weights * rates, away) / deviation if deviation > 0 else 0.0
 
     def width(slope: float) -> float:
         rates, away, information = parts(slope)
-        implied = float((squares.one * rates * (1 - rates)) @ away**2)
+        implied = dot(squares.one * rates * (1 - rates), away**2)
         return float(np.sqrt(implied)) / information if information > 0 else 1.0
 
     return score, width
@@ -114,13 +115,13 @@ def _intercept_score(forecasts: Forecasts) -> Score:
     def score(intercept: float) -> float:
         rates = expit(logit + intercept)
         shown = float(squares.variances(rates).sum())
-        deviation = np.sqrt(max(shown, float(squares.one @ (rates * (1 - rates)))))
+        deviation = np.sqrt(max(shown, dot(squares.one, rates * (1 - rates))))
         return float((forecasts.outcomes - forecasts.weights * rates).sum() / deviation)
 
     def width(intercept: float) -> float:
         rates = expit(logit + intercept)
         spread = rates * (1 - rates)
-        return float(np.sqrt(squares.one @ spread) / (forecasts.weights @ spread))
+        return float(np.sqrt(dot(squares.one, spread)) / dot(forecasts.weights, spread))
 
     return score, width
 
@@ -131,7 +132,7 @@ def _rates(forecasts: Forecasts, logit: Array) -> Array:
     from scipy.special import expit
 
     def surplus(shift: float) -> float:
-        return forecasts.base_rate - float(forecasts.weights @ expit(logit + shift))
+        return forecasts.base_rate - dot(forecasts.weights, expit(logit + shift))
 
     most = float(np.abs(logit).max()) + 50.0
     return np.asarray(expit(logit + brentq(surplus, -most, most, xtol=1e-10)))

@@ -23,6 +23,7 @@ from calibrant.measures.registry.laws import SPIEGELHALTER, Law, log_chi_square_
 from calibrant.measures.registry.lookup import find_measure, measures
 from calibrant.measures.registry.row import Measure
 from calibrant.results import NOTHING, Array, Certified
+from calibrant.sums import dot, dots
 
 
 @public
@@ -47,7 +48,7 @@ def spiegelhalter(forecasts: Forecasts) -> Certified:
         raise TooFewRecordsError(
             sentence("Spiegelhalter's z", "needs a prediction other than 0, 1/2 and 1", "got none")
         )
-    return Certified.point(float(forecasts.residuals @ (1 - 2 * forecasts.values)) / scale)
+    return Certified.point(dot(forecasts.residuals, 1 - 2 * forecasts.values) / scale)
 
 
 @public
@@ -103,7 +104,7 @@ def _chi_square(residuals: Array, spread: Array) -> Array:
 
 def _spiegelhalter_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Measure:
     def batch(forecasts: Forecasts, residuals: Array, settings: Mapping[str, Any]) -> Array:
-        return np.asarray(residuals @ (1 - 2 * forecasts.values) / SPIEGELHALTER.scale(forecasts))
+        return dots(residuals, 1 - 2 * forecasts.values) / SPIEGELHALTER.scale(forecasts)
 
     law = Law("normal", log_normal_tail, math.sqrt(2 / math.pi), lambda forecasts: 1.0)
     return Measure(

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.kernels.compiled import COMPILE_ABOVE, compiled
+from calibrant.sums import dots
 
 Array = npt.NDArray[np.float64]
 
@@ -35,8 +36,8 @@ def two_bin_squares(residuals: Array, values: Array) -> Array:
     if kernel is not None:
         return np.asarray(kernel(residuals, stretch))
     curve = np.cumsum(residuals, axis=1)
-    end, linear = curve[:, -1].copy(), _integral(curve, stretch)
-    return np.asarray(2 * (_integral(np.square(curve, out=curve), stretch) - end * linear) + end**2)
+    end, linear = curve[:, -1].copy(), dots(curve, stretch)
+    return np.asarray(2 * (dots(np.square(curve, out=curve), stretch) - end * linear) + end**2)
 
 
 def two_bin_absolutes(residuals: Array, values: Array) -> Array:
@@ -44,9 +45,9 @@ def two_bin_absolutes(residuals: Array, values: Array) -> Array:
     stretch = np.diff(values, append=1.0)
     curve = np.cumsum(residuals, axis=1)
     end = curve[:, -1].copy()
-    total = _integral(np.abs(curve), stretch)
+    total = dots(np.abs(curve), stretch)
     np.abs(np.subtract(end[:, None], curve, out=curve), out=curve)
-    return np.asarray(total + _integral(curve, stretch) + values[0] * np.abs(end))
+    return np.asarray(total + dots(curve, stretch) + values[0] * np.abs(end))
 
 
 def _for(residuals: Array, kernel: compiled[..., Array]) -> Callable[..., Array] | None:
@@ -55,11 +56,6 @@ def _for(residuals: Array, kernel: compiled[..., Array]) -> Callable[..., Array]
         return None
     fast = kernel.machine_code()
     return None if fast is kernel.plain else fast
-
-
-def _integral(rows: Array, stretch: Array) -> Array:
-    """Return rows @ stretch without BLAS, whose own threads would fight with ours."""
-    return np.asarray(np.einsum("ij,j->i", rows, stretch))
 
 
 @compiled

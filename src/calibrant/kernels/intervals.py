@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.kernels.partitions import Partition, best_runs, running
+from calibrant.kernels.partitions import Partition, best_runs, first_of_runs, running
+from calibrant.kernels.run_search import hull_runs, level_boundaries
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
@@ -30,6 +31,8 @@ def spread_boundaries(curve: Floats, limit: int) -> Ints:
     if count <= limit:
         return np.arange(count)
     edges = np.linspace(1, count - 1, limit - 1).astype(np.intp)
+    if level_boundaries.pays(count):
+        return np.concatenate([[0], level_boundaries(curve, edges), [count - 1]])
     lowest = np.minimum.reduceat(curve, edges[:-1])
     highest = np.maximum.reduceat(curve[: count - 1], edges[:-1])
     chosen, level = [0], 0.0
@@ -48,7 +51,16 @@ def least_average_width(values: Floats, weights: Floats, curve: Floats, boundari
         cost: Floats = np.abs(curve[stop] - curve[starts]) + hull * (weight[stop] - weight[starts])
         return cost
 
-    return best_runs(boundaries, run_cost)
+    if not hull_runs.pays(len(boundaries) ** 2 // 64):
+        return best_runs(boundaries, run_cost)
+    hull_runs.expect_much()
+    right = values[boundaries - 1]  # unused at the first boundary
+    left = values[np.minimum(boundaries, len(values) - 1)]  # and at the last
+    starts = boundaries[first_of_runs(hull_runs(curve[boundaries], weight[boundaries], left, right))]
+    stops = np.append(starts[1:], boundaries[-1])
+    hulls = (values[stops - 1] - values[starts]) * (weight[stops] - weight[starts])
+    cost = np.abs(curve[stops] - curve[starts]) + hulls
+    return Partition(float(np.cumsum(cost)[-1]), starts)  # added in the order of the search
 
 
 class Widest(NamedTuple):

@@ -13,6 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.kernels.run_search import mean_runs
+from calibrant.sums import dot
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
 
@@ -41,10 +44,15 @@ def best_runs(boundaries: Ints, run_cost: Callable[[Ints, int], Floats]) -> Part
         total = best[:k] + run_cost(boundaries[:k], int(boundaries[k]))
         previous[k] = total.argmin()
         best[k] = total[previous[k]]
-    cuts = [count - 1]
+    return Partition(float(best[-1]), boundaries[first_of_runs(previous)])
+
+
+def first_of_runs(previous: Ints) -> Ints:
+    """Return the boundaries at which runs start, from the best previous boundary of each."""
+    cuts = [len(previous) - 1]
     while cuts[-1] > 0:
         cuts.append(int(previous[cuts[-1]]))
-    return Partition(float(best[-1]), boundaries[np.array(cuts[:0:-1], dtype=np.intp)])
+    return np.array(cuts[:0:-1], dtype=np.intp)
 
 
 def contiguous_groups(values: Floats, weights: Floats, outcomes: Floats, boundaries: Ints) -> Partition:
@@ -64,7 +72,11 @@ def contiguous_groups(values: Floats, weights: Floats, outcomes: Floats, boundar
         cost: Floats = np.maximum(below + above, 0.0)
         return cost
 
-    starts = best_runs(boundaries, run_cost).starts
+    if mean_runs.pays(len(boundaries) ** 2 // 64):
+        mean_runs.expect_much()
+        starts = boundaries[first_of_runs(mean_runs(values, weight, outcome, moment, boundaries))]
+    else:
+        starts = best_runs(boundaries, run_cost).starts
     group = np.searchsorted(starts, np.arange(len(values)), side="right") - 1
     return Partition(grouping_cost(values, weights, outcomes, group), starts)
 
@@ -73,9 +85,10 @@ def grouping_cost(
     values: Floats, weights: Floats, outcomes: Floats, group: Ints, alpha: float = 1.0
 ) -> float:
     """Price a grouping: the mean distance^alpha from each level to the mean outcome of its group."""
-    number = np.unique(group, return_inverse=True)[1]
-    mean = np.bincount(number, outcomes) / np.bincount(number, weights)
-    return float(weights @ np.abs(values - mean[number]) ** alpha)
+    mass = np.bincount(group, weights)
+    mean = np.bincount(group, outcomes) / np.where(mass > 0, mass, 1.0)  # a number may stand for no group
+    away = np.abs(values - mean[group])
+    return dot(weights, away if alpha == 1 else away**alpha)
 
 
 class Grouping(NamedTuple):

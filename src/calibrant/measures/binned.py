@@ -26,6 +26,7 @@ from calibrant.measures.registry.resolution import (
 )
 from calibrant.measures.registry.row import Measure
 from calibrant.results import Array, Certified
+from calibrant.sums import dot
 
 
 @public
@@ -164,7 +165,7 @@ def _absolute_bins(forecasts: Forecasts, residuals: Array, settings: Settings) -
 
 def _shifted_bounds(forecasts: Forecasts, found: Certified, bins: int) -> Certified:
     """A share of at most h bins of the shifts cuts a cell of spread h, and then moves at most 2 A."""
-    moved = 2 * float(forecasts.extents @ residual_mass(forecasts))
+    moved = 2 * dot(forecasts.extents, residual_mass(forecasts))
     return widened(found, bins * (moved + 4 * rounding(forecasts)))
 
 

@@ -24,6 +24,7 @@ from calibrant.measures.registry.resolution import (
 from calibrant.measures.registry.row import Measure
 from calibrant.options import number
 from calibrant.results import Array, Certified, Witness
+from calibrant.sums import dot
 
 Kernel = Literal["laplace", "gaussian"] | Callable[[Array, Array], Array]
 
@@ -86,7 +87,7 @@ def _square_and_product(forecasts: Forecasts, kernel: Kernel, bandwidth: float) 
         product = _blocked_product(values, residuals, lambda u, v: _gaussian((u - v) / bandwidth))
     else:
         raise reject_name("kernel", str(kernel), ["laplace", "gaussian", "a callable"])
-    square = float(residuals @ product)
+    square = dot(residuals, product)
     # named kernels are positive definite: below 0 is rounding
     if callable(kernel) and square < -1e-9 * float(np.sum(np.abs(residuals)) * np.sum(np.abs(product))):
         raise InvalidInputError(

@@ -9,6 +9,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_name, sentence
 from calibrant.forecasts import Forecasts
+from calibrant.kernels.pooling import pooled_scores
 from calibrant.measures.registry.calling import of_rows, public
 from calibrant.measures.registry.laws import SPIEGELHALTER
 from calibrant.measures.registry.null import Null, Settings
@@ -16,6 +17,7 @@ from calibrant.measures.registry.papers import CORP_PAPER
 from calibrant.measures.registry.resolution import EPS, bracketed, cells_of, no_certificate, rounding
 from calibrant.measures.registry.row import Measure
 from calibrant.results import Array, Certified, Result
+from calibrant.sums import dot, dots
 
 CLIP = float(np.finfo(np.float64).eps)  # as scikit-learn does: a certain forecast that fails costs 36
 
@@ -166,19 +168,44 @@ def _score(forecasts: Forecasts, predictions: Array, score: str, clip: float) ->
     """Mean score of one prediction a level: outcomes a_j weigh the loss of y = 1, the rest that of y = 0."""
     ones, zeros = forecasts.outcomes, forecasts.weights - forecasts.outcomes
     if score == "brier":
-        return float(ones @ (1 - predictions) ** 2 + zeros @ predictions**2)
+        return dot(ones, (1 - predictions) ** 2) + dot(zeros, predictions**2)
     safe = np.clip(predictions, clip, 1 - clip)
-    return float(-(ones @ np.log(safe) + zeros @ np.log1p(-safe)))
+    return -(dot(ones, np.log(safe)) + dot(zeros, np.log1p(-safe)))
 
 
 def _brier(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
     """Brier score, sum a (1 - v)^2 + (w - a) v^2 with a = b + w v."""
-    return np.asarray(residuals @ (1 - 2 * forecasts.values) + _brier_mean(forecasts, settings))
+    return dots(residuals, 1 - 2 * forecasts.values) + _brier_mean(forecasts, settings)
+
+
+def _brier_tables(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings) -> Array:
+    """Brier score of data sets with weights of their own."""
+    v = forecasts.values
+    return dots(outcomes, 1 - 2 * v) + dots(weights, v**2)
+
+
+def _log_tables(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings) -> Array | None:
+    """Log loss of data sets with weights of their own, unless it is divided by their entropy."""
+    if settings.get("normalised"):
+        return None
+    miss, hit = _log_costs(forecasts, settings)
+    return dots(outcomes, hit - miss) + dots(weights, miss)
+
+
+def _removable(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings) -> Array | None:
+    """CORP miscalibration; few numbers are measured one data set at a time."""
+    if not pooled_scores.pays(outcomes.size) or settings["score"] not in ("brier", "log"):
+        return None
+    pooled_scores.expect_much()
+    log = settings["score"] == "log"
+    raw = (_log_tables if log else _brier_tables)(forecasts, outcomes, weights, settings)
+    fitted = pooled_scores(outcomes, weights, log, float(settings["clip"]))
+    return np.asarray(np.maximum(0.0, np.asarray(raw) - fitted))
 
 
 def _brier_mean(forecasts: Forecasts, settings: Settings) -> float:
     """Mean Brier score of calibrated forecasts, E[v (1 - v)]."""
-    return float(forecasts.weights @ (forecasts.values * (1 - forecasts.values)))
+    return dot(forecasts.weights, forecasts.values * (1 - forecasts.values))
 
 
 @brier_score.certified_by
@@ -194,7 +221,7 @@ def _log_score(forecasts: Forecasts, residuals: Array, settings: Settings) -> Ar
     if settings["normalised"]:
         return None
     miss, hit = _log_costs(forecasts, settings)
-    return np.asarray(residuals @ (hit - miss) + _expected_log_loss(forecasts, settings))
+    return dots(residuals, hit - miss) + _expected_log_loss(forecasts, settings)
 
 
 def _log_mean(forecasts: Forecasts, settings: Settings) -> float | None:
@@ -204,7 +231,7 @@ def _log_mean(forecasts: Forecasts, settings: Settings) -> float | None:
 
 def _expected_log_loss(forecasts: Forecasts, settings: Settings) -> float:
     miss, hit = _log_costs(forecasts, settings)
-    return float(forecasts.weights @ (forecasts.values * hit + (1 - forecasts.values) * miss))
+    return dot(forecasts.weights, forecasts.values * hit + (1 - forecasts.values) * miss)
 
 
 def _log_costs(forecasts: Forecasts, settings: Settings) -> tuple[Array, Array]:
@@ -245,7 +272,7 @@ def _log_bounds(
     )
     most = at_high + share * (at_low - at_high)
     least, most = np.where(low < clip, at_high, least), np.where(low < clip, at_low, most)
-    return float(mass @ least), float(mass @ most)
+    return dot(mass, least), dot(mass, most)
 
 
 ROWS = (
@@ -261,7 +288,7 @@ ROWS = (
         truthful="strict",
         symmetric=True,
         lipschitz=2.0,
-        null=Null(_brier, mean=_brier_mean, law=SPIEGELHALTER, two_sided=True),
+        null=Null(_brier, tables=_brier_tables, mean=_brier_mean, law=SPIEGELHALTER, two_sided=True),
         cost="O(m)",
         citation="Brier 1950, Verification of forecasts expressed in terms of probability",
     ),
@@ -274,6 +301,7 @@ ROWS = (
         meaning="part of the Brier score that the best monotone recalibration would remove",
         complete=True,
         symmetric=True,
+        null=Null(tables=_removable),
         cost="O(m)",
         citation=CORP_PAPER,
     ),
@@ -287,7 +315,7 @@ ROWS = (
         sound=True,
         truthful="strict",
         symmetric=True,
-        null=Null(_log_score, mean=_log_mean, two_sided=True),
+        null=Null(_log_score, tables=_log_tables, mean=_log_mean, two_sided=True),
         cost="O(m)",
         citation="Good 1952, Rational decisions",
     ),
@@ -300,6 +328,7 @@ ROWS = (
         meaning="part of the log loss that the best monotone recalibration would remove",
         complete=True,
         symmetric=True,
+        null=Null(tables=_removable),
         cost="O(m)",
         citation=CORP_PAPER,
     ),

@@ -107,6 +107,16 @@ def _earth_mover(forecasts: Forecasts, residuals: Array, settings: Settings) -> 
     return smooth_values(forecasts.values, residuals, 2.0)
 
 
+def _lipschitz_area(area: float, length: float, settings: Settings) -> float:
+    """The dual weighs |g - C| by the gaps times the Lipschitz constant: see kernels/trimming."""
+    return float(settings["lipschitz"]) * area
+
+
+def _twice_the_area(area: float, length: float, settings: Settings) -> float:
+    """As the smooth error, with Lipschitz constant 2."""
+    return 2 * area
+
+
 @smooth_calibration_error.certified_by
 def _smooth_bounds(forecasts: Forecasts, found: Certified, settings: Settings) -> Certified:
     """Weight functions of the smooth error have the Lipschitz constant that the user asked for."""
@@ -134,7 +144,7 @@ ROWS = (
         consistency=(1.0, 2.0),
         symmetric=True,
         lipschitz=2.0,
-        null=Null(_smooth, residuals_only=True, power=1),
+        null=Null(_smooth, residuals_only=True, power=1, merging=_lipschitz_area),
         cost="O(m log m)",
         citation=DISTANCE_PAPER + ", section 7",
         variants=({"lipschitz": 0.5},),
@@ -152,7 +162,7 @@ ROWS = (
         consistency=(1.0, 2.0),
         symmetric=True,
         lipschitz=3.0,
-        null=Null(_earth_mover, residuals_only=True, power=1),
+        null=Null(_earth_mover, residuals_only=True, power=1, merging=_twice_the_area),
         cost="O(m log m)",
         citation=SURVEY + ", Lemma 3.4",
     ),

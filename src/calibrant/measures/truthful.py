@@ -20,6 +20,7 @@ from calibrant.measures.registry.papers import TRUTHFUL_PAPER
 from calibrant.measures.registry.resolution import band, bracketed, cells_of, no_certificate, rounding
 from calibrant.measures.registry.row import Measure
 from calibrant.results import Array, Certified
+from calibrant.sums import dot
 
 
 @public
@@ -50,7 +51,7 @@ def averaged_two_bin_error(forecasts: Forecasts, *, norm: Literal[1, 2] = 2) -> 
     stretch = np.diff(forecasts.values, prepend=0.0, append=1.0)
     left, right = forecasts.curve, forecasts.curve[-1] - forecasts.curve
     bins = left**2 + right**2 if norm == 2 else np.abs(left) + np.abs(right)
-    return Certified.point(float(stretch @ bins))
+    return Certified.point(dot(stretch, bins))
 
 
 @public
@@ -127,6 +128,11 @@ def _two_bins(forecasts: Forecasts, residuals: Array, settings: Settings) -> Arr
     return integrals(residuals, forecasts.values)
 
 
+def _two_bins_moved(area: float, length: float, settings: Settings) -> float:
+    """Either bin moves by what the curve does: twice in the L1 norm, sqrt(2) times in the L2 norm."""
+    return 2 * area if settings["norm"] == 1 else 2**0.5 * length
+
+
 def _two_bin_mean(forecasts: Forecasts, settings: Settings) -> float | None:
     """Mean of ATB for norm 2."""
     return forecasts.null_variance if settings["norm"] == 2 else None
@@ -146,10 +152,10 @@ def _two_bin_bounds(forecasts: Forecasts, found: Certified, settings: Settings) 
         return np.asarray(np.abs(c) ** power + np.abs(total - c) ** power)
 
     gaps = np.append(cells.low, 1.0) - np.insert(cells.high, 0, 0.0)
-    outside = float(gaps @ cost(curve))
+    outside = dot(gaps, cost(curve))
     lowest, highest = band(forecasts)
-    least = outside + float(forecasts.extents @ cost(np.clip(total / 2, lowest, highest)))
-    most = outside + float(forecasts.extents @ np.maximum(cost(lowest), cost(highest)))
+    least = outside + dot(forecasts.extents, cost(np.clip(total / 2, lowest, highest)))
+    most = outside + dot(forecasts.extents, np.maximum(cost(lowest), cost(highest)))
     slack = 8 * rounding(forecasts)  # the cost has a slope of at most 4 in c and 2 in T
     return bracketed(found, least - slack, most + slack)
 
@@ -197,7 +203,7 @@ ROWS = (
         consistency=(1.0, 4.0),
         symmetric=True,
         lipschitz=6.0,
-        null=Null(_two_bins, residuals_only=True, power=2, mean=_two_bin_mean),
+        null=Null(_two_bins, residuals_only=True, power=2, mean=_two_bin_mean, merging=_two_bins_moved),
         cost="O(m)",
         citation=TRUTHFUL_PAPER + ", Definition 1.2",
     ),
@@ -215,7 +221,7 @@ ROWS = (
         consistency=(1.0, 2.0),
         symmetric=True,
         lipschitz=3.0,
-        null=Null(_two_bins, residuals_only=True, power=1),
+        null=Null(_two_bins, residuals_only=True, power=1, merging=_two_bins_moved),
         cost="O(m)",
         citation=TRUTHFUL_PAPER + ", section 4",
     ),

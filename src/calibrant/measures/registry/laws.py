@@ -15,6 +15,7 @@ import numpy as np
 
 from calibrant.forecasts import Forecasts
 from calibrant.results import Array
+from calibrant.sums import dot
 
 _SWITCH = 1.5  # both series converge fast here
 
@@ -110,7 +111,7 @@ def null_deviation(forecasts: Forecasts) -> float:
 
 def _brier_deviation(forecasts: Forecasts) -> float:
     v = forecasts.values  # the score of a record is v^2 + y (1 - 2 v): Spiegelhalter 1986
-    return math.sqrt(float(forecasts.squared_weights @ (v * (1 - v) * (1 - 2 * v) ** 2)))
+    return math.sqrt(dot(forecasts.squared_weights, v * (1 - v) * (1 - 2 * v) ** 2))
 
 
 BROWNIAN_RANGE = Law("range of Brownian motion", log_range_tail, 2 * math.sqrt(2 / math.pi), null_deviation)

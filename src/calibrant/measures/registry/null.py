@@ -19,6 +19,9 @@ Settings = Mapping[str, Any]
 Batch = Callable[[Forecasts, Array, Settings], Array | None]
 Deviation = Callable[[Forecasts, Array, Array], Array]  # forecasts, changes of weights and of outcomes
 Mean = Callable[[Forecasts, Settings], float | None]
+Merging = Callable[[float, float, Settings], float]  # area and length of the move, settings
+# forecasts, outcomes (one row per data set), weights (one row, or as many) and settings
+Tables = Callable[[Forecasts, Array, Array, Settings], Array | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,10 +32,16 @@ class Null:
     batch needs predictions and residuals and nothing else, so that it also holds when weights change.
     `power` k says: at given weights the value is the k-th power of a seminorm of the residuals (options may
     change k), so the k-th roots of two values differ by at most the seminorm of the difference.
-    `deviation` is such a bound of another kind.
+    `deviation` is such a bound of another kind. `tables` takes many data sets on the same predictions, each
+    with outcomes and weights of its own (0 where a level was not drawn), where residuals do not say enough;
+    it gives infinity where a data set has no value, and None where it does not serve. `merging` bounds how
+    much the seminorm of a noise changes when its cumulative curve moves by this much: the integral of the
+    move, and the root of the integral of its square.
     """
 
     batch: Batch | None = None
+    tables: Tables | None = None
+    merging: Merging | None = None
     residuals_only: bool = False
     power: int = 0
     deviation: Deviation | None = None
@@ -41,16 +50,31 @@ class Null:
     two_sided: bool = False  # a value below its mean (or ideal) speaks against calibration as well
 
     def completed(self, complete: Callable[[Settings], Settings]) -> Null:
-        """Return the same, where batch and mean are handed settings that `complete` has filled up."""
-        batch, mean = self.batch, self.mean
+        """Return the same, where all parts are handed settings that `complete` has filled up."""
+        batch, tables, mean, merging = self.batch, self.tables, self.mean, self.merging
 
         def whole_batch(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array | None:
             return None if batch is None else batch(forecasts, residuals, complete(settings))
 
+        def whole_tables(
+            forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings
+        ) -> Array | None:
+            return None if tables is None else tables(forecasts, outcomes, weights, complete(settings))
+
+        def whole_merging(area: float, length: float, settings: Settings) -> float:
+            assert merging is not None
+            return merging(area, length, complete(settings))
+
         def whole_mean(forecasts: Forecasts, settings: Settings) -> float | None:
             return None if mean is None else mean(forecasts, complete(settings))
 
-        return replace(self, batch=batch and whole_batch, mean=mean and whole_mean)
+        return replace(
+            self,
+            batch=batch and whole_batch,
+            tables=tables and whole_tables,
+            merging=merging and whole_merging,
+            mean=mean and whole_mean,
+        )
 
 
 def zero(forecasts: Forecasts, settings: Settings) -> float:

@@ -18,6 +18,7 @@ import numpy as np
 from calibrant.errors import CalibrantError, sentence
 from calibrant.forecasts import Cells, Forecasts
 from calibrant.results import Array, Certified
+from calibrant.sums import dot
 
 Certificate = Callable[[Forecasts, Certified, Mapping[str, Any]], Certified]
 EPS = float(np.finfo(np.float64).eps)
@@ -42,7 +43,7 @@ def rounding(forecasts: Forecasts) -> float:
 
     The order of summation does not matter, so it holds for every engine and every order of merging.
     """
-    return 4 * EPS * (float(forecasts.weights @ forecasts.counts) + forecasts.levels + 16)
+    return 4 * EPS * (dot(forecasts.weights, forecasts.counts) + forecasts.levels + 16)
 
 
 def widened(found: Certified, margin: float) -> Certified:
@@ -83,7 +84,7 @@ def lipschitz_weights(forecasts: Forecasts, found: Certified, constant: float) -
 
     Each x changes by at most sum |r_i| constant |v_i - mean| <= constant sum A d, so the supremum does too.
     """
-    moved = float(residual_mass(forecasts) @ reach(forecasts))
+    moved = dot(residual_mass(forecasts), reach(forecasts))
     return widened(found, constant * moved + (1 + constant) * rounding(forecasts))
 
 
@@ -97,7 +98,7 @@ def mean_move(forecasts: Forecasts) -> float:
     ends = (forecasts.values - cells.low) * (cells.high - forecasts.values)
     moved = np.divide(2 * ends, h, out=np.zeros_like(h), where=h > 0)
     # a mean that rounding shifted by e is compared with the true one at a cost of at most 2 e
-    return float(forecasts.weights @ moved) + 2 * rounding(forecasts)
+    return dot(forecasts.weights, moved) + 2 * rounding(forecasts)
 
 
 def band(forecasts: Forecasts) -> tuple[Array, Array]:

@@ -1,0 +1,167 @@
+"""Neighbouring levels merged into cells, before anything is simulated on very many levels.
+
+Merging moves predictions within their cell, and so it moves the cumulative curve of a noise only inside
+cells. By how much is known from the variance of the noise, before a single draw: `resolved` takes the
+fewest cells that add less than one per cent to an interval, and says what they add.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.forecasts import Forecasts
+from calibrant.inference.stand_ins import alike
+from calibrant.measures.registry.row import Measure
+from calibrant.results import Array
+from calibrant.sums import dot
+
+FEWEST_CELLS = 1024
+MERGED_ABOVE = 16_384  # levels; fewer are simulated as they are
+TOLERATED = 0.01  # of the interval's half-width
+LEAST_SHARE = math.sqrt(0.5)  # all measures with a `merging` are at least this times |mean residual|
+SIGMAS = 4.0  # standard deviations added to the mean of what merging changes
+
+
+def cell_starts(forecasts: Forecasts, cells: int) -> npt.NDArray[np.intp]:
+    """Return the first level of each of about `cells` cells.
+
+    Half of the cuts are even in weight, half in prediction, so that neither dense nor sparse stretches
+    blur; predictions of 0 and 1, which leave no doubt, keep cells of their own.
+    """
+    middle = np.cumsum(forecasts.weights) - forecasts.weights / 2
+    place = (forecasts.values - forecasts.values[0]) / (forecasts.values[-1] - forecasts.values[0])
+    cell = (middle * (cells / 2)).astype(np.int64) + (place * (cells / 2)).astype(np.int64)
+    cell += (forecasts.values > 0).astype(np.int64) + (forecasts.values == 1)
+    return np.flatnonzero(np.diff(cell, prepend=-1))
+
+
+def coarse(forecasts: Forecasts, cells: int = 512) -> Forecasts:
+    """Merge neighbouring levels into about `cells` cells, which have no certificates."""
+    if forecasts.levels <= cells:
+        return forecasts
+    return merged(forecasts, cell_starts(forecasts, cells))
+
+
+def merged(forecasts: Forecasts, starts: npt.NDArray[np.intp]) -> Forecasts:
+    """Merge the levels from each start to the next."""
+    weights = np.add.reduceat(forecasts.weights, starts)
+    mean = np.add.reduceat(forecasts.weights * forecasts.values, starts) / weights
+    last = np.append(starts[1:], forecasts.levels) - 1
+    # a mean may round out of its cell
+    values = np.clip(mean, forecasts.values[starts], forecasts.values[last])
+    return Forecasts.from_levels(
+        values,
+        weights,
+        np.add.reduceat(forecasts.outcomes, starts),
+        squared_weights=np.add.reduceat(forecasts.squared_weights, starts),
+        counts=np.add.reduceat(forecasts.counts, starts),
+        total_weight=forecasts.total_weight,
+        binary=forecasts.binary,
+        record_weights=forecasts.record_weights,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Resolved:
+    """Forecasts to simulate on, where each cell starts (None: nothing merged), and what merging may add.
+
+    `added` counts in the unit in which the measure is a seminorm: the value itself, or its root.
+    """
+
+    forecasts: Forecasts
+    starts: npt.NDArray[np.intp] | None = None
+    added: float = 0.0
+
+    @property
+    def cells(self) -> int | None:
+        """How many cells there are, None where nothing was merged."""
+        return None if self.starts is None else self.forecasts.levels
+
+
+def resolved(forecasts: Forecasts, row: Measure, settings: dict[str, Any], confidence: float) -> Resolved:
+    """Merge into the fewest cells that widen an interval by less than 1 %; not at all where none do.
+
+    A deviation is at least LEAST_SHARE times that of the mean residual, whose quantile is known, so an
+    interval's half-width is known from below before anything is drawn.
+    """
+    counted = forecasts.binary and forecasts.record_outcomes is None and alike(forecasts)
+    if row.null.merging is None or forecasts.levels < MERGED_ABOVE or not counted:
+        return Resolved(forecasts)
+    variance = noise_variance(forecasts)
+    quantile = NormalDist().inv_cdf((1 + confidence) / 2)
+    reach = LEAST_SHARE * quantile * math.sqrt(float(variance.sum()))
+    cells = FEWEST_CELLS
+    while 4 * cells <= forecasts.levels:
+        starts = cell_starts(forecasts, cells)
+        taken = merged(forecasts, starts)
+        moved = MovedCurve.of(forecasts, taken, starts, variance)
+        added = row.null.merging(moved.area, moved.length, settings) + moved.shift
+        if added <= TOLERATED * reach:
+            return Resolved(taken, starts, added)
+        cells *= 2
+    return Resolved(forecasts)
+
+
+def noise_variance(forecasts: Forecasts) -> Array:
+    """Return the variance that resampling gives to the residual of each level: sum of w^2 (y - v)^2."""
+    v = forecasts.values
+    rate = np.clip(forecasts.outcomes / forecasts.weights, 0.0, 1.0)
+    rate = 0.9 * rate + 0.1 * v  # what is resampled is a little nearer to the middle than the data are
+    return np.asarray(forecasts.squared_weights * (rate * (1 - v) ** 2 + (1 - rate) * v**2))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MovedCurve:
+    """How far merging moves the cumulative curve of a noise: bounds that it exceeds hardly ever.
+
+    `area` is the integral of the move, `length` the root of the integral of its square, and `shift` what
+    changes because all records of a cell count with the mean prediction of the cell. Moves in different
+    cells are independent, so sums over cells are close to their means: SIGMAS standard deviations are added.
+    """
+
+    area: float
+    length: float
+    shift: float
+
+    @classmethod
+    def of(
+        cls, forecasts: Forecasts, cells: Forecasts, starts: npt.NDArray[np.intp], variance: Array
+    ) -> MovedCurve:
+        """Integrate standard deviation and variance of the move, cell by cell."""
+        gaps = np.diff(forecasts.values, append=forecasts.values[-1])
+        gaps[np.append(starts[1:], forecasts.levels) - 1] = 0.0  # between cells nothing moves
+        moved = _moved_variance(forecasts, cells, starts, variance)
+        areas = np.add.reduceat(gaps * np.sqrt(moved), starts)
+        squares = np.add.reduceat(gaps * moved, starts)
+        centre = np.repeat(cells.values, np.diff(starts, append=forecasts.levels))
+        apart = dot(forecasts.squared_weights, (forecasts.values - centre) ** 2)
+        return cls(
+            float(areas.sum()) + SIGMAS * math.sqrt(dot(areas, areas)),
+            math.sqrt(float(squares.sum()) + SIGMAS * math.sqrt(3 * dot(squares, squares))),
+            2 * math.sqrt(apart),
+        )
+
+
+def _moved_variance(
+    forecasts: Forecasts, cells: Forecasts, starts: npt.NDArray[np.intp], variance: Array
+) -> Array:
+    """Return the variance of the move between each level and the next of its cell.
+
+    Left of the cell's prediction the merged curve lacks what came already, right of it it has the rest
+    too early. Where the prediction lies between two levels, the larger of the two counts for all of the gap.
+    """
+    counts = np.diff(starts, append=forecasts.levels)
+    centre = np.repeat(cells.values, counts)
+    before = np.cumsum(variance)
+    came = before - np.repeat(before[starts] - variance[starts], counts)
+    rest = np.repeat(before[np.append(starts[1:], forecasts.levels) - 1], counts) - before
+    left = forecasts.values < centre
+    right = np.append(forecasts.values[1:], 1.0) > centre
+    moved = np.where(left & right, np.maximum(came, rest), np.where(left, came, rest))
+    return np.maximum(moved, 0.0)

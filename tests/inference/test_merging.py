@@ -1,0 +1,87 @@
+"""Merged levels: what merging changes of a deviation stays below what was promised beforehand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import calibrant as cb
+from calibrant.inference import merging
+from calibrant.inference.merging import merged, resolved
+from calibrant.inference.resample import Resampler
+from calibrant.measures.registry.lookup import find_measure
+
+
+def shapes(n):
+    rng = np.random.default_rng(5)
+    yield rng.random(n)
+    yield rng.beta(0.3, 3, n)
+    yield np.concatenate([rng.random(n // 2) * 1e-3, 1 - rng.random(n - n // 2) ** 8])
+
+
+@pytest.mark.parametrize("name", ["smooth", "emd", "atb", "l1-atb"])
+def test_the_same_noise_on_levels_and_on_cells(name, monkeypatch):
+    monkeypatch.setattr(merging, "MERGED_ABOVE", 1_000)
+    monkeypatch.setattr(merging, "TOLERATED", 0.2)
+    row = find_measure(name)
+    settings, power = row.settings(), row.null.power
+    for p in shapes(6_000):
+        y = np.random.default_rng(6).random(len(p)) < p
+        forecasts = cb.Forecasts(y, p)
+        grid = resolved(forecasts, row, settings, 0.95)
+        assert grid.starts is not None
+        resampler = Resampler(forecasts)
+        drawn = resampler.draw(np.random.default_rng(7), 40)
+        weights, outcomes = drawn.weights - forecasts.weights, drawn.outcomes - resampler.centre
+        fine = row.null.batch(forecasts, outcomes - weights * forecasts.values, settings)
+        cells = [np.add.reduceat(part, grid.starts, axis=1) for part in (outcomes, weights)]
+        coarse = row.null.batch(grid.forecasts, cells[0] - cells[1] * grid.forecasts.values, settings)
+        apart = np.abs(np.asarray(fine) ** (1 / power) - np.asarray(coarse) ** (1 / power))
+        assert apart.max() <= grid.added
+        assert apart.max() > grid.added / 100  # the promise is no empty one
+
+
+def test_cells_add_less_than_a_hundredth_and_the_result_says_so():
+    rng = np.random.default_rng(8)
+    p = rng.random(20_000)
+    y = rng.random(len(p)) < p**1.1
+    found = cb.confidence_interval(y, p, measure="smooth", draws=99, seed=1)
+    assert found.cells is not None
+    assert found.cells < 5_000
+    assert 0 < found.added < 0.01 * (found.upper - found.value)
+    assert found.value == cb.smooth_calibration_error(y, p)
+    few = cb.confidence_interval(y[:2_000], p[:2_000], measure="smooth", draws=99, seed=1)
+    assert few.cells is None
+    assert few.added == 0
+
+
+def test_cells_keep_every_sum():
+    p = np.random.default_rng(9).random(5_000)
+    forecasts = cb.Forecasts(p > 0.5, p)
+    cells = merged(forecasts, merging.cell_starts(forecasts, 64))
+    for name in ("weights", "outcomes", "counts", "squared_weights"):
+        assert getattr(cells, name).sum() == pytest.approx(getattr(forecasts, name).sum())
+    assert cells.curve[-1] == pytest.approx(forecasts.curve[-1], abs=1e-14)
+
+
+@pytest.mark.parametrize("name", ["atb", "smooth"])
+def test_compared_on_cells_as_on_levels(name, monkeypatch):
+    rng = np.random.default_rng(10)
+    p = rng.random(4_000)
+    y = rng.random(len(p)) < p
+    other = np.clip(p + 0.1 * rng.random(len(p)), 0, 1)
+    how = {"measure": name, "draws": 999, "seed": 1}
+    levels = cb.compare(y, p, other, **how)
+    monkeypatch.setattr(merging, "MERGED_ABOVE", 1_000)
+    monkeypatch.setattr(merging, "FEWEST_CELLS", 256)
+    monkeypatch.setattr(merging, "TOLERATED", 0.05)
+    cells = cb.compare(y, p, other, **how)
+    assert levels.cells is None
+    assert cells.cells <= 1_100
+    assert cells.values == levels.values
+    exact, near = levels.differences[0], cells.differences[0]
+    assert near.difference == exact.difference
+    width = exact.upper - exact.lower
+    assert abs(near.lower - exact.lower) < 0.15 * width
+    assert abs(near.upper - exact.upper) < 0.15 * width
+    assert 0 < cells.added < 0.1 * width

@@ -1,0 +1,108 @@
+"""Many data sets at once, and runs by compiled search, agree with one at a time and with numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from samples import samples
+
+from calibrant.inference.kept import KeptOutcomes, KeptResampler
+from calibrant.inference.null_outcomes import NullOutcomes, one_by_one, values_of_outcomes
+from calibrant.inference.resample import Resampler, values_of
+from calibrant.kernels import intervals, partitions, run_search
+from calibrant.kernels.logistic import logistic_fit, logistic_fits
+from calibrant.kernels.pooling import pooled_scores
+from calibrant.measures.registry.lookup import find_measure
+from calibrant.measures.registry.row import Measure
+
+TABLES = ("slope", "brier-mcb", "log-mcb", "brier", "log-loss")
+
+
+@pytest.fixture(autouse=True)
+def machine_code():
+    for kernel in (logistic_fit, logistic_fits, pooled_scores):
+        kernel.expect_much()
+
+
+def alone(row: Measure) -> Measure:
+    """Return the same row, which takes one data set at a time."""
+    from dataclasses import replace
+
+    return replace(row, null=replace(row.null, tables=None, batch=None))
+
+
+@pytest.mark.parametrize("name", TABLES)
+@given(sample=samples(max_size=25, fractional=False), seed=st.integers(0, 9))
+@settings(max_examples=25)
+def test_outcomes_at_once_are_those_one_by_one(name, sample, seed):
+    forecasts, row = sample.forecasts, find_measure(name)
+    outcomes = NullOutcomes(forecasts).outcomes(np.random.default_rng(seed), 6)
+    at_once = values_of_outcomes(forecasts, row, row.settings(), outcomes)
+    single = one_by_one(forecasts, row, row.settings(), outcomes)
+    loose = 1e-8 if sample.w is None else 1e-4  # weights over ten orders of magnitude cost digits
+    np.testing.assert_allclose(at_once, single, rtol=loose, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", TABLES)
+@given(sample=samples(max_size=25), seed=st.integers(0, 9))
+@settings(max_examples=25)
+def test_resamples_at_once_are_those_one_by_one(name, sample, seed):
+    forecasts, row = sample.forecasts, find_measure(name)
+    drawn = Resampler(forecasts).draw(np.random.default_rng(seed), 6)
+    at_once = values_of(forecasts, row, row.settings(), drawn, quick=False)
+    single = values_of(forecasts, alone(row), row.settings(), drawn, quick=False)
+    loose = 1e-8 if sample.w is None else 1e-4  # weights over ten orders of magnitude cost digits
+    np.testing.assert_allclose(at_once, single, rtol=loose, atol=1e-9)
+
+
+@given(
+    size=st.integers(2, 60),
+    ties=st.booleans(),
+    spread=st.sampled_from([0.0, 3.0, 12.0]),
+    seed=st.integers(0, 10**6),
+)
+@settings(max_examples=60)
+def test_compiled_search_finds_the_runs_of_numpy(size, ties, spread, seed):
+    rng = np.random.default_rng(seed)
+    values = np.sort(np.round(rng.random(size), 1) if ties else rng.random(size))
+    weights = 10 ** (spread * rng.random(size))
+    weights /= weights.sum()
+    outcomes = weights * rng.integers(0, 2, size)
+    curve = partitions.running(outcomes - weights * values)
+    kernels = (run_search.mean_runs, run_search.hull_runs, run_search.level_boundaries)
+    found = []
+    for fast in (False, True):
+        with pytest.MonkeyPatch.context() as patch:
+            for kernel in kernels:
+                patch.setattr(kernel, "pays", lambda _, fast=fast: fast)
+            cuts = intervals.spread_boundaries(curve, 30)
+            found.append(
+                (
+                    cuts,
+                    partitions.contiguous_groups(values, weights, outcomes, cuts),
+                    intervals.least_average_width(values, weights, curve, cuts),
+                )
+            )
+    (cuts, groups, hulls), (fast_cuts, fast_groups, fast_hulls) = found
+    np.testing.assert_array_equal(cuts, fast_cuts)
+    assert groups.cost == pytest.approx(fast_groups.cost, abs=1e-12)
+    np.testing.assert_array_equal(hulls.starts, fast_hulls.starts)
+    assert hulls.cost == fast_hulls.cost
+
+
+@given(sample=samples(max_size=20, fractional=False), seed=st.integers(0, 9))
+@settings(max_examples=20)
+def test_kept_draws_are_the_draws(sample, seed):
+    forecasts = sample.forecasts
+    kept, resampler = KeptOutcomes(forecasts), KeptResampler(forecasts)
+    for _ in range(2):
+        fresh = NullOutcomes(forecasts).residuals(np.random.default_rng(seed), 5)
+        np.testing.assert_array_equal(kept.residuals(np.random.default_rng(seed), 5), fresh)
+        again = resampler.draw(np.random.default_rng(seed), 5)
+        np.testing.assert_array_equal(
+            again.outcomes, Resampler(forecasts).draw(np.random.default_rng(seed), 5).outcomes
+        )
+    other = kept.outcomes(np.random.default_rng(seed + 1), 5)
+    np.testing.assert_array_equal(other, NullOutcomes(forecasts).outcomes(np.random.default_rng(seed + 1), 5))
