@@ -13,7 +13,16 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "calibrant"
 PAGE, PICTURE = ROOT / "docs" / "architecture.md", ROOT / "docs" / "architecture.svg"
 START, END = "<!-- rooms: written by docs/make_architecture.py -->", "<!-- end of rooms -->"
-FLOOR = {"errors", "results", "numerals", "sheets", "catalogue", "options", "disk"}  # everybody may use these
+FLOOR = {
+    "errors",
+    "results",
+    "sums",
+    "numerals",
+    "sheets",
+    "catalogue",
+    "options",
+    "disk",
+}  # everybody may use these
 WIDE, TALL, GAP = 150, 34, 26
 BOX = 'fill="#eef3f8" stroke="#0072b2"'
 
