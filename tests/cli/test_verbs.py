@@ -126,3 +126,12 @@ def test_demo_is_reproducible_and_finds_its_own_fault():
 def test_version_and_help():
     assert cb.__version__ in calibrant("--version").stdout
     assert "evaluate" in calibrant("--help").stdout
+
+
+def test_evaluate_by_points(tmp_path):
+    file = tmp_path / "points.csv"
+    file.write_text("y,p,x,g\n0,0.4,a,u\n1,0.4,a,v\n1,0.4,b,u\n1,0.6,c,v\n0,0.6,d,u\n0,0.6,d,v\n")
+    arguments = ("evaluate", file, "-y", "y", "-p", "p", "--id", "x", "--seed", 1)
+    assert "Distance to calibration over 4 points: 0.100." in calibrant(*arguments).stdout
+    found = json.loads(calibrant(*arguments, "--groups", "g", "--json").stdout)["distances"]["related"][0]
+    assert (found["name"], round(found["value"], 12)) == ("distance", 0.1)

@@ -48,3 +48,21 @@ def test_reads_well_and_goes_into_json():
     assert found["kernel"].value == cb.kernel_calibration_error(y, p)
     with pytest.raises(cb.CalibrantError, match="did you mean 'smooth'"):
         found["smoth"]
+
+
+@pytest.mark.parametrize("frame", [dict, "pandas"])
+def test_evaluate_takes_the_points_as_a_column(frame):
+    columns = {"y": [0, 1, 1, 1, 0, 0], "p": [0.4, 0.4, 0.4, 0.6, 0.6, 0.6], "x": list("aabcdd")}
+    table = pytest.importorskip("pandas").DataFrame(columns) if frame == "pandas" else columns
+    found = cb.evaluate(table, outcome="y", prediction="p", ids="x", groups=["x"], draws=9, seed=1)
+    alone = cb.distance_to_calibration(columns["y"], columns["p"], columns["x"])
+    assert found.distances.over_points.value == pytest.approx(alone, abs=1e-12)
+    assert set(found.distances.over_points.details["points"]) == set("abcd")
+    assert found.to_dict()["distances"]["related"][0]["name"] == "distance"
+    without = cb.evaluate(columns["y"], columns["p"], draws=9, seed=1)
+    assert without.distances.over_points is None
+    with pytest.raises(cb.CalibrantError, match="ids"):
+        cb.evaluate(columns["y"], columns["p"], ids=columns["x"][:3], draws=9, seed=1)
+    for ids, words in ((list("aaabbc"), "same for all records"), (["a", None, *"bcde"], "row 1")):
+        with pytest.raises(cb.CalibrantError, match=words):
+            cb.evaluate([1, *columns["y"][1:]], [0.9, *columns["p"][1:]], ids=ids, draws=9, seed=1)

@@ -21,14 +21,16 @@ from calibrant.cli.sketched import (
 )
 from calibrant.cli.tables import show_json, show_table
 from calibrant.disk import check_target, write_whole
-from calibrant.errors import reject_name
+from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.evaluation.facts import facts_sentence
 from calibrant.evaluation.findings import headline
 from calibrant.evaluation.sheets import group_sheet, measure_sheet
+from calibrant.numerals import short
 from calibrant.records import Missing
 from calibrant.report import evaluation as report
 from calibrant.report.charts.export import chart_target, image_of, without_text
 from calibrant.report.evaluation import Evaluation
+from calibrant.results import Measurement
 from calibrant.scale.files import FileNames
 from calibrant.scale.sketch import Sketch
 from calibrant.sheets import Sheet
@@ -40,6 +42,9 @@ from calibrant.sheets import Sheet
 @grouped
 @click.option(
     "--measures", type=MEASURES, metavar="NAME,NAME", help='Measures to show; "all" shows every one.'
+)
+@click.option(
+    "--id", "point", metavar="COLUMN", help="Point behind each record; adds the distance to calibration."
 )
 @click.option("--html", type=click.Path(dir_okay=False), help="Write the report, one self-contained page.")
 @click.option(
@@ -53,7 +58,7 @@ from calibrant.sheets import Sheet
 @as_json
 def evaluate(
     file: FileNames, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
-    groups: list[str] | None, measures: list[str] | None, html: str | None,
+    groups: list[str] | None, measures: list[str] | None, point: str | None, html: str | None,
     charts: tuple[str, ...], seed: int | None,
     json_: bool,
 ) -> None:  # fmt: skip
@@ -69,11 +74,13 @@ def evaluate(
     with progress_bar("measuring") as progress:
         options: dict[str, Any] = {"measures": _names(measures), "seed": seed, "progress": progress}
         if sketch is not None:
+            if point:
+                raise InvalidInputError(sentence("--id", "needs the records", "got a sketch of them"))
             found = evaluate_sketch(sketch, file, groups=chosen_groups(sketch, groups), **options)
         else:
             found = read_evaluation(
                 file, outcome=str(outcome), prediction=str(prediction), weight=weight, missing=missing,
-                groups=groups, **options,
+                groups=groups, point=point, **options,
             )  # fmt: skip
     show_evaluation(found, json_, sketch)
     write_report(found, html)
@@ -93,14 +100,16 @@ def read_evaluation(
     weight: str | None,
     missing: Missing,
     groups: Sequence[str] | None,
+    point: str | None = None,
     **options: Any,
 ) -> Evaluation:
     """Read the columns of a file and evaluate them; errors name the columns."""
     data = read_rows(
-        file, outcome=outcome, prediction=prediction, weight=weight, missing=missing, groups=groups
-    )
+        file, outcome=outcome, prediction=prediction, weight=weight, missing=missing, groups=groups,
+        point=point,
+    )  # fmt: skip
     title = f"{prediction} in {shown_name(file)}"
-    return report.evaluate(data.forecasts, groups=data.groups, title=title, **options)
+    return report.evaluate(data.forecasts, groups=data.groups, ids=data.ids, title=title, **options)
 
 
 def show_evaluation(found: Evaluation, json_: bool, sketch: Sketch | None = None) -> None:
@@ -112,12 +121,21 @@ def show_evaluation(found: Evaluation, json_: bool, sketch: Sketch | None = None
     say(headline(found.verdict))
     say(f"What next: {found.verdict.next_step}")
     say(facts_sentence(found.facts))
+    if found.distances.over_points is not None:
+        say(_distance_sentence(found.distances.over_points))
     _show(measure_sheet(found.rows, found.confidence))
     if found.audit is not None:
         _show(group_sheet(found.audit), title="Groups, worst first")
     if sketch is not None:
         show_groups(sketch)
     note(f"seed {found.seed}")
+
+
+def _distance_sentence(found: Measurement) -> str:
+    """Say how far the nearest calibrated predictor over the points is, and what is proven of it."""
+    count, value = len(found.details["points"]), short(found.value)
+    proven = "" if found.exact else f", proven to lie in {short(found.lower)} to {short(found.upper)}"
+    return f"Distance to calibration over {count:,} points: {value}{proven}."
 
 
 def write_report(found: Evaluation, html: str | None) -> None:

@@ -23,6 +23,7 @@ class FileRows:
 
     forecasts: Forecasts
     groups: Mapping[str, Any] | None
+    ids: Any = None
 
     def audit(self, *, draws: int, seed: int) -> Audit:
         """Audit the groups; fractional outcomes by the variance they show."""
@@ -40,6 +41,7 @@ def read_rows(
     weight: str | None,
     missing: Missing,
     groups: Sequence[str] | None,
+    point: str | None = None,
 ) -> FileRows:
     """Read the columns named, check them once, and put them in order once if there are groups to cut.
 
@@ -47,14 +49,17 @@ def read_rows(
     """
     names = Names.of_columns(outcome, prediction, weight)
     wanted = [outcome, prediction] + ([weight] if weight else [])
-    numbers, categories = read_table(file, wanted, list(groups or ()))
+    labels = list(dict.fromkeys([*(groups or ()), *([point] if point else [])]))
+    numbers, categories = read_table(file, wanted, labels)
     checked = check(
         numbers[outcome], numbers[prediction], numbers[weight] if weight else None, missing, names
     )
     refuse_swapped(checked, names)
+    ids = categories[point] if point else None
     if not groups:
-        return FileRows(Forecasts.of_checked(checked), None)
-    return FileRows(Forecasts.of_records(Records.of(checked)), categories)
+        return FileRows(Forecasts.of_checked(checked), None, ids)
+    cut = {name: categories[name] for name in groups}
+    return FileRows(Forecasts.of_records(Records.of(checked)), cut, ids)
 
 
 def refuse_swapped(checked: Checked, names: Names) -> None:

@@ -13,9 +13,9 @@ from calibrant.evaluation.recalibration_preview import preview
 from calibrant.evaluation.rows import Row, chosen, take
 from calibrant.evaluation.verdict import ALPHA, SIZE, WHERE, verdict
 from calibrant.forecasts import Forecasts
-from calibrant.frames import Given, inputs_of
+from calibrant.frames import Given, frame_columns, inputs_of
 from calibrant.inference.interval import check_confidence
-from calibrant.measures.distances.sandwich import distances_beside
+from calibrant.measures.distances.sandwich import Distances, distances_beside, distances_over
 from calibrant.measures.registry.calling import as_forecasts
 from calibrant.records import Missing, Records, check, warn_if_swapped
 from calibrant.results import Measurement
@@ -35,6 +35,7 @@ def find(
     *,
     sample_weight: Any = None,
     groups: Any = None,
+    ids: Any = None,
     measures: Sequence[str] | None = None,
     confidence: float = 0.95,
     draws: int = 199,
@@ -52,9 +53,11 @@ def find(
     if hasattr(type(y_true), "strata") and y_prob is None and sample_weight is None:  # a Sketch
         y_true, sketch, groups = y_true.forecasts(), _sketch_audit(y_true, groups), None
     given = inputs_of(
-        y_true, y_prob, sample_weight, outcome=outcome, prediction=prediction, weight=weight, groups=groups
-    )
+        y_true, y_prob, sample_weight, outcome=outcome, prediction=prediction, weight=weight, groups=groups,
+        ids=ids,
+    )  # fmt: skip
     groups = given.beside["groups"]
+    points = frame_columns(given.beside["ids"], [ids])[0] if outcome and isinstance(ids, str) else ids
     forecasts = _forecasts(given, missing, pos_label)
     checked_draws(draws)
     if confidence != 0:
@@ -72,7 +75,7 @@ def find(
         verdict=verdict(rows, luck.verdict(), forecasts, groups_found, ALPHA),
         facts=facts(forecasts),
         rows=tuple(rows[about.name] for about in wanted),
-        distances=done(distances_beside(forecasts, _taken(rows.values()))),
+        distances=done(_distances(forecasts, rows.values(), points)),
         null=done(luck.sample(rows[SIZE])),
         audit=groups_found,
         recalibration=done(preview(forecasts, wanted, seed=seed)),
@@ -82,6 +85,11 @@ def find(
         seed=seed,
         groups=groups,
     )
+
+
+def _distances(forecasts: Forecasts, rows: Iterable[Row], ids: Any) -> Distances:
+    view = distances_beside(forecasts, _taken(rows))
+    return view if ids is None else distances_over(view, forecasts.records, ids)
 
 
 def _taken(rows: Iterable[Row]) -> dict[str, Measurement]:

@@ -50,6 +50,7 @@ def evaluate(
     *,
     sample_weight: Any = None,
     groups: Any = None,
+    ids: Any = None,
     measures: Sequence[str] | None = None,
     confidence: float = 0.95,
     draws: int = 199,
@@ -76,6 +77,9 @@ def evaluate(
         A mapping of names to boolean masks, or columns whose values are groups (a frame, a mapping, a named
         series, or names of columns of the frame); adds an audit of them. Those that a Sketch was made
         by are audited without being asked for, and names choose some of them.
+    ids
+        The point behind each record (a column or its name): records with equal features share one, and it
+        has one prediction. Adds the distance to calibration itself, which predictions alone only bracket.
     pos_label
         The label that counts as 1, for outcomes that are text, categories or -1 and 1.
     measures
@@ -108,6 +112,7 @@ def evaluate(
         y_prob,
         sample_weight=sample_weight,
         groups=groups,
+        ids=ids,
         measures=measures,
         confidence=confidence,
         draws=draws,

@@ -113,9 +113,10 @@ def _how_far(evaluation: Findings) -> Section:
 
 def _proofs(evaluation: Findings) -> Section:
     found = evaluation.distances
+    whatever = "" if found.over_points else " whatever the features behind them"
     text = (
         "The distance to calibration is how far the predictions must move, on average, to be calibrated: at "
-        f"least {short(found.lower)} whatever the features behind them, and {short(found.upper)} is enough. "
+        f"least {short(found.lower)}{whatever}, and {short(found.upper)} is enough. "
         "The table shows what else is tied to it, and by which theorem; the chart is the weight function "
         "that proves the smooth error."
     )

@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import array_of, check_same_length
 from calibrant.measures.distances.upper import certified_distance
 from calibrant.measures.registry.calling import as_forecasts
 from calibrant.measures.registry.lookup import measure
-from calibrant.records import Missing, check
+from calibrant.records import Missing, Records, check
 from calibrant.results import NOTHING, Certified, Measurement
 
 DISTANCE = "distance"
@@ -46,6 +48,12 @@ class Distances:
     lower: float
     upper: float
     related: tuple[Related, ...]
+
+    @property
+    def over_points(self) -> Measurement | None:
+        """The distance to calibration over the points that ids name, where they were given."""
+        first = self.related[0].measurement
+        return first if first.name == DISTANCE else None
 
     def __getitem__(self, name: str) -> Measurement:
         for row in self.related:
@@ -115,10 +123,19 @@ def distances(
     if isinstance(y_true, Forecasts):
         raise InvalidInputError(sentence("ids", "need the records", "got Forecasts", "pass arrays"))
     checked = check(y_true, y_prob, sample_weight, missing, pos_label=pos_label)
-    check_same_length(ids, range(checked.length), ("ids", "y_prob"))
-    points = array_of(ids, "ids") if checked.rows is None else array_of(ids, "ids")[checked.rows]
-    view = distances_beside(Forecasts.of_checked(checked), NOTHING)
-    found = certified_distance(checked.outcome, checked.prediction, points, sample_weight=checked.weight)
+    records = Records.of(checked)
+    return distances_over(distances_beside(Forecasts.of_records(records), NOTHING), records, ids)
+
+
+def distances_over(view: Distances, records: Records, ids: Any) -> Distances:
+    """Put the distance over the points that `ids` name, one per row of the user, before the others."""
+    check_same_length(ids, range(records.length), ("ids", "y_prob"))
+    order = np.argsort(records.rows)  # as the user has them: errors name rows
+    points, weight = array_of(ids, "ids")[records.rows[order]], records.weight[order]
+    found = certified_distance(
+        records.outcome[order], records.prediction[order], points,
+        sample_weight=weight if records.weighted else None,
+    )  # fmt: skip
     return _with_points(view, found)
 
 

@@ -184,8 +184,9 @@ def _points(ids: Any, prediction: Array) -> tuple[npt.NDArray[Any], npt.NDArray[
     if labels.ndim != 1:
         raise InvalidInputError(sentence("ids", "must be one-dimensional", f"got shape {labels.shape}"))
     check_same_length(labels, prediction, ("ids", "y_prob"))
-    if labels.dtype.kind == "f":
-        reject_rows("ids", "must not be missing", labels, np.isnan(labels))
+    if labels.dtype.kind in "fO":
+        absent = np.array([label is None or label != label for label in labels.tolist()], dtype=np.bool_)
+        reject_rows("ids", "must not be missing", labels, absent)
     try:
         names, first, point = np.unique(labels, return_index=True, return_inverse=True)
     except TypeError:
