@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from calibrant.inference.comparison import Comparison, Difference
     from calibrant.inference.decision import DecisionEstimate, estimate_decision_loss
     from calibrant.inference.dominance import Dominance, dominance
+    from calibrant.inference.dominance_over import DominanceOver
     from calibrant.inference.engine import TestResult
     from calibrant.inference.interval import ConfidenceInterval, confidence_interval
     from calibrant.inference.planning import Plan, detectable_distance, required_samples
@@ -116,6 +117,7 @@ _LATER = {
     "Difference": "inference.comparison",
     "Distinguisher": "groups.distinguisher",
     "Dominance": "inference.dominance",
+    "DominanceOver": "inference.dominance_over",
     "Evaluation": "report.evaluation",
     "GroupComparison": "groups.group_comparison",
     "GroupMonitor": "online.group_monitor",
@@ -191,6 +193,7 @@ __all__ = [
     "Distances",
     "Distinguisher",
     "Dominance",
+    "DominanceOver",
     "Evaluation",
     "Forecasts",
     "GroupComparison",

@@ -131,3 +131,35 @@ def test_the_chart_shows_curve_band_and_winners():
     band = next(d for d in drawn if {"lower", "upper"} <= set(d[0]))
     assert all(r["lower"] <= r["upper"] for r in band)
     assert {r["better"] for d in drawn for r in d if "better" in r} <= {"raw", "rounded"}
+
+
+def test_over_several_baselines_it_is_the_largest():
+    rng = np.random.default_rng(4)
+    y, a = rng.integers(0, 2, 60), np.round(rng.random(60), 1)
+    others = {name: np.round(rng.random(60), 1) for name in ("x", "y", "z")}
+    found = cb.dominance(y, a, others, draws=99, seed=1)
+    alone = {name: cb.dominance(y, a, b, draws=0).loss for name, b in others.items()}
+    weights = np.full(60, 1 / 60)
+    assert found.loss == max(alone.values()) == alone[found.worst]
+    assert found.loss == pytest.approx(
+        max(oracle.better_report(y, weights, a, b) for b in others.values()), abs=1e-8
+    )
+    assert {name: part.loss for name, part in found.each.items()} == alone
+    assert found.lower <= found.loss <= found.upper
+    single = cb.dominance(y, a, others["x"], draws=99, seed=1, confidence=1 - 0.05 / 3)
+    assert (found["x"].lower, found["x"].upper) == (single.lower, single.upper)
+    listed = cb.dominance(y, a, list(others.values()), draws=0)
+    assert list(listed.each) == ["baseline 1", "baseline 2", "baseline 3"]
+    assert listed.loss == found.loss
+    assert listed.upper is None
+    assert found.to_dict()["worst"] == found.worst
+    assert found.worst in str(found)
+    assert "dominates all 1 baselines" in str(cb.dominance(y, y.astype(float), {"a": a}, draws=0))
+
+
+def test_bad_baselines_are_named():
+    y, a = [0, 1], [0.2, 0.4]
+    cases = [({}, "at least one"), ({"old": [0.2, 1.3]}, "baseline 'old': prob_b"), ([[0.1]], "baseline 1")]
+    for bad, words in cases:
+        with pytest.raises(cb.CalibrantError, match=words):
+            cb.dominance(y, a, bad, draws=0)

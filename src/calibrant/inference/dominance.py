@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.errors import InvalidInputError
 from calibrant.fits.crossfit import Responses
+from calibrant.inference.dominance_over import DominanceOver, named_baselines
 from calibrant.inference.interval import check_confidence, check_resampling
 from calibrant.inputs import Names, check_same_length, missing_rows, vector
 from calibrant.measures.decisions.thresholds import ThresholdLossCurve, curve_of
@@ -99,6 +102,20 @@ class Dominance:
         }
 
 
+@overload
+def dominance(
+    y_true: Any, prob_a: Any, prob_b: Mapping[str, Any], *, sample_weight: Any = None,
+    missing: Missing = "error", confidence: float = 0.95, draws: int = 999, seed: int | None = None,
+) -> DominanceOver: ...  # fmt: skip
+
+
+@overload
+def dominance(
+    y_true: Any, prob_a: Any, prob_b: Any, *, sample_weight: Any = None,
+    missing: Missing = "error", confidence: float = 0.95, draws: int = 999, seed: int | None = None,
+) -> Dominance: ...  # fmt: skip
+
+
 def dominance(
     y_true: Any,
     prob_a: Any,
@@ -109,7 +126,7 @@ def dominance(
     confidence: float = 0.95,
     draws: int = 999,
     seed: int | None = None,
-) -> Dominance:
+) -> Dominance | DominanceOver:
     """Return the most that anybody loses by using model a instead of model b, on the same rows.
 
     Over all decision tasks with payoffs in [0, 1], the omniprediction gap of a against b (Ehm, Gneiting,
@@ -119,7 +136,8 @@ def dominance(
     Parameters
     ----------
     y_true, prob_a, prob_b : array
-        Outcomes, and the predictions of the two models for the same records.
+        Outcomes, and the predictions of the two models for the same records. Several baselines are given
+        as a mapping of names to columns, or as a list of columns.
     sample_weight : array, optional
         Weights of the records.
     missing : {"error", "drop"}
@@ -134,7 +152,8 @@ def dominance(
     Returns
     -------
     Dominance
-        Prints as a sentence.
+        Prints as a sentence. For several baselines DominanceOver: the largest loss, the baseline that
+        attains it, and the comparison with each.
 
     Examples
     --------
@@ -143,8 +162,28 @@ def dominance(
     True
     >>> round(dominance(y, bad, good, draws=0).loss, 12)
     0.5
+    >>> dominance(y, bad, {"better": good, "same": bad}, draws=0)
+    DominanceOver(loss = 0.5, worst = 'better', of 2)
     """
     check_confidence(confidence)
+    baselines = named_baselines(prob_b)
+    if baselines is None:
+        return _over_one(y_true, prob_a, prob_b, sample_weight, missing, confidence, draws, seed)
+    tail, used = (1 - float(confidence)) / len(baselines), seed if draws == 0 else recorded_seed(seed)
+    each = {}
+    for name, column in baselines.items():
+        try:
+            each[name] = _over_one(y_true, prob_a, column, sample_weight, missing, 1 - tail, draws, used)
+        except InvalidInputError as error:
+            raise type(error)(f"baseline {name!r}: {error}") from None
+    return DominanceOver(each, float(confidence))
+
+
+def _over_one(
+    y_true: Any, prob_a: Any, prob_b: Any, sample_weight: Any, missing: Missing, confidence: float,
+    draws: int, seed: int | None,
+) -> Dominance:  # fmt: skip
+    """Compare with one baseline."""
     outcomes, a, b, weights, dropped = _paired(y_true, prob_a, prob_b, sample_weight, missing)
     groups = Responses(a, b, weights, weights * outcomes, np.ones(len(a), dtype=np.int64))
     curve = curve_of(groups)
