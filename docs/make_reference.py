@@ -65,8 +65,8 @@ PAGES: dict[str, tuple[str, str, str]] = {
         """
         decision_loss worst_task WorstTask threshold_loss_curve ThresholdLossCurve fixed_decision_loss
         decision_report DecisionReport ActionChange estimate_decision_loss DecisionEstimate swap_regret
-        SwapRegret net_benefit DecisionCurve u_calibration_error monotone_regret dominance Dominance
-        DominanceOver best_actions BestActions as_score ConvexScore
+        SwapRegret net_benefit DecisionCurve net_benefits NetBenefits u_calibration_error monotone_regret
+        dominance Dominance DominanceOver best_actions BestActions as_score ConvexScore
         """,
     ),
     "recalibration": (

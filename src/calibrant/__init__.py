@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from calibrant.inference.dominance_over import DominanceOver
     from calibrant.inference.engine import TestResult
     from calibrant.inference.interval import ConfidenceInterval, confidence_interval
+    from calibrant.inference.net_benefits import NetBenefits, net_benefits
     from calibrant.inference.planning import Plan, detectable_distance, required_samples
     from calibrant.inference.statistics import hosmer_lemeshow, spiegelhalter
     from calibrant.inference.tolerance import ToleranceResult, tolerance_test
@@ -124,6 +125,7 @@ _LATER = {
     "Incentive": "truthfulness.incentives",
     "Incentives": "truthfulness.incentives",
     "Monitor": "online.monitor",
+    "NetBenefits": "inference.net_benefits",
     "Plan": "inference.planning",
     "Reading": "online.monitor",
     "Recalibration": "recalibration.result",
@@ -158,6 +160,7 @@ _LATER = {
     "load_demo": "demonstration",
     "load_recalibration": "recalibration.loading",
     "net_benefit": "measures.decisions.net_benefit",
+    "net_benefits": "inference.net_benefits",
     "one_vs_rest": "measures.multiclass",
     "online": "online",  # a room itself: cb.online.OnlineCalibrator
     "recalibrate": "recalibration.recalibrate",
@@ -206,6 +209,7 @@ __all__ = [
     "Measurement",
     "MissingDependencyError",
     "Monitor",
+    "NetBenefits",
     "NoCertificateError",
     "Plan",
     "RandomBinning",
@@ -279,6 +283,7 @@ __all__ = [
     "miscalibration",
     "monotone_regret",
     "net_benefit",
+    "net_benefits",
     "one_vs_rest",
     "online",
     "random_binning_estimate",

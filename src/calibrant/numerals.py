@@ -82,3 +82,8 @@ def percent(share: float) -> str:
     share = settled(share)
     digits = 1 if share == 0 or share >= 0.01 else 2 if share >= 0.001 else 4
     return f"{100 * share:.{digits}f} %"
+
+
+def left_out(dropped: int) -> str:
+    """Say how many rows with a gap were dropped, if any."""
+    return f" ({dropped:,} with missing values dropped)" if dropped else ""

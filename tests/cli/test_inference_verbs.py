@@ -149,6 +149,22 @@ def test_compare_names_the_column_at_fault(tmp_path, file):
         raise run("compare", file, "-y", "y", "-p", "p", "-p", "p").exception
 
 
+def test_net_benefit_and_charts_of_models(file, tmp_path):
+    chart, other = tmp_path / "benefit.svg", tmp_path / "reliability.svg"
+    common = ["compare", file, "-y", "y", "-p", "p", "--net-benefit", "0.2,0.5", "--seed", 1, "--draws", 99]
+    alone = run(*common)
+    assert "p has the largest net benefit at " in alone.stdout
+    assert "resamples" not in alone.stdout
+    both = [*common, "-p", "q", "--chart", f"net-benefit={chart}", "--chart", f"reliability={other}"]
+    found = json.loads(run(*both, "--chart-text", "title", "--json").stdout)
+    assert found["net_benefit"]["thresholds"] == [0.2, 0.5]
+    assert ">Net benefit<" in chart.read_text()
+    assert "<svg" in other.read_text()
+    assert run(*common[:-4], "--net-benefit", "a,b").exit_code == 2
+    with pytest.raises(cb.UnknownNameError, match="--chart must be one of reliability, net-benefit"):
+        raise run(*common, "--chart", f"x={chart}").exception
+
+
 def test_groups_of_one_model_are_compared_with_a_trend_where_they_have_an_order(tmp_path):
     path = tmp_path / "games.csv"
     rows = [(k % 3 == 0, 0.3, 2019 + k // 60, "abcd"[k // 60]) for k in range(240)]

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-import click
+from typing import Any
 
-from calibrant.cli.options import MEASURE, NAME, as_json, missing, rows_in, seed, typed
+import click
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.cli.charts import charts_out, check_chart_targets, write_charts
+from calibrant.cli.options import MEASURE, NAME, Thresholds, as_json, missing, rows_in, seed, typed
 from calibrant.cli.rows import refuse_swapped
 from calibrant.cli.showing import say
 from calibrant.cli.tables import show_json, show_table
 from calibrant.cli.test import draws_bar
 from calibrant.errors import InvalidInputError, sentence
+from calibrant.forecasts import Forecasts
 from calibrant.groups.compare_groups import compare_groups
 from calibrant.inference.compare import compare as compare_models
 from calibrant.inference.comparison import Comparison
+from calibrant.inference.net_benefits import NetBenefits, net_benefits
 from calibrant.inputs import Names
 from calibrant.records import Missing, check
 from calibrant.scale.files import FileNames, read_columns, read_table
+from calibrant.sheets import Sheet
 
 
 @click.command()
@@ -51,6 +59,14 @@ from calibrant.scale.files import FileNames, read_columns, read_table
     is_flag=True,
     help="The groups have an order, so test a trend; numbers and dates have one anyway.",
 )
+@click.option(
+    "--net-benefit",
+    "thresholds",
+    type=Thresholds(),
+    metavar="T,T",
+    help="Show the net benefit of every column at these thresholds of action, with intervals.",
+)
+@charts_out
 @click.option("--draws", default=999, show_default=True, help="Resamples of the rows.")
 @click.option("--confidence", default=0.95, show_default=True, help="Of the intervals.")
 @seed
@@ -64,6 +80,9 @@ def compare(
     measure: str,
     groups: str | None,
     ordered: bool,
+    thresholds: list[float] | None,
+    charts: tuple[str, ...],
+    chart_text: str,
     draws: int,
     confidence: float,
     seed: int | None,
@@ -72,36 +91,80 @@ def compare(
     """Compare two or more columns of predictions in FILE row by row, or one between --groups."""  # fmt: skip
     if groups is not None:
         _refuse_measure_of_groups(predictions)
+        _refuse_beside_groups(thresholds, charts)
         _compare_groups(
             file, outcome, predictions[0], weight, missing, groups, ordered, draws, confidence, seed, json_
         )
         return
+    check_chart_targets(charts, file)
+    read = _read(file, outcome, predictions, weight, missing)
+    models = {name: read[name] for name in predictions}
+    masses = read[weight] if weight else None
+    found = None
+    if len(predictions) > 1 or thresholds is None:
+        with draws_bar() as progress:
+            found = compare_models(
+                read[outcome],
+                models,
+                sample_weight=masses,
+                missing=missing,
+                measure=measure,
+                draws=draws,
+                confidence=confidence,
+                seed=seed,
+                progress=progress,
+            )
+    benefits = None
+    if thresholds is not None:
+        benefits = net_benefits(
+            read[outcome], models, thresholds=thresholds, sample_weight=masses, missing=missing,
+            confidence=confidence,
+        )  # fmt: skip
+    if json_:
+        parts = {} if benefits is None else {"net_benefit": benefits.to_dict()}
+        show_json({**(found.to_dict() if found else {}), **parts})
+    else:
+        _show(found, benefits)
+    if charts:
+        drawn = _charts(read[outcome], models, masses, missing, confidence)
+        write_charts(drawn, charts, chart_text)
+
+
+def _read(
+    file: FileNames, outcome: str, predictions: tuple[str, ...], weight: str | None, missing: Missing
+) -> dict[str, npt.NDArray[np.float64]]:
+    """Read the columns and check them here, so that errors name them."""
     for name in predictions:
         if predictions.count(name) > 1:
             rule, again = "must be a different column each time", predictions.count(name)
             raise InvalidInputError(sentence("--prediction", rule, f"got {name!r} {again} times"))
     named = [Names.of_columns(outcome, name, weight) for name in predictions]
     read = read_columns(file, [outcome, *predictions, *([weight] if weight else [])])
-    for name, names in zip(predictions, named, strict=True):  # here, so that errors name the columns
+    for name, names in zip(predictions, named, strict=True):
         refuse_swapped(
             check(read[outcome], read[name], read[weight] if weight else None, missing, names), names
         )
-    with draws_bar() as progress:
-        found = compare_models(
-            read[outcome],
-            {name: read[name] for name in predictions},
-            sample_weight=read[weight] if weight else None,
-            missing=missing,
-            measure=measure,
-            draws=draws,
-            confidence=confidence,
-            seed=seed,
-            progress=progress,
+    return read
+
+
+def _charts(
+    y: Any, models: dict[str, Any], masses: Any, missing: Missing, confidence: float
+) -> dict[str, Any]:
+    """Return what draws each chart; it is drawn when it is asked for."""
+    from calibrant.report.charts import comparison, decision_curves
+
+    def reliability() -> Any:
+        forecasts = {
+            name: Forecasts(y, p, sample_weight=masses, missing=missing) for name, p in models.items()
+        }
+        return comparison(forecasts)
+
+    def benefit() -> Any:
+        return decision_curves(
+            net_benefits(y, models, sample_weight=masses, missing=missing, confidence=confidence)
         )
-    if json_:
-        show_json(found.to_dict())
-    else:
-        _show(found)
+
+    return {"reliability": reliability, "net-benefit": benefit}
 
 
 def _refuse_measure_of_groups(predictions: tuple[str, ...]) -> None:
@@ -113,6 +176,12 @@ def _refuse_measure_of_groups(predictions: tuple[str, ...]) -> None:
     if typed("measure"):
         rule, hint = "does not apply to --groups, which compares by the odds", "leave it out"
         raise InvalidInputError(sentence("--measure", rule, hint=hint))
+
+
+def _refuse_beside_groups(thresholds: list[float] | None, charts: tuple[str, ...]) -> None:
+    for name, given in (("--net-benefit", thresholds), ("--chart", charts)):
+        if given:
+            raise InvalidInputError(sentence(name, "does not apply to --groups", hint="leave it out"))
 
 
 def _compare_groups(
@@ -149,14 +218,22 @@ def _compare_groups(
         return
     say(f"{found}\n")
     for sheet in (found.group_sheet(), found.pair_sheet()):
-        show_table(list(sheet.columns), [[cell.text for cell in line] for line in sheet.lines])
-        say()
+        show_sheet(sheet)
 
 
-def _show(found: Comparison) -> None:
-    say(f"{found}\n")
-    for sheet in (found.model_sheet(), found.pair_sheet()):
-        show_table(list(sheet.columns), [[cell.text for cell in line] for line in sheet.lines])
-        say()
-    dropped = f" ({found.dropped:,} dropped)" if found.dropped else ""
-    say(f"{found.n:,} rows{dropped}, {found.draws:,} resamples, seed {found.seed}; {found.method}")
+def _show(found: Comparison | None, benefits: NetBenefits | None) -> None:
+    if found is not None:
+        say(f"{found}\n")
+        for sheet in (found.model_sheet(), found.pair_sheet()):
+            show_sheet(sheet)
+        dropped = f" ({found.dropped:,} dropped)" if found.dropped else ""
+        say(f"{found.n:,} rows{dropped}, {found.draws:,} resamples, seed {found.seed}; {found.method}")
+    if benefits is not None:
+        say(f"\n{benefits}\n" if found is not None else f"{benefits}\n")
+        show_sheet(benefits.sheet())
+
+
+def show_sheet(sheet: Sheet) -> None:
+    """Print a table and an empty line."""
+    show_table(list(sheet.columns), [[cell.text for cell in line] for line in sheet.lines])
+    say()

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from calibrant.cli.charts import charts_out, check_chart_targets, write_charts
 from calibrant.cli.options import MEASURES, as_json, columns_unless_sketch, grouped, rows_in, seed
 from calibrant.cli.rows import read_rows
 from calibrant.cli.showing import note, say
@@ -20,15 +21,14 @@ from calibrant.cli.sketched import (
     shown_name,
 )
 from calibrant.cli.tables import show_json, show_table
-from calibrant.disk import check_target, write_whole
-from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.disk import check_target
+from calibrant.errors import InvalidInputError, sentence
 from calibrant.evaluation.facts import facts_sentence
 from calibrant.evaluation.findings import headline
 from calibrant.evaluation.sheets import group_sheet, measure_sheet
 from calibrant.numerals import short
 from calibrant.records import Missing
 from calibrant.report import evaluation as report
-from calibrant.report.charts.export import chart_target, image_of, without_text
 from calibrant.report.evaluation import Evaluation
 from calibrant.results import Measurement
 from calibrant.scale.files import FileNames
@@ -47,19 +47,13 @@ from calibrant.sheets import Sheet
     "--id", "point", metavar="COLUMN", help="Point behind each record; adds the distance to calibration."
 )
 @click.option("--html", type=click.Path(dir_okay=False), help="Write the report, one self-contained page.")
-@click.option(
-    "--chart",
-    "charts",
-    multiple=True,
-    metavar="NAME=FILE",
-    help="Save a chart without title or caption as SVG, PDF or PNG, e.g. reliability=figure.pdf.",
-)
+@charts_out
 @seed
 @as_json
 def evaluate(
     file: FileNames, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
     groups: list[str] | None, measures: list[str] | None, point: str | None, html: str | None,
-    charts: tuple[str, ...], seed: int | None,
+    charts: tuple[str, ...], chart_text: str, seed: int | None,
     json_: bool,
 ) -> None:  # fmt: skip
     """Measure the calibration of the predictions in FILE (CSV or Parquet), or of a sketch of them.
@@ -68,8 +62,7 @@ def evaluate(
     """
     if html:
         check_target(html, listed(file))
-    for text in charts:
-        check_target(chart_target(text)[1], listed(file))
+    check_chart_targets(charts, file)
     sketch = needed_sketch(file, outcome=outcome, prediction=prediction, weight=weight, missing=missing)
     with progress_bar("measuring") as progress:
         options: dict[str, Any] = {"measures": _names(measures), "seed": seed, "progress": progress}
@@ -84,7 +77,8 @@ def evaluate(
             )  # fmt: skip
     show_evaluation(found, json_, sketch)
     write_report(found, html)
-    write_charts(found, charts)
+    if charts:
+        write_charts(found.charts, charts, chart_text)
 
 
 def evaluate_sketch(sketch: Sketch, file: FileNames, **options: Any) -> Evaluation:
@@ -142,18 +136,6 @@ def write_report(found: Evaluation, html: str | None) -> None:
     """Write the page if one was asked for, and say where it is."""
     if html:
         note(f"report: {found.to_html(html)}")
-
-
-def write_charts(found: Evaluation, charts: tuple[str, ...]) -> None:
-    """Write the charts that were asked for, each as its file name says."""
-    if not charts:
-        return
-    drawn = found.charts
-    for name, path in map(chart_target, charts):
-        if name not in drawn:
-            raise reject_name("--chart", name, list(drawn))
-        image = image_of(without_text(drawn[name]), path.suffix.lower())
-        note(f"chart: {write_whole(path, image)}")
 
 
 def _show(sheet: Sheet, title: str = "") -> None:

@@ -99,6 +99,20 @@ class MethodName(Name):
         return starting_with(incomplete, ["auto", *recalibrations()])
 
 
+class Thresholds(click.ParamType):  # type: ignore[type-arg]
+    """Several numbers with commas between them."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[float]:
+        """Read the numbers; a list (of a TOML file) is taken as it is."""
+        cells = value if isinstance(value, (list, tuple)) else str(value).split(",")
+        try:
+            return [float(cell) for cell in cells]
+        except (TypeError, ValueError):
+            self.fail(f"{value!r} must be numbers with commas between them, such as 0.1,0.2", param, ctx)
+
+
 NAME, NAMES = Name(), Names()
 MEASURE, MEASURES, LIMIT = MeasureName(), MeasureNames(), Limit()
 METHOD = MethodName()

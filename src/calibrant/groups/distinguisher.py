@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from calibrant.groups.result import GroupCurve, is_bound, left_out
-from calibrant.numerals import chance
+from calibrant.groups.result import GroupCurve, is_bound
+from calibrant.numerals import chance, left_out
 
 SHOWN = 5
 

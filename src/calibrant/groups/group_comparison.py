@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from calibrant.frames import frame_of
-from calibrant.groups.result import is_bound, left_out
-from calibrant.numerals import chance, percent, short
+from calibrant.groups.result import is_bound
+from calibrant.numerals import chance, left_out, percent, short
 from calibrant.results import Result
 from calibrant.sheets import Sheet, number, paragraphs, text
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from calibrant.groups.rules import Rule
-from calibrant.numerals import chance, percent
+from calibrant.numerals import chance, left_out, percent
 from calibrant.options import closed_share, whole_number
 from calibrant.results import Array
 from calibrant.sheets import Cell, Sheet, number, paragraphs, text
@@ -303,11 +303,6 @@ def _line(group: Group, draws: int) -> tuple[Cell, ...]:
         number(group.pvalue, chance(group.pvalue, floor=is_bound(group.pvalue, draws))),
         text(finding),
     )
-
-
-def left_out(dropped: int) -> str:
-    """Say how many rows with a gap were dropped, if any."""
-    return f" ({dropped:,} with missing values dropped)" if dropped else ""
 
 
 def is_bound(pvalue: float | None, draws: int) -> bool:

@@ -17,11 +17,12 @@ from calibrant.groups.coding import Column, code_columns
 from calibrant.groups.family import Family
 from calibrant.groups.family_null import Null
 from calibrant.groups.metric import Lists
-from calibrant.groups.result import Group, NotTested, left_out, plain
+from calibrant.groups.result import Group, NotTested, plain
 from calibrant.groups.rules import Rule, between, conjunction
 from calibrant.groups.subpopulations import everyone
 from calibrant.groups.variants import StatisticName, Terms, Variant, VariantName
 from calibrant.kernels.segments import Index
+from calibrant.numerals import left_out
 from calibrant.options import whole_numbers
 from calibrant.records import Missing, Records, check
 from calibrant.seeds import recorded_seed

@@ -12,7 +12,7 @@ import numpy as np
 from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.groups.family_null import adjusted_pvalues
 from calibrant.groups.null_sums import null_sums
-from calibrant.groups.result import left_out
+from calibrant.numerals import left_out
 from calibrant.records import Records, check
 from calibrant.results import Array
 from calibrant.seeds import checked_draws, recorded_seed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -10,28 +10,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.frames import frame_columns, inputs_of
+from calibrant.frames import inputs_of
 from calibrant.inference.adjusting import holm
 from calibrant.inference.compare_cells import merged_model, resampled_cells
 from calibrant.inference.comparison import Comparison, Difference, error_of
 from calibrant.inference.interval import central, check_confidence, check_resampling
 from calibrant.inference.null_outcomes import batched
+from calibrant.inference.paired_rows import PairedRows, named_models, paired_rows
 from calibrant.inference.resample import DrawnRecords, Resamples, seminorm_power, tallied, values_of
-from calibrant.inputs import (
-    Names,
-    check_aligned,
-    missing_rows,
-    outcomes_of,
-    positive_column,
-    row_labels,
-    vector,
-)
 from calibrant.measures.registry.lookup import find_measure
 from calibrant.measures.registry.row import Measure
 from calibrant.measures.scores import decompose
-from calibrant.records import Missing, check, warn_if_swapped
+from calibrant.records import Missing, check
 from calibrant.results import Array
 from calibrant.seeds import Progress, checked_draws, in_blocks, recorded_seed
 
@@ -123,11 +114,11 @@ def compare(
             weight=weight,
         )
         y_true, predictions, sample_weight = given.y_true, (given.y_prob,), given.sample_weight
-    named = _named(predictions, names)
+    named = named_models(predictions, names)
     check_confidence(confidence)
     row, count, used = find_measure(measure), checked_draws(draws), recorded_seed(seed)
     settings = {**row.options, **options}
-    rows = _paired(y_true, named, sample_weight, missing, pos_label)
+    rows = paired_rows(y_true, named, sample_weight, missing, pos_label)
     check_resampling(len(rows.outcomes))
     models = {name: _model(rows, p) for name, p in rows.models.items()}
     values = {name: float(row.function.core(m.forecasts, **settings)) for name, m in models.items()}
@@ -172,86 +163,7 @@ def compare(
     )
 
 
-def _named(predictions: tuple[Any, ...], names: list[str] | None) -> dict[str, Any]:
-    named = _named_already(predictions[0]) if len(predictions) == 1 else None
-    if named is not None and names is not None:
-        rule = "must not be given beside a mapping or a frame, which names the models"
-        raise InvalidInputError(sentence("names", rule, f"got {names}"))
-    if named is None:
-        letters = [chr(ord("a") + k) if k < 26 else f"model {k + 1}" for k in range(len(predictions))]
-        chosen = letters if names is None else list(names)
-        if len(chosen) != len(predictions) or len(set(chosen)) != len(chosen):
-            found = f"got {len(chosen)} names for {len(predictions)} models"
-            raise InvalidInputError(sentence("names", "must be one different name per model", found))
-        named = dict(zip(chosen, predictions, strict=True))
-    if len(named) < 2:
-        hint = "one model is compared between groups of rows by compare_groups, or by --groups"
-        raise InvalidInputError(sentence("compare", "needs two models or more", f"got {len(named)}", hint))
-    return named
-
-
-def _named_already(models: Any) -> dict[str, Any] | None:
-    """Return the models of a mapping or of the columns of a frame; None if it is neither."""
-    if isinstance(models, Mapping):
-        return dict(models)
-    import narwhals as nw
-
-    table: Any = nw.from_native(models, pass_through=True)
-    if not isinstance(table, nw.DataFrame | nw.LazyFrame):
-        return None
-    names = table.collect_schema().names()
-    return dict(zip(names, frame_columns(models, names), strict=True))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Paired:
-    """Rows that are complete for every model, in an order that their own order does not decide."""
-
-    outcomes: Array
-    models: dict[str, Array]
-    weights: Array | None
-    dropped: int
-
-    def in_order(self) -> _Paired:
-        """Put the rows in order by everything that is known of them: rows that tie are the same row."""
-        keys = [self.outcomes, *self.models.values(), *([] if self.weights is None else [self.weights])]
-        return self.take(np.lexsort(keys))
-
-    def take(self, rows: npt.NDArray[Any]) -> _Paired:
-        weights = None if self.weights is None else self.weights[rows]
-        models = {name: p[rows] for name, p in self.models.items()}
-        return _Paired(self.outcomes[rows], models, weights, self.dropped)
-
-
-def _paired(
-    y_true: Any, named: dict[str, Any], sample_weight: Any, missing: Missing, pos_label: Any
-) -> _Paired:
-    """Return the rows that are complete for every model and weigh something; count those that are not."""
-    for name, p in named.items():
-        names = Names(prediction=f"model {name!r}")
-        checked = check(y_true, p, sample_weight, missing, names, pos_label=pos_label)
-        warn_if_swapped(checked, names, y_true, p)
-    first, *others = named
-    for name in others:
-        check_aligned(named[name], row_labels(named[first]), (f"model {name!r}", f"model {first!r}"))
-    y = outcomes_of(y_true, "y_true", pos_label).astype(np.float64)
-    w = None if sample_weight is None else vector(sample_weight, "sample_weight").astype(np.float64)
-    models = {
-        name: positive_column(p, name, y_true, pos_label).astype(np.float64) for name, p in named.items()
-    }
-    paired = _Paired(y, models, w, 0)
-    absent = missing_rows(y, w, *paired.models.values())
-    if absent is not None:
-        if absent.all():
-            rule, found = "needs rows without a missing value in any model", f"got {len(y):,}, none complete"
-            raise InvalidInputError(sentence("compare", rule, found))
-        paired = replace(paired.take(~absent), dropped=int(np.count_nonzero(absent)))
-    if paired.weights is not None:
-        paired = paired.take(paired.weights > 0)
-    return paired.in_order()
-
-
-def _model(rows: _Paired, predictions: Array) -> _Model:
+def _model(rows: PairedRows, predictions: Array) -> _Model:
     forecasts = Forecasts.of_checked(check(rows.outcomes, predictions, rows.weights))
     level_of = np.searchsorted(forecasts.values, predictions)
     return _Model(forecasts, level_of, np.argsort(level_of, kind="stable"))
@@ -259,7 +171,7 @@ def _model(rows: _Paired, predictions: Array) -> _Model:
 
 def _resampled(
     models: list[_Model],
-    paired: _Paired,
+    paired: PairedRows,
     row: Measure,
     settings: dict[str, Any],
     *,

@@ -59,6 +59,7 @@ def net_benefit(forecasts: Forecasts, *, thresholds: npt.ArrayLike | None = None
     """Return the decision curve: true positives less false positives at the odds of the threshold.
 
     NB(t) = TP / n - FP / n * t / (1 - t). Thresholds are 0.01, 0.02, ..., 0.99 unless given.
+    `net_benefits` has several models, intervals, a frame and a chart.
 
     Parameters
     ----------
@@ -75,10 +76,7 @@ def net_benefit(forecasts: Forecasts, *, thresholds: npt.ArrayLike | None = None
     >>> net_benefit([0, 1, 1, 0], [0.2, 0.4, 0.8, 0.6], thresholds=[0.5]).model.tolist()
     [0.0]
     """
-    asked = np.arange(1, 100) / 100
-    if thresholds is not None:
-        asked = vector(np.atleast_1d(array_of(thresholds, "thresholds")), "thresholds").astype(np.float64)
-    reject_rows("thresholds", "must lie in [0, 1)", asked, ~((asked >= 0) & (asked < 1)))
+    asked = checked_thresholds(thresholds)
     odds = asked / (1 - asked)
     rate = forecasts.base_rate
     return DecisionCurve(
@@ -87,6 +85,15 @@ def net_benefit(forecasts: Forecasts, *, thresholds: npt.ArrayLike | None = None
         rate - (1 - rate) * odds,
         _benefit(forecasts, forecasts.outcomes / forecasts.weights, asked, odds),
     )
+
+
+def checked_thresholds(thresholds: npt.ArrayLike | None) -> Array:
+    """Return the thresholds asked for, or 0.01, 0.02, ..., 0.99."""
+    if thresholds is None:
+        return np.asarray(np.arange(1, 100) / 100)
+    asked = vector(np.atleast_1d(array_of(thresholds, "thresholds")), "thresholds").astype(np.float64)
+    reject_rows("thresholds", "must lie in [0, 1)", asked, ~((asked >= 0) & (asked < 1)))
+    return asked
 
 
 def _benefit(forecasts: Forecasts, predictions: Array, thresholds: Array, odds: Array) -> Array:

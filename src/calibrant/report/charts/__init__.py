@@ -8,6 +8,7 @@ from calibrant.report.charts.cumulative import cumulative_differences
 from calibrant.report.charts.distinguisher import carriers, giveaways
 from calibrant.report.charts.dominance import murphy_difference
 from calibrant.report.charts.groups import forest, group_curves
+from calibrant.report.charts.net_benefit import decision_curves
 from calibrant.report.charts.null import null_histogram
 from calibrant.report.charts.online import (
     certificate_over_time,
@@ -24,6 +25,7 @@ __all__ = [
     "certificate_over_time",
     "comparison",
     "cumulative_differences",
+    "decision_curves",
     "evidence_over_time",
     "expert_weights",
     "forest",

@@ -1,0 +1,57 @@
+"""Charts as files: the options --chart and --chart-text, and what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import FunctionType
+from typing import Any, TypeVar
+
+import click
+
+from calibrant.cli.showing import note
+from calibrant.cli.sketched import listed
+from calibrant.disk import check_target, write_whole
+from calibrant.errors import reject_name
+from calibrant.report.charts.export import chart_target, image_of, without_text
+from calibrant.scale.files import FileNames
+
+F = TypeVar("F", bound=Callable[..., Any])
+TEXTS = ("none", "title", "caption", "both")
+
+
+def charts_out(verb: F) -> F:
+    """Add --chart and --chart-text."""
+    for option in (
+        click.option(
+            "--chart-text",
+            type=click.Choice(TEXTS),
+            default="none",
+            show_default=True,
+            help="What a saved chart says of itself; papers have captions of their own.",
+        ),
+        click.option(
+            "--chart",
+            "charts",
+            multiple=True,
+            metavar="NAME=FILE",
+            help="Save a chart as SVG, PDF or PNG, e.g. reliability=figure.pdf.",
+        ),
+    ):
+        verb = option(verb)
+    return verb
+
+
+def check_chart_targets(charts: tuple[str, ...], file: FileNames) -> None:
+    """Refuse targets that cannot be written before anything is measured."""
+    for text in charts:
+        check_target(chart_target(text)[1], listed(file))
+
+
+def write_charts(drawn: Mapping[str, Any], charts: tuple[str, ...], text: str) -> None:
+    """Write the charts that were asked for, each as its file name says; functions draw theirs now."""
+    for name, path in map(chart_target, charts):
+        if name not in drawn:
+            raise reject_name("--chart", name, list(drawn))
+        made = drawn[name]() if isinstance(drawn[name], FunctionType) else drawn[name]
+        shown = without_text(made, title=text in ("title", "both"), caption=text in ("caption", "both"))
+        note(f"chart: {write_whole(path, image_of(shown, path.suffix.lower()))}")

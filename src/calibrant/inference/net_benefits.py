@@ -1,0 +1,250 @@
+"""net_benefits: decision curves of several models on the same rows, with intervals.
+
+At one threshold t a record adds 1 (treated and an event), -t / (1 - t) (treated and none) or 0, so a net
+benefit, and the difference of two, is a linear function of a few shares. Each share has Wilson's interval,
+and the ends are put together as Zou & Donner 2008 do (MOVER), with the shares' correlation: where hardly
+anybody is treated the interval does not shrink to a point, as a resampled one would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.frames import frame_of, inputs_of
+from calibrant.inference.interval import check_confidence
+from calibrant.inference.paired_rows import PairedRows, named_models, paired_rows
+from calibrant.measures.decisions.net_benefit import checked_thresholds
+from calibrant.numerals import left_out, short
+from calibrant.records import Missing
+from calibrant.results import Array, Result
+from calibrant.sheets import Sheet, number, paragraphs, text
+
+EVERYBODY = "treat all"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Benefit(Result):
+    """Net benefit at each threshold, in true positives per record, between `lower` and `upper`."""
+
+    value: Array
+    lower: Array
+    upper: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BenefitDifference(Result):
+    """Net benefit of the first model minus that of the second at each threshold, with its interval."""
+
+    first: str
+    second: str
+    value: Array
+    lower: Array
+    upper: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NetBenefits(Result):
+    """Decision curves of models on the same rows; treating none has 0 at every threshold.
+
+    Intervals are for one threshold at a time: look at those that were chosen before, not at the best.
+    """
+
+    thresholds: Array
+    models: Mapping[str, Benefit]
+    treat_all: Benefit
+    differences: tuple[BenefitDifference, ...]
+    confidence: float
+    n: int
+    dropped: int
+
+    def __repr__(self) -> str:
+        return f"NetBenefits({', '.join(self.models)}; {len(self.thresholds):,} thresholds, n = {self.n:,})"
+
+    def best(self) -> list[str]:
+        """Return who has the largest net benefit at each threshold; treating all or none may be."""
+        names = [*self.models, EVERYBODY, "treat none"]
+        curves = [benefit.value for benefit in self.models.values()]
+        table = np.stack([*curves, self.treat_all.value, np.zeros(len(self.thresholds))])
+        return [names[k] for k in np.argmax(table, axis=0)]
+
+    def __str__(self) -> str:
+        best, said = np.array(self.best()), []
+        for name in self.models:
+            at = self.thresholds[best == name]
+            where = f" ({at.min():g} to {at.max():g})" if len(at) else ""
+            count = f"{len(at)} of {len(self.thresholds)} thresholds{where}"
+            said.append(f"{name} has the largest net benefit at {count}.")
+        return " ".join([*said, *map(self._sure, self.differences), self._how()])
+
+    def _sure(self, pair: BenefitDifference) -> str:
+        better = int(np.count_nonzero(pair.lower > 0)), int(np.count_nonzero(pair.upper < 0))
+        if not any(better):
+            return f"{pair.first} and {pair.second} differ at none by more than chance."
+        return (
+            f"{pair.first} is better than {pair.second} beyond chance at {better[0]}, worse at {better[1]}."
+        )
+
+    def _how(self) -> str:
+        level = f"{100 * self.confidence:g} %"
+        return f"{self.n:,} rows{left_out(self.dropped)}; {level} intervals, one threshold at a time."
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """Return a frame ("pandas", "polars" or "pyarrow"): one row per model and threshold."""
+        curves = {**self.models, EVERYBODY: self.treat_all}
+        count = len(self.thresholds)
+        columns = {
+            "model": [name for name in curves for _ in range(count)],
+            "threshold": np.tile(self.thresholds, len(curves)).tolist(),
+            "net_benefit": np.concatenate([benefit.value for benefit in curves.values()]).tolist(),
+            "lower": np.concatenate([benefit.lower for benefit in curves.values()]).tolist(),
+            "upper": np.concatenate([benefit.upper for benefit in curves.values()]).tolist(),
+        }
+        return frame_of(columns, backend)
+
+    def sheet(self) -> Sheet:
+        """Return the table: net true positives per 1,000 records, one line per threshold."""
+        curves = {**self.models, EVERYBODY: self.treat_all}
+        lines = tuple(
+            (number(t, f"{t:g}"), *(_per_thousand(benefit, k) for benefit in curves.values()), text(best))
+            for k, (t, best) in enumerate(zip(self.thresholds.tolist(), self.best(), strict=True))
+        )
+        return Sheet(("threshold", *(f"{name} per 1,000" for name in curves), "largest"), lines)
+
+    def _repr_html_(self) -> str:
+        return paragraphs(str(self)) + self.sheet().as_html()
+
+
+def _per_thousand(benefit: Benefit, k: int) -> Any:
+    value, low, high = (1000 * float(part[k]) for part in (benefit.value, benefit.lower, benefit.upper))
+    return number(value, f"{short(value)} ({short(low)} to {short(high)})")
+
+
+def net_benefits(
+    y_true: Any,
+    *predictions: Any,
+    thresholds: npt.ArrayLike | None = None,
+    sample_weight: Any = None,
+    names: list[str] | None = None,
+    missing: Missing = "error",
+    pos_label: Any = None,
+    outcome: str | None = None,
+    prediction: Sequence[str] | str | None = None,
+    weight: str | None = None,
+    confidence: float = 0.95,
+) -> NetBenefits:
+    """Return the decision curves of one or more models on the same rows, with intervals.
+
+    Parameters
+    ----------
+    y_true, predictions, sample_weight, names
+        Outcomes, then the predictions one after the other, or one mapping from names to predictions, or a
+        frame with a column for each model. Or one frame with `outcome`, `prediction` and `weight`.
+    thresholds
+        Probabilities from which on somebody is treated; 0.01, 0.02, ..., 0.99 unless given.
+    missing, pos_label, outcome, prediction, weight
+        As in `compare`: a row that lacks a value for one model is left out for all.
+    confidence
+        Of the intervals, which are for one threshold at a time.
+
+    Returns
+    -------
+    NetBenefits
+
+    Examples
+    --------
+    >>> y, p = [0, 1, 1, 0] * 50, [0.2, 0.4, 0.8, 0.6] * 50
+    >>> found = net_benefits(y, {"model": p, "coin": [0.5] * 200}, thresholds=[0.3, 0.5])
+    >>> found.best()
+    ['model', 'coin']
+    """
+    if outcome is not None or prediction is not None:
+        several = [prediction] if isinstance(prediction, str) else prediction
+        given = inputs_of(
+            y_true, predictions or None, sample_weight, outcome=outcome, prediction=several, weight=weight
+        )
+        y_true, predictions, sample_weight = given.y_true, (given.y_prob,), given.sample_weight
+    check_confidence(confidence)
+    asked = checked_thresholds(thresholds)
+    rows = paired_rows(y_true, named_models(predictions, names, 1), sample_weight, missing, pos_label)
+    shares = _Shares.of(rows, confidence)
+    treated = {name: [p >= t for t in asked] for name, p in rows.models.items()}
+    everybody = [np.ones(len(rows.outcomes), dtype=bool)] * len(asked)
+    return NetBenefits(
+        thresholds=asked,
+        models={name: shares.benefit(one, asked) for name, one in treated.items()},
+        treat_all=shares.benefit(everybody, asked),
+        differences=tuple(
+            BenefitDifference(first, second, *shares.difference(treated[first], treated[second], asked))
+            for first, second in combinations(treated, 2)
+        ),
+        confidence=confidence,
+        n=len(rows.outcomes),
+        dropped=rows.dropped,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Shares:
+    """What is needed for shares of the records: weighted events and others, and how many records they say."""
+
+    events: Array
+    others: Array
+    records: float
+    reach: float
+
+    @classmethod
+    def of(cls, rows: PairedRows, confidence: float) -> _Shares:
+        from scipy.special import ndtri
+
+        w = np.ones(len(rows.outcomes)) if rows.weights is None else rows.weights
+        w = w / w.sum()
+        reach = float(ndtri((1 + confidence) / 2))
+        return cls(w * rows.outcomes, w * (1 - rows.outcomes), 1 / float(w @ w), reach)
+
+    def benefit(self, treated: list[npt.NDArray[np.bool_]], thresholds: Array) -> Benefit:
+        """Return true positives less false ones at the odds of the threshold."""
+        odds = thresholds / (1 - thresholds)
+        shares = np.array([[self.events[who].sum(), self.others[who].sum()] for who in treated]).T
+        return Benefit(*self._combined(np.stack([np.ones(len(odds)), -odds]), shares))
+
+    def difference(
+        self, one: list[npt.NDArray[np.bool_]], other: list[npt.NDArray[np.bool_]], thresholds: Array
+    ) -> tuple[Array, Array, Array]:
+        """Return what one model gains over another: only those count whom one of them alone treats."""
+        odds = thresholds / (1 - thresholds)
+        shares = np.array([self._alone(a, b) for a, b in zip(one, other, strict=True)]).T
+        ones = np.ones(len(odds))
+        return self._combined(np.stack([ones, -ones, -odds, odds]), shares)
+
+    def _alone(self, one: npt.NDArray[np.bool_], other: npt.NDArray[np.bool_]) -> list[float]:
+        first, second = one & ~other, other & ~one
+        return [float(part[who].sum()) for part in (self.events, self.others) for who in (first, second)]
+
+    def _combined(self, factors: Array, shares: Array) -> tuple[Array, Array, Array]:
+        """Return the sum of factors times shares (rows) at each threshold (columns), and its interval."""
+        low, high = self._wilson(shares)
+        value = (factors * shares).sum(axis=0)
+        down = np.where(factors > 0, factors * (shares - low), factors * (shares - high))
+        up = np.where(factors > 0, factors * (high - shares), factors * (low - shares))
+        return value, value - self._joint(down, factors, shares), value + self._joint(up, factors, shares)
+
+    def _wilson(self, shares: Array) -> tuple[Array, Array]:
+        n, z = self.records, self.reach
+        centre = (shares + z**2 / (2 * n)) / (1 + z**2 / n)
+        half = z * np.sqrt(shares * (1 - shares) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
+        return np.clip(centre - half, 0, shares), np.clip(centre + half, shares, 1)
+
+    @staticmethod
+    def _joint(parts: Array, factors: Array, shares: Array) -> Array:
+        """Add errors of correlated shares: shares of one whole have correlation -sqrt(a b / (1-a) (1-b))."""
+        root = np.sqrt(shares / np.maximum(1 - shares, 1e-16)) * np.sign(factors)
+        total = (parts**2).sum(axis=0)
+        for i, j in combinations(range(len(parts)), 2):
+            total = total - 2 * (root[i] * root[j]) * parts[i] * parts[j]
+        return np.asarray(np.sqrt(np.maximum(total, 0.0)))

@@ -1,0 +1,65 @@
+"""Decision curves: the net benefit of models at every threshold, beside treating all and treating none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.inference.net_benefits import EVERYBODY, NetBenefits
+from calibrant.report.charts.style import Canvas, Chart, altair
+from calibrant.report.palette import LIGHT
+
+TITLE = "Net benefit"
+CAPTION = (
+    "Net true positives per 1,000 records if everybody is treated whose prediction reaches the threshold; a "
+    "false positive counts for threshold / (1 - threshold). The highest curve serves best at that threshold. "
+    "Bands are intervals for one threshold at a time; treating none is the line at 0."
+)
+MOST = 3  # as many colours and dash patterns as stay apart on paper
+
+
+def decision_curves(found: NetBenefits) -> Chart:
+    """Draw the decision curves of up to three models with their intervals."""
+    if len(found.models) > MOST:
+        got = f"got {len(found.models)}"
+        raise InvalidInputError(sentence("models", f"must be {MOST} at most to be drawn", got))
+    alt, canvas = altair(), Canvas()
+    names = [*found.models, EVERYBODY]
+    curves = {**found.models, EVERYBODY: found.treat_all}
+    count = len(found.models)
+    shades = [*(LIGHT[name] for name in ("model", "second", "third")[:count]), LIGHT["quiet"]]
+    dashes = [*([1, 0], [6, 3], [2, 2])[:count], [4, 4]]
+    frame = alt.Scale(nice=False, domain=_frame(found))
+    order = np.argsort(found.thresholds)
+    columns: dict[str, Iterable[Any]] = {
+        "model": [name for name in names for _ in order],
+        "threshold": np.tile(found.thresholds[order], len(names)),
+        "benefit": np.concatenate([1000 * curves[name].value[order] for name in names]),
+        "low": np.concatenate([1000 * curves[name].lower[order] for name in names]),
+        "high": np.concatenate([1000 * curves[name].upper[order] for name in names]),
+    }
+    solid = alt.Legend(symbolOpacity=1)
+    base = canvas.on(columns).encode(
+        x=alt.X("threshold:Q", title="threshold", scale=alt.Scale(nice=False)),
+        color=alt.Color("model:N", scale=alt.Scale(domain=names, range=shades), legend=solid),
+    )
+    y = alt.Y("benefit:Q", title="net true positives per 1,000", scale=frame)
+    dash = alt.StrokeDash("model:N", scale=alt.Scale(domain=names, range=dashes))
+    tips = ["model:N", alt.Tooltip("threshold:Q", format=".3g")]
+    tips += [alt.Tooltip(f"{name}:Q", format=".1f") for name in ("benefit", "low", "high")]
+    layers = [
+        base.mark_area(opacity=0.15, clip=True).encode(y=alt.Y("low:Q", scale=frame), y2="high:Q"),
+        canvas.on({"zero": [0.0]}).mark_rule(color=LIGHT["quiet"]).encode(y="zero:Q"),
+        base.mark_line(strokeWidth=2, clip=True).encode(y=y, strokeDash=dash, tooltip=tips),
+    ]
+    return canvas.finished(layers, TITLE, CAPTION, height=340, wide=True)
+
+
+def _frame(found: NetBenefits) -> list[float]:
+    """Return the range that is drawn: treating all falls without end, and nobody does what harms."""
+    highest = 1000 * max(float(one.upper.max()) for one in (*found.models.values(), found.treat_all))
+    highest = max(highest, 4.0)
+    return [-highest / 4, 1.05 * highest]
