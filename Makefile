@@ -1,15 +1,17 @@
 # Each target sets up .venv by itself and re-uses it while pyproject.toml and Makefile are unchanged.
 # any Python >= 3.11; PYTHON says which
-PYTHON ?= $(firstword $(foreach v,3.11 3.12 3.13 3.14,$(if $(shell command -v python$(v)),python$(v))) python3)
+PYTHON ?= $(firstword $(foreach v,3.11 3.12 3.13 3.14,$(shell python$(v) -c 'print("python$(v)")' 2>/dev/null)) python3)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 BENCH := .venv-bench
 LOWEST := .venv-lowest
+DIST := .dist
+DIST_TESTS := tests/test_forecasts.py tests/test_release.py tests/measures/test_simple.py tests/docs/test_generated_pages.py
 TORCH ?= torch==2.13.0
 PEERS = $(shell $(PYTHON) -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['bench'])")
 
-.PHONY: demo reproduce test test-slow test-laws test-torch test-lowest bench docs lint clean
+.PHONY: test-dist demo reproduce test test-slow test-laws test-torch test-lowest bench docs lint clean
 
 demo: $(READY)
 	$(BIN)/calibrant demo
@@ -36,6 +38,16 @@ test-lowest: pyproject.toml
 	$(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet . $$($(PYTHON) tests/lower_bounds.py)
 	env -u PYTHONPATH $(LOWEST)/bin/python tests/smoke.py
+
+# What is published: the wheel in an environment without extras, where every verb must work or name the extra it
+# needs, and the sdist, whose tests must run from where it is unpacked.
+test-dist: $(READY)
+	rm -rf $(DIST) && $(BIN)/python -m build --no-isolation --outdir $(DIST)/files .
+	$(PYTHON) -m venv $(DIST)/plain
+	$(DIST)/plain/bin/python -m pip install --quiet $(DIST)/files/*.whl
+	cd $(DIST) && env -u PYTHONPATH plain/bin/python ../tests/smoke.py
+	tar -xzf $(DIST)/files/*.tar.gz -C $(DIST)
+	cd $(DIST)/calibrant-* && ../../$(BIN)/python -m pytest -q -p no:cacheprovider $(DIST_TESTS)
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -75,4 +87,4 @@ $(BENCH)/.ready: pyproject.toml Makefile
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(BENCH) $(LOWEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) $(LOWEST) $(DIST) .pytest_cache .mypy_cache .ruff_cache .hypothesis
