@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -94,6 +95,34 @@ def test_scratch_folders_go_with_the_block():
     with scratch_folder() as folder:
         (folder / "x").write_text("x")
     assert not folder.exists()
+
+
+def test_scratch_folders_of_killed_processes_go_and_those_in_use_stay(tmp_path, monkeypatch):
+    monkeypatch.setattr(disk.tempfile, "tempdir", str(tmp_path))
+    code = (
+        "import tempfile, time, sys; tempfile.tempdir = sys.argv[1]\n"
+        "from calibrant.disk import scratch_folder\n"
+        "with scratch_folder() as folder:\n"
+        "    (folder / 'x').write_text('x'); print(folder, flush=True); time.sleep(99)"
+    )
+    started = [
+        subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    killed, living = (Path(process.stdout.readline().strip()) for process in started)
+    started[0].kill()
+    started[0].communicate()
+    for folder in (killed, living):
+        os.utime(folder, (0, 0))
+    (tmp_path / "calibrant-results").mkdir()  # somebody else's
+    (tmp_path / "calibrant-scratch-notes").write_text("not a folder")
+    with scratch_folder() as mine:
+        assert not killed.exists()
+        assert sorted(tmp_path.iterdir()) == sorted(
+            [living, mine, tmp_path / "calibrant-results", tmp_path / "calibrant-scratch-notes"]
+        )
+    started[1].kill()
+    started[1].communicate()
 
 
 def test_writers_that_are_killed_leave_the_old_file_whole(tmp_path):

@@ -82,6 +82,14 @@ def test_a_duckdb_relation_is_a_frame():
         assert Forecasts.from_frame(table, outcome="y", prediction="p").levels == 2
 
 
+def test_torch_tensors_in_bfloat16_are_taken_as_they_are():
+    torch = pytest.importorskip("torch")
+    p = torch.tensor([0.25, 0.5, 0.75], dtype=torch.bfloat16)
+    assert Forecasts([0, 1, 1], p).values.tolist() == [0.25, 0.5, 0.75]
+    fine = torch.tensor([0.1, 0.2, 0.3], dtype=torch.bfloat16)  # rounded by torch, and by nobody else
+    assert Forecasts([0, 1, 1], fine).values.tolist() == fine.double().tolist()
+
+
 def test_torch_tensors_that_track_gradients_are_taken():
     torch = pytest.importorskip("torch")
     p = torch.tensor(P, dtype=torch.float64, requires_grad=True)

@@ -7,6 +7,7 @@ import secrets
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,6 +15,8 @@ from pathlib import Path
 from calibrant.errors import UnwritableFileError, sentence
 
 _UNFINISHED: set[Path] = set()  # what this process must remove if it is stopped
+SCRATCH = "calibrant-scratch-"  # how the names of scratch folders begin
+SPARED = 10.0  # seconds from the last change of a scratch folder in which nobody else removes it
 LONGEST = 100  # characters of a name that the name of its part repeats
 
 
@@ -82,14 +85,22 @@ def check_target(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Make a folder for the length of the block; it also goes when the process is stopped."""
-    folder = Path(tempfile.mkdtemp(prefix="calibrant-"))
+    """Make a folder for the length of the block; it also goes when the process is stopped.
+
+    Its owner holds a lock on it, which the system takes back however the process ends; a folder that a
+    killed process left behind is removed when the next one is made.
+    """
+    _remove_abandoned(Path(tempfile.gettempdir()))
+    folder = Path(tempfile.mkdtemp(prefix=SCRATCH))
     _UNFINISHED.add(folder)
+    handle = _locked(folder)
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         _UNFINISHED.discard(folder)
+        if handle is not None:
+            os.close(handle)
 
 
 def remove_unfinished() -> None:
@@ -118,6 +129,34 @@ def _remove_leftovers(target: Path) -> None:
             if owner.isdigit() and not _alive(int(owner)):
                 with suppress(OSError):
                     (target.parent / name).unlink()
+
+
+def _remove_abandoned(place: Path) -> None:
+    """Remove scratch folders of this user that nobody holds; a new one is spared until its lock is held."""
+    with suppress(OSError):
+        for folder in place.glob(f"{SCRATCH}*"):
+            with suppress(OSError):
+                about = folder.lstat()
+                mine = about.st_mode == stat.S_IFDIR | 0o700 and about.st_uid == os.getuid()
+                handle = _locked(folder) if mine and time.time() - about.st_mtime > SPARED else None
+                if handle is not None:
+                    shutil.rmtree(folder, ignore_errors=True)
+                    os.close(handle)
+
+
+def _locked(folder: Path) -> int | None:
+    """Return a handle that holds the lock of a folder, or None where another has it or there are no locks."""
+    try:
+        import fcntl
+    except ImportError:  # Windows: abandoned folders stay
+        return None
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
 
 
 def _alive(process: int) -> bool:

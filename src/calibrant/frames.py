@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from calibrant.errors import InvalidInputError, MissingDependencyError, reject_n
 from calibrant.inputs import Named, Names
 
 ColumnNames = str | Sequence[str] | None
+LIBRARIES = ("pyarrow", "polars", "pandas")  # that hold frames in memory, the least copying first
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,7 +127,41 @@ def _opened(frame: Any, wanted: Sequence[str]) -> Any:
         raise InvalidInputError(sentence("frame", "must have columns of different names", found)) from None
     _check_columns(wanted, known)
     table = table.select(*dict.fromkeys(wanted))
-    return table.collect(backend="pyarrow") if isinstance(table, nw.LazyFrame) else table
+    return in_memory(table)
+
+
+def in_memory(table: Any) -> Any:
+    """Return a lazy frame of narwhals as one in memory, and one that is there already as it is.
+
+    Without PyArrow a DuckDB relation becomes a mapping of names to arrays, which needs no other library.
+    """
+    import narwhals as nw
+
+    if not isinstance(table, nw.LazyFrame):
+        return table
+    native: Any = table.to_native()
+    relation = hasattr(native, "fetchnumpy")
+    for library in LIBRARIES[:1] if relation else LIBRARIES:
+        with suppress(ImportError):
+            return table.collect(backend=library)  # type: ignore[arg-type]
+    if relation:
+        return _relation_columns(native)
+    kind = f"{type(native).__module__.partition('.')[0]}.{type(native).__name__}"
+    rule = "needs pyarrow, polars or pandas to be read"
+    raise MissingDependencyError(sentence(f"a {kind}", rule, hint="pip install pyarrow"))
+
+
+def _relation_columns(relation: Any) -> dict[str, Any]:
+    """Return the columns of a DuckDB relation, all read at once.
+
+    Dates are handed to numpy as moments, and an ENUM would need pandas: both are put right.
+    """
+    kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
+    names = {name: '"' + name.replace('"', '""') + '"' for name in kinds}
+    texts = {name for name, kind in kinds.items() if kind.startswith("ENUM")}
+    parts = [f"CAST({q} AS VARCHAR) AS {q}" if name in texts else q for name, q in names.items()]
+    columns = relation.project(", ".join(parts)).fetchnumpy()
+    return {name: x.astype("M8[D]") if kinds[name] == "DATE" else x for name, x in columns.items()}
 
 
 def _values(table: Any, name: str) -> Any:
@@ -153,6 +189,8 @@ def frame_of(columns: Mapping[str, Sequence[Any]], backend: str) -> Any:
     """Return columns as a frame of the library named: "pandas", "polars" or "pyarrow"."""
     import narwhals as nw
 
+    if backend not in LIBRARIES:
+        raise reject_name("backend", backend, list(LIBRARIES))
     try:
         return nw.from_dict(columns, backend=backend).to_native()  # type: ignore[arg-type]
     except ImportError:

@@ -58,8 +58,8 @@ def values_of(data: Any) -> Any:
 def array_of(data: Any, name: str) -> npt.NDArray[Any]:
     """Return `data` as an array of any shape; what is masked is missing: NaN, or None among objects."""
     data = values_of(data)
-    if hasattr(data, "detach"):  # a torch tensor that requires grad refuses the array protocol
-        data = data.detach()
+    if hasattr(data, "detach"):
+        data = _detached(data)
     if isinstance(data, np.ma.MaskedArray):
         return _unmasked(data)
     try:
@@ -70,6 +70,12 @@ def array_of(data: Any, name: str) -> npt.NDArray[Any]:
         raise InvalidInputError(
             sentence(name, "must be an array", found, "pass a list or an array")
         ) from None
+
+
+def _detached(tensor: Any) -> Any:
+    """Return a torch tensor as numpy can take it: without gradients, and not in bfloat16, which it lacks."""
+    tensor = tensor.detach()
+    return tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor
 
 
 def _unmasked(data: np.ma.MaskedArray[Any, Any]) -> npt.NDArray[Any]:

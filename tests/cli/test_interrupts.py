@@ -7,12 +7,14 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import numpy as np
 import pytest
 
 from calibrant import recalibrate
+from calibrant.disk import scratch_folder
 
 CODE = "from calibrant.cli.main import main; print('ready', flush=True); main()"
 START = "from calibrant_command import main; print(1, flush=True); main()"
@@ -105,12 +107,13 @@ def test_many_interrupts(folder, verb, turn):
 
 
 @pytest.mark.parametrize("verb", ["sketch", "evaluate"])
-def test_a_kill_leaves_no_half_file(folder, verb):
+def test_a_kill_leaves_no_half_file_and_its_scratch_goes_with_the_next_run(folder, verb, monkeypatch):
     delay = random.Random(verb).uniform(0.5, 3)
     stopped(folder, verb, delay, signal.SIGKILL)
     for name in os.listdir(folder / "out"):
         assert name.startswith(".") or (folder / "out" / name).stat().st_size > 1000
-    for leftover in os.listdir(folder / "scratch"):
-        for part in (folder / "scratch" / leftover).iterdir():
-            part.unlink()
-        (folder / "scratch" / leftover).rmdir()
+    for leftover in (folder / "scratch").iterdir():
+        os.utime(leftover, (0, 0))
+    monkeypatch.setattr(tempfile, "tempdir", str(folder / "scratch"))
+    with scratch_folder() as mine:
+        assert list((folder / "scratch").iterdir()) == [mine]

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.frames import in_memory
 from calibrant.groups.ordered import OrderedValues, remembered
 from calibrant.inputs import array_of, check_aligned, check_same_length
 
@@ -102,10 +103,11 @@ def named_columns(data: Any, argument: str) -> list[tuple[str, Any]]:
         raise InvalidInputError(
             sentence(argument, "must have columns of different names", found, hint)
         ) from None
-    if isinstance(frame, nw.LazyFrame):
-        frame = frame.collect(backend="pyarrow")
+    frame = in_memory(frame)
     if isinstance(frame, nw.Series):
         return [(_series_name(frame, argument), frame)]
+    if isinstance(frame, dict):
+        return list(frame.items())
     return [(str(name), frame.get_column(name)) for name in frame.columns]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, sentence
+from calibrant.frames import in_memory
 from calibrant.groups.coding import ordered_categories
 from calibrant.groups.ordered import OrderedValues, remembered
 from calibrant.inputs import array_of
@@ -39,8 +40,9 @@ def _mapped(given: Any, subject: str) -> dict[str, npt.NDArray[Any]]:
         raise InvalidInputError(sentence(subject, rule, found)) from None
     if isinstance(table, nw.Series):
         table = table.to_frame()
-    if isinstance(table, nw.LazyFrame):
-        table = table.collect(backend="pyarrow")
+    table = in_memory(table)
+    if isinstance(table, dict):
+        return {name: array_of(column, f"{subject} {name!r}") for name, column in table.items()}
     return {name: _values(table[name]) for name in table.columns}
 
 

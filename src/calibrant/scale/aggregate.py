@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, MissingDependencyError, reject_name, sentence
-from calibrant.frames import tabular
+from calibrant.frames import in_memory, tabular
 from calibrant.inputs import array_of, check_same_length, vector
 from calibrant.scale.cells import REJECTS, SUMS, CellTable, codes_in_a_group, merged, reject_code
 from calibrant.scale.labels import (
@@ -206,13 +206,10 @@ def _holds_lists(table: Any, name: str, dtype: Any) -> bool:
 
 def collected(frame: Any) -> dict[str, list[Any] | npt.NDArray[Any]]:
     """Return the rows of a narwhals frame: numpy arrays, and lists for the columns of labels."""
-    import narwhals as nw
-
     native = frame.to_native()
     if hasattr(native, "fetchnumpy"):  # DuckDB's own way needs no further package
         return {name: _plain(column) for name, column in native.fetchnumpy().items()}
-    if isinstance(frame, nw.LazyFrame):
-        frame = frame.collect(backend="pyarrow")
+    frame = in_memory(frame)
     return {
         name: _labels(frame[name]) if name.startswith("calibrant_by_") else frame[name].to_numpy()
         for name in frame.columns

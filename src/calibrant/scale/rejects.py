@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from calibrant.errors import InvalidInputError, sentence
+from calibrant.frames import in_memory
 from calibrant.inputs import range_hint
 from calibrant.records import Missing
 from calibrant.scale.aggregate import Columns
@@ -60,5 +61,5 @@ def _range(frame: Any, name: str) -> tuple[float, float]:
         if hasattr(native, "fetchnumpy"):
             row = native.fetchnumpy()
             return float(row["low"][0]), float(row["high"][0])
-        table = table.collect(backend="pyarrow")
+        table = in_memory(table)
     return float(table["low"][0]), float(table["high"][0])
