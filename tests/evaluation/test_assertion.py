@@ -46,4 +46,4 @@ def test_calibrated_models_are_seldom_failed(name, limit):
     for k in range(100):
         f = cb.Forecasts(*data(200, seed=[k, 2]))
         failed += judge(f, {name: limit}, confidence=0.95, draws=199, seed=k)[0].outcome == "fail"
-    assert failed <= 11  # 5 %, within what 100 data sets can tell
+    assert failed <= 16  # 5 %: more than that happens once in 100,000 such tests

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
+from calibrant.evaluation.gate import judge
 from calibrant.measures.level_sets import LevelSetWarning
 
 pytestmark = pytest.mark.filterwarnings(f"ignore::{LevelSetWarning.__module__}.LevelSetWarning")
@@ -154,7 +155,7 @@ def test_the_interval_of_a_comparison_contains_the_difference(name):
     rng = np.random.default_rng(3)
     p = rng.integers(1, 20, 200) / 20
     y = rng.random(200) < p
-    for model in (np.clip(p + 0.1, 0, 1), p**2, p[::-1]):
+    for model in (np.clip(p + 0.1, 0, 0.99), p**2, p[::-1]):
         (pair,) = cb.compare(
             y, p, model, measure=name, draws=DRAWS[name], seed=1, **OPTIONS[name]
         ).differences
@@ -168,19 +169,61 @@ def test_interval_and_pvalue_of_a_comparison_agree(name):
     for seed in range(6 if name == "slope" else 25):
         p = rng.random(60)
         y = rng.random(60) < p
-        (pair,) = cb.compare(y, p, np.clip(p + 0.15, 0, 1), measure=name, draws=39, seed=seed).differences
+        (pair,) = cb.compare(y, p, np.clip(p + 0.15, 0, 0.99), measure=name, draws=39, seed=seed).differences
         assert (pair.pvalue <= 0.05) == (not pair.lower <= 0 <= pair.upper)
 
 
-def test_counts_reach_measures_that_use_them():
-    """Resampled counts were once normalised along with the weights, and this p-value was .995."""
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_resampled_rows_keep_their_numbers(weighted, monkeypatch):
+    """Counts were once normalised along with the weights; each resample has whole records, n in all."""
+    seen = []
+
+    def kept(forecasts, row, settings, drawn, quick):
+        seen.append((forecasts, drawn))
+        return np.zeros(len(drawn.weights))
+
+    monkeypatch.setattr("calibrant.inference.compare.values_of", kept)
+    y, p, q, _, w = tied(weighted)
+    cb.compare(y, p, q, sample_weight=w, measure="ubse", draws=5, seed=1)
+    assert len(seen) == 2
+    for forecasts, drawn in seen:
+        assert np.array_equal(drawn.counts, np.rint(drawn.counts))
+        assert np.all(drawn.counts.sum(axis=1) == N)
+        np.testing.assert_allclose(drawn.weights.sum(axis=1), 1)
+        np.testing.assert_allclose(
+            drawn.outcomes.sum(axis=1), seen[0][1].outcomes.sum(axis=1)
+        )  # the same rows
+        if not weighted:
+            np.testing.assert_allclose(drawn.weights * N, drawn.counts)
+            np.testing.assert_allclose(drawn.squared_weights * N, drawn.weights)
+        assert forecasts.n == N
+
+
+@pytest.mark.parametrize(("measure", "options"), [("ubse", {}), ("cdl", {"recalibrator": "isotonic"})])
+def test_a_clear_difference_is_seen_by_measures_that_use_counts(measure, options):
     rng = np.random.default_rng(0)
     p = np.round(rng.random(600), 2)
     y = rng.random(600) < p
-    for measure, options in (("ubse", {}), ("cdl", {"recalibrator": "isotonic"})):
-        (pair,) = cb.compare(
-            y, p, np.clip(p + 0.2, 0, 1), measure=measure, draws=39, seed=1, **options
-        ).differences
-        assert pair.pvalue <= 0.3  # intervals allow for the bias of the calibrated model
-        assert pair.difference < 0
-        assert pair.lower <= pair.difference <= pair.upper
+    how = {"measure": measure, "draws": 39, "seed": 1, **options}
+    (pair,) = cb.compare(y, p, np.clip(p + 0.4, 0, 1), **how).differences
+    assert pair.upper < 0
+    assert pair.pvalue <= 0.05
+
+
+@pytest.mark.parametrize("name", ["slope", "intercept"])
+def test_no_interval_of_a_slope_where_predictions_are_0_or_1(name):
+    """A clipped prediction in twenty that fails now and then decides the slope: intervals covered 64 %."""
+    rng = np.random.default_rng(1)
+    p = rng.random(100)
+    y = rng.random(100) < p
+    clipped = np.clip(p + 0.05, 0, 1)
+    certain = np.count_nonzero(clipped == 1)
+    with pytest.raises(
+        cb.CalibrantError, match=rf"model 'b' must lie between 0 and 1 .*; {certain} are 0 or 1"
+    ):
+        cb.compare(y, p, clipped, measure=name, draws=9)
+    with pytest.raises(cb.CalibrantError, match="the predictions must lie between 0 and 1"):
+        cb.confidence_interval(y, clipped, measure=name, draws=9)
+    found = judge(cb.Forecasts(y, clipped), {name: 0.1}, confidence=0.95, draws=9, seed=1)[0]
+    assert found.outcome == "unclear"
+    assert "are exactly 0 or 1" in found.reason

@@ -10,6 +10,7 @@ import numpy as np
 
 from calibrant.errors import CalibrantError, reject_name
 from calibrant.forecasts import Forecasts
+from calibrant.inference.score_interval import LOGISTIC
 from calibrant.measures.level_sets import LevelSetWarning, singletons
 from calibrant.measures.registry.lookup import measure, measures
 from calibrant.measures.registry.row import Measure
@@ -45,9 +46,6 @@ class Row:
     def written_pvalue(self) -> str:
         """The p-value for people."""
         return chance(self.pvalue, self.log_pvalue, self.pvalue_is_bound)
-
-
-LOGISTIC = ("slope", "intercept")
 
 
 def chosen(names: Sequence[str] | None) -> list[Measure]:

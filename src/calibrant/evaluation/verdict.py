@@ -183,7 +183,8 @@ def _too_little(
 def _untested(
     rows: Mapping[str, Row], tested: TestResult | str, forecasts: Forecasts, spoke: str, unseen: float
 ) -> str:
-    return f"The smooth calibration error is {short(rows[SIZE].value)}, but chance may explain it: {tested}"
+    error = short(rows[SIZE].value)
+    return f"The smooth calibration error is {error}; whether chance explains it is open: {tested}"
 
 
 def _miscalibrated(

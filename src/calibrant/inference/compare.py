@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -19,6 +19,7 @@ from calibrant.inference.interval import central, check_confidence, check_resamp
 from calibrant.inference.null_outcomes import batched
 from calibrant.inference.paired_rows import PairedRows, named_models, paired_rows
 from calibrant.inference.resample import DrawnRecords, Resamples, seminorm_power, tallied, values_of
+from calibrant.inference.score_interval import LOGISTIC, refuse_certain
 from calibrant.measures.registry.lookup import find_measure
 from calibrant.measures.registry.row import Measure
 from calibrant.measures.scores import decompose
@@ -121,6 +122,7 @@ def compare(
     rows = paired_rows(y_true, named, sample_weight, missing, pos_label)
     check_resampling(len(rows.outcomes))
     models = {name: _model(rows, p) for name, p in rows.models.items()}
+    _refuse_ends(models, row)
     values = {name: float(row.function.core(m.forecasts, **settings)) for name, m in models.items()}
     cells = [
         merged_model(m.forecasts, m.level_of, row, settings, value=values[name], confidence=confidence)
@@ -161,6 +163,13 @@ def compare(
         cells=max((part.grid.forecasts.levels for part in merged), default=None),
         added=max((part.widening for part in merged), default=0.0),
     )
+
+
+def _refuse_ends(models: Mapping[str, _Model], row: Measure) -> None:
+    """Refuse predictions of 0 and 1 where logits are compared."""
+    if row.name in LOGISTIC:
+        for name, model in models.items():
+            refuse_certain(model.forecasts, row.name, f"model {name!r}")
 
 
 def _model(rows: PairedRows, predictions: Array) -> _Model:

@@ -21,7 +21,7 @@ from calibrant.inference.resample import (
     resampling_centre,
     seminorm_power,
 )
-from calibrant.inference.score_interval import score_interval
+from calibrant.inference.score_interval import LOGISTIC, score_interval
 from calibrant.measures.registry.calling import of_rows
 from calibrant.measures.registry.lookup import find_measure, in_words
 from calibrant.measures.registry.row import Measure
@@ -230,7 +230,7 @@ def bounds(
     """
     check_resampling(forecasts.n)
     how: dict[str, Any] = {"confidence": confidence, "draws": draws, "seed": seed}
-    if row.name in ("slope", "intercept"):
+    if row.name in LOGISTIC:
         ends = score_interval(forecasts, row.name, value=value, confidence=confidence)
         found = Bounds(*ends, "score test")
     else:

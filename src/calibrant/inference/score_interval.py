@@ -4,6 +4,9 @@ An estimate of the slope is skewed and at times infinite, so resampling it misse
 derivative of the likelihood, is a sum over records: the interval holds the slopes at which that sum is
 no farther from 0 than its standard deviation allows (Boos 1992, On generalized score tests). The
 standard deviation is the larger of what the records show and what the model implies.
+
+Predictions of exactly 0 and 1 have logits without end: a few of them that fail decide the slope of the
+population, and most samples have none. No sample shows that, so there is no interval.
 """
 
 from __future__ import annotations
@@ -13,11 +16,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.measures.regression import logits
+from calibrant.measures.regression import LARGEST_LOGIT, logits
 from calibrant.results import Array
 from calibrant.sums import dot
 
+LOGISTIC = ("slope", "intercept")
 FARTHEST = 64.0  # half-widths of the usual interval; an end beyond is infinite
 
 
@@ -56,11 +61,21 @@ def score_interval(
     """Return the interval of "slope" or "intercept"."""
     from scipy.special import stdtrit
 
+    refuse_certain(forecasts, name)
     free = max(1.0, 1 / float(forecasts.squared_weights.sum()) - (2 if name == "slope" else 1))
     reach = float(stdtrit(free, (1 + confidence) / 2))
     score, width = (_slope_score if name == "slope" else _intercept_score)(forecasts)
     unit = width(value) * reach
     return _end(score, value, -unit, reach), _end(score, value, unit, -reach)
+
+
+def refuse_certain(forecasts: Forecasts, name: str, whose: str = "the predictions") -> None:
+    """Refuse predictions of 0 and 1, or so near that their logits are held: no sample bounds what they do."""
+    certain = int(forecasts.counts[np.abs(logits(forecasts)) >= LARGEST_LOGIT].sum())
+    if certain:
+        rule = f"must lie between 0 and 1 for an interval of the {name}"
+        hint = "clip them, to 0.001 and 0.999 say, or look at another measure"
+        raise InvalidInputError(sentence(whose, rule, f"{certain:,} are 0 or 1", hint))
 
 
 def _end(score: Callable[[float], float], value: float, step: float, level: float) -> float:
