@@ -115,3 +115,28 @@ def test_columns_of_every_type_come_through(tmp_path):
     assert np.isnat(found["date"][1])
     assert found["flag"].tolist() == [True, None, False]
     assert found["text"].tolist() == ["a", None, "b"]
+
+
+def test_rules_that_an_audit_wrote_are_repaired(tmp_path):
+    rng = np.random.default_rng(0)
+    g, age, p = rng.choice(["x", "y"], 1500), rng.integers(18, 80, 1500), rng.beta(2, 3, 1500).round(3)
+    off = np.where((g == "x") & (age >= 50), 0.3, 0.0)
+    y = (rng.random(1500) < np.minimum(p + off, 1)).astype(int)
+    file = tmp_path / "rows.csv"
+    pd.DataFrame({"y": y, "p": p, "g": g, "age": age}).to_csv(file, index=False)
+    rules, fitted = tmp_path / "rules.json", tmp_path / "map.json"
+    columns = [file, "-y", "y", "-p", "p", "--seed", 1]
+    done = calibrant("audit", *columns, "--covariates", "g,age", "--draws", 99, "--rules", rules)
+    assert done.returncode == 0, done.stderr
+    done = calibrant("recalibrate", *columns, "--rules", rules, "--method", "patch", "-o", fitted)
+    assert done.returncode == 0, done.stderr
+    assert "For whom, on held-out records" in done.stdout
+    assert json.loads(fitted.read_text())["map"]["groups"]
+    for arguments, words in (
+        (["--rules", rules], "patch"),
+        (["--rules", fitted, "-m", "patch"], "must be a file of rules"),
+        (["--rules", tmp_path / "nowhere", "-m", "patch"], "nowhere"),
+    ):
+        failed = calibrant("recalibrate", *columns, *arguments)
+        assert failed.returncode == 2
+        assert words in failed.stderr

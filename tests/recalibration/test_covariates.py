@@ -292,3 +292,46 @@ def test_missing_columns_and_options_are_refused_by_name(method):
         fitted(method, n=200, nonsense=1)
     with pytest.raises(CalibrantError, match="needs covariates"):
         recalibrate([0, 1] * 20, [0.3, 0.6] * 20, method=method)
+
+
+def test_augmentation_with_logistic_regression_is_that_of_the_paper(tmp_path):
+    """Appendix E with the model of section 3.2: every regression reads the last prediction too."""
+    models = pytest.importorskip("sklearn.linear_model")
+    y, p, frame = people(4, 800)
+    made = recalibrate(y, p, method="augment", covariates=frame, model="logistic", seed=0)
+    scaled = np.column_stack(
+        (
+            pd.get_dummies(frame["region"]).to_numpy(float),
+            frame["age"] / frame["age"].max(),
+            frame["noise"] / 4,
+        )
+    )
+    q = p
+    for _ in range(3):
+        rows = np.column_stack((scaled, q / q.max()))
+        q = models.LogisticRegression(tol=1e-9, max_iter=10_000).fit(rows, y).predict_proba(rows)[:, 1]
+    assert made.predict(p, frame) == pytest.approx(q, abs=1e-5)
+    made.with_assessment("not asked for").save(tmp_path / "map.json")
+    again = load_recalibration(tmp_path / "map.json")
+    assert again.predict(p, frame).tolist() == made.predict(p, frame).tolist()
+
+
+@pytest.mark.parametrize("method", ["hierarchical", "patch"])
+def test_ordered_categories_keep_their_order_in_any_container(method):
+    rng = np.random.default_rng(0)
+    levels = ["low", "mid", "high", "top"]
+    g, p = rng.choice(levels, 2000), rng.beta(2, 3, 2000)
+    y = rng.random(2000) < expit(logit(p) + np.isin(g, ["high", "top"]))
+    ordered = pd.Categorical(g, levels, ordered=True)
+    series = pl.Series("g", g, dtype=pl.Enum(levels))
+    made = [
+        recalibrate(y, p, covariates=given, method=method, seed=0)
+        for given in (pd.DataFrame({"g": ordered}), {"g": ordered}, series.to_frame(), {"g": series})
+    ]
+    key = "shifts" if method == "hierarchical" else "patches"
+    words = str([row.get("group", row.get("rule")) for row in made[0].details[key]])
+    assert "g >= " in words
+    for one in made:
+        assert one.details[key] == made[0].details[key]
+        np.testing.assert_array_equal(one.predict(p, {"g": g}), made[0].predict(p, {"g": ordered}))
+    assert "g >= " in made[0].assessment.for_whom.before.worst[0]

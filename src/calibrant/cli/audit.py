@@ -18,13 +18,17 @@ from calibrant.groups import audit as audits
 from calibrant.groups import search as searches
 from calibrant.groups.family import Progress
 from calibrant.groups.result import Audit, Group, is_bound
+from calibrant.groups.rules import Rule
 from calibrant.groups.search import Search
+from calibrant.groups.stored_rules import rules_to_json
 from calibrant.groups.variants import StatisticName, VariantName
 from calibrant.inputs import Names
 from calibrant.numerals import chance
 from calibrant.records import Missing, check
 from calibrant.scale.files import FileNames, read_table
 from calibrant.scale.sketch import Sketch
+
+LEVEL = 0.05  # family-wise, of the rules that --rules writes
 
 
 @click.command()
@@ -107,6 +111,11 @@ from calibrant.scale.sketch import Sketch
 @click.option("--search", is_flag=True, help="Search the covariates for the worst; confirm on other rows.")
 @click.option("--html", type=click.Path(dir_okay=False), help="Write the report, one self-contained page.")
 @click.option(
+    "--rules",
+    type=click.Path(dir_okay=False),
+    help="Write the groups that are off beyond chance as JSON, for calibrant recalibrate --rules.",
+)
+@click.option(
     "--top", type=click.IntRange(min=0), default=10, show_default=True, help="How many of the worst to print."
 )
 @seed
@@ -122,6 +131,7 @@ def audit(
     nominal: list[str] | None,
     search: bool,
     html: str | None,
+    rules: str | None,
     top: int,
     json_: bool,
     **options: Any,
@@ -132,12 +142,15 @@ def audit(
     audited, each with bounds that hold the exact value.
     """
     covariates, groups, nominal = covariates or [], groups or [], nominal or []
-    if html:
-        check_target(html, listed(file))
+    for target in (html, rules):
+        if target:
+            check_target(target, listed(file))
     sketch = stored_sketch(file)
     if sketch is not None:
         if covariates or search:
             raise click.UsageError("--covariates and --search need the rows, which a sketch no longer has")
+        if rules:
+            raise click.UsageError("--rules needs the rows, which a sketch no longer has")
         _tell(_audit_sketch(sketch, groups, options), None, f"sketch {shown_name(file)}", html, top, json_)
         return
     outcome, prediction = require_columns(outcome, prediction)
@@ -174,7 +187,17 @@ def audit(
             **{name: options[name] for name in ("variant", "rho", "statistic")},
             **shared,
         )
+    if rules:
+        _write_rules(rules, found, confirmed)
     _tell(found, confirmed, f"{prediction} in {shown_name(file)}", html, top, json_)
+
+
+def _write_rules(path: str, found: Audit, confirmed: Search | None) -> None:
+    """Write the groups that are off beyond chance: those that a search confirmed, or else the audit's."""
+    groups = found.significant() if confirmed is None else [one.group for one in confirmed.findings]
+    sure = [group.rule for group in groups if group.pvalue is not None and group.pvalue <= LEVEL]
+    kept = [rule for rule in sure if isinstance(rule, Rule) and rule.conditions]
+    note(f"{len(kept):,} rules: {write_whole(path, rules_to_json(kept))}")
 
 
 def _tell(

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
@@ -12,14 +15,19 @@ import click
 from calibrant.cli.options import METHOD, NAME, NAMES, as_json, columns_unless_sketch, rows_in, seed
 from calibrant.cli.rows import read_rows
 from calibrant.cli.showing import note, say
-from calibrant.cli.sketched import listed, needed_sketch
+from calibrant.cli.sketched import listed, needed_sketch, progress_bar
 from calibrant.cli.tables import show_json, show_table
 from calibrant.disk import check_target
-from calibrant.errors import InvalidInputError, sentence
-from calibrant.recalibration.assess import FEWEST, FEWEST_EACH, Assessment
+from calibrant.errors import InvalidInputError, UnreadableFileError, sentence
+from calibrant.groups.rules import Rule
+from calibrant.groups.stored_rules import rules_from_json
+from calibrant.recalibration.assess import FEWEST, FEWEST_EACH, FOLDS, Assessment
+from calibrant.recalibration.choose import FOLDS as CHOICE_FOLDS
 from calibrant.recalibration.loading import load_recalibration
+from calibrant.recalibration.progress import each_fit
 from calibrant.recalibration.recalibrate import recalibrate as fit
 from calibrant.recalibration.result import Recalibration
+from calibrant.recalibration.table import recalibrations
 from calibrant.records import Missing
 from calibrant.scale.files import FileNames, read_table
 
@@ -52,6 +60,11 @@ OWN_ROWS = "The predictions must come from rows that the model was not trained o
     "--covariates", type=NAMES, metavar="COLUMN,COLUMN", help="Columns for methods that repair groups."
 )
 @click.option(
+    "--rules",
+    type=click.Path(dir_okay=False),
+    help="Groups to repair with --method patch, as calibrant audit --rules wrote them.",
+)
+@click.option(
     "--clusters", type=NAME, metavar="COLUMN", help="Rows that belong together (patients): never split."
 )
 @click.option("--prevalence", type=float, help="Base rate where the map will be used, if it differs.")
@@ -63,8 +76,8 @@ OWN_ROWS = "The predictions must come from rows that the model was not trained o
 @as_json
 def recalibrate(
     file: FileNames, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
-    method: str, settings: tuple[str, ...], weights: str, covariates: list[str] | None, clusters: str | None,
-    prevalence: float | None, output: str | None, force: bool, sql: bool, dialect: str,
+    method: str, settings: tuple[str, ...], weights: str, covariates: list[str] | None, rules: str | None,
+    clusters: str | None, prevalence: float | None, output: str | None, force: bool, sql: bool, dialect: str,
     seed: int | None, json_: bool,
 ) -> None:  # fmt: skip
     """Fit a map that makes the predictions in FILE better calibrated, and write it as JSON.
@@ -85,8 +98,14 @@ def recalibrate(
         "seed": seed,
         **_parsed(settings),
     }
-    fitted = _fitted(file, outcome, prediction, weight, missing, (covariates, clusters), options)
-    if _too_few(fitted) and not force:
+    if rules:
+        options["groups"] = _rules(rules)
+        covariates = [*(covariates or []), *_spoken_of(options["groups"], covariates or [])]
+    with _bar(method, bool(covariates)):
+        fitted = _fitted(file, outcome, prediction, weight, missing, (covariates, clusters), options)
+        refused = _too_few(fitted) and not force
+        _ = None if refused else fitted.assessment  # computed on first access: while the bar is there
+    if refused:
         found = f"{fitted.fit.n:,} records, base rate {fitted.fit.base_rate:g}"
         click.echo(f"calibrant: too little data: {found}; {FEWEST} records and {FEWEST_EACH} of each outcome"
                    " are needed. Nothing written; --force overrides.", err=True)  # fmt: skip
@@ -99,6 +118,40 @@ def recalibrate(
         words = "written all the same" if force else "nothing written; --force overrides"
         click.echo(f"calibrant: {method} harms on held-out records; {words}", err=True)
         sys.exit(0 if force else HARMS)
+
+
+@contextmanager
+def _bar(method: str, columns: bool) -> Iterator[None]:
+    """Show how many of the fits are done: all of the choice, and again without each fold in turn."""
+    rows = [row for row in recalibrations().values() if row.fit is not None and row.auto_options]
+    candidates = [row for row in rows if columns or not row.needs_covariates]
+    fits = CHOICE_FOLDS * len(candidates) + 2 if method == "auto" else 1
+    with progress_bar("fitting") as progress:
+        if progress is None:
+            yield
+            return
+        with each_fit(lambda done: progress(min(1.0, done / (fits * (1 + FOLDS))))):
+            yield
+
+
+def _rules(path: str) -> tuple[Rule, ...]:
+    """Read the groups to repair; an empty file says that there is nothing to do."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "got a file that is not text"
+        raise UnreadableFileError(sentence(f"--rules {path}", "must be a file of rules", reason)) from None
+    found = rules_from_json(text, f"--rules {path}")
+    if not found:
+        hint = "the audit found no group off beyond chance"
+        raise InvalidInputError(sentence(f"--rules {path}", "must have a rule", "got none", hint))
+    return found
+
+
+def _spoken_of(rules: Sequence[Rule], known: Sequence[str]) -> list[str]:
+    """Return the columns that rules speak of, beyond those known already."""
+    columns = [condition.column for rule in rules for condition in rule.conditions]
+    return [name for name in dict.fromkeys(columns) if name not in known]
 
 
 def _one(file: FileNames) -> str:

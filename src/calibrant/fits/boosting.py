@@ -12,7 +12,7 @@ from calibrant.fits.trees import Growth, boosted_logits
 from calibrant.results import Array
 
 STAGE = 10  # trees between two looks at the held-out loss
-STRETCH = 50  # trees grown in every fold before it is asked whether more are needed
+STRETCH = 40  # trees grown in every fold before it is asked whether more are needed
 
 
 @dataclass(frozen=True, slots=True, eq=False)

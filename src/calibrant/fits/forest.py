@@ -78,17 +78,21 @@ class Forest:
     @cached_property
     def _arrays(self) -> tuple[npt.NDArray[Any], ...]:
         roots = np.cumsum([0, *(len(tree) for tree in self.trees)])
-        nodes = [(node, root) for tree, root in zip(self.trees, roots, strict=False) for node in tree]
-        table, words = np.empty((len(nodes), 6), dtype=np.int64), [np.zeros(0, dtype=np.uint64)]
-        at = 0
-        for k, (node, root) in enumerate(nodes):
-            bits = _bits(node.codes)
-            children = (node.left + root, node.right + root)
-            table[k] = (node.feature, *children, node.missing_left, at, len(bits))
-            words.append(bits)
-            at += len(bits)
-        thresholds = np.array([node.threshold for node, _ in nodes])
-        values = np.array([node.value for node, _ in nodes])
+        nodes = [node for tree in self.trees for node in tree]
+        table = np.zeros((len(nodes), 6), dtype=np.int64)
+        below = np.repeat(roots[:-1], np.diff(roots))
+        table[:, 0] = [node.feature for node in nodes]
+        table[:, 1] = [node.left for node in nodes] + below
+        table[:, 2] = [node.right for node in nodes] + below
+        table[:, 3] = [node.missing_left for node in nodes]
+        words, at = [np.zeros(0, dtype=np.uint64)], 0
+        for k, node in enumerate(nodes):
+            if node.codes is not None:
+                words.append(_bits(node.codes))
+                table[k, 4], table[k, 5] = at, len(words[-1])
+                at += len(words[-1])
+        thresholds = np.array([node.threshold for node in nodes])
+        values = np.array([node.value for node in nodes])
         return table, thresholds, values, np.concatenate(words), roots[:-1].astype(np.int64)
 
     def to_list(self) -> list[list[dict[str, Any]]]:
@@ -105,10 +109,8 @@ class Forest:
         return forest
 
 
-def _bits(codes: tuple[int, ...] | None) -> npt.NDArray[np.uint64]:
-    """Return a word for every 64 codes, a bit for each; none for a number, at least one for categories."""
-    if codes is None:
-        return np.zeros(0, dtype=np.uint64)
+def _bits(codes: tuple[int, ...]) -> npt.NDArray[np.uint64]:
+    """Return a word for every 64 codes, a bit for each; at least one."""
     words = np.zeros(max(codes, default=0) // 64 + 1, dtype=np.uint64)
     for code in codes:
         words[code // 64] |= np.uint64(1) << np.uint64(code % 64)

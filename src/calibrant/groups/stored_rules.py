@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import date, time, timedelta
@@ -14,6 +15,7 @@ from calibrant.errors import InvalidInputError, sentence
 from calibrant.groups.conditions import Condition, Masked, OneOf, Within
 from calibrant.groups.rules import Rule
 
+FORMAT, VERSION = "calibrant_rules", 1
 KINDS: Mapping[str, type[Condition]] = {"one of": OneOf, "within": Within, "mask": Masked}
 
 
@@ -29,6 +31,24 @@ def rule_to_list(rule: Rule) -> list[dict[str, Any]]:
 def rule_from_list(items: Sequence[Mapping[str, Any]]) -> Rule:
     """Rebuild a rule; what is no condition is refused."""
     return Rule([_read(item) for item in items])
+
+
+def rules_to_json(rules: Sequence[Rule]) -> str:
+    """Return rules as the text of a file, each in words and as conditions."""
+    listed = [{"rule": str(rule), "conditions": rule_to_list(rule)} for rule in rules]
+    return json.dumps({FORMAT: VERSION, "rules": listed}, indent=1, ensure_ascii=False) + "\n"
+
+
+def rules_from_json(text: str, subject: str) -> tuple[Rule, ...]:
+    """Read what `rules_to_json` wrote; anything else is refused, by the name of its file."""
+    try:
+        stored = json.loads(text)
+        if stored[FORMAT] != VERSION:
+            raise ValueError
+        return tuple(rule_from_list(item["conditions"]) for item in stored["rules"])
+    except (KeyError, TypeError, ValueError):
+        hint = "calibrant audit --rules writes one"
+        raise InvalidInputError(sentence(subject, "must be a file of rules", hint=hint)) from None
 
 
 def _written(condition: Condition) -> dict[str, Any]:

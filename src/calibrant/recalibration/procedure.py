@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
+from calibrant.recalibration.progress import fitted_once
 from calibrant.recalibration.registry import Fitted, Method, settled
 from calibrant.recalibration.samples import Rows, Sample
 from calibrant.results import NOTHING
@@ -27,7 +28,9 @@ class Candidate:
                 sentence(f"method {self.method.name!r}", "needs probabilities of several classes")
             )
         check_sample(self.method, sample)
-        return fit(sample, seed=seed, **settled(self.method, fit, self.options))
+        fitted = fit(sample, seed=seed, **settled(self.method, fit, self.options))
+        fitted_once()
+        return fitted
 
     @property
     def name(self) -> str:

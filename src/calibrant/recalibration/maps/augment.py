@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from calibrant.fits.forest import Forest
+from calibrant.fits.linear import Linear
 from calibrant.groups.features import Features
 from calibrant.recalibration.levels_of_columns import Met, met, remarks
 from calibrant.recalibration.maps.form import Map
@@ -17,13 +18,13 @@ from calibrant.results import Array
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AugmentMap(Map):
-    """q_0 = p; q_k is what forest k says of (covariates, q_{k-1}), as a logit or as a probability."""
+    """q_0 = p; q_k is what model k says of (covariates, q_{k-1}), as a logit or as a probability."""
 
     form: ClassVar[str] = "augment"
     needs_covariates: ClassVar[bool] = True
     features: Features
-    forests: tuple[Forest, ...]
-    logits: bool  # whether the leaves add up to a logit
+    models: tuple[Forest | Linear, ...]
+    logits: bool  # whether they speak in logits
     seen_missing: tuple[str, ...] = ()
 
     def _met(self, p: Array, covariates: Mapping[str, Any] | None) -> Met:
@@ -33,8 +34,8 @@ class AugmentMap(Map):
         """Let one model after another speak."""
         rows = self._met(p, covariates).encoded.rows
         q = p
-        for forest in self.forests:
-            q = spoken(forest, np.column_stack((rows, q)), self.logits)
+        for model in self.models:
+            q = spoken(model, np.column_stack((rows, q)), self.logits)
         return q
 
     def remarks(self, p: Array, covariates: Mapping[str, Any] | None) -> tuple[str, ...]:
@@ -45,7 +46,8 @@ class AugmentMap(Map):
         """Return all numbers."""
         return {
             "columns": self.features.to_list(),
-            "forests": [forest.to_list() for forest in self.forests],
+            "forests": [model.to_list() for model in self.models if isinstance(model, Forest)],
+            "regressions": [model.to_dict() for model in self.models if isinstance(model, Linear)],
             "logits": self.logits,
             "seen_missing": list(self.seen_missing),
         }
@@ -55,13 +57,14 @@ class AugmentMap(Map):
         """Rebuild the map."""
         features = Features.from_list(numbers["columns"])
         width = len(features.features) + 1
-        forests = tuple(Forest.from_list(trees, width) for trees in numbers["forests"])
-        return cls(features, forests, bool(numbers["logits"]), tuple(numbers["seen_missing"]))
+        models: list[Forest | Linear] = [Forest.from_list(trees, width) for trees in numbers["forests"]]
+        models += [Linear.from_dict(item, width) for item in numbers.get("regressions", ())]
+        return cls(features, tuple(models), bool(numbers["logits"]), tuple(numbers["seen_missing"]))
 
 
-def spoken(forest: Forest, rows: Array, logits: bool) -> Array:
+def spoken(model: Forest | Linear, rows: Array, logits: bool) -> Array:
     """Return the prediction of one model."""
     from scipy.special import expit
 
-    found = forest.predict(rows)
+    found = model.predict(rows)
     return np.asarray(expit(found) if logits else np.clip(found, 0.0, 1.0))

@@ -9,6 +9,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.fits.forest import Forest
+from calibrant.fits.linear import Linear, logistic_regression
 from calibrant.fits.trees import Growth, boosted_logits, boosted_means
 from calibrant.groups.features import Features
 from calibrant.recalibration.levels_of_columns import coded, met
@@ -17,7 +18,7 @@ from calibrant.recalibration.registry import Fitted
 from calibrant.recalibration.samples import Rows
 from calibrant.results import Array
 
-Model = Literal["tree", "boosting"]
+Model = Literal["tree", "boosting", "logistic"]
 TREE = Growth(trees=1, learning_rate=1.0, leaves=1024, smallest_leaf=100, ridge=0.0)
 BOOSTING = Growth(trees=100, learning_rate=0.1, leaves=31, smallest_leaf=20, ridge=0.0)  # LightGBM's defaults
 
@@ -26,7 +27,8 @@ def augment(sample: Rows, *, seed: int, model: Model = "tree", times: int = 3) -
     """Refit a model to covariates and its previous prediction, `times` times on the same records.
 
     The predictions given are those of a model fitted to other records. "tree" is a decision tree with at
-    least 100 records per leaf, "boosting" is LightGBM with its defaults.
+    least 100 records per leaf, "boosting" is LightGBM with its defaults, "logistic" is logistic regression
+    with scikit-learn's default ridge, on numbers divided by their largest, solved to the end.
     """
     if model not in get_args(Model):
         raise reject_name("model", str(model), list(get_args(Model)))
@@ -36,18 +38,20 @@ def augment(sample: Rows, *, seed: int, model: Model = "tree", times: int = 3) -
     columns = coded(sample.covariates)
     features = Features.of(columns)
     given = met(features, columns)
-    q, forests = sample.predictions, list[Forest]()
+    q, models, logits = sample.predictions, list[Forest | Linear](), model != "tree"
     for _ in range(times):
         rows = np.column_stack((given.encoded.rows, q))
-        forests.append(_refitted(rows, sample, features.categorical, model))
-        q = spoken(forests[-1], rows, model == "boosting")
+        models.append(_refitted(rows, sample, features.categorical, model))
+        q = spoken(models[-1], rows, logits)
     missing = tuple(name for name, count in given.encoded.missing.items() if count)
-    fitted = AugmentMap(features, tuple(forests), model == "boosting", missing)
+    fitted = AugmentMap(features, tuple(models), logits, missing)
     return Fitted(fitted, (), {"model": model, "times": times})
 
 
-def _refitted(rows: Array, sample: Rows, categorical: tuple[int, ...], model: Model) -> Forest:
+def _refitted(rows: Array, sample: Rows, categorical: tuple[int, ...], model: Model) -> Forest | Linear:
     weight = np.ascontiguousarray(sample.weights)
+    if model == "logistic":
+        return logistic_regression(rows, sample.outcomes, weight, categorical)
     if model == "boosting":
         growth = replace(BOOSTING, categorical=categorical)
         return boosted_logits(rows, sample.outcomes, np.zeros(sample.n), weight, growth)
