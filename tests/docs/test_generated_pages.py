@@ -20,6 +20,10 @@ def test_the_page_of_measures_is_current():
     assert text("docs/measures.md") == made_by("make_measures.py")["page"](), "run docs/make_measures.py"
 
 
+def test_the_glossary_is_that_of_the_reports():
+    assert text("docs/glossary.md") == made_by("make_glossary.py")["page"](), "run docs/make_glossary.py"
+
+
 def test_the_speed_tables_are_what_was_measured():
     script = made_by("make_speed.py")
     assert text("docs/speed.md") == script["page"](), "run docs/make_speed.py"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,8 @@ from calibrant.evaluation.facts import facts_sentence
 from calibrant.evaluation.group_repair import group_repair
 from calibrant.evaluation.proposal import propose
 from calibrant.report.charts.all import charts
+from calibrant.report.glossary import anchor, used
+from calibrant.report.glossary import parts as pieces
 from calibrant.report.palette import DARK, LIGHT, variables, with_variables
 from calibrant.report.sections import Section, sections
 from calibrant.report.vega import library
@@ -80,6 +82,9 @@ def rendered(
         facts=facts,
         sections=parts,
         figures=figures,
+        words=used(_texts(parts)),
+        pieces=pieces,
+        anchor=anchor,
         light=Markup(variables(LIGHT)),
         dark=Markup(variables(DARK)),
         css=Markup(_part("page.css")),
@@ -88,6 +93,14 @@ def rendered(
         numbers=Markup(script_json(numbers)),
         charts=Markup(script_json({name: figure.spec for name, figure in figures.items()})),
     ))  # fmt: skip
+
+
+def _texts(parts: list[Section]) -> Iterator[str]:
+    """Yield every text of the sections in which words may be linked."""
+    for section in parts:
+        yield from section.texts
+        for sheet in section.sheets:
+            yield from (cell.text for line in sheet.lines for cell in line if not cell.number)
 
 
 def _environment() -> Any:

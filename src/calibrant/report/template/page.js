@@ -26,10 +26,13 @@
   function fold() {
     const parts = Array.from(document.querySelectorAll("details.more"));
     const aim = location.hash && document.querySelector(location.hash);
-    parts.forEach((part) => { part.open = Boolean(aim && aim.contains(part)); });
+    parts.forEach((part) => { part.open = Boolean(aim && (aim.contains(part) || part.contains(aim))); });
     window.addEventListener("hashchange", () => {
-      const inside = document.querySelector(location.hash + " details.more");
-      if (inside) inside.open = true;
+      const target = location.hash && document.querySelector(location.hash);
+      const part = target && (target.querySelector("details.more") || target.closest("details.more"));
+      if (!part) return;
+      part.open = true;
+      target.scrollIntoView();
     });
     let open = [];
     window.addEventListener("beforeprint", () => {
