@@ -137,7 +137,11 @@ def test_fractional_outcomes_are_measured_but_not_simulated(tmp_path):
     assert "chance alone" not in found.verdict.sentence
     assert found["kuiper"].pvalue is not None
     assert found["smooth"].pvalue is None
-    assert "fractions" in found["smooth"].note
+    assert not any("fraction" in row.note for row in found.rows)
+    count = len(y[::7])
+    assert found.facts.fractional == count
+    assert repr(found).count("fractions") == 1
+    assert f"{count:,} of {len(y):,} outcomes are fractions" in repr(found)
     assert found["smooth"].low <= found["smooth"].value <= found["smooth"].high
     assert found.to_html(tmp_path / "r.html").stat().st_size > 1000
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from calibrant.forecasts import Forecasts
 from calibrant.inference.stand_ins import alike
 from calibrant.numerals import mean
@@ -14,7 +16,8 @@ class Facts:
     """Counts and means of the forecasts; `tied` records share their prediction with another record.
 
     `effective_records` is the number of equally weighted records of the same noise, 1 / sum w^2.
-    `resolution` is the widest cell of a sketch, 0 for exact data.
+    `resolution` is the widest cell of a sketch, 0 for exact data. `fractional` counts outcomes other than 0
+    and 1, None where there are such outcomes and nobody knows how many (a sketch).
     """
 
     records: int
@@ -29,6 +32,7 @@ class Facts:
     effective_records: float
     binary: bool
     resolution: float
+    fractional: int | None = 0
 
 
 def facts(forecasts: Forecasts) -> Facts:
@@ -46,7 +50,36 @@ def facts(forecasts: Forecasts) -> Facts:
         effective_records=float(1.0 / forecasts.squared_weights.sum()),
         binary=forecasts.binary,
         resolution=float(forecasts.extents.max()),
+        fractional=_fractional(forecasts),
     )
+
+
+def _fractional(forecasts: Forecasts) -> int | None:
+    """Count the outcomes that are neither 0 nor 1."""
+    if forecasts.binary:
+        return 0
+    outcomes = forecasts.record_outcomes
+    return None if outcomes is None else int(np.count_nonzero((outcomes > 0) & (outcomes < 1)))
+
+
+def fractions_note(found: Facts) -> str:
+    """Say once what fractional outcomes cost and what to do about them; nothing where there are none.
+
+    >>> fractions_note(facts(Forecasts([0, 1, 0.5], [0.2, 0.7, 0.4])))[:57]
+    '1 of 3 outcomes is a fraction, so that calibrated outcome'
+    """
+    if found.binary:
+        return ""
+    few = found.fractional is not None and found.fractional <= 0.05 * found.records
+    are = "is a fraction" if found.fractional == 1 else "are fractions"
+    count = "Outcomes" if found.fractional is None else f"{found.fractional:,} of {found.records:,} outcomes"
+    todo = (
+        "leave these rows out (ties, say) to have every p-value"
+        if few
+        else "tests that need no simulation (kuiper, in-the-large) still have theirs"
+    )
+    why = "so that calibrated outcomes cannot be simulated and most p-values are missing"
+    return f"{count} {are}, {why}: {todo}"
 
 
 def facts_sentence(found: Facts) -> str:
@@ -65,4 +98,5 @@ def facts_sentence(found: Facts) -> str:
         text += f"; {found.dropped:,} rows with missing values left out"
     if found.resolution:
         text += f"; predictions up to {found.resolution:.2g} apart share a cell"
-    return text
+    note = fractions_note(found)
+    return f"{text}. {note}" if note else text

@@ -15,6 +15,7 @@ from calibrant.inference.kept import KeptOutcomes, KeptResampler
 from calibrant.inference.merging import coarse
 from calibrant.inference.null_outcomes import null_values
 from calibrant.inference.statistics import DEFAULT_TEST, find_test
+from calibrant.measures.registry.laws import null_deviation
 from calibrant.measures.registry.row import Measure
 from calibrant.results import Array
 
@@ -82,10 +83,8 @@ class Chance:
             return replace(row, note=row.note or str(error))
 
     def _with_test(self, row: Row) -> Row:
-        if not self._forecasts.binary and row.about.null.law is None:
-            return replace(
-                row, note="no p-value: the outcomes are fractions, so calibration cannot be simulated"
-            )
+        if not self._forecasts.binary and not _tests_fractions(row.about):
+            return row  # said once, with the facts
         found = self._test(row.about)
         return replace(
             row,
@@ -153,3 +152,9 @@ class Chance:
 def _cells_for(about: Measure) -> int:
     """Return how many cells to simulate on: fewer for measures that fit something to every data set."""
     return SLOW_CELLS if about.null.batch is None else CELLS
+
+
+def _tests_fractions(about: Measure) -> bool:
+    """Return whether a limit law of this measure holds for outcomes that are neither 0 nor 1."""
+    law = about.null.law
+    return law is not None and (law.fractions or law.scale is null_deviation)

@@ -159,7 +159,7 @@ class _Fractions:
                 sentence(
                     "this interval",
                     "needs the rows where outcomes are fractions",
-                    "got a sketch of them",
+                    "got cells of them",
                     hint,
                 )
             )

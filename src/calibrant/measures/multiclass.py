@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, reject_rows, sentence
+from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.inputs import ROW_SUM, array_of, check_aligned, row_labels
+from calibrant.inputs import ROW_SUM, array_of, check_aligned, missing_rows, row_labels
+from calibrant.records import Missing
 from calibrant.results import Array
 
 
 def top_label(
-    y_true: Any, probabilities: Any, *, sample_weight: Any = None, classes: Any = None
+    y_true: Any,
+    probabilities: Any,
+    *,
+    sample_weight: Any = None,
+    classes: Any = None,
+    missing: Missing = "error",
 ) -> Forecasts:
     """Reduce to the most probable class: prediction its probability, outcome whether it was right.
 
@@ -31,6 +38,8 @@ def top_label(
         Non-negative weights, one per record.
     classes
         Names of the columns, in order, where the labels are not 0, 1, 2, ...
+    missing
+        Refuse rows without a label or a probability ("error"), or leave them out and count them ("drop").
 
     Returns
     -------
@@ -42,14 +51,20 @@ def top_label(
     >>> top_label([0, 2], [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3]]).values.tolist()
     [0.6, 0.7]
     """
-    table, labels = _checked(probabilities, y_true, classes)
-    top = np.argmax(table, axis=1)
-    confidence = table[np.arange(len(table)), top]
-    return Forecasts(top == labels, confidence, sample_weight=sample_weight)
+    rows = _checked(probabilities, y_true, classes, missing)
+    top = np.argmax(rows.table, axis=1)
+    confidence = rows.table[np.arange(len(rows.table)), top]
+    return rows.forecasts(top == rows.labels, confidence, sample_weight)
 
 
 def one_vs_rest(
-    y_true: Any, probabilities: Any, label: Any, *, sample_weight: Any = None, classes: Any = None
+    y_true: Any,
+    probabilities: Any,
+    label: Any,
+    *,
+    sample_weight: Any = None,
+    classes: Any = None,
+    missing: Missing = "error",
 ) -> Forecasts:
     """Reduce to one class against all others: prediction its probability, outcome whether it occurred.
 
@@ -65,6 +80,8 @@ def one_vs_rest(
         Non-negative weights, one per record.
     classes
         Names of the columns, in order, where the labels are not 0, 1, 2, ...
+    missing
+        Refuse rows without a label or a probability ("error"), or leave them out and count them ("drop").
 
     Returns
     -------
@@ -76,13 +93,18 @@ def one_vs_rest(
     >>> one_vs_rest(["a", "c"], [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3]], "c", classes="abc").values.tolist()
     [0.1, 0.3]
     """
-    table, labels = _checked(probabilities, y_true, classes)
-    place = _places(np.asarray([label]), _class_names(classes, table.shape[1]), "label")[0]
-    return Forecasts(labels == place, table[:, place], sample_weight=sample_weight)
+    rows = _checked(probabilities, y_true, classes, missing)
+    place = _places(np.asarray([label]), _class_names(classes, rows.table.shape[1]), "label")[0]
+    return rows.forecasts(rows.labels == place, rows.table[:, place], sample_weight)
 
 
 def class_wise(
-    y_true: Any, probabilities: Any, *, sample_weight: Any = None, classes: Any = None
+    y_true: Any,
+    probabilities: Any,
+    *,
+    sample_weight: Any = None,
+    classes: Any = None,
+    missing: Missing = "error",
 ) -> dict[Any, Forecasts]:
     """Return one_vs_rest for every class, by its name; average a measure over them for a class-wise error.
 
@@ -96,6 +118,8 @@ def class_wise(
         Non-negative weights, one per record.
     classes
         Names of the columns, in order, where the labels are not 0, 1, 2, ...
+    missing
+        Refuse rows without a label or a probability ("error"), or leave them out and count them ("drop").
 
     Returns
     -------
@@ -107,16 +131,35 @@ def class_wise(
     >>> sorted(class_wise([0, 2], [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3]]))
     [0, 1, 2]
     """
-    table, labels = _checked(probabilities, y_true, classes)
-    names = _class_names(classes, table.shape[1])
+    rows = _checked(probabilities, y_true, classes, missing)
+    names = _class_names(classes, rows.table.shape[1])
     return {
-        name: Forecasts(labels == place, table[:, place], sample_weight=sample_weight)
+        name: rows.forecasts(rows.labels == place, rows.table[:, place], sample_weight)
         for place, name in enumerate(names)
     }
 
 
-def _checked(probabilities: Any, y_true: Any, classes: Any) -> tuple[Array, npt.NDArray[np.intp]]:
-    """Return the table of probabilities and, for each row, the column of the class that occurred."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """Probabilities and the column of the class that occurred, for the `kept` rows of all."""
+
+    table: Array
+    labels: npt.NDArray[np.intp]
+    kept: npt.NDArray[np.bool_]
+
+    def forecasts(self, outcome: Array | npt.NDArray[np.bool_], prediction: Array, weights: Any) -> Forecasts:
+        """Reduce to one question; rows that were left out are gaps, which Forecasts drops and counts."""
+        if self.kept.all():
+            return Forecasts(outcome, prediction, sample_weight=weights)
+        y, p = np.full((2, len(self.kept)), np.nan)
+        y[self.kept], p[self.kept] = outcome, prediction
+        return Forecasts(y, p, sample_weight=weights, missing="drop")
+
+
+def _checked(probabilities: Any, y_true: Any, classes: Any, missing: Missing) -> _Rows:
+    """Check the table of probabilities and find, for each row, the column of the class that occurred."""
+    if missing not in ("error", "drop"):
+        raise reject_name("missing", missing, ["error", "drop"])
     table = array_of(probabilities, "probabilities")
     if table.ndim != 2 or table.shape[1] < 2 or table.dtype.kind not in "fiu":
         rule = "must be numbers, a row for each record and a column for each class"
@@ -125,18 +168,41 @@ def _checked(probabilities: Any, y_true: Any, classes: Any) -> tuple[Array, npt.
         )
     if len(table) == 0:
         raise InvalidInputError(sentence("probabilities", "must not be empty", "got no rows"))
-    gaps = np.isnan(table).any(axis=1)
-    reject_rows("probabilities", "must not be missing", table, gaps, "leave such rows out")
-    outside = ~np.all((table >= 0) & (table <= 1), axis=1)
-    reject_rows("probabilities", "must lie in [0, 1]", table, outside, "pass softmax of logits, not logits")
-    sums = table.sum(axis=1, dtype=np.float64)
-    reject_rows("probabilities", "must sum to 1 in each row", sums, np.abs(sums - 1) > ROW_SUM)
     labels = array_of(y_true, "y_true")
     if labels.shape != (len(table),):
         found = f"got shape {labels.shape} for {len(table):,} rows"
         raise InvalidInputError(sentence("y_true", "must be one class label per row", found))
     check_aligned(y_true, row_labels(probabilities), ("y_true", "probabilities"))
-    return table, _places(labels, _class_names(classes, table.shape[1]), "y_true")
+    kept = _complete(table, labels, missing)
+    table, labels = table[kept], _whole(labels[kept])
+    outside = ~np.all((table >= 0) & (table <= 1), axis=1)
+    reject_rows("probabilities", "must lie in [0, 1]", table, outside, "pass softmax of logits, not logits")
+    sums = table.sum(axis=1, dtype=np.float64)
+    reject_rows("probabilities", "must sum to 1 in each row", sums, np.abs(sums - 1) > ROW_SUM)
+    return _Rows(table, _places(labels, _class_names(classes, table.shape[1]), "y_true"), kept)
+
+
+def _complete(table: Array, labels: npt.NDArray[Any], missing: Missing) -> npt.NDArray[np.bool_]:
+    """Return the rows that have a label and every probability."""
+    unlabelled = missing_rows(labels)
+    absent = np.zeros(len(table), dtype=bool) if unlabelled is None else unlabelled
+    gaps = np.asarray(np.isnan(table).any(axis=1))
+    if missing == "error":
+        hint = 'pass missing="drop" to leave such rows out and have them counted'
+        reject_rows("probabilities", "must not be missing", table, gaps, hint)
+        reject_rows("y_true", "must not be missing", labels, absent, hint)
+    kept = ~(gaps | absent)
+    if not kept.any():
+        rule, got = "must have a row without missing values", f"got {len(table):,} rows, all with one"
+        raise InvalidInputError(sentence("probabilities", rule, got))
+    return np.asarray(kept)
+
+
+def _whole(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return numbers of classes as whole numbers again, which gaps beside them had made fractions."""
+    if labels.dtype.kind == "f" and np.all(labels == np.round(labels)):
+        return labels.astype(np.int64)
+    return labels
 
 
 def _class_names(classes: Any, count: int) -> list[Any]:

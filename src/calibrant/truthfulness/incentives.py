@@ -210,6 +210,6 @@ def _chosen(measures: str | Sequence[str] | None) -> Sequence[str]:
 
 def _checked(y_prob: Any) -> Array:
     truth = vector(y_prob, "y_prob").astype(np.float64)
-    reject_rows("y_prob", "must not be missing", truth, np.isnan(truth))
+    reject_rows("y_prob", "must not be missing", truth, np.isnan(truth), "leave such rows out")
     check_unit_interval(truth, "y_prob")
     return truth

@@ -76,7 +76,8 @@ def best_actions(y_prob: Any, payoff: Payoff) -> BestActions:
     """
     table = _table(payoff)
     p = vector(y_prob, "y_prob").astype(np.float64)
-    reject_rows("y_prob", "must not be missing", p, np.isnan(p))
+    hint = "leave such rows out: there is one action per row"
+    reject_rows("y_prob", "must not be missing", p, np.isnan(p), hint)
     check_unit_interval(p, "y_prob")
     best = table.best(p)
     actions = np.argmax(best, axis=1)

@@ -20,6 +20,7 @@ from calibrant.inputs import (
     vector,
 )
 from calibrant.measures.decisions.payoff import Payoff, Table, task_of
+from calibrant.records import Missing
 from calibrant.results import Array, Result
 
 
@@ -49,7 +50,9 @@ class SwapRegret(Result):
     swaps: tuple[Swap, ...]
 
 
-def swap_regret(y_true: Any, actions: Any, *, payoff: Payoff, sample_weight: Any = None) -> SwapRegret:
+def swap_regret(
+    y_true: Any, actions: Any, *, payoff: Payoff, sample_weight: Any = None, missing: Missing = "error"
+) -> SwapRegret:
     """Return the swap regret of decisions taken, per record, in the unit of the payoffs.
 
     `actions` are row numbers of the payoff table, or the names it gives them; a cost-loss ratio names its
@@ -66,6 +69,8 @@ def swap_regret(y_true: Any, actions: Any, *, payoff: Payoff, sample_weight: Any
         The decision task, as for fixed_decision_loss.
     sample_weight
         Non-negative weights, one per record.
+    missing
+        Refuse rows without an outcome or a weight ("error"), or leave them out ("drop").
 
     Returns
     -------
@@ -83,6 +88,10 @@ def swap_regret(y_true: Any, actions: Any, *, payoff: Payoff, sample_weight: Any
         raise InvalidInputError(
             sentence("payoff", "must have finitely many actions", f"got {payoff!r}", hint)
         )
+    if missing == "drop":
+        y_true, actions, sample_weight = _complete(y_true, actions, sample_weight)
+    elif missing != "error":
+        raise reject_name("missing", missing, ["error", "drop"])
     y, w = _outcomes(y_true, sample_weight)
     taken = _numbered(actions, task)
     check_same_length(y, taken, ("y_true", "actions"))
@@ -103,11 +112,27 @@ def swap_regret(y_true: Any, actions: Any, *, payoff: Payoff, sample_weight: Any
     return SwapRegret(float(gains.sum()), float(possible.sum(axis=0).max()) - total, total, tuple(swaps))
 
 
+def _complete(y_true: Any, actions: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """Return the rows that have an outcome and, where there are weights, a weight."""
+    y = vector(y_true, "y_true")
+    w = None if sample_weight is None else vector(sample_weight, "sample_weight")
+    taken = array_of(actions, "actions")
+    check_same_length(taken, y, ("actions", "y_true"))
+    absent = missing_rows(y) if w is None else missing_rows(y, w)
+    if absent is None:
+        return y_true, actions, sample_weight
+    if absent.all():
+        got = f"got {len(y):,} rows, all with one"
+        raise InvalidInputError(sentence("y_true", "must have a row without missing values", got))
+    return y[~absent], taken[~absent], None if w is None else w[~absent]
+
+
 def _outcomes(y_true: Any, sample_weight: Any) -> tuple[Array, Array]:
     y = vector(y_true, "y_true")
     absent = missing_rows(y)
     if absent is not None:
-        reject_rows("y_true", "must not be missing", y, absent)
+        hint = 'pass missing="drop" to leave such rows out'
+        reject_rows("y_true", "must not be missing", y, absent, hint)
     check_unit_interval(y, "y_true")
     w = np.ones(len(y))
     if sample_weight is not None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.inputs import check_same_length, vector
+from calibrant.inputs import array_of, check_same_length, missing_rows, vector
 from calibrant.kernels.grouping_search import searched_grouping
 from calibrant.kernels.intervals import spread_boundaries
 from calibrant.kernels.partitions import best_grouping, contiguous_groups, grouping_cost, running
@@ -22,6 +22,7 @@ from calibrant.measures.registry.papers import DISTANCE_PAPER
 from calibrant.measures.registry.resolution import bracketed, mean_move, rounded
 from calibrant.measures.registry.row import Measure
 from calibrant.options import number
+from calibrant.records import Missing
 from calibrant.results import Array, Certified
 
 EXACT_GROUPS = 13  # items whose 3^m (set, subset) pairs can all be tried
@@ -65,7 +66,9 @@ def _group_levels(forecasts: Forecasts, alpha: float = 1.0) -> Certified:
     return _nearest(forecasts, forecasts.values, forecasts.weights, forecasts.outcomes, alpha)
 
 
-def distance_to_calibration(y_true: Any, y_prob: Any, ids: Any, *, sample_weight: Any = None) -> float:
+def distance_to_calibration(
+    y_true: Any, y_prob: Any, ids: Any, *, sample_weight: Any = None, missing: Missing = "error"
+) -> float:
     """Distance to calibration: least E|f(x) - g(x)| over calibrated predictors g of the points x.
 
     Written dCE. `ids` names the point x behind each record; a point has one prediction. Unlike every other
@@ -80,6 +83,8 @@ def distance_to_calibration(y_true: Any, y_prob: Any, ids: Any, *, sample_weight
         The point behind each record; a point has one prediction.
     sample_weight
         Non-negative weights, one per record.
+    missing
+        Refuse rows with a missing value ("error"), or leave them out ("drop").
 
     Returns
     -------
@@ -91,10 +96,12 @@ def distance_to_calibration(y_true: Any, y_prob: Any, ids: Any, *, sample_weight
     >>> round(distance_to_calibration([0, 1, 1, 0], [0.4, 0.4, 0.6, 0.6], ["a", "b", "c", "d"]), 9)
     0.1
     """
-    return float(certified_distance(y_true, y_prob, ids, sample_weight=sample_weight))
+    return float(certified_distance(y_true, y_prob, ids, sample_weight=sample_weight, missing=missing))
 
 
-def certified_distance(y_true: Any, y_prob: Any, ids: Any, *, sample_weight: Any = None) -> Certified:
+def certified_distance(
+    y_true: Any, y_prob: Any, ids: Any, *, sample_weight: Any = None, missing: Missing = "error"
+) -> Certified:
     """Return the distance to calibration of distance_to_calibration with proven bounds.
 
     Exact up to 13 points x; above that the value is the cheapest grouping found and `lower` the lower
@@ -108,6 +115,8 @@ def certified_distance(y_true: Any, y_prob: Any, ids: Any, *, sample_weight: Any
         The point behind each record; a point has one prediction.
     sample_weight
         Non-negative weights, one per record.
+    missing
+        Refuse rows with a missing value ("error"), or leave them out ("drop").
 
     Returns
     -------
@@ -119,9 +128,15 @@ def certified_distance(y_true: Any, y_prob: Any, ids: Any, *, sample_weight: Any
     >>> certified_distance([0, 1, 1, 0], [0.4, 0.4, 0.6, 0.6], ["a", "b", "c", "d"]).exact
     True
     """
-    forecasts = Forecasts(y_true, y_prob, sample_weight=sample_weight)
+    forecasts = Forecasts(y_true, y_prob, sample_weight=sample_weight, missing=missing)
     outcome, prediction = (vector(column, "").astype(np.float64) for column in (y_true, y_prob))
     weight = np.ones(len(outcome)) if sample_weight is None else vector(sample_weight, "").astype(np.float64)
+    absent = missing_rows(outcome, prediction, weight)
+    if absent is not None:
+        check_same_length(ids, outcome, ("ids", "y_prob"))
+        ids, outcome, prediction, weight = (
+            column[~absent] for column in (array_of(ids, "ids"), outcome, prediction, weight)
+        )
     names, point = _points(ids, prediction)
     weights = np.bincount(point, weight / weight.max())
     outcomes = np.bincount(point, weight / weight.max() * outcome)
