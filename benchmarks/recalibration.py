@@ -20,7 +20,7 @@ import calibrant as cb
 from benchmarks.harness import RESULTS, Report, machine, peer, seconds
 
 DATA = Path(os.environ.get("CALIBRANT_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
-REPEATS = {100: 20, 1_000: 20, 10_000: 7}  # splits per task: at least 300, 300 and 100 fits a method
+REPEATS = {100: 21, 1_000: 21, 10_000: 14}  # splits per task: at least 300, 300 and 100 fits per method
 CENTERED = "probcal CenteredIsotonicCalibrator"
 HARM = 5e-4
 TEST = 8_000
@@ -133,44 +133,86 @@ def log_loss(y: Any, q: Any) -> float:
     return float(-np.mean(y * np.log(safe) + (1 - y) * np.log1p(-safe)))
 
 
-def gains(p: Any, y: Any, n: int, split: int, methods: dict[str, Fit]) -> dict[str, float] | None:
-    """Change of the log loss by each method on one random split; None where a split has one outcome."""
-    order = np.random.default_rng(1000 * split + 7).permutation(len(p))
-    train, test = order[:n], order[n : n + TEST]
-    if y[train].min() == y[train].max():
-        return None
-    before = log_loss(y[test], p[test])
-    found = {}
-    for name, fit in methods.items():
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                found[name] = log_loss(y[test], np.asarray(fit(p[train], y[train])(p[test]))) - before
-        except Exception:  # a peer that refuses this sample has no figure for it
-            found[name] = float("nan")
-    return found
+class Kept:
+    """What was measured so far, in a file of lines: a run that was stopped goes on where it was."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        lines = path.read_text().splitlines() if path.exists() else []
+        self.known = {tuple(key): change for key, change in map(json.loads, lines)}
+
+    def change(self, key: tuple[Any, ...], measure: Callable[[], float]) -> float:
+        """Return a figure that is known, or measure and keep it."""
+        if key not in self.known:
+            self.known[key] = measure()
+            with self.path.open("a") as file:
+                file.write(json.dumps([key, self.known[key]]) + "\n")
+        return self.known[key]
 
 
-def table(tasks: list[tuple[str, Any, Any]], n: int, splits: int, methods: dict[str, Fit]) -> dict[str, Any]:
+def change_of_loss(fit: Fit, train: tuple[Any, Any], test: tuple[Any, Any]) -> float:
+    """Change of the log loss on held-out records; NaN where a package refuses these records."""
+    (p, y), (new, truth) = train, test
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return log_loss(truth, np.asarray(fit(p, y)(new))) - log_loss(truth, new)
+    except Exception:  # the packages of others raise whatever they like
+        return float("nan")
+
+
+def splits_of(p: Any, y: Any, n: int, splits: int) -> Iterator[tuple[int, Any, Any]]:
+    """Random splits that have both outcomes: n records to fit, and up to TEST others."""
+    for split in range(splits):
+        order = np.random.default_rng(1000 * split + 7).permutation(len(p))
+        train, test = order[:n], order[n : n + TEST]
+        if y[train].min() < y[train].max():
+            yield split, (p[train], y[train]), (p[test], y[test])
+
+
+def table(
+    tasks: list[tuple[str, Any, Any]], n: int, splits: int, methods: dict[str, Fit], kept: Kept
+) -> dict[str, Any]:
     """Mean change per method over tasks, how often it harms with Wilson's upper limit, and how many fits."""
-    rows: dict[str, list[list[float]]] = {name: [] for name in methods}
-    for _, p, y in tasks:
-        kept = np.isfinite(p) & np.isfinite(y)
-        p_, y_ = p[kept], y[kept]
-        if len(p_) < n + 1_000:
+    rows: dict[str, list[Any]] = {name: [] for name in methods}
+    for task, p, y in tasks:
+        usable = np.isfinite(p) & np.isfinite(y)
+        if usable.sum() < n + 1_000:
             continue
-        changes = [c for c in (gains(p_, y_, n, k, methods) for k in range(splits)) if c is not None]
-        for name in methods:
-            rows[name].append([change[name] for change in changes])
-    return {name: _summary(parts) for name, parts in rows.items()}
+        cases = list(splits_of(p[usable], y[usable], n, splits))
+        for name, fit in methods.items():
+            changes = [
+                kept.change((n, task, split, name), lambda: change_of_loss(fit, train, test))  # noqa: B023
+                for split, train, test in cases
+            ]
+            rows[name].append(np.array(changes))
+    return {name: _summary(parts, rows["auto"]) for name, parts in rows.items()}
 
 
-def _summary(parts: list[list[float]]) -> dict[str, float]:
-    every = np.array([change for part in parts for change in part])
+def _summary(parts: list[Any], auto: list[Any]) -> dict[str, float]:
+    """Figures of one method; `behind_auto` is its mean minus that of auto, on the fits that both made."""
+    every = np.concatenate(parts)
     known = every[np.isfinite(every)]
     harmed, fits = int((known > HARM).sum()), len(known)
-    mean = float(np.mean([np.nanmean(part) for part in parts])) * 1e3
-    return {"change": mean, "harm": harmed / fits, "harm_at_most": wilson(harmed, fits), "fits": fits}
+    change, error = _mean(parts)
+    behind, doubt = _mean([part - other for part, other in zip(parts, auto, strict=True)])
+    return {
+        "change": change,
+        "error": error,
+        "harm": harmed / fits,
+        "harm_at_most": wilson(harmed, fits),
+        "fits": fits,
+        "behind_auto": behind,
+        "behind_auto_error": doubt,
+    }
+
+
+def _mean(parts: list[Any]) -> tuple[float, float]:
+    """Mean over tasks of the mean over splits, in thousandths, and its standard error for these tasks."""
+    known = [part[np.isfinite(part)] for part in parts]
+    known = [part for part in known if len(part) > 1]
+    squares = sum(float(np.var(part, ddof=1)) / len(part) for part in known)
+    return float(np.mean([part.mean() for part in known])) * 1e3, float(np.sqrt(squares)) / len(known) * 1e3
 
 
 def wilson(hits: int, trials: int, z: float = 1.96) -> float:
@@ -217,14 +259,16 @@ def main(repeats: dict[int, int] | None = None) -> None:
     methods = {**METHODS, **peers()}
     tasks = list(real_tasks()) if DATA.is_dir() else list(generated_tasks())
     found: dict[str, Any] = {"machine": machine(), "tasks": [name for name, _, _ in tasks], "tables": {}}
+    kept = Kept(RESULTS / "recalibration_fits.jsonl")
     for n, splits in (repeats or REPEATS).items():
-        found["tables"][str(n)] = table(tasks, n, splits, methods)
+        found["tables"][str(n)] = table(tasks, n, splits, methods, kept)
         print(f"n = {n:,}")
         for name, row in found["tables"][str(n)].items():
             print(
                 f"  {name:<36}{row['change']:+9.1f}  harm {row['harm']:6.1%}  fits {row['fits']}", flush=True
             )
         (RESULTS / "recalibration_accuracy.json").write_text(json.dumps(found, indent=1) + "\n")
+    kept.path.unlink()
     report = Report("recalibration")
     speed(report)
     report.save()

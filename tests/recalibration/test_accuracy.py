@@ -7,28 +7,35 @@ import warnings
 import numpy as np
 import pytest
 
-from benchmarks.recalibration import generated_tasks, ours, table
+from benchmarks.recalibration import Kept, generated_tasks, ours, table
 from recalibration.laws import fit
 
 
-def test_auto_gains_where_there_is_something_to_gain_and_else_leaves_alone():
+def test_auto_gains_where_there_is_something_to_gain_and_else_leaves_alone(tmp_path):
     methods = {"as they are": ours("identity"), "auto": ours("auto"), "raw": ours("isotonic", ends="raw")}
-    found = table(list(generated_tasks(3_000)), 300, 3, methods)
+    kept = Kept(tmp_path / "fits.jsonl")
+    found = table(list(generated_tasks(3_000)), 300, 3, methods, kept)
     assert found["as they are"]["change"] == 0
     assert found["auto"]["change"] < -5
     assert found["auto"]["change"] < found["raw"]["change"]
     assert found["auto"]["fits"] == 9
+    assert found["raw"]["behind_auto"] == pytest.approx(found["raw"]["change"] - found["auto"]["change"])
+    kept.known.clear()
+    known = Kept(kept.path).known  # a run that was stopped goes on where it was
+    assert len(known) == 27
+    assert sum(known[300, task, 0, "auto"] for task, _, _ in generated_tasks(3_000)) < 0
 
 
 def test_venn_abers_agrees_with_the_package():
     package = pytest.importorskip("venn_abers")
     rng = np.random.default_rng(0)
-    for k in range(20):
-        n = int(rng.integers(20, 200))
-        p, new = rng.random(n), rng.random(50)
-        if k % 2:
-            p, new = np.round(p, 1), np.round(new, 1)
+    for k in range(300):
+        n = int(rng.integers(4, 80))
+        p, new = rng.random(n) ** (1 + k % 4), rng.random(30)
+        if k % 3:  # ties, exact 0 and 1, and queries that equal levels
+            p, new = np.round(p, k % 3), np.round(new, k % 3)
         y = (rng.random(n) < p).astype(int)
+        y[:2] = 0, 1
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the package's own
             theirs = package.VennAbers()

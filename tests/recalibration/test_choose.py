@@ -22,7 +22,7 @@ def slow_likelihood_ratio(y, p):
         eta = ab[0] + ab[1] * x
         return float(np.sum(np.logaddexp(0, eta) - y * eta))
 
-    best = minimize(loss, [0.0, 1.0], method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-10})
+    best = minimize(loss, [0.0, 1.0], method="BFGS", options={"gtol": 1e-8})
     return 2 * (loss([0.0, 1.0]) - best.fun)
 
 

@@ -21,8 +21,10 @@ from calibrant.recalibration.table import find_method, recalibrations
 FOLDS = 5
 UNCHANGED = "No change is justified by these records."
 LOSSES = ("log", "brier")
-SURE = 2.0  # standard errors of a gain on held-out records that justify a change by themselves
-LEVEL = 0.01  # of Cox's test, which justifies one too
+AS_GOOD = 1.0  # standard errors on held-out records by which a simpler candidate may fall behind the best
+SURE = 2.5  # standard errors of a gain on held-out records that justify a change by themselves
+LEVEL = 0.02  # of Cox's test, which justifies the line that it tests
+LINE = "platt"
 MANY = 3_000  # levels from which the compiled kernels repay their start-up time in a choice
 
 
@@ -56,8 +58,8 @@ def named_candidates(names: Sequence[str]) -> list[Candidate]:
 def choose(sample: Sample, candidates: Sequence[Candidate], *, loss: str, folds: int, seed: int) -> Choice:
     """Cross-fit all candidates on the same folds; take the simplest as good as the best, or no change.
 
-    "As good" is within one standard error of the paired difference. The first candidate is no change; see
-    `_justified`. Candidates that cannot be fitted on some fold are left out, with the reason.
+    The first candidate is no change; see `_chosen`. Candidates that cannot be fitted on some fold are left
+    out, with the reason.
     """
     if loss not in LOSSES:
         raise reject_name("loss", str(loss), list(LOSSES))
@@ -76,28 +78,35 @@ def choose(sample: Sample, candidates: Sequence[Candidate], *, loss: str, folds:
             found[candidate.name] = _cross_fitted(candidate, parts, loss, seed)
         except CalibrantError as reason:
             failures[candidate.name] = str(reason)
-    unchanged, *changes = [candidate for candidate in candidates if candidate.name in found]
-    chosen = _simplest(changes, found) if changes else unchanged
-    if not _justified(sample, found[unchanged.name], found[chosen.name]):
-        chosen = unchanged
+    offered = [candidate for candidate in candidates if candidate.name in found]
+    chosen = _chosen(sample, offered, found)
     return Choice(chosen, {name: cost.mean for name, cost in found.items()}, failures)
+
+
+def _chosen(sample: Sample, offered: Sequence[Candidate], found: Mapping[str, Costs]) -> Candidate:
+    """Return the simplest change as good as the best if its gain is sure, the line if Cox's test rejects.
+
+    Few held-out records cannot show a gain that the same records, all of them, show by a test: with 100
+    records Cox's test found miscalibration that the cross-fitted gain did not show. The test speaks
+    for its own line alone; the gain shows what that line cannot bend to.
+    """
+    unchanged, *changes = offered
+    if not changes:
+        return unchanged
+    simplest = _simplest(changes, found)
+    gain = _gap(found[unchanged.name], found[simplest.name])
+    if gain > SURE:
+        return simplest
+    if not _cox_rejects(sample.levels):
+        return unchanged
+    line = [candidate for candidate in changes if candidate.method.name == LINE]
+    return line[0] if line else simplest if gain > 0 else unchanged
 
 
 def _simplest(changes: Sequence[Candidate], found: Mapping[str, Costs]) -> Candidate:
     """Return the simplest change within one standard error of the best one."""
     best = min((found[c.name] for c in changes), key=lambda cost: cost.mean)
-    return next(c for c in changes if _gap(found[c.name], best) <= 1.0)
-
-
-def _justified(sample: Sample, unchanged: Costs, changed: Costs) -> bool:
-    """Return whether a change gains on held-out records, and that is more than chance.
-
-    Few held-out records cannot show a gain that the same records, all of them, show by a test: with 100
-    records Cox's test found miscalibration that two standard errors of the cross-fitted gain did not. The
-    gain itself shows what Cox's line cannot bend to.
-    """
-    gain = _gap(unchanged, changed)
-    return gain > SURE or (gain > 0 and _cox_rejects(sample.levels))
+    return next(c for c in changes if _gap(found[c.name], best) <= AS_GOOD)
 
 
 def _gap(one: Costs, other: Costs) -> float:
