@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import samples
 
+from calibrant.fits.roots import root
 from calibrant.inference.kept import KeptOutcomes, KeptResampler
 from calibrant.inference.null_outcomes import NullOutcomes, one_by_one, values_of_outcomes
 from calibrant.inference.resample import Resampler, values_of
 from calibrant.kernels import intervals, partitions, run_search
 from calibrant.kernels.logistic import logistic_fit, logistic_fits
-from calibrant.kernels.pooling import pooled_scores
+from calibrant.kernels.pooling import isotonic_rates, pooled_rates, pooled_scores
 from calibrant.measures.registry.lookup import find_measure
 from calibrant.measures.registry.row import Measure
 
@@ -106,3 +107,42 @@ def test_kept_draws_are_the_draws(sample, seed):
         )
     other = kept.outcomes(np.random.default_rng(seed + 1), 5)
     np.testing.assert_array_equal(other, NullOutcomes(forecasts).outcomes(np.random.default_rng(seed + 1), 5))
+
+
+@given(
+    size=st.integers(1, 40),
+    kind=st.sampled_from(["labels", "rates", "tenths", "zeros", "ones"]),
+    spread=st.sampled_from([0.0, 12.0]),
+    seed=st.integers(0, 10**6),
+)
+@settings(max_examples=80)
+def test_compiled_isotonic_rates_are_those_of_scipy(size, kind, spread, seed):
+    from scipy.optimize import isotonic_regression
+
+    rng = np.random.default_rng(seed)
+    draws = {
+        "labels": lambda: rng.integers(0, 2, size).astype(float),
+        "rates": lambda: rng.random(size),
+        "tenths": lambda: rng.integers(0, 11, size) / 10,
+        "zeros": lambda: np.zeros(size),
+        "ones": lambda: np.ones(size),
+    }
+    rates, weights = draws[kind](), 10 ** (spread * rng.random(size))
+    pooled_rates.expect_much()
+    found = isotonic_rates(rates, weights)
+    np.testing.assert_allclose(found, isotonic_regression(rates, weights=weights).x, atol=1e-12)
+    assert np.all(np.diff(found) >= 0)
+
+
+@given(
+    at=st.floats(-5, 5),
+    steep=st.floats(1e-3, 1e3),
+    below=st.floats(1e-3, 50),
+    above=st.floats(1e-3, 50),
+    swapped=st.booleans(),
+)
+@settings(max_examples=100)
+def test_roots_are_found(at, steep, below, above, swapped):
+    ends = (at + above, at - below) if swapped else (at - below, at + above)
+    for function in (np.tanh, lambda x: x**3, lambda x: np.expm1(min(x, 300.0))):
+        assert root(lambda x, f=function: f(steep * (x - at)), *ends, 1e-9) == pytest.approx(at, abs=1e-8)

@@ -12,7 +12,6 @@ from calibrant.cli.showing import note
 from calibrant.cli.sketched import listed
 from calibrant.disk import check_target, write_whole
 from calibrant.errors import reject_name
-from calibrant.report.charts.export import chart_target, image_of, without_text
 from calibrant.scale.files import FileNames
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -43,12 +42,20 @@ def charts_out(verb: F) -> F:
 
 def check_chart_targets(charts: tuple[str, ...], file: FileNames) -> None:
     """Refuse targets that cannot be written before anything is measured."""
+    if not charts:
+        return  # loading the charts takes its time
+    from calibrant.report.charts.export import chart_target
+
     for text in charts:
         check_target(chart_target(text)[1], listed(file))
 
 
 def write_charts(drawn: Mapping[str, Any], charts: tuple[str, ...], text: str) -> None:
     """Write the charts that were asked for, each as its file name says; functions draw theirs now."""
+    if not charts:
+        return
+    from calibrant.report.charts.export import chart_target, image_of, without_text
+
     for name, path in map(chart_target, charts):
         if name not in drawn:
             raise reject_name("--chart", name, list(drawn))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.evaluation.rows import take
+from calibrant.evaluation.rows import value_of
 from calibrant.fits.crossfit import Responses, held_out, joined, why_not_dealt
 from calibrant.forecasts import Forecasts
 from calibrant.measures.decisions.thresholds import ThresholdLossCurve, curve_of
@@ -85,7 +85,7 @@ def _changes(parts: Sequence[Responses], wanted: Sequence[Measure]) -> list[Chan
     share = np.array([part.weights.sum() for part in parts])
     changes = []
     for about in (row for row in wanted if not row.signed):
-        old, new = ([take(f, about).value for f in side] for side in (before, after))
+        old, new = ([value_of(f, about) for f in side] for side in (before, after))
         if None not in old and None not in new:
             means = (float(np.average(np.array(side, float), weights=share)) for side in (old, new))
             changes.append(Change(about.name, about.meaning, *means))

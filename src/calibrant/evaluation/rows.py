@@ -71,6 +71,18 @@ def take(forecasts: Forecasts, about: Measure) -> Row:
             return Row(about, None, str(error))
 
 
+def value_of(forecasts: Forecasts, about: Measure) -> float | None:
+    """Take the value alone, without proof or note; None where the data cannot support the measure."""
+    if about.needs_level_sets and singletons(forecasts):
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LevelSetWarning)
+        try:
+            return about.function.value(forecasts, **about.options)
+        except CalibrantError:
+            return None
+
+
 def _without_ends(forecasts: Forecasts, name: str) -> str:
     """Say what a logistic fit is without predictions of exactly 0 or 1, whose logits have no end."""
     certain = int(forecasts.counts[(forecasts.values == 0) | (forecasts.values == 1)].sum())

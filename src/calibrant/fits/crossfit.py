@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_name, sentence
 from calibrant.forecasts import Forecasts
+from calibrant.kernels.pooling import isotonic_rates
 from calibrant.options import whole_number
 from calibrant.results import Array
 
@@ -178,9 +179,7 @@ def _applied(fitted: Fitted, values: Array) -> Array:
 
 def isotonic(values: Array, rates: Array, weights: Array) -> Fitted:
     """Fit the best non-decreasing map (pool adjacent violators), linear between the predictions seen."""
-    from scipy.optimize import isotonic_regression
-
-    fit = isotonic_regression(rates, weights=weights).x
+    fit = isotonic_rates(rates, weights)
     if len(values) == 1:
         return lambda v: np.full(len(v), fit[0])
 

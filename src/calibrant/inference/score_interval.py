@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
+from calibrant.fits.roots import root
 from calibrant.forecasts import Forecasts
 from calibrant.measures.regression import LARGEST_LOGIT, logits
 from calibrant.results import Array
@@ -80,14 +81,12 @@ def refuse_certain(forecasts: Forecasts, name: str, whose: str = "the prediction
 
 def _end(score: Callable[[float], float], value: float, step: float, level: float) -> float:
     """Walk from the value until the score, which falls, reaches this level; infinite if it never does."""
-    from scipy.optimize import brentq
-
     inner, outer = value, value + step
     while (score(outer) < level) if level > 0 else (score(outer) > level):
         inner, outer = outer, value + 2 * (outer - value)
         if abs(outer - value) > FARTHEST * abs(step):
             return float(np.copysign(np.inf, step))
-    return float(brentq(lambda at: score(at) - level, inner, outer, xtol=1e-6 * abs(step) + 1e-12))
+    return root(lambda at: score(at) - level, inner, outer, 1e-6 * abs(step) + 1e-12)
 
 
 Score = tuple[Callable[[float], float], Callable[[float], float]]
@@ -143,11 +142,10 @@ def _intercept_score(forecasts: Forecasts) -> Score:
 
 def _rates(forecasts: Forecasts, logit: Array) -> Array:
     """Return rates with these logits, shifted so that they fit the base rate."""
-    from scipy.optimize import brentq
     from scipy.special import expit
 
     def surplus(shift: float) -> float:
         return forecasts.base_rate - dot(forecasts.weights, expit(logit + shift))
 
     most = float(np.abs(logit).max()) + 50.0
-    return np.asarray(expit(logit + brentq(surplus, -most, most, xtol=1e-10)))
+    return np.asarray(expit(logit + root(surplus, -most, most, 1e-10)))

@@ -12,6 +12,34 @@ from calibrant.kernels.compiled import compiled
 Array = npt.NDArray[np.float64]
 
 
+def isotonic_rates(rates: Array, weights: Array) -> Array:
+    """Return the non-decreasing rates closest to `rates` in the weighted sum of squares.
+
+    scipy answers until machine code is in the process, or pays; loading scipy.optimize takes its time too.
+    """
+    if pooled_rates.pays(len(rates)):
+        return np.maximum.accumulate(pooled_rates(rates, weights))  # ratios may round across each other
+    from scipy.optimize import isotonic_regression
+
+    return np.asarray(isotonic_regression(rates, weights=weights).x)
+
+
+@compiled
+def pooled_rates(rates: Array, weights: Array) -> Array:
+    """Return the rate of its block for every level; weights are positive."""
+    ones = np.empty(len(weights))
+    mass = np.empty(len(weights))
+    sizes = np.empty(len(weights), dtype=np.intp)
+    blocks = _pooled(rates * weights, weights, ones, mass, sizes)
+    fitted = rates.copy()  # a level alone in its block keeps its rate to the last digit
+    start = 0
+    for k in range(blocks):
+        if sizes[k] > 1:
+            fitted[start : start + sizes[k]] = ones[k] / mass[k]
+        start += sizes[k]
+    return fitted
+
+
 @compiled
 def pooled_scores(outcomes: Array, weights: Array, log: bool, clip: float) -> Array:
     """Return the least Brier score (log loss if `log`) of any non-decreasing rates, for every row.
@@ -22,8 +50,9 @@ def pooled_scores(outcomes: Array, weights: Array, log: bool, clip: float) -> Ar
     scores = np.empty(len(outcomes))
     mass = np.empty(outcomes.shape[1])
     ones = np.empty(outcomes.shape[1])
+    sizes = np.empty(outcomes.shape[1], dtype=np.intp)
     for row in range(len(outcomes)):
-        blocks = _pooled(outcomes[row], weights[min(row, len(weights) - 1)], ones, mass)
+        blocks = _pooled(outcomes[row], weights[min(row, len(weights) - 1)], ones, mass, sizes)
         score = 0.0
         for k in range(blocks):
             rate = min(max(ones[k] / mass[k], 0.0), 1.0)
@@ -36,18 +65,20 @@ def pooled_scores(outcomes: Array, weights: Array, log: bool, clip: float) -> Ar
     return scores
 
 
-def _pooled(outcomes: Array, weights: Array, ones: Array, mass: Array) -> int:
-    """Write the sums of each block of equal rates to `ones` and `mass`; return how many blocks there are."""
+def _pooled(outcomes: Array, weights: Array, ones: Array, mass: Array, sizes: npt.NDArray[np.intp]) -> int:
+    """Write sums and size of each block of equal rates; return how many blocks there are."""
     blocks = 0
     for j in range(len(weights)):
         if weights[j] <= 0.0:
             continue
-        event, weight = outcomes[j], weights[j]
+        event, weight, size = outcomes[j], weights[j], 1
         while blocks > 0 and ones[blocks - 1] * weight >= event * mass[blocks - 1]:
             blocks -= 1
             event += ones[blocks]
             weight += mass[blocks]
+            size += sizes[blocks]
         ones[blocks] = event
         mass[blocks] = weight
+        sizes[blocks] = size
         blocks += 1
     return blocks

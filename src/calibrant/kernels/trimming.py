@@ -200,6 +200,11 @@ def smooth_values(values: Array, residuals: Array, lipschitz: float = 1.0) -> Ar
     return _cost_of_rows(rows, gaps)
 
 
+def one_kernel_serves(length: int) -> bool:
+    """Return whether smooth_values is in the process already, and the curve too short for two threads."""
+    return length < COMPILE_ABOVE and _cost_of_rows.pays(0)
+
+
 @compiled
 def _cost_of_rows(residuals: Array, gaps: Array) -> Array:
     costs = np.empty(len(residuals))

@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_name, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.kernels.pooling import pooled_scores
+from calibrant.kernels.pooling import isotonic_rates, pooled_scores
 from calibrant.measures.registry.calling import of_rows, public
 from calibrant.measures.registry.laws import SPIEGELHALTER
 from calibrant.measures.registry.null import Null, Settings
@@ -157,11 +157,8 @@ def decompose(
 
 def isotonic_curve(forecasts: Forecasts) -> Array:
     """Return the non-decreasing outcome rate that fits best, per level (pool adjacent violators)."""
-    from scipy.optimize import isotonic_regression
-
     rate = forecasts.outcomes / forecasts.weights
-    fit: Array = isotonic_regression(rate, weights=forecasts.weights).x
-    return np.clip(fit, 0.0, 1.0)
+    return np.clip(isotonic_rates(rate, forecasts.weights), 0.0, 1.0)
 
 
 def _score(forecasts: Forecasts, predictions: Array, score: str, clip: float) -> float:

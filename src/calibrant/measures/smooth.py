@@ -8,7 +8,13 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.kernels.trimming import denoised, denoising_cost, lipschitz_witness, smooth_values
+from calibrant.kernels.trimming import (
+    denoised,
+    denoising_cost,
+    lipschitz_witness,
+    one_kernel_serves,
+    smooth_values,
+)
 from calibrant.measures.registry.calling import public
 from calibrant.measures.registry.null import Null, Settings
 from calibrant.measures.registry.papers import DISTANCE_PAPER, SURVEY
@@ -49,6 +55,8 @@ def smooth_calibration_error(forecasts: Forecasts, *, lipschitz: float = 1.0) ->
 
 @smooth_calibration_error.quickly_by
 def _smooth_value(forecasts: Forecasts, *, lipschitz: float = 1.0) -> float:
+    if one_kernel_serves(forecasts.levels):
+        return float(smooth_values(forecasts.values, forecasts.residuals[None], _checked(lipschitz))[0])
     gaps = _checked(lipschitz) * np.diff(forecasts.values)
     return denoising_cost(denoised(forecasts.curve, gaps), forecasts.curve, gaps)
 
