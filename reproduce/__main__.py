@@ -23,6 +23,7 @@ PARTS = (
     "survey_rates",
     "truthful_table1",
     "truthful_examples",
+    "truthful_properties",
 )
 
 HEAD = """# The papers, reproduced

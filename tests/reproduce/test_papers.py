@@ -18,6 +18,7 @@ from reproduce import (
     testing_table2,
     testing_table3,
     truthful_examples,
+    truthful_properties,
     truthful_table1,
 )
 from reproduce.__main__ import PARTS
@@ -136,6 +137,44 @@ def test_example_1_1_of_the_truthfulness_paper():
     for name in ("ECE constant", "ATB truth", "ATB constant"):
         assert found[name] == pytest.approx(limits[name], rel=0.25)
     assert truthful_examples.accepted(100, runs=200) > 0.95
+
+
+EVERY = truthful_properties.RANKED | truthful_properties.BINNED
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_ranks_are_kept_by_truthful_measures_alone(name):
+    wrong, counted = truthful_properties.inversions(name, pairs=40)
+    assert counted > 30
+    assert (wrong == 0) == (EVERY[name][2] == 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EVERY)
+def test_inversions_of_ranks_are_those_counted_independently(name):
+    assert truthful_properties.inversions(name)[0] == EVERY[name][2]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::calibrant.LevelSetWarning")
+def test_completeness_soundness_and_continuity():
+    known = {  # mean over a few samples of 100,000 records: calibrated, shifted, too extreme
+        "ECE": (0.333, 0.338, 0.399),
+        "binned, 15 bins": (0.0042, 0.0937, 0.0994),
+        "smooth": (0.0008, 0.0953, 0.0340),
+        "l1-ATB": (0.0011, 0.0951, 0.0665),
+        "Kuiper": (0.0024, 0.0955, 0.0509),
+        "Laplace kernel": (0.0015, 0.0822, 0.0428),
+        "ATB": (2e-6, 0.0062, 0.0027),
+        "Brier": (0.1667, 0.1714, 0.2336),
+    }
+    for name, expected in known.items():
+        assert truthful_properties.responses(name) == pytest.approx(expected, abs=0.003)
+    for name, constant in truthful_properties.LIPSCHITZ.items():
+        if name in truthful_properties.MEASURES:
+            assert truthful_properties.steepest(truthful_properties.MEASURES[name], 400) <= constant + 1e-9
+    for name in ("ECE", "binned, 15 bins", "Kuiper"):
+        assert truthful_properties.steepest(truthful_properties.MEASURES[name], 400) > 100
 
 
 def test_figures_and_tables(tmp_path, monkeypatch):
