@@ -94,7 +94,7 @@ def page() -> str:
         "a quarter of the data to test on, 1,000 subpopulations of at least 10 records, three seeds. The "
         "printed Kuiper metrics of Platt scaling on ACS (.26 to .41) are not targets: see the last section. "
         "The second table of each data set is about calibrating: Platt scaling, isotonic regression, and "
-        "three rounds of the augmentation of Appendix E by several models; fitting on a random half stands in "
+        "three rounds of the augmentation of Appendix E by several models. A random half to fit on stands in "
         "for the cross-validation of the paper. M is infinite where a leaf of a tree says 0 or 1 for a whole "
         "subpopulation and is wrong. As in the paper, augmented trees are the best or nearly so on ACS."
     )
