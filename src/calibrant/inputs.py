@@ -66,7 +66,8 @@ def array_of(data: Any, name: str) -> npt.NDArray[Any]:
         return np.asarray(data)
     except (ValueError, TypeError, OverflowError) as error:
         ragged = "inhomogeneous" in str(error)
-        found = "got rows of different lengths" if ragged else f"got {type(data).__name__}: {error}"
+        reason = f"got {type(data).__name__}: {error}".rstrip(".")
+        found = "got rows of different lengths" if ragged else reason
         raise InvalidInputError(
             sentence(name, "must be an array", found, "pass a list or an array")
         ) from None

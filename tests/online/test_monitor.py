@@ -319,3 +319,51 @@ def test_bad_input_is_refused():
             cb.Monitor().update(y, p)
     with pytest.raises(cb.CalibrantError):
         cb.Monitor(alpha=0)
+
+
+def edited_at(state, path, value):
+    """Return the JSON of a state with one entry changed."""
+    changed = json.loads(json.dumps(state))
+    place = changed
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    return json.dumps(changed)
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_wealth_must_follow_from_stakes_and_pay(merged):
+    """Money that no bet can have is refused: a purse that was emptied would never alarm again."""
+    rng = np.random.default_rng(4)
+    p = rng.random(1500)
+    y = rng.random(1500) < p
+    watch = cb.Monitor()
+    watch.update(y[:700], p[:700])
+    if merged:
+        later = cb.Monitor()
+        later.update(y[700:], p[700:])
+        watch = watch + later
+    else:
+        watch.update(y[700:], p[700:])
+    state = json.loads(watch.to_json())
+    assert cb.Monitor.from_json(watch.to_json()).to_json() == watch.to_json()
+    bets, purses = len(state["pay"]), len(state["wealth"])
+    hostile = [("wealth", k, j) for k in range(purses) for j in range(0, bets, 7)]
+    hostile += [(name, j) for name in ("pay", "lowest", "highest", "rise") for j in range(0, bets, 7)]
+    for path in hostile:
+        for value in (-1e300, 1e300, -1e6, 2e6, None):
+            with pytest.raises(InvalidInputError):
+                cb.Monitor.from_json(edited_at(state, path, value))
+
+
+def test_a_saved_state_notices_every_flipped_digit(tmp_path):
+    watch = cb.Monitor()
+    watch.update([0, 1] * 30, [0.25, 0.75] * 30)
+    watch.save(tmp_path / "watch.json")
+    text = (tmp_path / "watch.json").read_text()
+    assert cb.Monitor.from_json(text).to_json() == watch.to_json()
+    digits = [k for k, letter in enumerate(text) if letter.isdigit()]
+    for k in digits[:: max(1, len(digits) // 200)]:
+        damaged = text[:k] + str((int(text[k]) + 1) % 10) + text[k + 1 :]
+        with pytest.raises(InvalidInputError):
+            cb.Monitor.from_json(damaged)

@@ -19,7 +19,7 @@ from calibrant.errors import InvalidInputError, sentence
 from calibrant.numerals import chance
 from calibrant.online.group_monitor import GroupMonitor
 from calibrant.online.monitor import Monitor, Reading
-from calibrant.online.state import locked, read_text
+from calibrant.online.state import locked, read_text, sealed
 from calibrant.scale.files import FileNames
 
 ALPHA = 0.05
@@ -62,7 +62,7 @@ def monitor(
         readings = _updated(watch, rows, by, grown)
         _show(readings, watch.alpha, json_)
         if path is not None:
-            write_whole(path, watch.to_json())
+            write_whole(path, sealed(watch.to_json()))
     sys.exit(ALARM if any(reading.alarm for reading in readings.values()) else 0)
 
 

@@ -25,7 +25,7 @@ from calibrant.online.calibrator import OnlineCalibrator
 from calibrant.online.experts import NAMES
 from calibrant.online.inputs import batch_ends
 from calibrant.online.run import Run
-from calibrant.online.state import locked, read_text
+from calibrant.online.state import locked, read_text, sealed
 from calibrant.results import Array
 from calibrant.scale.files import FileNames
 
@@ -73,7 +73,7 @@ def stream(
             _write_page(html, calibrator, rows, run, shown_name(file))
         _show(_summary(calibrator, rows, run), json_)
         if state:
-            write_whole(state, calibrator.to_json())
+            write_whole(state, sealed(calibrator.to_json()))
 
 
 def _check_targets(file: FileNames, targets: Mapping[str, str | None]) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.groups.family_null import adjusted_pvalues
 from calibrant.groups.null_sums import null_sums
+from calibrant.inputs import check_aligned
 from calibrant.numerals import left_out
 from calibrant.records import Records, check
 from calibrant.results import Array
@@ -111,6 +112,7 @@ def weight_family(
     draws, seed = checked_draws(draws), recorded_seed(seed)
     _check_family(functions)
     checked = check(y_true, y_prob, sample_weight, missing, kind="labels")
+    check_aligned(covariates, checked.labels, ("covariates", "y_prob"))
     prediction = np.full(checked.length, np.nan)  # of dropped rows; what is returned there is not looked at
     prediction[checked.rows] = checked.prediction
     values = {str(k): _called(str(k), f, prediction, covariates, checked.rows) for k, f in functions.items()}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
-from calibrant.inputs import check_same_length
+from calibrant.inputs import check_aligned, check_same_length, row_labels
 from calibrant.numerals import chance
 from calibrant.online.labels import label_name, label_names
 from calibrant.online.monitor import Monitor, Reading, checked_alpha, checked_records
@@ -43,6 +43,8 @@ class GroupMonitor:
 
     def update(self, y_true: Any, y_prob: Any, groups: Any) -> Mapping[str, Reading]:
         """Take the next records (or none) with the group of each, and return every monitor's reading."""
+        for data, name in ((y_true, "y_true"), (y_prob, "y_prob")):
+            check_aligned(groups, row_labels(data), ("groups", name))
         outcomes, predictions = checked_records(y_true, y_prob)
         labels = label_names(groups)
         check_same_length(labels, outcomes, ("groups", "y_true"))

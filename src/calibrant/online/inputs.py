@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
-from calibrant.inputs import check_same_length, check_unit_interval, vector
+from calibrant.inputs import array_of, check_same_length, check_unit_interval, vector
 from calibrant.results import Array
 
 MOST_ROUNDS = 10**10  # of a horizon: more would need more cells than anybody wants to wait for
@@ -74,7 +74,7 @@ def checked_fraction(value: Any, name: str, *, one: bool) -> float:
 
 def outcome_column(y: Any) -> Array:
     """Return a column of outcomes, all 0 or 1; it may be empty."""
-    if np.shape(y) == (0,):
+    if array_of(y, "y").shape == (0,):
         return np.empty(0)
     column = vector(y, "y")
     if column.dtype.kind == "f":
@@ -85,7 +85,7 @@ def outcome_column(y: Any) -> Array:
 
 def probability_column(p: Any, outcomes: Array, name: str) -> Array:
     """Return a column of probabilities as long as the outcomes."""
-    if np.shape(p) == (0,) and len(outcomes) == 0:
+    if len(outcomes) == 0 and array_of(p, name).shape == (0,):
         return np.empty(0)
     column = vector(p, name)
     check_same_length(column, outcomes, (name, "y"))
@@ -102,7 +102,7 @@ def batch_ends(batches: Any, size: int) -> npt.NDArray[np.int64]:
     """
     if batches is None:
         return np.arange(1, size + 1, dtype=np.int64)
-    labels = np.asarray(batches)
+    labels = array_of(batches, "batches")
     check_same_length(labels, np.empty(size), ("batches", "y"))
     if size == 0:
         return np.empty(0, dtype=np.int64)

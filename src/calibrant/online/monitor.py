@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, reject_rows, sentence
-from calibrant.inputs import check_same_length, check_unit_interval, vector
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.inputs import array_of
 from calibrant.numerals import chance
-from calibrant.online.bets import SHAPES, STAKES, bet_names, log_pays
+from calibrant.online.bets import CERTAIN, SHAPES, STAKES, bet_names, log_pays
 from calibrant.online.state import Fields, not_a_state, parsed, read_text, save_text
+from calibrant.records import check, warn_if_swapped
 from calibrant.results import Array
 from calibrant.sheets import paragraphs
 
@@ -279,11 +280,27 @@ class Monitor:
             raise fields.refused("stake_at", "must not lie before the records seen")
         if (self.lowest > np.minimum(self.pay, 0)).any() or (self.highest < np.maximum(self.pay, 0)).any():
             raise fields.refused("pay", "must lie between its lowest and highest")
-        if (self.rise < 0).any():
-            raise fields.refused("rise", "must not be negative")
+        self._check_wealth(fields)
         for name in _MOMENTS:
             if (getattr(self, name) > self.n).any():
                 raise fields.refused(name, "must not lie after the records seen")
+
+    def _check_wealth(self, fields: Fields) -> None:
+        """Refuse wealth that no bet can have: what was staked first rode along, and nobody staked over 1."""
+        slack = 1e-9 * (1 + self.highest - self.lowest)
+        if (np.maximum(-self.lowest, self.highest) > CERTAIN * self.n).any():
+            raise fields.refused("pay", "must not grow by more than a bet pays per record")
+        if (
+            (self.rise < self.pay - self.lowest - slack) | (self.rise > self.highest - self.lowest + slack)
+        ).any():
+            raise fields.refused("rise", "must lie between the last rise and the largest")
+        if not self.stakings:
+            wrong = np.isfinite(self.wealth).any()
+        else:
+            least, most = np.log(RATES)[:, None] + self.pay, self.pay - self.lowest
+            wrong = ((self.wealth < least - slack) | (self.wealth > most + slack)).any()
+        if wrong:
+            raise fields.refused("wealth", "must follow from the stakes and the pay of the bets")
 
 
 def _purses(fields: Fields) -> Array:
@@ -306,15 +323,11 @@ def checked_alpha(alpha: Any) -> float:
 
 def checked_records(y_true: Any, y_prob: Any) -> tuple[Array, Array]:
     """Return outcomes and predictions as float64, both in [0, 1]; none at all is allowed."""
-    if np.shape(y_true) == np.shape(y_prob) == (0,):  # a quiet hour is no mistake in a stream
-        return np.empty(0), np.empty(0)
-    outcomes, predictions = vector(y_true, "y_true"), vector(y_prob, "y_prob")
-    check_same_length(outcomes, predictions, ("y_true", "y_prob"))
-    for values, name in ((outcomes, "y_true"), (predictions, "y_prob")):
-        if values.dtype.kind == "f":
-            reject_rows(name, "must not be missing", values, np.isnan(values))
-        check_unit_interval(values, name)
-    return outcomes.astype(np.float64), predictions.astype(np.float64)
+    if array_of(y_true, "y_true").shape == array_of(y_prob, "y_prob").shape == (0,):
+        return np.empty(0), np.empty(0)  # a quiet hour is no mistake in a stream
+    checked = check(y_true, y_prob)
+    warn_if_swapped(checked)
+    return checked.outcome.astype(np.float64), checked.prediction
 
 
 def _log_mean(logs: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -15,18 +16,39 @@ from calibrant.disk import check_target, write_whole
 from calibrant.errors import InvalidInputError, UnreadableFileError, UnwritableFileError, sentence
 
 LARGEST = 1.7e308  # finite, also where a whole number is too large for a float
+SEAL = ', "checksum": "'
 PATIENCE = 30.0  # seconds to wait for another process that holds the lock
 
 
 def parsed(text: Any, kind: str) -> dict[str, Any]:
     """Return the JSON object that `text` is; NaN, infinities and repeated fields are refused."""
     try:
-        content = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_repeats)
+        content = json.loads(_unsealed(text), parse_constant=_no_constant, object_pairs_hook=_no_repeats)
     except (TypeError, ValueError, RecursionError):
         raise not_a_state(kind, text) from None
     if not isinstance(content, dict):
         raise not_a_state(kind, content)
     return content
+
+
+def sealed(text: str) -> str:
+    """Return the JSON text of a state with a checksum as its last field: for disks, which forget bits."""
+    return f'{text[:-1]}{SEAL}{_checksum(text)}"}}'
+
+
+def _unsealed(text: Any) -> Any:
+    """Return the text without its checksum, which must be right; text without one is taken as it is."""
+    body, mark, seal = text.rpartition(SEAL) if isinstance(text, str) else ("", "", "")
+    if not mark:
+        return text
+    if seal.rstrip() != f'{_checksum(body + "}")}"}}':
+        hint = "it was damaged or edited; load an older copy"
+        raise InvalidInputError(sentence("state", "must be as it was written", "got another checksum", hint))
+    return body + "}"
+
+
+def _checksum(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -154,7 +176,7 @@ def _up_to(most: float) -> str:
 def save_text(path: str | Path, text: str) -> None:
     """Write a state whole, holding the lock of its file."""
     with locked(path):
-        write_whole(path, text)
+        write_whole(path, sealed(text))
 
 
 def read_text(path: str | Path) -> str:

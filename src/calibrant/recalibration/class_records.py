@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_rows, sentence
-from calibrant.inputs import ROW_SUM, check_weights, values_of, vector
+from calibrant.inputs import ROW_SUM, array_of, check_aligned, check_weights, row_labels, values_of, vector
 from calibrant.results import Array
 
 Ints = npt.NDArray[np.int64]
@@ -55,7 +55,7 @@ class ClassRecords:
 
 def checked_table(probabilities: Any) -> Array:
     """Return a table of probabilities, a row per record and a column per class, or say what is wrong."""
-    table = np.asarray(probabilities)
+    table = array_of(probabilities, "y_prob")
     if table.ndim != 2 or table.shape[1] < 2 or table.dtype.kind not in "fiu" or len(table) == 0:
         rule = "must be numbers, a row for each record and a column for each class"
         raise InvalidInputError(sentence("y_prob", rule, f"got shape {table.shape}, dtype {table.dtype}"))
@@ -73,6 +73,8 @@ def class_records(
 ) -> ClassRecords:
     """Return checked records in an order that does not depend on the user's rows."""
     y_true, sample_weight = values_of(y_true), values_of(sample_weight)
+    check_aligned(y_true, row_labels(y_prob), ("y_true", "y_prob"))
+    check_aligned(sample_weight, row_labels(y_prob), ("sample_weight", "y_prob"))
     table = checked_table(y_prob)
     labels = _places(y_true, class_names(classes, table.shape[1]), len(table))
     weights = np.ones(len(table))
@@ -97,7 +99,7 @@ def class_names(classes: Sequence[Any] | None, count: int) -> list[Any]:
 
 
 def _places(y_true: Any, names: list[Any], rows: int) -> Ints:
-    labels = np.asarray(y_true)
+    labels = array_of(y_true, "y_true")
     if labels.shape != (rows,):
         found = f"got shape {labels.shape} for {rows:,} rows"
         raise InvalidInputError(sentence("y_true", "must be one class label per row", found))

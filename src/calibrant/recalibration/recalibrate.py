@@ -15,7 +15,7 @@ from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.frames import inputs_of
 from calibrant.groups.rules import Rule
-from calibrant.inputs import Named
+from calibrant.inputs import Named, array_of, check_aligned
 from calibrant.recalibration.choose import UNCHANGED, auto
 from calibrant.recalibration.class_records import ClassRecords, class_records
 from calibrant.recalibration.columns import columns_of
@@ -28,7 +28,7 @@ from calibrant.recalibration.registry import Fitted, Method
 from calibrant.recalibration.result import Recalibration, RecalibrationWarning
 from calibrant.recalibration.samples import Rows, Sample, rows_of, sample_of
 from calibrant.recalibration.table import find_method
-from calibrant.records import Checked, Missing, check
+from calibrant.records import Checked, Missing, check, warn_if_swapped
 from calibrant.seeds import recorded_seed
 
 Weights = Literal["sampling", "frequency"]
@@ -128,7 +128,7 @@ def recalibrate(
     )  # fmt: skip
     y_true, y_prob, sample_weight = given.y_true, _classes_beside(given.y_prob), given.sample_weight
     beside, used = _Beside(**given.beside), recorded_seed(seed)
-    if np.ndim(y_prob) == 2 and np.shape(y_prob)[1] > 2:
+    if _classes_of(y_prob) > 2:
         if prevalence is not None or pos_label is not None or beside.given:
             found = "got a prevalence, a pos_label, covariates, groups or clusters"
             raise InvalidInputError(sentence("several classes", "take none of the options of two", found))
@@ -268,6 +268,7 @@ def _sample(
         raise InvalidInputError(sentence("y_prob", "must be given beside y_true", "got none"))
     if beside.given:
         checked = check(y_true, y_prob, sample_weight, missing, pos_label=pos_label)
+        warn_if_swapped(checked, y_true=y_true, y_prob=y_prob)
         return _rows(checked, beside, frequency)
     forecasts = Forecasts(y_true, y_prob, sample_weight=sample_weight, missing=missing, pos_label=pos_label)
     return sample_of(forecasts, frequency=frequency)
@@ -275,6 +276,8 @@ def _sample(
 
 def _rows(checked: Checked, beside: _Beside, frequency: bool) -> Sample:
     """Return single rows with the columns beside them; rows that are left out are left out of all."""
+    for name in ("covariates", "groups", "clusters"):
+        check_aligned(getattr(beside, name), checked.labels, (name, "y_prob"))
     y, prediction, rows = checked.outcome, checked.prediction, checked.length
     weight = np.full(len(checked), checked.largest) if checked.weight is None else checked.weight
     columns = {} if beside.covariates is None else columns_of(beside.covariates, rows)
@@ -303,6 +306,12 @@ def _clusters(given: Any, rows: int) -> npt.NDArray[Any]:
 def _classes_beside(y_prob: Any) -> Any:
     """Return several columns of a frame as a table, a column per class; anything else as it is."""
     return np.column_stack([column.values for column in y_prob.values()]) if _is_table(y_prob) else y_prob
+
+
+def _classes_of(y_prob: Any) -> int:
+    """Return how many columns the predictions have; 1 where they are one column, or come in other forms."""
+    shape = () if y_prob is None else array_of(y_prob, "y_prob").shape
+    return shape[1] if len(shape) == 2 else 1
 
 
 def _is_table(y_prob: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
-from calibrant.inputs import check_unit_interval, vector
+from calibrant.inputs import array_of, check_unit_interval, vector
 from calibrant.numerals import short
 from calibrant.recalibration.assess import Assessment, Folds, Procedure, assess, cross_fit
 from calibrant.recalibration.band import Band, jackknife_band
@@ -278,7 +278,7 @@ class Recalibration:
 
 def one_column(p: Any) -> tuple[Array, bool]:
     """Return predictions as one checked column, and whether they came as pairs of columns."""
-    array = np.asarray(p)
+    array = array_of(p, "y_prob")
     pair = array.ndim == 2 and array.shape[1] == 2
     if pair:
         sums = array.sum(axis=1, dtype=np.float64)

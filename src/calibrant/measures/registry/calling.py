@@ -15,7 +15,7 @@ from calibrant.errors import CalibrantError, InvalidInputError, UnknownNameError
 from calibrant.forecasts import Forecasts
 from calibrant.frames import inputs_of
 from calibrant.measures.registry.documenting import with_shared_parameters
-from calibrant.measures.registry.resolution import Certificate, NoCertificateError, no_certificate
+from calibrant.measures.registry.resolution import Certificate, NoCertificateError, no_certificate, rounded
 from calibrant.records import Missing
 from calibrant.results import Certified
 
@@ -90,9 +90,9 @@ class public(Generic[P]):  # noqa: N801 - reads as a decorator
                 raise no_certificate(self.__name__)
             bounded = self._certificate(forecasts, proven, self.settings(options))
         except NoCertificateError:
-            if forecasts.exact:
-                return proven
-            raise
+            if not forecasts.exact:
+                raise
+            bounded = rounded(forecasts, proven)
         return replace(bounded, exact=proven.exact) if forecasts.exact else bounded
 
     def settings(self, options: Mapping[str, Any]) -> dict[str, Any]:

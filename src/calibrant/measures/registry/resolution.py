@@ -60,7 +60,8 @@ def bracketed(found: Certified, lower: float, upper: float) -> Certified:
 
 def rounded(forecasts: Forecasts, found: Certified) -> Certified:
     """Bound what a sketch with one prediction per cell has lost: rounding, relative to each level."""
-    return widened(found, 16 * EPS * (int(forecasts.counts.max()) + forecasts.levels + 16))
+    scale = max(1.0, abs(found.value))
+    return widened(found, 16 * EPS * scale * (int(forecasts.counts.max()) + forecasts.levels + 16))
 
 
 def reach(forecasts: Forecasts) -> Array:
