@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.scale.sources import Column, Source
-from calibrant.scale.text_numbers import MISSING_SQL, Notation
+from calibrant.scale.text_numbers import Notation, unless_missing
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -64,8 +64,8 @@ def _typed(column: Column) -> str:
 
 def _cell(column: Column, notation: Notation) -> str:
     """Return the SQL of the text of a cell, NULL where it stands for a missing value."""
-    text = f"trim({column.text})"
-    known = f"CASE WHEN {text} IN ({MISSING_SQL}) THEN NULL ELSE {column.text} END"
+    text = str(column.text)
+    known = unless_missing(text, "NULL", text)
     return known if notation.decimal == "." else f"replace({known}, ',', '.')"
 
 

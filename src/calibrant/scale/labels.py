@@ -21,7 +21,7 @@ import numpy as np
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.scale.categories import refuse_nested
 from calibrant.scale.sources import Column
-from calibrant.scale.text_numbers import MISSING_SQL
+from calibrant.scale.text_numbers import unless_missing
 
 Label = tuple[Any, ...]
 Reader = Callable[[Any], Any]
@@ -141,7 +141,7 @@ def label_sql(column: Column) -> str:
     refuse_nested(column)
     kind, cell = column.kind, column.sql
     if kind == "TEXT":
-        return f"CASE WHEN trim({cell}) IN ({MISSING_SQL}) THEN NULL ELSE {cell} END"
+        return unless_missing(cell, "NULL", cell)
     if kind == "TIMESTAMP WITH TIME ZONE":
         return f"CAST(timezone('UTC', {cell}) AS VARCHAR) || '+00:00'"
     if kind == "INTERVAL":

@@ -14,7 +14,6 @@ from calibrant.errors import InvalidInputError, sentence
 from calibrant.scale.session import literal
 
 TEXT_FOR_MISSING = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "None", "<NA>")
-MISSING_SQL = ", ".join(literal(text) for text in TEXT_FOR_MISSING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +48,18 @@ def number_sql(text: str, notation: Notation) -> str:
     return f"coalesce(TRY_CAST({digits} AS DOUBLE){hundredths}, {truth})"
 
 
+def unless_missing(text: str, missing: str, otherwise: str) -> str:
+    """Return the SQL of one value where a cell stands for a missing value, and of another elsewhere.
+
+    Not by IN: DuckDB makes a join of a long list, and a join by several threads changes the order of rows.
+    """
+    cases = " ".join(f"WHEN {literal(word)} THEN {missing}" for word in TEXT_FOR_MISSING)
+    return f"CASE trim({text}) {cases} ELSE {otherwise} END"
+
+
 def unread_sql(text: str, number: str) -> str:
     """Return the SQL condition of cells that hold text, but no number."""
-    return f"({number}) IS NULL AND {text} IS NOT NULL AND trim({text}) NOT IN ({MISSING_SQL})"
+    return f"({number}) IS NULL AND {text} IS NOT NULL AND {unless_missing(text, 'false', 'true')}"
 
 
 def not_a_number(column: str, text: str, where: str) -> InvalidInputError:
