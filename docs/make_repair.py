@@ -57,7 +57,8 @@ def page(folder: Path) -> str:
         pvalue=f"≤ {learned.pvalue:.3g}" if learned.pvalue_is_bound else f"= {learned.pvalue:.3g}",
         carried=", ".join(f"{name} {share:.0%}" for name, share in list(learned.importance.items())[:4]),
         methods="\n".join(lines), verdict=still, shifts=_shifts(made["hierarchical"]),
-        patches=_patches(made["patch"]), whom=made["hierarchical"].assessment.for_whom,
+        patches=_patches(made["patch"]), ruled=_ruled(y[fit], p[fit], x.iloc[fit]),
+        whom=made["hierarchical"].assessment.for_whom,
         smallest=AUDIT["min_size"],
     )  # fmt: skip
 
@@ -91,6 +92,14 @@ def _shifts(made: Any) -> str:
 def _patches(made: Any) -> str:
     rows = made.details["patches"][:4]
     return "\n".join(f"| {row['rule']} | {row['scores']} | {row['shift']:+.2f} |" for row in rows)
+
+
+def _ruled(y: Any, p: Any, x: Any) -> str:
+    """Return the first patches by the rules that a search confirmed."""
+    found = cb.search_groups(y, p, x, seed=0, draws=199)
+    made = cb.recalibrate(y, p, covariates=x, groups=found, method="patch", seed=0)
+    rows = made.details["patches"][:3]
+    return "\n".join(f"{row['rule']}, {row['scores']}: {row['shift']:+.2f}" for row in rows)
 
 
 if __name__ == "__main__":

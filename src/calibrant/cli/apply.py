@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import asdict
 
 import click
@@ -11,6 +12,7 @@ from calibrant.cli.showing import note
 from calibrant.cli.sketched import progress_bar, shown_name
 from calibrant.cli.tables import show_json
 from calibrant.recalibration.loading import load_recalibration
+from calibrant.recalibration.result import RecalibrationWarning
 from calibrant.scale.apply_file import apply_file
 from calibrant.scale.files import FileNames
 
@@ -30,11 +32,15 @@ def apply(map_file: str, file: FileNames, prediction: str, into: str, output: st
     """Write FILE with one more column: its predictions recalibrated by MAP.
 
     MAP is what `calibrant recalibrate` wrote. All rows and columns are kept, in memory that stays bounded;
-    rows whose prediction is missing or outside [0, 1] get no value and are counted.
+    rows whose prediction is missing or outside [0, 1] get no value and are counted. A map that reads
+    covariates takes the columns of the same names, which are held in memory.
     """
     fitted = load_recalibration(map_file)
-    with progress_bar(shown_name(file)) as progress:
+    with warnings.catch_warnings(record=True) as told, progress_bar(shown_name(file)) as progress:
+        warnings.simplefilter("always", RecalibrationWarning)
         done = apply_file(fitted, file, output, prediction=prediction, into=into, progress=progress)
+    for warning in told:
+        note(f"calibrant: {warning.message}")
     if json_:
         show_json({"output": output, "column": into, **asdict(done)})
         return

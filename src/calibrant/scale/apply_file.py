@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from calibrant.disk import check_target, scratch_folder, whole_file
 from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence
 from calibrant.recalibration.result import Recalibration
 from calibrant.scale.dialect import read_dialect
-from calibrant.scale.files import FileNames, in_pieces_or_whole
+from calibrant.scale.files import FileNames, in_pieces_or_whole, read_table
 from calibrant.scale.large_files import watched
 from calibrant.scale.located import TEXT_KINDS, kind_of, located
 from calibrant.scale.session import connect, literal, plain_names, quoted
@@ -55,11 +57,9 @@ def apply_file(
 ) -> Applied:
     """Write all columns of `source` and the recalibrated prediction to `target`, whole or not at all.
 
-    Text files are copied as text: nothing is re-typed. Rows without a prediction in [0, 1] get no value.
+    Text files are copied as text: nothing is re-typed. Rows without a prediction in [0, 1] get no value. A
+    map that reads covariates takes them from the columns of the same names, which are held in memory.
     """
-    if fitted.map.needs_covariates:
-        hint = "use Recalibration.apply on a frame"
-        raise InvalidInputError(sentence(f"method {fitted.chosen!r}", "needs covariates", "", hint))
     files = located(source)
     writer = _writer(Path(target))
     check_target(target, files)
@@ -78,15 +78,17 @@ def _written(
 
     settings = {"memory_limit": MEMORY, "enable_progress_bar": "true", "enable_progress_bar_print": "false"}
     settings["progress_bar_time"] = "0"
+    if fitted.map.needs_covariates:
+        settings["threads"] = "1"  # a positional join with a scan by several threads mixes rows up
     with scratch_folder() as spill, plain_names(files) as names, whole_file(target, files) as part:
         settings["temp_directory"] = str(spill)
         with connect([*names, part], **settings) as connection:
             try:
                 read = _scan(connection, files, names, parallel)
                 rows = _rows(read, prediction, into, files[0])
-                value = fitted.to_sql(PREDICTION)
+                value, beside = _value(connection, fitted, files, prediction)
                 kept = ", ".join(f"{_cell(column)} AS {quoted(column.name)}" for column in read.columns)
-                query = f"SELECT {kept}, {value} AS {quoted(into)} FROM ({rows})"
+                query = f"SELECT {kept}, {value} AS {quoted(into)} FROM ({rows}){beside}"
                 copy = f"COPY ({query}) TO {literal(str(part))} ({writer})"
                 watched(connection, lambda: connection.execute(copy), progress)
                 applied = _counted(connection, rows, fitted)
@@ -96,6 +98,24 @@ def _written(
             found = f"got none in {applied.rows:,} rows"
             raise InvalidInputError(sentence(f"column {prediction!r}", "must hold probabilities", found))
         return applied
+
+
+def _value(
+    connection: DuckDBPyConnection, fitted: Recalibration, files: list[Path], prediction: str
+) -> tuple[str, str]:
+    """Return the recalibrated prediction as SQL, and what must be joined to the rows for it."""
+    if not fitted.map.needs_covariates:
+        return fitted.to_sql(PREDICTION), ""
+    numbers, columns = read_table([str(file) for file in files], [prediction], fitted.map.column_names)
+    p = numbers[prediction]
+    with np.errstate(invalid="ignore"):
+        usable = (p >= 0) & (p <= 1)
+    q = np.full(len(p), np.nan)
+    if usable.any():
+        q[usable] = fitted.predict(p[usable], {name: column[usable] for name, column in columns.items()})
+    connection.register("calibrant_repaired", {"q": q})
+    value = "CASE WHEN isnan(calibrant_repaired.q) THEN NULL ELSE calibrant_repaired.q END"
+    return value, " AS calibrant_rows POSITIONAL JOIN calibrant_repaired"
 
 
 def _scan(

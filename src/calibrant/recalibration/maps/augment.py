@@ -30,6 +30,11 @@ class AugmentMap(Map):
     def _met(self, p: Array, covariates: Mapping[str, Any] | None) -> Met:
         return met(self.features, self.features.columns(covariates, len(p)))
 
+    @property
+    def column_names(self) -> list[str]:
+        """The covariates that the map reads."""
+        return self.features.names
+
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
         """Let one model after another speak."""
         rows = self._met(p, covariates).encoded.rows

@@ -32,6 +32,11 @@ class BoostMap(Map):
     def _met(self, p: Array, covariates: Mapping[str, Any] | None) -> Met:
         return met(self.features, self.features.columns(covariates, len(p)))
 
+    @property
+    def column_names(self) -> list[str]:
+        """The covariates that the map reads."""
+        return self.features.names
+
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
         """Walk every record down every tree."""
         from scipy.special import expit

@@ -69,6 +69,11 @@ class Map(ABC):
         return ()
 
     @property
+    def column_names(self) -> list[str]:
+        """The covariates that the map reads."""
+        return []
+
+    @property
     def knots(self) -> Knot | None:
         """The points between which the map is linear, or None."""
         return None

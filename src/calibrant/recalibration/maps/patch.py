@@ -49,6 +49,11 @@ class PatchMap(Map):
     def _met(self, p: Array, covariates: Mapping[str, Any] | None) -> Met:
         return met(self.features, self.features.columns(covariates, len(p)))
 
+    @property
+    def column_names(self) -> list[str]:
+        """The covariates that the map reads."""
+        return self.features.names
+
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
         """Apply every patch in its turn."""
         from scipy.special import expit

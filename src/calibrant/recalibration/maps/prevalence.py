@@ -22,6 +22,20 @@ class PrevalenceMap(Map):
     inner: Map
     ratio: float
 
+    @property
+    def needs_covariates(self) -> bool:  # type: ignore[override]  # the inner map decides
+        """Whether the inner map reads covariates."""
+        return self.inner.needs_covariates
+
+    @property
+    def column_names(self) -> list[str]:
+        """The covariates that the inner map reads."""
+        return self.inner.column_names
+
+    def remarks(self, p: Array, covariates: Mapping[str, Any] | None) -> tuple[str, ...]:
+        """Say what new covariates have that the fit has not seen."""
+        return self.inner.remarks(p, covariates)
+
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
         """Multiply the odds."""
         return self._moved(self.inner.predict(p, covariates))

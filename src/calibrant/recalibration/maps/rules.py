@@ -34,6 +34,11 @@ class RulePatchMap(Map):
     patches: tuple[Patch, ...]
     seen_missing: tuple[str, ...] = ()
 
+    @property
+    def column_names(self) -> list[str]:
+        """The covariates that the map reads."""
+        return self.features.names
+
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
         """Apply every patch in its turn."""
         from scipy.special import expit
