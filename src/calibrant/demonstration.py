@@ -31,6 +31,22 @@ class Demonstration:
     seed: int
     truth: str = TRUTH
 
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The loans as a table that the model's owner would have: without the true probability."""
+        return {
+            "default": self.outcome.astype(np.int64),
+            "p": self.prediction,
+            "employment": self.employment,
+            "region": self.region,
+            "age": self.age,
+        }
+
+    def as_csv(self) -> str:
+        """Return the same as CSV; predictions are written so that they are read back to the last bit."""
+        lines = zip(*(column.tolist() for column in self.columns.values()), strict=True)
+        return "\n".join([",".join(self.columns), *(",".join(map(str, line)) for line in lines), ""])
+
 
 def demonstration(rows: int = 20_000, seed: int = 1) -> Demonstration:
     """Generate loans whose predicted default probabilities are wrong in a known way.
@@ -79,14 +95,7 @@ def load_demo(rows: int = 20_000, seed: int = 1) -> Any:
     >>> len(load_demo(100)["p"])
     100
     """
-    loans = demonstration(rows, seed)
-    columns = {
-        "default": loans.outcome.astype(np.int64),
-        "p": loans.prediction,
-        "employment": loans.employment,
-        "region": loans.region,
-        "age": loans.age,
-    }
+    columns = demonstration(rows, seed).columns
     import narwhals as nw
 
     for backend in ("pandas", "polars", "pyarrow"):

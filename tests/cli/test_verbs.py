@@ -115,8 +115,17 @@ def test_measures_lists_the_registry():
     assert calibrant("measures").stdout.count("\n") == len(cb.measures()) + 1
 
 
+def test_demo_writes_the_loans_of_load_demo(tmp_path):
+    path = tmp_path / "loans.csv"
+    calibrant("demo", "--rows", 300, "--html", "", "--csv", path)
+    written, loaded = pd.read_csv(path, float_precision="round_trip"), cb.load_demo(300)
+    pd.testing.assert_frame_equal(written, loaded, check_dtype=False, check_exact=True)
+
+
 def test_demo_is_reproducible_and_finds_its_own_fault():
-    first, second = (calibrant("demo", "--rows", 3000, "--seed", 5, "--json", "--html", "") for _ in range(2))
+    first, second = (
+        calibrant("demo", "--rows", 3000, "--seed", 5, "--json", "--html", "", "--csv", "") for _ in range(2)
+    )
     assert first.returncode == 0, first.stderr
     assert first.stdout == second.stdout
     slope = next(m for m in json.loads(first.stdout)["measures"] if m["name"] == "slope")

@@ -8,7 +8,7 @@ from calibrant.cli.evaluate import show_evaluation, write_report
 from calibrant.cli.options import as_json
 from calibrant.cli.showing import note
 from calibrant.demonstration import demonstration
-from calibrant.disk import check_target
+from calibrant.disk import check_target, write_whole
 from calibrant.errors import MissingDependencyError
 from calibrant.report.evaluation import evaluate
 
@@ -20,11 +20,15 @@ from calibrant.report.evaluation import evaluate
     "--html", default="calibrant-demo.html", show_default=True, type=click.Path(dir_okay=False),
     help="Where to write the report; an empty name writes none.",
 )  # fmt: skip
+@click.option(
+    "--csv", "table", default="calibrant-demo.csv", show_default=True, type=click.Path(dir_okay=False),
+    help="Where to write the loans, for trying other verbs on; an empty name writes none.",
+)  # fmt: skip
 @as_json
-def demo(rows: int, seed: int, html: str, json_: bool) -> None:
-    """Generate loans with predicted default probabilities, evaluate them, and write the report."""
-    if html:
-        check_target(html)
+def demo(rows: int, seed: int, html: str, table: str, json_: bool) -> None:
+    """Generate loans with predicted default probabilities, evaluate them, and write the loans and the report."""
+    for target in filter(None, (html, table)):
+        check_target(target)
     data = demonstration(rows, seed)
     note(f"calibrant demo: {rows:,} generated loans, seed {seed}. {data.truth}")
     found = evaluate(
@@ -35,6 +39,8 @@ def demo(rows: int, seed: int, html: str, json_: bool) -> None:
         title=f"Generated loans: {rows:,} predicted default probabilities",
     )
     show_evaluation(found, json_)
+    if table:
+        note(f"loans: {write_whole(table, data.as_csv())}")
     try:
         write_report(found, html)
     except MissingDependencyError as error:  # the table above needs none of the packages that the page needs
