@@ -118,8 +118,10 @@ def test_measures_lists_the_registry():
 def test_demo_writes_the_loans_of_load_demo(tmp_path):
     path = tmp_path / "loans.csv"
     calibrant("demo", "--rows", 300, "--html", "", "--csv", path)
-    written, loaded = pd.read_csv(path, float_precision="round_trip"), cb.load_demo(300)
-    pd.testing.assert_frame_equal(written, loaded, check_dtype=False, check_exact=True)
+    written, loaded = pd.read_csv(path, dtype=str), cb.load_demo(300)
+    assert [float(cell) for cell in written["p"]] == loaded["p"].tolist()
+    others = loaded.drop(columns="p")
+    assert written.drop(columns="p").to_numpy().tolist() == others.astype(str).to_numpy().tolist()
 
 
 def test_demo_is_reproducible_and_finds_its_own_fault():

@@ -26,7 +26,7 @@ from calibrant.report.evaluation import evaluate
 )  # fmt: skip
 @as_json
 def demo(rows: int, seed: int, html: str, table: str, json_: bool) -> None:
-    """Generate loans with predicted default probabilities, evaluate them, and write the loans and the report."""
+    """Generate loans with predicted default probabilities, evaluate them, and write both to files."""
     for target in filter(None, (html, table)):
         check_target(target)
     data = demonstration(rows, seed)
