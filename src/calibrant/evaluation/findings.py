@@ -56,7 +56,8 @@ class Findings:
         sheet = measure_sheet(self.rows, self.confidence, meanings=False)
         verdict = f"{headline(self.verdict)}\nWhat next: {self.verdict.next_step}"
         head = f"{self.title}\n{verdict}\n{facts_sentence(self.facts)}"
-        return f"{head}\n\n{sheet.as_text(120)}\n\nseed {self.seed}"
+        notes = "".join(f"\n{row.about.words}: {row.note}" for row in self.rows if row.note)
+        return f"{head}\n\n{sheet.as_text(120)}\n{notes}\nseed {self.seed}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers, ready for JSON; the keys are documented in docs/report-schema.md."""

@@ -22,13 +22,10 @@ GROUPS_SHOWN = 50
 def measure_sheet(rows: Sequence[Row], confidence: float, meanings: bool = True) -> Sheet:
     """Return the table of the measures taken, with what each means unless space is short."""
     columns = ("measure", "key", "value", "by chance", "p-value", f"{confidence:.0%} interval", "meaning")
+    lines = tuple(_line(row) for row in rows)
     if meanings:
-        return Sheet(columns, tuple(_line(row) for row in rows))
-    noted = any(row.note for row in rows)
-    return Sheet(
-        (*columns[:-1], *(["note"] if noted else [])),
-        tuple((*_line(row)[:-1], *([text(row.note)] if noted else [])) for row in rows),
-    )
+        return Sheet(columns, lines)
+    return Sheet(columns[:-1], tuple(line[:-1] for line in lines))
 
 
 def _line(row: Row) -> tuple[Cell, ...]:
