@@ -63,9 +63,9 @@ def mixed(weights: Any, answers: Any) -> float:
     top = largest(weights)
     nothing, event = 0.0, 0.0
     for k in range(EXPERTS):
-        weight, answer = math.exp(weights[k] - top), answers[k]
-        nothing += weight * math.exp(-2.0 * answer * answer)
-        event += weight * math.exp(-2.0 * (1.0 - answer) * (1.0 - answer))
+        weight, answer = weights[k] - top, answers[k]
+        nothing += math.exp(weight - 2.0 * answer * answer)
+        event += math.exp(weight - 2.0 * (1.0 - answer) * (1.0 - answer))
     return min(max(0.5 + 0.25 * (math.log(event) - math.log(nothing)), 0.0), 1.0)
 
 
