@@ -20,10 +20,23 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A table: column names and lines of cells."""
+    """A table: column names and lines of cells.
+
+    `inside` says of each line under which other line it is folded on a page (None: under none); a folded
+    line stands after the one it belongs to. Without it every line stands for itself.
+    """
 
     columns: tuple[str, ...]
     lines: tuple[tuple[Cell, ...], ...]
+    inside: tuple[int | None, ...] = ()
+
+    def parent(self, line: int) -> int | None:
+        """Return the line under which a line is folded."""
+        return self.inside[line] if self.inside else None
+
+    def folded(self, line: int) -> int:
+        """Return how many lines are folded under a line."""
+        return self.inside.count(line)
 
     def as_text(self, width: int = 110) -> str:
         """Return aligned plain text, cut to `width` characters per line."""

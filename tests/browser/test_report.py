@@ -73,8 +73,8 @@ def test_a_click_on_a_group_picks_it(browser, report):
 def test_a_click_on_a_heading_sorts_the_table_both_ways(browser, report):
     browser.open(report)
     rows = "[...document.querySelector('#how-far table').tBodies[0].rows]"
-    keys = f"{rows}.map(r => Number(r.cells[1].dataset.key))"
-    button = "document.querySelector('#how-far th:nth-child(2) button').click()"
+    keys = f"{rows}.map(r => Number(r.cells[2].dataset.key))"
+    button = "document.querySelector('#how-far th:nth-child(3) button').click()"
     browser.js(button)
     up = browser.js(keys)
     browser.js(button)

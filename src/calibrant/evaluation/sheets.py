@@ -78,3 +78,10 @@ def whom_sheet(found: ForWhom) -> Sheet:
 def group_sheet(audit: Audit) -> Sheet:
     """Return the table of the worst groups of an audit."""
     return audit.sheet(GROUPS_SHOWN)
+
+
+def folded_group_sheet(audit: Audit) -> Sheet:
+    """Return the same, combinations folded under the worst of their parts."""
+    from calibrant.groups.nesting import nested_sheet
+
+    return nested_sheet(audit, GROUPS_SHOWN)

@@ -104,15 +104,20 @@ def compare_groups(
     checked = check(given.y_true, given.y_prob, given.sample_weight, missing, pos_label=pos_label)
     warn_if_swapped(checked, y_true=given.y_true, y_prob=given.y_prob)
     column = _column(given.beside["groups"], checked)
-    parts = _parts(column, checked)
-    exact = _is_exact(method, checked)
-    levels = [_level(part, exact, confidence) for part in parts]
     in_order = not column.nominal if ordered is None else bool(ordered)
-    pvalue, trend = (_exact_tests if exact else _approximate_tests)(parts, in_order, count, used)
+    return compare_column(column, checked, _is_exact(method, checked), in_order, confidence, count, used)
+
+
+def compare_column(
+    column: Column, checked: Checked, exact: bool, in_order: bool, confidence: float, draws: int, seed: int
+) -> GroupComparison:
+    """Compare the groups of one coded column, whose codes belong to the checked rows one by one."""
+    parts = _parts(column, checked)
+    pvalue, trend = (_exact_tests if exact else _approximate_tests)(parts, in_order, draws, seed)
     pairs = _differences(parts, exact, confidence) if len(parts) <= PAIRED else ()
     return GroupComparison(
         column=column.name,
-        groups=tuple(levels),
+        groups=tuple(_level(part, exact, confidence) for part in parts),
         differences=pairs,
         pvalue=pairs[0].pvalue if len(pairs) == 1 else pvalue,  # one test of two groups, not two
         trend=trend,
@@ -123,8 +128,8 @@ def compare_groups(
         dropped=checked.dropped,
         certain=sum(part.certain for part in parts),
         wrong=sum(part.wrong for part in parts),
-        draws=count,
-        seed=used,
+        draws=draws,
+        seed=seed,
     )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant.errors import MissingDependencyError, sentence
 from calibrant.evaluation.facts import facts_sentence
+from calibrant.evaluation.group_differences import group_differences
 from calibrant.evaluation.group_repair import group_repair
 from calibrant.evaluation.proposal import propose
 from calibrant.report.charts.all import charts
@@ -51,7 +52,7 @@ def page(evaluation: Findings) -> str:
         verdict=evaluation.verdict,
         tone=TONES[evaluation.verdict.status],
         facts=facts_sentence(evaluation.facts),
-        parts=sections(evaluation, proposal, group_repair(evaluation)),
+        parts=sections(evaluation, proposal, group_repair(evaluation), group_differences(evaluation)),
         drawn=charts(evaluation, proposal),
         numbers=evaluation.to_dict(),
     )

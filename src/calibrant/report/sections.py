@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from calibrant.evaluation.sheets import (
     GROUPS_SHOWN,
     change_sheet,
     distance_sheet,
-    group_sheet,
+    folded_group_sheet,
     measure_sheet,
     whom_sheet,
 )
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from calibrant.evaluation.findings import Findings
     from calibrant.evaluation.group_repair import GroupRepair
     from calibrant.evaluation.proposal import Proposal
+    from calibrant.groups.group_comparison import GroupComparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +39,16 @@ class Section:
 
 
 def sections(
-    evaluation: Findings, proposal: Proposal | str, repaired: GroupRepair | str | None = None
+    evaluation: Findings,
+    proposal: Proposal | str,
+    repaired: GroupRepair | str | None = None,
+    differences: Sequence[GroupComparison] = (),
 ) -> list[Section]:
     """Return the sections in the order in which a reader asks."""
     return [
         _where(evaluation),
         _whom(evaluation),
+        *([_differences(differences)] if differences else []),
         _cost(evaluation),
         _recalibration(proposal),
         *([] if repaired is None else [_whom_after(repaired)]),
@@ -135,19 +141,35 @@ def _whom(evaluation: Findings) -> Section:
     if audit is None:
         text = "No groups were given. Name columns with --groups, or pass groups= to evaluate()."
         return Section("whom", "For whom?", (text,))
-    sure = len(audit.significant())
+    sure = [group for group in audit.significant() if group is not audit.everyone]
     text = (
-        f"{audit.tested:,} groups were looked at, everyone among them; {sure:,} "
-        f"{'is' if sure == 1 else 'are'} off beyond chance (p-values are adjusted: a false alarm anywhere "
-        "among the groups has probability 5%). "
-        f"The worst is “{audit.worst.rule}”. z is the error of a group in units of what chance gives a group "
-        "of its size."
+        f"{audit.tested - 1:,} groups were looked at, and everyone together; {len(sure):,} of the groups "
+        f"{'is' if len(sure) == 1 else 'are'} off beyond chance (p-values are adjusted: a false alarm "
+        "anywhere among the groups has probability 5%). "
+    )
+    if sure:
+        text += f"The worst is “{sure[0].rule}”. "
+    text += (
+        "z is the error of a group in units of what chance gives a group of its size. Combinations are "
+        "folded under the worst of their parts."
     )
     notes = [f"Not tested: {audit.not_tested}."]
     if audit.tested > GROUPS_SHOWN:
         notes.append(f"The table shows the worst {GROUPS_SHOWN} groups; the raw numbers below hold all.")
-    charts, sheets = ("groups", "group-curves"), (group_sheet(audit),)
+    charts, sheets = ("groups", "group-curves"), (folded_group_sheet(audit),)
     return Section("whom", "For whom?", (text,), charts, sheets, tuple(notes))
+
+
+def _differences(differences: Sequence[GroupComparison]) -> Section:
+    """Compare groups with each other, those of an ordered column in their order."""
+    texts = tuple(str(found) for found in differences)
+    how = (
+        "Differences are happened minus predicted; the tests ask whether the odds of the outcome, given the "
+        "predictions, are off by the same factor in every group. Brier score and discrimination also depend "
+        "on how hard the records of a group are."
+    )
+    sheets = tuple(found.group_sheet() for found in differences)
+    return Section("differences", "Do groups differ, and is there a trend?", (*texts, how), sheets=sheets)
 
 
 def _cost(evaluation: Findings) -> Section:

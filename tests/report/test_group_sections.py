@@ -1,0 +1,66 @@
+"""The sections on groups: combinations folded under their parts, and differences in order."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import calibrant as cb
+from calibrant.evaluation.group_differences import group_differences
+from calibrant.groups.nesting import nested_sheet
+from calibrant.report.page import page
+
+RNG = np.random.default_rng(5)
+N = 1200
+REGION = np.array(["north", "south", "east"])[RNG.integers(0, 3, N)]
+YEAR = RNG.integers(2019, 2023, N)
+P = RNG.uniform(0.1, 0.9, N)
+Y = (RNG.random(N) < np.clip(P + np.where(REGION == "north", 0.15, 0), 0, 1)).astype(int)
+
+
+@pytest.fixture(scope="module")
+def found():
+    return cb.evaluate(Y, P, groups={"region": REGION, "year": YEAR}, seed=1, draws=99, confidence=0.9)
+
+
+def test_every_combination_stands_under_a_part_of_itself_and_nothing_is_lost(found):
+    flat, nested = found.audit.sheet(50), nested_sheet(found.audit, 50)
+    assert sorted(map(str, nested.lines)) == sorted(map(str, flat.lines))
+    names = [line[0].text for line in nested.lines]
+    for k, name in enumerate(names):
+        parent = nested.parent(k)
+        if parent is None:
+            assert " and " not in name
+        else:
+            assert names[parent] in name.split(" and ")
+            assert all(nested.parent(j) == parent for j in range(parent + 1, k + 1))
+    z = [float(nested.lines[k][5].text) for k in range(len(names)) if nested.parent(k) is None]
+    assert z == sorted(z, reverse=True)
+
+
+def test_a_combination_whose_parts_are_not_shown_stands_alone(found):
+    alone = nested_sheet(found.audit, 1)
+    assert alone.inside == (None,)
+
+
+def test_the_page_folds_combinations_and_compares_groups_in_order(found):
+    html = page(found)
+    assert re.search(r"region = north <button type=.button. class=.unfold.[^>]*>\d within", html)
+    assert html.count('class="inside"') > 3
+    assert "Do groups differ, and is there a trend?" in html
+    assert "Predictions are not equally right for the 3 groups of region" in html
+    years = re.findall(r"<td data-key=.(20\d\d).>", html)
+    assert years == sorted(years)
+    assert "along year" in html
+    worst = next(g for g in found.audit.significant() if g is not found.audit.everyone)
+    assert f"The worst is “{worst.rule}”" in html
+
+
+def test_masks_and_sketches_have_no_comparison():
+    masks = cb.evaluate(Y, P, groups={"half": np.arange(N) % 2 == 0}, seed=1, draws=19)
+    assert group_differences(masks) == ()
+    table = {"y": Y, "p": P, "region": REGION}
+    sketch = cb.Sketch.from_frame(table, outcome="y", prediction="p", by=["region"])
+    assert group_differences(cb.evaluate(sketch, seed=1, draws=19)) == ()
