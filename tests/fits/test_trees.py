@@ -6,11 +6,12 @@ import json
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from calibrant.errors import CalibrantError
 from calibrant.fits import trees
 from calibrant.fits.forest import Forest, Node
-from calibrant.fits.trees import Growth, boosted_logits, boosted_means
+from calibrant.fits.trees import GrowingLogits, Growth, boosted_logits, boosted_means
 from calibrant.kernels.forest import forest_sums
 
 CODES = (1, 3)
@@ -165,3 +166,17 @@ def test_where_neither_package_is_installed_the_extra_is_named(monkeypatch):
         trees.grower()
     monkeypatch.setattr(trees, "find_spec", lambda name: None if name == "lightgbm" else object())
     assert trees.grower() == "scikit-learn"
+
+
+@pytest.mark.parametrize("n", [5, 60, 600])
+def test_growing_in_parts_is_growing_at_once(n):
+    """Also where nothing is left to split: then further trees are none, or add nothing."""
+    pytest.importorskip("lightgbm")
+    rng = np.random.default_rng(n)
+    rows = np.column_stack((rng.normal(size=n), rng.integers(0, 3, n).astype(float)))
+    y, start = (rng.random(n) < expit(rows[:, 0])).astype(float), rng.normal(size=n) / 10
+    growth = Growth((1,), trees=30, smallest_leaf=25, learning_rate=0.1)
+    whole = boosted_logits(rows, y, start, np.ones(n), growth)
+    growing = GrowingLogits(rows, y, start, np.ones(n), growth)
+    parts = sum(growing.grow(10).filled(10).predict(rows) for _ in range(3))
+    np.testing.assert_allclose(parts, whole.predict(rows), rtol=0, atol=1e-12)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.fits.forest import Forest
-from calibrant.fits.trees import Growth, boosted_logits
+from calibrant.fits.trees import GrowingLogits, Growth, boosted_logits
 from calibrant.results import Array
 
 STAGE = 10  # trees between two looks at the held-out loss
@@ -61,19 +61,19 @@ def _held_out(
 
     Trees grow a stretch at a time in every fold, until the least loss lies a whole stretch back.
     """
-    folds = [(fold != k, fold == k) for k in np.unique(fold)]
-    logits = [start.copy() for _ in folds]  # of all records, by the trees of one fold
+    parts = [(fold != k, fold == k) for k in np.unique(fold)]
+    growing = [GrowingLogits(rows[a], outcome[a], start[a], weight[a], growth) for a, _ in parts]
+    reached = start.copy()  # logits of all records, by trees that did not see them
     stretches: list[Array] = []
     share = weight / weight.sum()
     for done in range(0, growth.trees, STRETCH):
         count = min(STRETCH, growth.trees - done)
         losses = np.empty((len(rows), count // STAGE))
-        for (outside, inside), logit in zip(folds, logits, strict=True):
-            some = replace(growth, trees=count)
-            grown = boosted_logits(rows[outside], outcome[outside], logit[outside], weight[outside], some)
-            eta = logit[inside, None] + grown.filled(count).staged(rows[inside], STAGE)
+        for (_, inside), more in zip(parts, growing, strict=True):
+            added = more.grow(count).filled(count).staged(rows[inside], STAGE)
+            eta = reached[inside, None] + added
             losses[inside] = np.logaddexp(0.0, eta) - outcome[inside, None] * eta
-            logit += grown.predict(rows)
+            reached[inside] += added[:, -1]
         stretches.append(losses)
         means = share @ np.hstack(stretches)
         if len(means) - 1 - int(np.argmin(means)) >= STRETCH // STAGE:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any, Literal
 
@@ -62,6 +62,45 @@ def boosted_logits(
     return _newton_rounds(rows, outcome, start, weight, growth)
 
 
+class GrowingLogits:
+    """Trees of `boosted_logits` a few at a time: each call goes on where the last one ended."""
+
+    def __init__(self, rows: Array, outcome: Array, start: Array, weight: Array, growth: Growth) -> None:
+        self._data = rows, outcome, weight
+        self._logit, self._growth, self._done = start.copy(), growth, 0
+        self._booster: Any = None
+
+    def grow(self, count: int) -> Forest:
+        """Return so many further trees; fewer where nothing is left to split."""
+        if grower() == "lightgbm":
+            return self._grown_by_lightgbm(count)
+        some = replace(self._growth, trees=count)
+        rows, outcome, weight = self._data
+        grown = _newton_rounds(rows, outcome, self._logit, weight, some)
+        self._logit += grown.predict(rows)
+        return grown
+
+    def _grown_by_lightgbm(self, count: int) -> Forest:
+        """Let one booster go on: it knows the logits of its records without walking down the trees again."""
+        import lightgbm
+
+        rows, outcome, weight = self._data
+        if self._booster is None:
+            settings = _settings(len(rows), self._growth, "cross_entropy")
+            categories = list(self._growth.categorical)
+            data = lightgbm.Dataset(
+                rows, outcome, weight=weight, init_score=self._logit, categorical_feature=categories,
+                params=settings,
+            )  # fmt: skip
+            self._booster = lightgbm.Booster(settings, data)
+        for _ in range(count):
+            if self._booster.update():
+                break
+        trees = self._booster.dump_model(start_iteration=self._done, num_iteration=count)["tree_info"]
+        self._done += count
+        return Forest(tuple(_from_lightgbm(info["tree_structure"]) for info in trees))
+
+
 def boosted_means(
     rows: Array, target: Array, weight: Array, growth: Growth, by: Grower | None = None
 ) -> Forest:
@@ -76,7 +115,17 @@ def _lightgbm(
 ) -> Forest:
     import lightgbm
 
-    settings = {
+    settings = _settings(len(rows), growth, objective)
+    shown = lightgbm.Dataset(
+        rows, target, weight=weight, init_score=start, categorical_feature=list(growth.categorical)
+    )
+    booster = lightgbm.train(settings, shown, num_boost_round=growth.trees)
+    trees = [_from_lightgbm(info["tree_structure"]) for info in booster.dump_model()["tree_info"]]
+    return Forest(tuple(trees))
+
+
+def _settings(records: int, growth: Growth, objective: str) -> dict[str, Any]:
+    return {
         "objective": objective,
         "learning_rate": growth.learning_rate,
         "num_leaves": growth.leaves,
@@ -86,16 +135,10 @@ def _lightgbm(
         "verbosity": -1,
         "deterministic": True,
         "force_row_wise": True,
-        "num_threads": 1 if len(rows) < WORTH_THREADS else 0,
+        "num_threads": 1 if records < WORTH_THREADS else 0,
         "seed": growth.seed,
         "extra_trees": growth.scattered,
     }
-    shown = lightgbm.Dataset(
-        rows, target, weight=weight, init_score=start, categorical_feature=list(growth.categorical)
-    )
-    booster = lightgbm.train(settings, shown, num_boost_round=growth.trees)
-    trees = [_from_lightgbm(info["tree_structure"]) for info in booster.dump_model()["tree_info"]]
-    return Forest(tuple(trees))
 
 
 def _from_lightgbm(root: dict[str, Any]) -> Tree:
