@@ -12,6 +12,7 @@ import sys
 import threading
 import types
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 P = ParamSpec("P")
@@ -73,9 +74,36 @@ def _machine_code(kernel: types.FunctionType) -> Callable[..., Any]:
     )
     source.__qualname__ = kernel.__qualname__
     try:
-        return cast("Callable[..., Any]", numba.njit(cache=True, nogil=True)(source))
+        dispatcher: Any = numba.njit(cache=True, nogil=True)(source)
     except RuntimeError:  # no folder to cache in can be written to: compile anew in each process
         return cast("Callable[..., Any]", numba.njit(nogil=True)(source))
+    if hasattr(dispatcher, "_cache"):
+        dispatcher._cache = _ForgivingCache(dispatcher._cache)
+    return cast("Callable[..., Any]", dispatcher)
+
+
+class _ForgivingCache:
+    """The cache of numba on disk; where the disk is full or a file damaged it costs time and nothing else."""
+
+    def __init__(self, cache: Any) -> None:
+        self._cache = cache
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cache, name)
+
+    def load_overload(self, *signature: Any) -> Any:
+        """Return machine code made earlier; None, and an empty cache, where it cannot be read."""
+        try:
+            return self._cache.load_overload(*signature)
+        except Exception:
+            with suppress(Exception):
+                self._cache.flush()
+            return None
+
+    def save_overload(self, *made: Any) -> None:
+        """Keep machine code for the next process, if there is room."""
+        with suppress(Exception):
+            self._cache.save_overload(*made)
 
 
 def _source(item: object, module: str) -> types.FunctionType | None:

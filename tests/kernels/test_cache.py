@@ -1,0 +1,91 @@
+"""Machine code without a place to keep it: read-only folders, full disks, damaged files cost time alone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from calibrant.kernels.compiled import _machine_code
+
+numba = pytest.importorskip("numba")
+caching = pytest.importorskip("numba.core.caching")
+NUMBERS = np.linspace(0.0, 1.0, 9)
+CODE = """
+import numba, numpy as np
+from calibrant.kernels.thinning import kept_knots
+print("ready")
+given = np.linspace(0, 1, 50), np.linspace(0, 1, 50) ** 2, 0.01
+kept_knots.expect_much()
+assert np.array_equal(kept_knots(*given), kept_knots.plain(*given))
+print(getattr(kept_knots.machine_code()._cache, "cache_path", None))
+"""
+
+
+def doubled(numbers):
+    out = np.empty(len(numbers))
+    for k in range(len(numbers)):
+        out[k] = 2.0 * numbers[k]
+    return out
+
+
+def hits():
+    """Compile anew, as another process would; return how often the cache had the machine code."""
+    fast = _machine_code.__wrapped__(doubled)
+    assert np.array_equal(fast(NUMBERS), doubled(NUMBERS))
+    return sum(fast.stats.cache_hits.values())
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize("content", [b"", b"\x80\x04 no pickle", b"(]"])
+def test_a_damaged_cache_is_made_anew(cache, content):
+    assert (hits(), hits()) == (0, 1)
+    for ending in ("*.nbc", "*.nbi"):
+        for file in cache.rglob(ending):
+            file.write_bytes(content)
+        assert (hits(), hits()) == (0, 1)
+
+
+def test_a_full_disk_is_no_error(cache, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    for name in ("_save_data", "_save_index"):
+        monkeypatch.setattr(caching.IndexDataCacheFile, name, full)
+    assert (hits(), hits()) == (0, 0)
+
+
+def test_no_folder_that_may_be_written_to_is_no_error(cache, monkeypatch):
+    def refused(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(caching.tempfile, "TemporaryFile", refused)  # how numba asks whether it may write
+    assert (hits(), hits()) == (0, 0)
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="needs a mount of its own")
+def test_a_home_and_a_source_that_are_read_only_are_no_error():
+    """As in a locked-down container; numba then finds no folder for its cache."""
+    source = Path(__file__).parents[2] / "src"
+    script = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && exec "$2" -c "$3"'
+    home = {"HOME": "/proc/none", "XDG_CACHE_HOME": "/proc/none", "PYTHONPATH": str(source)}
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script, "sh", str(source), sys.executable, CODE],
+        capture_output=True,
+        text=True,
+        env={key: value for key, value in os.environ.items() if key != "NUMBA_CACHE_DIR"} | home,
+    )
+    if "ready" not in done.stdout and ("unshare" in done.stderr or "mount" in done.stderr):
+        pytest.skip("may not mount anything here")
+    assert done.stderr == ""
+    assert done.stdout.split() == ["ready", "None"]
