@@ -319,6 +319,9 @@ def main() -> None:
     options.add_argument("--page-only", action="store_true")
     given = options.parse_args()
     if not given.page_only:
+        simulate(
+            Piece("uniform", "rows", "calibrated", 2_000), 1
+        )  # few records alone do not load machine code
         sizes = [int(n) for n in given.sizes.split(",")]
         for piece in pieces(given.data.split(";"), given.forms.split(","), sizes):
             cells = stored(given.store, piece, given.sets)

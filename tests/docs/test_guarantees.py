@@ -48,6 +48,22 @@ def test_the_simulated_gate_is_the_gate(name):
         assert (gate.outcome, gate.low, gate.high) == (found.outcome, found.low, found.high)
 
 
+def test_results_say_what_is_approximate():
+    rng = np.random.default_rng(1)
+    p = rng.random(100)
+    y, w = rng.random(100) < p, rng.random(100) + 0.1
+    for data, chance in (
+        (cb.Forecasts(y, p), "exact"),
+        (cb.Sketch.from_arrays(y, p, sample_weight=w, cells=8).forecasts(), "approximate"),
+    ):
+        luck = Chance(data, draws=19, confidence=0.95, seed=1)
+        row = luck.judged(take(data, cb.measures()["smooth"]))
+        assert row.pvalue_method == chance
+        assert row.interval_method.endswith("(approximate)")
+        found = judge(data, {"smooth": 0.1}, confidence=0.95, draws=19, seed=1)[0]
+        assert found.method == row.interval_method
+
+
 def test_shared_draws_change_nothing():
     f = make.Piece("tied", "rows", "overconfident", 60).drawn(1)
 

@@ -44,6 +44,15 @@ TYPES = {
     ),
     "category": (pa.array(["a", "b", None]).dictionary_encode(), ["a", "b", None]),
 }
+
+
+def _dask(frame):
+    """Hand a frame to Dask as it is; by default it makes text of Python objects, even of truth values."""
+    dask = pytest.importorskip("dask")
+    with dask.config.set({"dataframe.convert-string": False}):
+        return pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=2)
+
+
 ENGINES = {
     "pyarrow": lambda table: table,
     "pandas": lambda table: table.to_pandas(),
@@ -52,6 +61,20 @@ ENGINES = {
     "polars": pl.from_arrow,
     "polars lazy": lambda table: pl.from_arrow(table).lazy(),
     "duckdb": lambda table: duckdb.connect().from_arrow(table),
+    "dask": lambda table: _dask(table.to_pandas()),
+    "dask arrow": lambda table: _dask(table.to_pandas(types_mapper=pd.ArrowDtype)),
+    "ibis": lambda table: pytest.importorskip("ibis").memtable(table),
+}
+SPARK_TYPES = {  # Spark has no nanoseconds and no categories
+    "text": "string",
+    "whole": "int",
+    "fraction": "double",
+    "truth": "boolean",
+    "date": "date",
+    "moment": "timestamp_ntz",
+    "zone": "timestamp",
+    "decimal": "decimal(10, 2)",
+    "long decimal": "decimal(38, 20)",
 }
 
 
@@ -60,12 +83,33 @@ ENGINES = {
 def test_every_engine_gives_the_same_labels(kind, engine):
     column, expected = TYPES[kind]
     table = pa.table({"y": [0, 1, 1], "p": [0.25, 0.5, 0.75], "g": column})
-    frame = ENGINES[engine](table)
+    _check_labels(ENGINES[engine](table), expected)
+
+
+def _check_labels(frame, expected):
     found = Sketch.from_frame(frame, outcome="y", prediction="p", by="g")
     assert {label: part.forecasts().values[0] for label, part in found.groups.items()} == dict(
         zip(expected, [0.25, 0.5, 0.75], strict=True)
     )
     assert {type(label) for label in found.groups} == {type(label) for label in expected}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", SPARK_TYPES)
+def test_spark_gives_the_same_labels(spark_session, kind):
+    column, expected = TYPES[kind]
+    rows = list(zip([0, 1, 1], [0.25, 0.5, 0.75], column.to_pylist(), strict=True))
+    frame = spark_session.createDataFrame(rows, schema=f"y int, p double, g {SPARK_TYPES[kind]}")
+    _check_labels(frame, expected)
+
+
+@pytest.mark.spark
+def test_spark_refuses_columns_of_lists_in_words(spark_session):
+    frame = spark_session.createDataFrame(
+        [(0, 0.25, [1]), (1, 0.5, [2, 3])], schema="y int, p double, g array<int>"
+    )
+    with pytest.raises(InvalidInputError, match="must hold one value per row"):
+        Sketch.from_frame(frame, outcome="y", prediction="p", by="g")
 
 
 @pytest.mark.parametrize("kind", TYPES)

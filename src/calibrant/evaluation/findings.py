@@ -107,6 +107,8 @@ def _row_dict(row: Row) -> dict[str, Any]:
         "by_chance": row.chance,
         "pvalue": row.pvalue,
         "log_pvalue": row.log_pvalue,
+        "pvalue_method": row.pvalue_method,
+        "interval_method": row.interval_method,
         "low": row.low,
         "high": row.high,
         "meaning": about.meaning,

@@ -35,6 +35,7 @@ class Finding:
     outcome: Outcome
     reason: str
     distance: float | None = None  # from the ideal, which is what the limit is held against
+    method: str | None = None  # of the interval, and whether it is approximate
 
 
 def judge(
@@ -123,7 +124,8 @@ def judged_row(row: Row, limit: float, confidence: float) -> Finding:
     else:
         outcome, words = "unclear", f"too little data to say whether it is within the limit {limit:g}"
     note = f" ({row.note})" if row.note else ""
-    return Finding(name, limit, row.value, low, high, outcome, f"{sure}: {words}{note}", distance)
+    reason = f"{sure}: {words}{note}"
+    return Finding(name, limit, row.value, low, high, outcome, reason, distance, row.interval_method)
 
 
 def _in_words(row: Row, distance: float, low: float, high: float, confidence: float) -> str:

@@ -92,6 +92,7 @@ class Chance:
             pvalue=found.pvalue,
             log_pvalue=found.log_pvalue,
             pvalue_is_bound=found.pvalue_is_bound,
+            pvalue_method=found.method,
         )
 
     def _with_interval(self, row: Row) -> Row:
@@ -114,7 +115,8 @@ class Chance:
         )
         outside = why_outside(value, found.lower, found.upper, row.chance)
         note = "; ".join(text for text in (row.note, outside) if text)
-        return replace(row, low=found.lower, high=found.upper, note=note)
+        method = f"{found.method} (approximate)"
+        return replace(row, low=found.lower, high=found.upper, note=note, interval_method=method)
 
     def _simulated(self, about: Measure) -> Forecasts:
         return self._cells[_cells_for(about)]

@@ -24,7 +24,8 @@ class Row:
 
     `measurement` is None where the data cannot support the measure, and `note` says why. `chance` is the mean
     of the measure if the predictions were calibrated, `pvalue` how often chance alone gives as much, and
-    `low` and `high` the confidence interval of the population value.
+    `low` and `high` the confidence interval of the population value. The two methods say how p-value and
+    interval were found, and whether they are exact or approximate.
     """
 
     about: Measure
@@ -36,6 +37,8 @@ class Row:
     pvalue_is_bound: bool = False  # no draw reached the value: the p-value is this or less
     low: float | None = None
     high: float | None = None
+    pvalue_method: str | None = None  # "exact", "asymptotic" or "approximate"
+    interval_method: str | None = None
 
     @property
     def value(self) -> float | None:

@@ -33,6 +33,7 @@ from calibrant.scale.session import quoted
 from calibrant.scale.sources import Column
 
 V, Y, W, CODE = "calibrant_v", "calibrant_y", "calibrant_w", "calibrant_code"
+NO_LISTS = "choose one element, or make it text"
 COUNT, LOW, HIGH = "calibrant_count", "calibrant_low", "calibrant_high"
 
 
@@ -107,6 +108,16 @@ def _labelled(relation: Any, columns: Columns) -> tuple[Any, list[Reader] | None
     ]
 
 
+def _key(table: Any, name: str) -> Any:
+    """Return a column of groups; Dask cannot put parts together whose text is an Arrow dictionary."""
+    import narwhals as nw
+
+    dask = table.implementation is nw.Implementation.DASK
+    if dask and str(table.to_native().dtypes[name]).startswith("dictionary<values=string"):
+        return nw.col(name).cast(nw.String())
+    return nw.col(name)
+
+
 def cell_frame(frame: Any, columns: Columns, cells: int) -> Any:
     """Return the narwhals frame whose rows are the cells; lazy engines have not read anything yet."""
     import narwhals as nw
@@ -117,7 +128,7 @@ def cell_frame(frame: Any, columns: Columns, cells: int) -> Any:
     keys = [f"calibrant_by_{place}" for place in range(len(columns.by))]
     table = table.select(
         *(nw.col(source).cast(number).alias(name) for name, source in names.items()),
-        *(nw.col(source).alias(key) for key, source in zip(keys, columns.by, strict=True)),
+        *(_key(table, source).alias(key) for key, source in zip(keys, columns.by, strict=True)),
     )
     v, y, w = nw.col(V), nw.col(Y), nw.col(W)
     good = (v >= 0) & (v <= 1) & (y >= 0) & (y <= 1)
@@ -177,8 +188,7 @@ def _opened(frame: Any, columns: Columns) -> Any:
     for name in columns.by:
         if schema[name].is_nested() or schema[name] == nw.Binary or _holds_lists(table, name, schema[name]):
             rule, found = "must hold one value per row", f"got dtype {schema[name]}"
-            hint = "choose one element, or make it text"
-            raise InvalidInputError(sentence(f"column {name!r}", rule, found, hint))
+            raise InvalidInputError(sentence(f"column {name!r}", rule, found, NO_LISTS))
     for name in columns.wanted[: len(columns.wanted) - len(columns.by)]:
         if schema[name] == nw.Object and isinstance(table, nw.DataFrame):
             # Python objects: truth values with None, decimals; text among them is refused
@@ -209,7 +219,14 @@ def collected(frame: Any) -> dict[str, list[Any] | npt.NDArray[Any]]:
     native = frame.to_native()
     if hasattr(native, "fetchnumpy"):  # DuckDB's own way needs no further package
         return {name: _plain(column) for name, column in native.fetchnumpy().items()}
-    frame = in_memory(frame)
+    try:
+        frame = in_memory(frame)
+    except TypeError as error:  # Dask looks into a column of objects only now
+        if "unhashable" not in str(error):
+            raise
+        raise InvalidInputError(
+            sentence("a column of groups", "must hold one value per row", "got lists", NO_LISTS)
+        ) from None
     return {
         name: _labels(frame[name]) if name.startswith("calibrant_by_") else frame[name].to_numpy()
         for name in frame.columns
