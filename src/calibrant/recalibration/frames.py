@@ -74,7 +74,7 @@ def lazily(table: Any, fitted: Map, prediction: str, into: str) -> Any:
     column = nw.col(prediction).cast(nw.Float64)
     mapped = fitted.expression(column, FrameAlgebra())
     usable = (column >= 0) & (column <= 1)
-    return table.with_columns(nw.when(usable).then(mapped.clip(0.0, 1.0)).alias(into)).to_native()
+    return table.with_columns(nw.when(usable).then(mapped).alias(into)).to_native()
 
 
 def _by_spark(frame: Any, text: str, into: str) -> Any:

@@ -159,8 +159,8 @@ def sql_of(fitted: Map, column: str, dialect: str, tolerance: float) -> str:
     engine = find_dialect(dialect)
     name = Sql(f"CAST({quoted(column, engine)} AS {engine.double})")
     algebra = SparkAlgebra() if dialect == "spark" else SqlAlgebra()
-    held = algebra.clip(fitted.thinned(float(tolerance)).expression(name, algebra), 0.0, 1.0)
-    text = f"CASE WHEN {name.text} >= 0e0 AND {name.text} <= 1e0 THEN {held.text} END"
+    mapped = fitted.thinned(float(tolerance)).expression(name, algebra)
+    text = f"CASE WHEN {name.text} >= 0e0 AND {name.text} <= 1e0 THEN {mapped.text} END"
     if len(text) > engine.most:
         found = f"got {len(text):,} characters"
         hint = "pass a tolerance, such as 1e-6, to thin the knots"

@@ -35,9 +35,10 @@ class Algebra(Protocol):
         """Return the formula of the numbers of piece k, one of each table, where cuts[k-1] <= p < cuts[k]."""
 
 
-def expit(eta: Any, algebra: Algebra) -> Any:
-    """Return 1 / (1 + e^-eta)."""
-    return algebra.number(1.0) / (algebra.exp(-algebra.clip(eta, -LARGEST, LARGEST)) + 1.0)
+def expit(eta: Any, largest: float, algebra: Algebra) -> Any:
+    """Return 1 / (1 + e^-eta); `largest` bounds |eta|, which is held back where exp could overflow."""
+    held = eta if largest <= LARGEST else algebra.clip(eta, -LARGEST, LARGEST)
+    return algebra.number(1.0) / (algebra.exp(-held) + 1.0)
 
 
 def balanced(

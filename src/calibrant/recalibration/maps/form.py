@@ -55,7 +55,7 @@ class Map(ABC):
         """Rebuild the map from what `to_dict` returned."""
 
     def expression(self, p: Any, algebra: Algebra) -> Any:
-        """Return the map as an expression of a column, or say that it cannot be one."""
+        """Return the map as an expression of a column, within [0, 1], or say that it cannot be one."""
         raise InvalidInputError(sentence(f"a {self.form} map", "cannot be written as an expression"))
 
     def interval(self, p: Array) -> Interval:

@@ -41,9 +41,13 @@ class LogisticMap(Map):
     def expression(self, p: Any, algebra: Algebra) -> Any:
         """Return the formula."""
         clipped = algebra.clip(p, self.clip, 1.0 - self.clip)
-        rest = algebra.log(-clipped + 1.0)
-        eta = algebra.log(clipped) * self.low + (-rest) * self.high + self.intercept
-        return expit(eta, algebra)
+        rest = -clipped + 1.0
+        if self.low == self.high:
+            eta = algebra.log(clipped / rest) * self.low + self.intercept
+        else:
+            eta = algebra.log(clipped) * self.low - algebra.log(rest) * self.high + self.intercept
+        largest = abs(self.intercept) - (abs(self.low) + abs(self.high)) * float(np.log(self.clip))
+        return expit(eta, largest, algebra)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the four numbers."""

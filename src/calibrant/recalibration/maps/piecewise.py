@@ -67,12 +67,13 @@ class PiecewiseMap(Map):
 
     def expression(self, p: Any, algebra: Algebra) -> Any:
         """Return linear pieces. v + s (p - x), not a p + b: that would cancel."""
-        return algebra.pieces(
+        line = algebra.pieces(
             p,
             self.values,
             linear_pieces(self.values, self.rates),
             lambda start, slope, rate: (p - start) * slope + rate,
         )
+        return algebra.clip(line, 0.0, 1.0)  # rounding
 
     @property
     def knots(self) -> Knot:
@@ -125,7 +126,8 @@ class SplineMap(Map):
             linear_pieces(self.logits, self.shifts),
             lambda start, slope, shift: (place - start) * slope + shift,
         )
-        return expit(place + shifted, algebra)
+        largest = float(np.abs(self.shifts).max() - np.log(self.clip))
+        return expit(place + shifted, largest, algebra)
 
     def to_dict(self) -> dict[str, Any]:
         """Return knots, shifts and clip."""

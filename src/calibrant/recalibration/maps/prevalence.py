@@ -50,7 +50,7 @@ class PrevalenceMap(Map):
     def expression(self, p: Any, algebra: Algebra) -> Any:
         """Return the inner expression with its odds multiplied."""
         q = self.inner.expression(p, algebra)
-        return q * self.ratio / (-q + 1.0 + q * self.ratio)
+        return algebra.clip(q * self.ratio / (-q + 1.0 + q * self.ratio), 0.0, 1.0)  # rounding
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ratio and the inner map."""
