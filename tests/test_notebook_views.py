@@ -56,8 +56,9 @@ def test_views_are_html_with_the_text_escaped(results):
 
 
 def test_measures_are_named_in_words_before_their_keys(results):
-    assert "<td>smooth calibration error</td><td>smooth</td>" in results["measures"]._repr_html_()
-    assert "<td>smooth calibration error</td><td>smooth</td>" in results["evaluation"]._repr_html_()
+    for name in ("measures", "evaluation"):
+        view = results[name]._repr_html_().replace(' style="text-align:left"', "")
+        assert "<td>smooth calibration error</td><td>smooth</td>" in view
     assert re.search(r"^smooth calibration error +smooth ", repr(results["evaluation"]), re.MULTILINE)
     assert str(results["interval"]).startswith("Smooth calibration error 0.")
     assert "by the omnibus statistic" in results["plan"]._repr_html_()
@@ -92,3 +93,18 @@ def test_the_same_mean_is_written_alike_wherever_it_was_summed(seed):
     for write in (mean, percent, short):
         assert write(forecasts.mean_prediction) == write(everyone.mean_prediction)
         assert write(forecasts.base_rate) == write(everyone.mean_outcome)
+
+
+def test_texts_stand_left_and_numbers_right(results):
+    view = results["audit"]._repr_html_()
+    assert re.search(
+        r'<td style="text-align:left">everyone</td><td style="text-align:right[^"]*">400</td>', view
+    )
+
+
+def test_a_notebook_shows_the_worst_groups_and_says_how_many_there_are():
+    rng = np.random.default_rng(0)
+    p, group = rng.random(900), rng.integers(0, 30, 900)
+    view = cb.audit((rng.random(900) < p).astype(int), p, groups={"g": group}, draws=0)._repr_html_()
+    assert view.count("<tr>") == 1 + 15
+    assert "more groups are in .groups" in view

@@ -47,12 +47,22 @@ class Sheet:
 
     def as_html(self) -> str:
         """Return a plain HTML table, for notebooks."""
-        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
+        numeric = [any(line[k].number for line in self.lines) for k in range(len(self.columns))]
+        head = "".join(
+            f"<th{_aligned(n)}>{escape(c)}</th>" for c, n in zip(self.columns, numeric, strict=True)
+        )
         body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell.text)}</td>" for cell in line) + "</tr>"
+            "<tr>"
+            + "".join(f"<td{_aligned(cell.number)}>{escape(cell.text)}</td>" for cell in line)
+            + "</tr>"
             for line in self.lines
         )
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _aligned(number: bool) -> str:
+    """Return the style of a cell: notebooks would set every text to the right, and wrap numbers."""
+    return ' style="text-align:right;white-space:nowrap"' if number else ' style="text-align:left"'
 
 
 def paragraphs(*lines: str) -> str:

@@ -15,6 +15,8 @@ from calibrant.sheets import Cell, Sheet, number, paragraphs, text
 NOTHING = 1e-12  # a statistic so small may be rounding, whose z counts as 0
 AUDITED = {"kuiper": "Multi-calibration", "mean": "Multi-accuracy"}
 
+IN_NOTEBOOKS = 15  # groups shown below a cell
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -257,7 +259,9 @@ class Audit:
         return Sheet(columns, tuple(_line(group, self.draws) for group in self.groups[:top]))
 
     def _repr_html_(self) -> str:
-        return paragraphs(self.verdict) + self.sheet().as_html()
+        left = len(self.groups) - IN_NOTEBOOKS
+        more = f"{left:,} more groups are in .groups, the worst first." if left > 0 else ""
+        return paragraphs(self.verdict) + self.sheet(IN_NOTEBOOKS).as_html() + paragraphs(more)
 
     def _of_everyone(self) -> str:
         if self.statistic == "mean":
