@@ -32,7 +32,8 @@ class Evaluation(Findings):
         return charts(self, propose(self.forecasts, seed=self.seed))
 
     def _repr_html_(self) -> str:
-        lines = (self.title, headline(self.verdict), facts_sentence(self.facts))
+        following = f"What next: {self.verdict.next_step}"
+        lines = (self.title, headline(self.verdict), following, facts_sentence(self.facts))
         groups = "" if self.audit is None else self.audit._repr_html_()
         return paragraphs(*lines) + measure_sheet(self.rows, self.confidence).as_html() + groups
 
