@@ -11,7 +11,7 @@ DIST_TESTS := tests/test_forecasts.py tests/test_release.py tests/measures/test_
 TORCH ?= torch==2.13.0
 PEERS = $(shell $(PYTHON) -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['bench'])")
 
-.PHONY: test-dist demo reproduce test test-slow test-laws test-torch test-lowest bench docs lint clean
+.PHONY: test-dist demo reproduce test test-slow test-laws test-torch test-lowest bench bench-billion docs lint clean
 
 demo: $(READY)
 	$(BIN)/calibrant demo
@@ -67,6 +67,10 @@ docs: $(VENV)/.docs
 
 bench: $(BENCH)/.ready
 	$(BENCH)/bin/python -m benchmarks
+
+# 10^9 rows: about 9 GB of Parquet in the temporary folder, skipped where less than 25 GB are free.
+bench-billion: $(READY)
+	$(BIN)/python -m benchmarks billion
 
 $(READY): pyproject.toml Makefile
 	@command -v $(PYTHON) >/dev/null || { echo "calibrant needs $(PYTHON); set PYTHON=... to another Python >= 3.11" >&2; exit 1; }

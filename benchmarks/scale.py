@@ -69,7 +69,7 @@ def generated(folder: Path) -> Path:
         rows = f"SELECT random() AS p FROM range({ROWS})"
         query = f"SELECT p, (random() < p)::TINYINT AS y FROM ({rows})"
         path.parent.mkdir(parents=True, exist_ok=True)
-    duckdb.connect().execute(f"COPY ({query}) TO '{path}' (FORMAT parquet)")
+        duckdb.connect().execute(f"COPY ({query}) TO '{path}' (FORMAT parquet)")
     return path
 
 

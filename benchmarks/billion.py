@@ -1,0 +1,144 @@
+"""A billion rows on one machine: Parquet in pieces, a sketch by 20 groups, all measures, audit and report.
+
+CALIBRANT_BENCH_BILLION sets the rows (10^9 by default, some 9 GB), CALIBRANT_BENCH_FOLDER where the pieces
+are written; they are removed at the end. Nothing is done where less disk is free than 2.5 times what they
+take (25 GB for 10^9 rows). Run it by `make bench-billion`; `make bench` leaves it out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.harness import Report
+from calibrant.scale.cells import CELLS
+
+ROWS = int(float(os.environ.get("CALIBRANT_BENCH_BILLION", "1e9")))
+PIECE = 50_000_000  # rows of one file
+GROUPS = 20
+BYTES_PER_ROW = 10  # of Parquet: 8 for a random double, the rest for outcome and group
+ROOM = 2.5  # times the size of the files
+SUMS = "count(*), sum(p), sum(y), sum(y * p), sum(p * (1 - p)), sum(y * (1 - y)), min(p), max(p)"
+
+OURS = """
+import json, resource, sys, time, warnings
+warnings.simplefilter("ignore")
+from calibrant import Sketch, audit, evaluate, measure
+from calibrant.scale.sketch import certified_measures
+start = time.perf_counter()
+last = [start]
+def progress(share):
+    now = time.perf_counter()
+    if now - last[0] > 5 and share > 0:
+        last[0] = now
+        left = (now - start) * (1 - share) / share
+        print(f"  {100 * share:.0f} %, {left:.0f} s left", file=sys.stderr, flush=True)
+sketch = Sketch.from_file(sys.argv[1], outcome="y", prediction="p", by="g", progress=progress)
+scanned, processor = time.perf_counter(), time.process_time()
+forecasts = sketch.forecasts()
+taken = {row.name: measure(forecasts, row.name) for row in certified_measures()}
+measured = time.perf_counter()
+found = audit(sketch, draws=99, seed=1)
+audited = time.perf_counter()
+evaluate(sketch, draws=99, seed=1).to_html(sys.argv[2])
+end = time.perf_counter()
+print(json.dumps({
+    "n": forecasts.n, "scan": scanned - start, "measures": measured - scanned, "audit": audited - measured,
+    "report": end - audited, "all": end - start, "processor": processor,
+    "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    "smooth": taken["smooth"].upper - taken["smooth"].lower, "pvalue": found.pvalue,
+}))
+"""
+
+GROUP_BY = """
+import json, sys, time, duckdb
+path, cells, sums = sys.argv[1:]
+start = time.perf_counter()
+query = f"SELECT g, floor(p * {cells})::INT AS c, {sums} FROM '{path}' GROUP BY g, c"
+duckdb.connect().execute(query).fetchnumpy()
+print(json.dumps({"all": time.perf_counter() - start, "processor": time.process_time()}))
+"""
+
+
+def main() -> None:
+    """Run and save, or say why there is no room."""
+    report = Report("billion" if ROWS >= 10**9 else "billion-small")
+    folder = Path(os.environ.get("CALIBRANT_BENCH_FOLDER", tempfile.gettempdir())) / "calibrant-billion"
+    needed, free = ROOM * BYTES_PER_ROW * ROWS, shutil.disk_usage(folder.parent).free
+    if free < needed:
+        report.skipped(f"{ROWS:,} rows", f"{needed / 1e9:.0f} GB must be free, {free / 1e9:.0f} GB are")
+        report.save()
+        return
+    try:
+        _measured(report, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    report.save()
+
+
+def _measured(report: Report, folder: Path) -> None:
+    began = time.perf_counter()
+    pieces = _generated(folder)
+    report.figure("rows", ROWS, "rows")
+    report.figure("pieces written in", time.perf_counter() - began)
+    report.figure("size of the pieces", sum(f.stat().st_size for f in folder.glob("*.parquet")) / 1e9, "GB")
+    # each side in a process of its own, ours first: the second one finds the files in memory
+    ours = json.loads(_run(OURS, pieces, str(folder / "report.html")))
+    group_by = json.loads(_run(GROUP_BY, pieces, str(CELLS), SUMS))
+    bare = group_by["all"]
+    report.ratio(
+        "sketch by 20 groups", ours["scan"], "DuckDB's group-by of the same sums", bare, 1.2 + 3 / bare
+    )
+    report.ratio(
+        "sketch, all certified measures, audit and report",
+        ours["all"],
+        "DuckDB's group-by of the same sums",
+        bare,
+        headline=True,
+    )
+    report.ratio(
+        "sketch by 20 groups, time of the processors",
+        ours["processor"],
+        "the group-by, likewise",
+        group_by["processor"],
+    )
+    for name in ("measures", "audit", "report"):
+        report.figure(f"of these: {name}", ours[name])
+    report.figure("peak memory of that process", ours["peak"], "MB", 1024)
+    report.figure("width of the certificate of smooth", ours["smooth"], "")
+    report.figure("p-value of the audit", ours["pvalue"], "")
+
+
+def _generated(folder: Path) -> str:
+    """Write calibrated outcomes in pieces, with time left; return the glob that reads them."""
+    import duckdb
+
+    folder.mkdir(parents=True, exist_ok=True)
+    connection, began = duckdb.connect(), time.perf_counter()
+    starts = range(0, ROWS, PIECE)
+    for k, start in enumerate(starts):
+        few = min(PIECE, ROWS - start)
+        rows = f"SELECT random() AS p, (random() * 1e9)::INT % {GROUPS} AS g FROM range({few})"
+        query = f"SELECT p, (random() < p)::TINYINT AS y, g::TINYINT AS g FROM ({rows})"
+        connection.execute(f"COPY ({query}) TO '{folder}/{k:03d}.parquet' (FORMAT parquet)")
+        left = (time.perf_counter() - began) / (k + 1) * (len(starts) - k - 1)
+        print(f"  piece {k + 1} of {len(starts)}, {left:.0f} s left", file=sys.stderr, flush=True)
+    return f"{folder}/*.parquet"
+
+
+def _run(code: str, *arguments: str) -> str:
+    """Run code in a process of its own; its progress goes where ours goes."""
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, text=True, check=True
+    )
+    return done.stdout.splitlines()[-1]  # DuckDB draws a bar before
+
+
+if __name__ == "__main__":
+    main()
