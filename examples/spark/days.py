@@ -1,9 +1,11 @@
 """Calibration on Spark: sketch each day by country and device, audit the days, recalibrate them.
 
-Run it with a local cluster (needs Java): ``python examples/spark/days.py``. On a real one only the session
-and the tables change. Spark scans and groups; the driver gets one row per occupied cell, a few megabytes, and
-that is enough to say for whom the predictions are wrong and to fit a correction, which Spark then applies
-where the data are.
+Run it in one process (needs Java): ``python examples/spark/days.py``; on a cluster of two workers on this
+machine, each a process of its own: ``python examples/spark/days.py 'local-cluster[2,1,1024]'``. On a real one
+only the session and the tables change. Spark scans and groups; the driver gets one row per occupied cell, a
+few megabytes, and that is enough to say for whom the predictions are wrong and to fit a correction, which
+Spark then applies where the data are. A worker that is lost costs the work it had in hand, which Spark gives
+to the others: sketches add up, whoever makes them.
 """
 
 from __future__ import annotations
@@ -22,12 +24,14 @@ ROWS = 20_000
 BY = ["country", "device"]
 
 
-def local_session() -> Any:
-    """Start Spark on two cores of this machine."""
+def local_session(master: str = "local[2]") -> Any:
+    """Start Spark on this machine: two threads, or workers as `master` says."""
+    import pyspark
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers run the same Python as the driver
-    builder = SparkSession.builder.master("local[2]").appName("calibrant")
+    os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))  # where workers find Spark
+    builder = SparkSession.builder.master(master).appName("calibrant")
     return (
         builder.config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "4").getOrCreate()
     )
@@ -101,7 +105,7 @@ def main(session: Any, folder: Path) -> tuple[Sketch, Audit, Sketch]:
 
 
 if __name__ == "__main__":
-    spark = local_session()
+    spark = local_session(*sys.argv[1:2])
     try:
         with tempfile.TemporaryDirectory() as temporary:
             main(spark, Path(temporary))

@@ -1,0 +1,114 @@
+"""How the time of every public function of rows grows with them: steps beside the sort's own, no cliffs.
+
+One warm call per size, in seconds of the processors, continuous predictions. A step from one size to the
+next (ten times the rows) is a cliff where it grows more than three times as much as np.argsort does, unless
+the function had not yet reached a tenth of a second: below that fixed costs and caches decide.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import calibrant as cb
+from benchmarks.harness import Report, forecast_data
+
+SIZES = [10**k for k in range(3, 1 + int(os.environ.get("CALIBRANT_BENCH_GROWTH", "7")))]
+LIMIT = 15.0  # seconds; ten times as many rows are then not tried
+STEP = 3.0  # times the growth of the sort
+SHORT = 0.1  # seconds below which a step says nothing
+
+Call = Callable[[Any, Any], Any]
+
+
+def calls() -> dict[str, Call]:
+    """Every public function of rows, called as its docstring does; measures stand in benchmarks/growth."""
+    seeded = {"seed": 1}
+    payoff = [[0.0, -0.2], [0.0, 0.8]]
+
+    def column(p: Any) -> dict[str, Any]:
+        return {"half": np.where(p < 0.5, "low", "high"), "tenth": np.floor(10 * p)}
+
+    return {
+        "Forecasts": lambda y, p: cb.Forecasts(y, p),
+        "Sketch.from_arrays": lambda y, p: cb.Sketch.from_arrays(y, p),
+        "audit": lambda y, p: cb.audit(y, p, groups=column(p), draws=99, **seeded),
+        "calibration_test": lambda y, p: cb.calibration_test(y, p, **seeded),
+        "calibration_test, smooth": lambda y, p: cb.calibration_test(
+            y, p, measure="smooth", draws=19, **seeded
+        ),
+        "certified_distance": lambda y, p: cb.certified_distance(y, p, np.arange(len(p))),
+        "compare": lambda y, p: cb.compare(y, p, p**1.1, draws=99, **seeded),
+        "confidence_interval": lambda y, p: cb.confidence_interval(y, p, draws=199, **seeded),
+        "confidence_interval, atb": lambda y, p: cb.confidence_interval(
+            y, p, measure="atb", draws=199, **seeded
+        ),
+        "cox_calibration": lambda y, p: cb.cox_calibration(y, p),
+        "decision_report": lambda y, p: cb.decision_report(y, p, payoff=payoff),
+        "decompose": lambda y, p: cb.decompose(y, p),
+        "distances": lambda y, p: cb.distances(y, p),
+        "dominance": lambda y, p: cb.dominance(y, p, p**1.1, draws=19, **seeded),
+        "estimate_decision_loss": lambda y, p: cb.estimate_decision_loss(y, p, **seeded),
+        "evaluate": lambda y, p: cb.evaluate(y, p, **seeded),
+        "hosmer_lemeshow": lambda y, p: cb.hosmer_lemeshow(y, p),
+        "net_benefit": lambda y, p: cb.net_benefit(y, p),
+        "random_binning_estimate": lambda y, p: cb.random_binning_estimate(y, p, **seeded),
+        "recalibrate, platt": lambda y, p: cb.recalibrate(y, p, method="platt", **seeded),
+        "recalibrate, isotonic": lambda y, p: cb.recalibrate(y, p, method="isotonic", **seeded),
+        "smoothed_reliability": lambda y, p: cb.smoothed_reliability(y, p),
+        "spiegelhalter": lambda y, p: cb.spiegelhalter(y, p),
+        "threshold_loss_curve": lambda y, p: cb.threshold_loss_curve(y, p),
+        "tolerance_test": lambda y, p: cb.tolerance_test(y, p, accept=0.05, reject=0.1, **seeded),
+        "transport_plan": lambda y, p: cb.transport_plan(y, p),
+        "worst_task": lambda y, p: cb.worst_task(y, p),
+    }
+
+
+def main() -> None:
+    """Run, judge every step and save."""
+    warnings.simplefilter("ignore")
+    report = Report("functions")
+    times: dict[str, list[float | None]] = {name: [] for name in ["np.argsort", *calls()]}
+    for n in SIZES:
+        y, p = forecast_data(n)
+        for name, call in {"np.argsort": lambda _, p: np.argsort(p), **calls()}.items():
+            past = times[name]
+            late = bool(past) and (past[-1] is None or past[-1] > LIMIT)
+            past.append(None if late else _taken(call, y, p))
+            if past[-1] is not None:
+                report.figure(f"{name}, {n:,} rows", past[-1])
+    for name, past in times.items():
+        if name != "np.argsort":
+            _judge(report, name, past, times["np.argsort"])
+    report.save()
+
+
+def _taken(call: Call, y: Any, p: Any) -> float:
+    """Return the time of a warm call; of a long one the first is warm enough."""
+    for _ in range(2):
+        start = time.process_time()
+        call(y, p)
+        taken = time.process_time() - start
+        if taken > 2.0:
+            break
+    return taken
+
+
+def _judge(report: Report, name: str, past: list[float | None], sort: list[float | None]) -> None:
+    """Record the steepest step over the sort's own."""
+    steps = [
+        (b / a) / max(10.0, (d or 1.0) / (c or 1.0))
+        for a, b, c, d in zip(past, past[1:], sort, sort[1:], strict=False)
+        if a is not None and b is not None and b > SHORT
+    ]
+    if steps:
+        report.figure(f"{name}: steepest step over the sort's", max(steps), "times", STEP)
+
+
+if __name__ == "__main__":
+    main()
