@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 RECIPE = Path(__file__).parents[2] / "examples" / "spark" / "days.py"
-MASTER = "local-cluster[2,1,512]"
+MASTER = "local-cluster[2,1,1024]"
 
 
 def workers(parent: int) -> list[int]:
