@@ -96,7 +96,7 @@ PAGES: dict[str, tuple[str, str, str]] = {
         "Several classes",
         "From class probabilities to yes-or-no questions.",
         """
-        top_label class_wise one_vs_rest
+        top_label class_table ClassTable class_wise one_vs_rest
         """,
     ),
     "scale": (

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from calibrant.groups.search import Search, search_groups
     from calibrant.groups.weight_family import WeightFamily, weight_family
     from calibrant.inference.calibration_test import calibration_test
+    from calibrant.inference.class_table import ClassTable, class_table
     from calibrant.inference.compare import compare
     from calibrant.inference.comparison import Comparison, Difference
     from calibrant.inference.decision import DecisionEstimate, estimate_decision_loss
@@ -109,6 +110,7 @@ _LATER = {
     "Audit": "groups.result",
     "AuditTable": "groups.audit_table",
     "BestActions": "measures.decisions.best_actions",
+    "ClassTable": "inference.class_table",
     "Comparison": "inference.comparison",
     "ConfidenceInterval": "inference.interval",
     "ConvexScore": "measures.decisions.best_actions",
@@ -144,6 +146,7 @@ _LATER = {
     "audit_table": "groups.audit_table",
     "best_actions": "measures.decisions.best_actions",
     "calibration_test": "inference.calibration_test",
+    "class_table": "inference.class_table",
     "class_wise": "measures.multiclass",
     "compare": "inference.compare",
     "compare_groups": "groups.compare_groups",
@@ -184,6 +187,7 @@ __all__ = [
     "BestActions",
     "CalibrantError",
     "Certified",
+    "ClassTable",
     "Comparison",
     "ConfidenceInterval",
     "ConvexScore",
@@ -247,6 +251,7 @@ __all__ = [
     "calibration_slope",
     "calibration_test",
     "certified_distance",
+    "class_table",
     "class_wise",
     "compare",
     "compare_groups",

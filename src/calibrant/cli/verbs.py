@@ -10,6 +10,7 @@ VERBS = {
     "apply": "calibrant.cli.apply:apply",
     "audit": "calibrant.cli.audit:audit",
     "check": "calibrant.cli.check:check",
+    "classes": "calibrant.cli.classes:classes",
     "compare": "calibrant.cli.compare:compare",
     "demo": "calibrant.cli.demo:demo",
     "distinguish": "calibrant.cli.distinguish:distinguish",
@@ -27,7 +28,7 @@ VERBS = {
 SECTIONS = {
     "Start here": ("evaluate", "check", "audit", "recalibrate", "stream"),
     "Repair and watch": ("apply", "monitor"),
-    "Test, compare and plan": ("test", "compare", "distinguish", "plan"),
+    "Test, compare and plan": ("test", "compare", "classes", "distinguish", "plan"),
     "Large data": ("sketch", "merge"),
     "Learn": ("demo", "measures", "truthful"),
 }

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.inputs import ROW_SUM, array_of, check_aligned, missing_rows, row_labels
+from calibrant.inputs import ROW_SUM, array_of, check_aligned, row_labels
 from calibrant.records import Missing
 from calibrant.results import Array
 
@@ -184,8 +184,7 @@ def _checked(probabilities: Any, y_true: Any, classes: Any, missing: Missing) ->
 
 def _complete(table: Array, labels: npt.NDArray[Any], missing: Missing) -> npt.NDArray[np.bool_]:
     """Return the rows that have a label and every probability."""
-    unlabelled = missing_rows(labels)
-    absent = np.zeros(len(table), dtype=bool) if unlabelled is None else unlabelled
+    absent = np.array([label is None or label != label for label in labels.tolist()], dtype=bool)
     gaps = np.asarray(np.isnan(table).any(axis=1))
     if missing == "error":
         hint = 'pass missing="drop" to leave such rows out and have them counted'

@@ -1,0 +1,95 @@
+"""`calibrant classes`: how calibrated each of several classes is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import numpy as np
+
+from calibrant.cli.options import MEASURE, NAME, NAMES, as_json, missing, rows_in, seed
+from calibrant.cli.showing import say
+from calibrant.cli.tables import show_json, show_table
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.inference.class_table import class_table
+from calibrant.records import Missing
+from calibrant.scale.files import FileNames, read_table
+
+
+@click.command()
+@rows_in
+@click.option("--outcome", "-y", type=NAME, required=True, help="Column of the class that occurred.")
+@click.option(
+    "--prediction",
+    "-p",
+    "predictions",
+    type=NAME,
+    required=True,
+    multiple=True,
+    help="Column of the predicted probabilities of a class; give it once for each class.",
+)
+@click.option(
+    "--labels",
+    type=NAMES,
+    metavar="A,B,C",
+    help="What the outcome calls these classes, in order; else their columns' names, or 0, 1, 2, ...",
+)
+@click.option("--weight", "-w", type=NAME, help="Column of record weights.")
+@missing
+@click.option("--measure", "-m", type=MEASURE, default="smooth", show_default=True, help="The error shown.")
+@click.option("--draws", default=199, show_default=True, help="Simulations, where a p-value needs them.")
+@seed
+@as_json
+def classes(
+    file: FileNames,
+    outcome: str,
+    predictions: tuple[str, ...],
+    labels: list[str] | None,
+    weight: str | None,
+    missing: Missing,
+    measure: str,
+    draws: int,
+    seed: int | None,
+    json_: bool,
+) -> None:
+    """Measure and test every class of a file with one column of probabilities for each."""
+    if len(predictions) < 2:
+        raise InvalidInputError(
+            sentence("--prediction", "must name a column for each class", f"got {len(predictions)}")
+        )
+    numbers, categories = read_table(file, [*predictions, *([weight] if weight else [])], [outcome])
+    occurred, names = _named(categories[outcome], predictions, labels)
+    found = class_table(
+        occurred,
+        np.column_stack([numbers[name] for name in predictions]),
+        measure=measure,
+        sample_weight=numbers[weight] if weight else None,
+        classes=names,
+        missing=missing,
+        draws=draws,
+        seed=seed,
+    )
+    if json_:
+        show_json(found.to_dict())
+        return
+    say(f"{found}\n")
+    sheet = found.sheet()
+    show_table(list(sheet.columns), [[cell.text for cell in line] for line in sheet.lines])
+
+
+def _named(occurred: Any, predictions: tuple[str, ...], labels: list[str] | None) -> tuple[Any, list[Any]]:
+    """Return labels and the names of the columns in one type: numbers of columns, or text."""
+    values = np.asarray(occurred)
+    if labels is None and values.dtype.kind in "iuf":
+        return values, list(range(len(predictions)))
+    texts = np.array([None if _absent(item) else _text(item) for item in values.tolist()], dtype=object)
+    return texts, list(labels or predictions)
+
+
+def _absent(item: Any) -> bool:
+    return item is None or item != item
+
+
+def _text(item: Any) -> str:
+    """Write a label as the command line does; whole numbers beside gaps are no fractions."""
+    return str(int(item)) if isinstance(item, float) and item.is_integer() else str(item)

@@ -1,0 +1,170 @@
+"""class_table: how calibrated each class of several is, and the most probable one, with p-values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from calibrant.forecasts import Forecasts
+from calibrant.frames import frame_of
+from calibrant.inference.adjusting import holm
+from calibrant.inference.calibration_test import calibration_test
+from calibrant.measures.multiclass import class_wise, top_label
+from calibrant.measures.registry.lookup import find_measure
+from calibrant.numerals import chance, left_out, percent, short
+from calibrant.records import Missing
+from calibrant.results import Result
+from calibrant.seeds import checked_draws, recorded_seed
+from calibrant.sheets import Sheet, number, paragraphs, text
+
+ALPHA = 0.05
+SAID = 3  # classes told in words; the table has them all
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ClassLevel(Result):
+    """One class against all others: the rate predicted and seen, the error, and whether chance explains it.
+
+    `adjusted` allows for all classes looked at (Holm).
+    """
+
+    name: str
+    predicted: float
+    happened: float
+    value: float
+    pvalue: float
+    adjusted: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassTable(Result):
+    """Calibration of several classes. `top` asks whether the most probable class was right.
+
+    `mean` is the class-wise error: the mean of the measure over the classes.
+    """
+
+    measure: str
+    mean: float
+    top: ClassLevel
+    classes: tuple[ClassLevel, ...]
+    n: int
+    dropped: int
+    draws: int
+    seed: int
+
+    @property
+    def wrong(self) -> tuple[ClassLevel, ...]:
+        """The classes that are off beyond chance at the 5 % level, the surest first."""
+        return tuple(sorted((c for c in self.classes if c.adjusted <= ALPHA), key=lambda c: c.adjusted))
+
+    def __repr__(self) -> str:
+        return f"ClassTable({len(self.classes)} classes, {self.measure} {self.mean:.4g} on average)"
+
+    def __str__(self) -> str:
+        top, count = self.top, len(self.wrong)
+        off = "not calibrated" if top.pvalue <= ALPHA else "calibrated within noise"
+        said = [
+            f"The most probable class is right in {percent(top.happened)} of {self.n:,} rows"
+            f"{left_out(self.dropped)}, {percent(top.predicted)} were predicted: {off} (p = "
+            f"{chance(top.pvalue)}).",
+            f"{count} of {len(self.classes)} classes are off beyond chance at the 5 % level.",
+        ]
+        said += [
+            f"{one.name}: {percent(one.predicted)} predicted, {percent(one.happened)} happened."
+            for one in self.wrong[:SAID]
+        ]
+        return " ".join([*said, f"Mean {self.measure} over classes: {short(self.mean)}. Seed {self.seed}."])
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """Return the top label and the classes as a frame ("pandas", "polars" or "pyarrow")."""
+        rows = [self.top.to_dict(), *(one.to_dict() for one in self.classes)]
+        return frame_of({key: [row[key] for row in rows] for key in rows[0]}, backend)
+
+    def sheet(self) -> Sheet:
+        """Return the table: top label first, then the classes in their order."""
+        columns = ("class", "predicted", "happened", "difference", self.measure, "p-value", "adjusted")
+        return Sheet(columns, tuple(_line(one) for one in (self.top, *self.classes)))
+
+    def _repr_html_(self) -> str:
+        return paragraphs(str(self)) + self.sheet().as_html()
+
+
+def _line(one: ClassLevel) -> tuple[Any, ...]:
+    gap = one.happened - one.predicted
+    return (
+        text(one.name),
+        number(one.predicted, percent(one.predicted)),
+        number(one.happened, percent(one.happened)),
+        number(gap, f"{100 * gap:+.1f} points"),
+        number(one.value),
+        number(one.pvalue, chance(one.pvalue)),
+        number(one.adjusted, chance(one.adjusted)),
+    )
+
+
+def class_table(
+    y_true: Any,
+    probabilities: Any,
+    *,
+    measure: str = "smooth",
+    sample_weight: Any = None,
+    classes: Any = None,
+    missing: Missing = "error",
+    draws: int = 199,
+    seed: int | None = None,
+) -> ClassTable:
+    """Measure and test every class against the others, and the most probable class.
+
+    Parameters
+    ----------
+    y_true
+        The class that occurred, per record.
+    probabilities
+        One column per class, rows summing to 1.
+    measure
+        The error shown; p-values are those of the default test, whatever is shown.
+    sample_weight
+        Non-negative weights, one per record.
+    classes
+        Names of the columns, in order, where the labels are not 0, 1, 2, ...
+    missing
+        Refuse rows without a label or a probability ("error"), or leave them out and count them ("drop").
+    draws, seed
+        Simulations for p-values without a limit law, and their seed.
+
+    Returns
+    -------
+    ClassTable
+
+    Examples
+    --------
+    >>> table = [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6]] * 50
+    >>> found = class_table(["a", "b", "c"] * 50, table, classes="abc", seed=1)
+    >>> [(one.name, round(one.happened - one.predicted, 3)) for one in found.classes]
+    [('a', 0.0), ('b', 0.0), ('c', 0.0)]
+    """
+    row, count, used = find_measure(measure), checked_draws(draws), recorded_seed(seed)
+    common = {"sample_weight": sample_weight, "classes": classes, "missing": missing}
+    top = top_label(y_true, probabilities, **common)
+    every = class_wise(y_true, probabilities, **common)
+
+    def judged(name: str, forecasts: Forecasts) -> ClassLevel:
+        value = float(row.function.core(forecasts, **row.options))
+        pvalue = calibration_test(forecasts, draws=count, seed=used).pvalue
+        return ClassLevel(name, forecasts.mean_prediction, forecasts.base_rate, value, pvalue, pvalue)
+
+    alone = [judged(str(name), forecasts) for name, forecasts in every.items()]
+    adjusted = holm([one.pvalue for one in alone])
+    return ClassTable(
+        measure=row.name,
+        mean=sum(one.value for one in alone) / len(alone),
+        top=judged("top label", top),
+        classes=tuple(
+            ClassLevel(one.name, one.predicted, one.happened, one.value, one.pvalue, p)
+            for one, p in zip(alone, adjusted, strict=True)
+        ),
+        n=top.n,
+        dropped=top.dropped,
+        draws=count,
+        seed=used,
+    )
