@@ -23,6 +23,8 @@ KINDS = (
     lambda r, n: np.array([None, "u", "v"], dtype=object)[r.integers(0, 3, n)],
     lambda r, n: np.array([1, "1"], dtype=object)[r.integers(0, 2, n)],
     lambda r, n: pd.array(r.integers(1, 3, n), dtype="Int64"),
+    lambda r, n: r.choice([-np.inf, 0.0, 1.0, np.inf], n),
+    lambda r, n: np.array([2**64 - 1, 0, 2**63], dtype=np.uint64)[r.integers(0, 3, n)],
 )
 WEIGHTS = (lambda r, n: None, lambda r, n: r.choice([0, 1e-6, 1, 1e5], n), lambda r, n: r.random(n))
 
@@ -48,3 +50,20 @@ def test_any_columns_are_repaired_alike_in_any_order_container_and_file(method, 
         np.testing.assert_array_equal(made.predict(p, {name: frame[name].tolist() for name in frame}), q)
         made.with_assessment("not asked for").save(tmp_path / "map.json")
         np.testing.assert_array_equal(load_recalibration(tmp_path / "map.json").predict(p, frame), q)
+
+
+@pytest.mark.parametrize("method", ["hierarchical", "patch", "boost", "augment"])
+@pytest.mark.parametrize("kind", [11, 12])
+def test_numbers_without_end_can_be_saved(method, kind, tmp_path):
+    if method == "boost":
+        pytest.importorskip("lightgbm")
+    r = np.random.default_rng(0)
+    frame, p = pd.DataFrame({"c": KINDS[kind](r, 200)}), r.random(200)
+    options = {"model": "logistic"} if method == "augment" else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RecalibrationWarning)
+        made = recalibrate(r.random(200) < p, p, method=method, covariates=frame, seed=1, **options)
+        made.with_assessment("not asked for").save(tmp_path / "map.json")
+        again = load_recalibration(tmp_path / "map.json").predict(p, frame)
+    np.testing.assert_array_equal(again, made.predict(p, frame))
+    assert np.all((again >= 0) & (again <= 1))

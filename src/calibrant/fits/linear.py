@@ -19,6 +19,8 @@ from calibrant.results import Array
 
 TOLERANCE = 1e-8  # of the gradient, per record
 STEPS = 2_000
+LARGEST = float(np.finfo(np.float64).max)
+FARTHEST = 1e6  # multiples of the largest number seen that count
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +73,7 @@ def logistic_regression(rows: Array, outcome: Array, weight: Array, categorical:
 
     n, parts, scales = len(rows), list[Any](), list[float | None]()
     for j, column in enumerate(rows.T):
-        known = column[~np.isnan(column)]
+        known = column[np.isfinite(column)]
         scale = None if j in set(categorical) else float(np.max(np.abs(known), initial=0.0)) or 1.0
         width = int(known.max(initial=-1.0)) + 1 if scale is None else 1
         codes, values = _terms(column, scale, width)
@@ -97,6 +99,9 @@ def _terms(column: Array, scale: float | None, width: int) -> tuple[Any, Array]:
     """Return which coefficient each value takes (`width` for none), and what it is multiplied by."""
     absent = np.isnan(column)
     if scale is not None:
-        return np.where(absent, width, 0), np.where(absent, 0.0, column) / scale
+        inside = np.clip(np.where(absent, 0.0, column), -LARGEST, LARGEST)
+        with np.errstate(over="ignore"):
+            scaled = inside / scale
+        return np.where(absent, width, 0), np.clip(scaled, -FARTHEST, FARTHEST)
     codes = np.where(absent, width, column).astype(np.int64)
     return np.minimum(codes, width), np.ones(len(column))

@@ -273,7 +273,8 @@ def _code_numbers(name: str, array: npt.NDArray[Any], nominal: bool) -> Column:
         return Column(name, codes, [None, *inner.labels], nominal, True)
     if len(array) == 0:
         return Column(name, np.empty(0, dtype=np.int32), [], nominal)
-    if kind in "biu" and int(array.max()) - int(array.min()) <= 4 * len(array) + 1024:
+    close = kind in "biu" and int(array.max()) - int(array.min()) <= 4 * len(array) + 1024
+    if close and int(array.max()) < 2**63:
         return _code_range(name, array, nominal)
     order = np.argsort(array)
     ordered = array[order]

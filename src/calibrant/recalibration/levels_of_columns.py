@@ -15,6 +15,7 @@ from calibrant.groups.features import Encoded, Feature, Features
 from calibrant.results import Array
 
 Codes = npt.NDArray[np.int64]
+LARGEST = float(np.finfo(np.float64).max)  # JSON has no word for infinity
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,10 +27,11 @@ class LeveledColumn:
 
     @classmethod
     def of(cls, feature: Feature, numbers: Array, bins: int) -> LeveledColumn:
-        """Cut numbers at their quantiles, of which equal ones are one cut."""
+        """Cut numbers at their quantiles, of which equal ones are one cut; infinity counts as the largest."""
         known = numbers[~np.isnan(numbers)]
         if feature.kind == "category" or len(known) == 0:
             return cls(feature, np.empty(0))
+        known = np.clip(known, -LARGEST, LARGEST)
         cuts = np.unique(np.quantile(known, np.arange(1, bins) / bins, method="higher"))
         return cls(feature, cuts[cuts > known.min()])
 
