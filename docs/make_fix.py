@@ -11,17 +11,30 @@ RESULTS = HERE.parent / "benchmarks" / "results" / "recalibration_accuracy.json"
 
 
 def tables(found: dict[str, Any]) -> str:
-    """One table: a row per method, two columns per number of records."""
+    """One table: a row per method, two columns per number of records; below it, how auto compares."""
     sizes = list(found["tables"])
-    heads = [f"n = {int(n):,} | harm" for n in sizes]
+    heads = [f"n = {int(n):,} | harm (at most)" for n in sizes]
     lines = [f"| method | {' | '.join(heads)} |", "| --- |" + " ---: | ---: |" * len(sizes)]
     for name in found["tables"][sizes[0]]:
         cells = []
         for n in sizes:
             row = found["tables"][n][name]
-            cells += [f"{row['change']:+.1f}", f"{row['harm']:.0%} of {row['fits']}"]
+            cells += [f"{row['change']:+.1f} ± {row['error']:.1f}"]
+            cells += [f"{row['harm']:.1%} ({row['harm_at_most']:.1%})"]
         lines.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join([*lines, "", f"Tasks: {', '.join(found['tasks'])}."])
+    compared = [_compared(int(n), found["tables"][n]) for n in sizes]
+    return "\n".join([*lines, "", *compared, "", f"Tasks: {', '.join(found['tasks'])}."])
+
+
+def _compared(n: int, rows: dict[str, Any]) -> str:
+    """How far the best of the others is from auto, on the same fits."""
+    others = {name: row for name, row in rows.items() if name != "auto"}
+    name = min(others, key=lambda one: others[one]["behind_auto"])
+    ahead, error = -others[name]["behind_auto"], others[name]["behind_auto_error"]
+    fits, span = f"- n = {n:,}, {rows['auto']['fits']} fits:", f"{abs(ahead):.2f} ± {error:.2f}"
+    if ahead <= 0:
+        return f"{fits} no method gains more than `auto`; the next is `{name}`, {span} behind."
+    return f"{fits} the best other method, `{name}`, gains {span} more than `auto` on the same fits."
 
 
 def page() -> str:

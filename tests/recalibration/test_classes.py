@@ -89,6 +89,13 @@ def test_auto_chooses_among_several_classes():
     assert fit(calm_labels, calm).chosen == "identity"
 
 
+@pytest.mark.parametrize("method", SEVERAL)
+def test_several_classes_are_no_sql_of_one_column(method):
+    found = fit(*overconfident(100), method=method)
+    with pytest.raises(cb.InvalidInputError, match=r"several classes cannot .* use predict"):
+        found.to_sql("p")
+
+
 def test_names_of_classes_and_bad_tables():
     labels, table = overconfident(100, classes=3)
     named = np.array(["a", "b", "c"])[labels]

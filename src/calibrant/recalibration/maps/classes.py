@@ -8,7 +8,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from calibrant.errors import InvalidInputError, sentence
 from calibrant.fits.softmax import softmax_rates
+from calibrant.recalibration.maps.algebra import Algebra
 from calibrant.recalibration.maps.form import Map, map_from_dict
 from calibrant.recalibration.maps.stored import refused, stored_numbers
 from calibrant.results import Array
@@ -18,6 +20,13 @@ class ClassMap(Map):
     """A map from rows of probabilities to rows of probabilities."""
 
     several: ClassVar[bool] = True
+
+    def expression(self, p: Any, algebra: Algebra) -> Any:
+        """Say that rows of several classes are no expression of one column."""
+        hint = "use predict; the saved file holds all of its numbers"
+        raise InvalidInputError(
+            sentence("a map of several classes", "cannot be written as SQL of one column", hint=hint)
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
