@@ -135,12 +135,12 @@ class Cell:
         self.sets += 1
         if row.pvalue is not None:
             self.tested += 1
-            self.rejected += row.pvalue <= LEVEL + 1e-12
+            self.rejected += bool(row.pvalue <= LEVEL + 1e-12)
         if row.low is None or row.high is None:
             self.notes[row.note] = self.notes.get(row.note, 0) + 1
             return
         self.bounded += 1
-        self.covered += row.low - 1e-9 <= self.value <= row.high + 1e-9
+        self.covered += bool(row.low - 1e-9 <= self.value <= row.high + 1e-9)
         about = row.about
         distance = abs(self.value - about.ideal) if about.signed else self.value
         # a limit just above the truth must not be failed, one just below it must not be passed
@@ -226,9 +226,11 @@ def kept(path: Path) -> list[Cell]:
 
 
 def pieces(kinds: list[str], forms: list[str], sizes: list[int]) -> Iterator[Piece]:
-    """Yield the pieces, the quick ones first."""
-    for n, kind, form, truth in product(sizes, kinds, forms, TRUTHS):
-        yield Piece(kind, form, truth, n)
+    """Yield the pieces, the quick ones first, and the third truth of all sizes last."""
+    first, second, *others = TRUTHS
+    for truths in ((first, second), others):
+        for n, kind, form, truth in product(sizes, kinds, forms, truths):
+            yield Piece(kind, form, truth, n)
 
 
 def _percent(part: int, whole: int) -> str:

@@ -93,7 +93,8 @@ def test_what_is_more_than_chance():
 def test_the_page_lists_its_cells_and_what_is_lacking(tmp_path):
     piece = make.Piece("uniform", "rows", "calibrated", 20)
     found = make.stored(tmp_path, piece, 2)
-    assert found == make.stored(tmp_path, piece, 1)  # from the store
+    assert found == make.stored(tmp_path, piece, 1) == make.simulate(piece, 2)  # from the store
+    assert {cell.sets for cell in found} == {2}
     text = make.page(found)
     assert "| kuiper | uniform | rows | calibrated | 20 |" in text
     assert "Not simulated yet: uniform, rows, overconfident, n = 20;" in text

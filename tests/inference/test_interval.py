@@ -124,6 +124,17 @@ def test_coverage(name, shift):
     assert np.sum(held) >= 84  # 95 per cent, within what 100 runs and 99 draws can tell
 
 
+@pytest.mark.parametrize("shift", [0.0, 0.1])
+def test_coverage_of_binned_squares(shift):
+    """Once 88 %; the bins are given, since their number is part of what is estimated."""
+    p = np.linspace(0.0005, 0.7995, 800)
+    target = cb.measure(cb.Forecasts(p + shift, p), "ubse", bins=8).value
+    rng, runs = np.random.default_rng(8), 100
+    how = {"measure": "ubse", "bins": 8, "draws": 99, "threads": 1}
+    held = [target in cb.confidence_interval(shifted(250, shift, rng), seed=k, **how) for k in range(runs)]
+    assert np.sum(held) >= 84
+
+
 def test_the_mean_under_calibration_is_reported():
     rng = np.random.default_rng(1)
     found = [
