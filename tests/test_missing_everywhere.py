@@ -26,6 +26,7 @@ QUICK = {"draws": 19, "seed": 1, "confidence": 0.9}
 BESIDE = {
     "audit": lambda rows: {"groups": {"g": GROUP[rows]}, "min_size": 5},
     "audit_table": lambda rows: {"models": {"m": P[rows]}, "covariates": {"g": GROUP[rows]}, "min_size": 5},
+    "class_table": lambda rows: {"probabilities": PAIR[rows]},
     "class_wise": lambda rows: {"probabilities": PAIR[rows]},
     "compare": lambda rows: {"*": (P[rows], P[rows] ** 2)},
     "compare_groups": lambda rows: {"groups": GROUP[rows]},
