@@ -11,6 +11,7 @@ from contextlib import suppress
 import click
 
 from calibrant import __version__
+from calibrant.cli.lines import with_line
 from calibrant.cli.streams import guard_output, printable
 from calibrant.cli.verbs import SECTIONS, VERBS, bare_verb
 from calibrant.disk import remove_unfinished
@@ -87,7 +88,7 @@ def run_verb() -> int:
     except Exception as error:
         if os.environ.get("CALIBRANT_TRACEBACK"):
             raise
-        _say(_in_options(_told(error)))
+        _say(_in_options(with_line(_told(error))))
         return 2
 
 

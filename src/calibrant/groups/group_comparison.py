@@ -122,10 +122,14 @@ class GroupComparison(Result):
                 f"Predictions are not equally right for the {len(self.groups):,} groups of {self.column} "
                 f"({self._written(self.pvalue)}). Farthest apart: {ends}."
             )
+        alone = "Apart from a trend, the" if self._drifts() else "The"
         return (
-            f"The {len(self.groups):,} groups of {self.column} do not differ by more than chance "
+            f"{alone} {len(self.groups):,} groups of {self.column} do not differ by more than chance "
             f"({self._written(self.pvalue)}). Farthest apart: {ends}."
         )
+
+    def _drifts(self) -> bool:
+        return self.trend is not None and self.trend.pvalue <= 1 - self.confidence + 1e-12
 
     def _written(self, pvalue: float) -> str:
         simulated = self.method == "exact" and len(self.groups) > 2
@@ -143,7 +147,7 @@ class GroupComparison(Result):
         trend = self.trend
         if trend is None:
             return []
-        if trend.pvalue > 1 - self.confidence + 1e-12:
+        if not self._drifts():
             return [f"No trend along {self.column} beyond chance ({self._written(trend.pvalue)})."]
         too = "low" if trend.direction == "up" else "high"
         return [

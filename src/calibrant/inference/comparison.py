@@ -117,9 +117,10 @@ class Comparison:
     def model_sheet(self) -> Sheet:
         """Return the table of the models: the measure, and the Brier score with its parts."""
         lines = tuple(self._line(name) for name in self.values)
-        return Sheet(
-            ("model", in_words(self.measure), "Brier score", "miscalibration", "discrimination"), lines
-        )
+        columns = ("model", in_words(self.measure), "Brier score", "miscalibration", "discrimination")
+        if columns[1] == columns[2]:  # the measure is the score itself
+            return Sheet(columns[:1] + columns[2:], tuple(line[:1] + line[2:] for line in lines))
+        return Sheet(columns, lines)
 
     def _line(self, name: str) -> tuple[Cell, ...]:
         parts = self.scores.get(name)

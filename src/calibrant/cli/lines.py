@@ -1,0 +1,40 @@
+"""From the row of an error, which is counted from 0, to the line of the text file that was read."""
+
+from __future__ import annotations
+
+import csv
+import re
+import sys
+from pathlib import Path
+
+ROW = re.compile(r"in row (\d+) \([\d,]+ rows?\)")
+TEXT = (".csv", ".tsv", ".txt")
+FARTHEST = 5_000_000  # rows that are counted again to find a line
+
+
+def with_line(message: str, arguments: list[str] | None = None) -> str:
+    """Add the line of the file, where exactly one text file is on the command line."""
+    found = ROW.search(message)
+    if found is None or int(found[1]) > FARTHEST:
+        return message
+    given = sys.argv[1:] if arguments is None else arguments
+    files = [Path(word) for word in given if word.lower().endswith(TEXT) and Path(word).is_file()]
+    line = _line(files[0], int(found[1])) if len(files) == 1 else None
+    if line is None:
+        return message
+    return f"{message[: found.end()]}, line {line:,} of {files[0].name}{message[found.end() :]}"
+
+
+def _line(path: Path, row: int) -> int | None:
+    """Return the line on which a row begins: after the header, lines without anything on them left out."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+            reader, before, left = csv.reader(file), 0, row + 1  # the header comes before row 0
+            for cells in reader:
+                if cells and left == 0:
+                    return before + 1
+                left -= bool(cells)
+                before = reader.line_num
+    except (OSError, csv.Error):
+        return None
+    return None

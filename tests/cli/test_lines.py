@@ -1,0 +1,34 @@
+"""Errors on the command line name the line of the file."""
+
+from __future__ import annotations
+
+import pytest
+
+from calibrant.cli.lines import with_line
+
+SAID = "column 'p' must lie in [0, 1]; got 1.7 in row 1 (1 row). Hint: divide."
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("y,p\n0,0.2\n1,1.7\n", 3),
+        ("y,p\r\n0,0.2\r\n1,1.7\r\n", 3),
+        ("y,p\n\n0,0.2\n\n1,1.7\n", 5),
+        ('y,p,t\n0,0.2,"two\nlines"\n1,1.7,x\n', 4),
+    ],
+)
+def test_the_line_of_a_row_is_named(tmp_path, content, line):
+    path = tmp_path / "rows.csv"
+    path.write_bytes(content.encode())
+    told = with_line(SAID, ["evaluate", str(path), "-y", "y"])
+    assert told == SAID.replace("(1 row)", f"(1 row), line {line} of rows.csv")
+
+
+def test_nothing_is_added_where_the_line_is_not_known(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("y,p\n0,0.2\n")
+    assert with_line(SAID, [str(path)]) == SAID
+    assert with_line(SAID, [str(path), str(path)]) == SAID
+    assert with_line(SAID, ["rows.parquet"]) == SAID
+    assert with_line("no such file", [str(path)]) == "no such file"
