@@ -335,3 +335,10 @@ def test_ordered_categories_keep_their_order_in_any_container(method):
         assert one.details[key] == made[0].details[key]
         np.testing.assert_array_equal(one.predict(p, {"g": g}), made[0].predict(p, {"g": ordered}))
     assert "g >= " in made[0].assessment.for_whom.before.worst[0]
+
+
+def test_an_identifier_among_the_covariates_is_named_instead_of_fitted_for_hours():
+    y, p, frame = people(1, 2500)
+    names = [f"person {k}" for k in range(2500)]
+    with pytest.raises(CalibrantError, match=r"column 'who' has 2,501.*leave such a column out"):
+        recalibrate(y, p, method="hierarchical", covariates=frame.assign(who=names), seed=0)

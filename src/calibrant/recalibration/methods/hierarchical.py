@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.errors import InvalidInputError, sentence
 from calibrant.fits.hierarchical import Block, HierarchicalFit
 from calibrant.fits.hierarchical import hierarchical as fit_shifts
 from calibrant.fits.logistic import Clip
@@ -18,6 +19,8 @@ from calibrant.recalibration.methods.checks import at_least_two
 from calibrant.recalibration.methods.spline import FEW, spline
 from calibrant.recalibration.registry import Fitted
 from calibrant.recalibration.samples import Rows
+
+MOST_LEVELS = 2_000  # the work grows with their third power
 
 
 def hierarchical(
@@ -36,6 +39,7 @@ def hierarchical(
     leveled = [
         LeveledColumn.of(one, given.encoded.rows[:, j], bins) for j, one in enumerate(features.features)
     ]
+    _refuse_many(leveled)
     codes = [one.codes(given.encoded.rows[:, j], given.missing[j]) for j, one in enumerate(leveled)]
     start = spline(sample, seed=seed, clip=clip)
     x = logit(start.map.predict(sample.predictions), CLIP)
@@ -51,6 +55,17 @@ def hierarchical(
     fitted = HierarchicalMap(fit.intercept, fit.slope, CLIP, centre, deviation, tables, start.map)
     notes = tuple(note for note in start.notes if note != FEW)
     return Fitted(fitted, notes, {"start": dict(start.details), "shifts": _readable(tables)})
+
+
+def _refuse_many(leveled: list[LeveledColumn]) -> None:
+    """Refuse more levels than a table can be read of; an identifier among the columns is the usual reason."""
+    count = sum(one.count for one in leveled)
+    if count > MOST_LEVELS:
+        widest = max(leveled, key=lambda one: one.count)
+        got = f"got {count:,}, of which column {widest.feature.name!r} has {widest.count:,}"
+        hint = "leave such a column out, or group its values"
+        rule = f"must have at most {MOST_LEVELS:,} levels in all"
+        raise InvalidInputError(sentence("covariates", rule, got, hint))
 
 
 def _tables(
