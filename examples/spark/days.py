@@ -1,11 +1,9 @@
 """Calibration on Spark: sketch each day by country and device, audit the days, recalibrate them.
 
-Run it in one process (needs Java): ``python examples/spark/days.py``; on a cluster of two workers on this
-machine, each a process of its own: ``python examples/spark/days.py 'local-cluster[2,1,1024]'``. On a real one
-only the session and the tables change. Spark scans and groups; the driver gets one row per occupied cell, a
+Run it in one process (needs Java): ``python examples/spark/days.py``; a master may be named, such as
+``'local-cluster[2,1,1024]'``. On a real cluster only the session and the tables change. Spark scans and groups; the driver gets one row per occupied cell, a
 few megabytes, and that is enough to say for whom the predictions are wrong and to fit a correction, which
-Spark then applies where the data are. A worker that is lost costs the work it had in hand, which Spark gives
-to the others: sketches add up, whoever makes them.
+Spark then applies where the data are.
 """
 
 from __future__ import annotations

@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -33,27 +28,3 @@ def test_the_recipe_for_spark_runs(spark_session, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "Multi-calibration audit of 60,000 rows" in printed
     assert "after: smooth" in printed
-
-
-def on_two_workers(folder, what):
-    script = Path(__file__).parent / "spark_cluster.py"
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(script), str(folder), what],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=True,
-    )
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-@pytest.mark.slow
-@pytest.mark.spark
-@pytest.mark.skipif(shutil.which("java") is None and "JAVA_HOME" not in os.environ, reason="Spark needs Java")
-def test_the_loss_of_one_of_two_workers_changes_nothing(tmp_path):
-    pytest.importorskip("pyspark.sql")
-    kept = on_two_workers(tmp_path, "keep")
-    lost = on_two_workers(tmp_path, "lose")
-    assert (kept["lost"], lost["lost"]) == (0, 1)
-    assert lost["numbers"] == pytest.approx(kept["numbers"], rel=1e-9)
-    assert kept["numbers"][0] == 60_000
