@@ -1,9 +1,9 @@
 """Calibration on Spark: sketch each day by country and device, audit the days, recalibrate them.
 
-Run it in one process (needs Java): ``python examples/spark/days.py``; a master may be named, such as
-``'local-cluster[2,1,1024]'``. On a real cluster only the session and the tables change. Spark scans and groups; the driver gets one row per occupied cell, a
-few megabytes, and that is enough to say for whom the predictions are wrong and to fit a correction, which
-Spark then applies where the data are.
+Run it in one process (needs Java): ``python examples/spark/days.py``; another master may be named. On a real
+cluster only the session and the tables change. Spark scans and groups; the driver gets one row per occupied
+cell, a few megabytes, and that is enough to say for whom the predictions are wrong and to fit a correction,
+which Spark then applies where the data are.
 """
 
 from __future__ import annotations
