@@ -16,6 +16,14 @@ TRIED = {
     "tests/test_disk.py": "Writing: killed writers, full disks, folders, devices, pipes, links, umask, input",
     "tests/cli/test_hostile.py": "Command lines: wrong options, unreadable files, bad places, bad defaults",
     "tests/cli/test_interrupts.py": "Signals at random moments: nothing half written, exit code 130",
+    "tests/test_doors.py": "Every function of outcomes and predictions: 27 hostile pairs, 7 hostile weights, "
+    "swapped arguments, shuffled indices",
+    "tests/test_hostile_options.py": "Options of the library: NaN, negative, text, lists",
+    "tests/test_hostile_rooms.py": "The other rooms: hostile outcomes, predictions, weights, options",
+    "tests/test_absent_packages.py": "Without pandas, Polars and PyArrow: the same numbers, or one message",
+    "tests/kernels/test_cache.py": "Machine code on read-only mounts, full disks and damaged caches",
+    "tests/recalibration/test_stored_maps.py": "Stored recalibrations: a hundred edited fields and more each",
+    "tests/inference/test_laws_of_rows.py": "Row order, weights and rows of weight 0: bit-equal results",
     "tests/engines/test_labels.py": "Group labels: every type over every engine, one grammar",
 }
 TEXT = """# What was tried

@@ -99,19 +99,22 @@ class Records:
     ) -> Records:
         """Put checked rows in order; `columns` (codes, masks) belong to the rows of the user."""
         order, ordered = ascending(checked.prediction) if sorting is None else sorting
-        weight = checked.weight
-        records = cls(
+        outcome, weight = (
+            checked.outcome,
+            None if checked.weight is None else checked.weight / checked.largest,
+        )
+        order = _ties_ordered(order, ordered, outcome, weight, [_kept(column, checked) for column in columns])
+        return cls(
             order if checked.rows is None else checked.rows[order],
             ordered,
-            checked.outcome[order].astype(np.float64),
-            _ones(len(order)) if weight is None else weight[order] / checked.largest,
+            outcome[order].astype(np.float64),
+            _ones(len(order)) if weight is None else weight[order],
             weight is not None,
             checked.largest,
             checked.length,
             checked.dropped,
             checked.labels,
         )
-        return records.refined(columns)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -137,23 +140,10 @@ class Records:
         )
 
     def refined(self, columns: Sequence[npt.NDArray[Any]]) -> Records:
-        """Break ties by weight, outcome and `columns`, which are given for the rows of the user.
-
-        Ties are harmless to a curve, but random numbers are dealt out by position: row order must not
-        decide who gets which. Rows with equal hashes are the same row.
-        """
-        same = self.prediction[1:] == self.prediction[:-1]
-        if not same.any():
-            return self
-        where = np.flatnonzero(np.append(same, False) | np.append(False, same))
-        rows = self.rows[where]
-        digest = _hash(np.zeros(len(rows), dtype=np.uint64), (self.outcome[where] + 0.0).view(np.uint64))
-        if self.weighted:
-            digest = _hash(digest, self.weight[where].view(np.uint64))
-        for column in columns:
-            digest = _hash(digest, column[rows].astype(np.uint64))
-        order = np.arange(len(self))
-        order[where] = where[_sorted_within(self.prediction[where], digest)]
+        """Break ties by weight, outcome and `columns`, which are given for the rows of the user."""
+        weight = self.weight if self.weighted else None
+        beside = [column[self.rows] for column in columns]
+        order = _ties_ordered(np.arange(len(self)), self.prediction, self.outcome, weight, beside)
         return self.take(order)
 
 
@@ -253,6 +243,42 @@ def warn_if_swapped(
             "the outcomes come first",
         )
         warn_user(text, SwappedArgumentsWarning)
+
+
+def _kept(column: npt.NDArray[Any], checked: Checked) -> npt.NDArray[Any]:
+    return column if checked.rows is None else column[checked.rows]
+
+
+def _ties_ordered(
+    order: Rows,
+    ordered: Array,
+    outcome: npt.NDArray[Any],
+    weight: Array | None,
+    columns: Sequence[npt.NDArray[Any]],
+) -> Rows:
+    """Return an order that sorts predictions, with ties broken by a hash of what else is known of the rows.
+
+    Ties are harmless to a curve, but random numbers are dealt out by position: row order must not decide
+    who gets which. Rows with equal hashes are the same row.
+    """
+    same = ordered[1:] == ordered[:-1]
+    if not same.any():
+        return order
+    tied = np.append(same, False) | np.append(False, same)
+    where: Any = slice(None) if tied.all() else np.flatnonzero(tied)
+    rows = order[where]
+    digest = _hash(np.zeros(len(rows), dtype=np.uint64), _words(outcome[rows]))
+    if weight is not None:
+        digest = _hash(digest, weight[rows].view(np.uint64))
+    for column in columns:
+        digest = _hash(digest, column[rows].astype(np.uint64))
+    refined = order.copy()
+    refined[where] = rows[_sorted_within(ordered[where], digest)]
+    return refined
+
+
+def _words(outcome: npt.NDArray[Any]) -> Words:
+    return (outcome.astype(np.float64) + 0.0).view(np.uint64)
 
 
 def _sorted_within(runs: Array, digest: Words) -> Rows:

@@ -11,12 +11,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calibrant import load_recalibration
+from calibrant import load_recalibration, recalibrate
 from calibrant.errors import CalibrantError
 from calibrant.recalibration.result import Recalibration
 
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.json"))
-LIES = [None, "x", [], {}, True, -1, 1.5, 1e308, -1e308, math.inf, math.nan, [0.5], [[0.5]], "0.5"]
+LIES = [
+    None,
+    "x",
+    [],
+    {},
+    True,
+    -1,
+    1.5,
+    1e308,
+    -1e308,
+    math.inf,
+    math.nan,
+    [0.5],
+    [[0.5]],
+    "0.5",
+    10**400,
+    -(10**400),
+]
 
 
 def places(item, path=()):
@@ -52,6 +69,29 @@ def test_an_edited_map_is_refused_or_stays_a_map(file):
         q = found.predict(p)
         assert np.all((q >= 0) & (q <= 1)), (path, lie)
         assert found.fit.n >= 0
+
+
+@pytest.mark.parametrize("method", ["hierarchical", "patch", "augment"])
+def test_an_edited_map_of_covariates_is_refused_or_stays_a_map(method):
+    rng = np.random.default_rng(3)
+    p = rng.random(150).round(2)
+    beside = {"g": rng.integers(0, 3, 150), "x": rng.random(150)}
+    fitted = recalibrate(rng.random(150) < p, p, method=method, covariates=beside, seed=1)
+    stored = json.loads(json.dumps(fitted.to_dict()))
+    every = [(path, lie) for path in places(stored["map"], ("map",)) for lie in LIES]
+    for path, lie in random.Random(method).sample(every, min(len(every), 120)):
+        try:
+            q = Recalibration.from_dict(edited(stored, path, lie)).predict(p, beside)
+        except CalibrantError:
+            continue
+        assert np.all((q >= 0) & (q <= 1)), (path, lie)
+
+
+def test_a_number_of_thousands_of_digits_is_no_map(tmp_path):
+    text = (GOLDEN[0].parent / "format1-isotonic.json").read_text()
+    (tmp_path / "map.json").write_text(text.replace('"n": ', '"n": 1' + "0" * 5000, 1))
+    with pytest.raises(CalibrantError, match="got a file that is not JSON"):
+        load_recalibration(tmp_path / "map.json")
 
 
 @pytest.mark.parametrize("lie", ["NaN", "Infinity", "1e999", '"0.5"', "null", "2"])

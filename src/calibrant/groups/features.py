@@ -112,6 +112,11 @@ class Features:
     @classmethod
     def from_list(cls, items: Sequence[Mapping[str, Any]]) -> Features:
         """Read back what `to_list` wrote."""
+        if not items:
+            raise InvalidInputError(sentence("columns", "must hold a column", "got none"))
+        for item in items:
+            if not isinstance(item["name"], str):
+                raise InvalidInputError(sentence("name of a column", "must be text", f"got {item['name']!r}"))
         return cls(tuple(Feature(f["name"], f["kind"], tuple(f.get("labels", ()))) for f in items))
 
 

@@ -87,7 +87,10 @@ def _spread_of_truth(forecasts: Forecasts, row: Measure, settings: dict[str, Any
     if not truth > 0:
         return 0.0
     drawn = Resampler(forecasts).draw(np.random.default_rng([seed, 1]), TRUTHS)
-    drawn = replace(drawn, outcomes=drawn.weights * fit, records=None)
+    records = drawn.records
+    if records is not None:
+        records = replace(records, outcomes=records.weights * np.repeat(fit, forecasts.counts))
+    drawn = replace(drawn, outcomes=drawn.weights * fit, records=records)
     return float(np.nanstd(values_of(forecasts, row, settings, drawn, quick=False))) / truth
 
 

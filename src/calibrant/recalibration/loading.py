@@ -38,10 +38,10 @@ def load_recalibration(path: str | Path) -> Recalibration:
         return Recalibration.from_dict(_parsed(Path(path)))
     except OSError as error:
         reason = error.strerror or str(error)
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
-        reason = "got a file that is not JSON"
     except CalibrantError as error:
         reason = str(error).rstrip(".")
+    except (ValueError, RecursionError):  # no text, no JSON, or a whole number of thousands of digits
+        reason = "got a file that is not JSON"
     raise UnreadableFileError(sentence(f"file {str(path)!r}", "must be a recalibration", reason))
 
 

@@ -101,7 +101,7 @@ def stored_fields(stored: Any) -> tuple[dict[str, Any], Assessment | str]:
         }
         verdict = str(stored["why_not_assessed"]) if assessed is None else Assessment.from_dict(assessed)
         return fields, verdict
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         if isinstance(error, CalibrantError):
             raise
         raise UnreadableFileError(sentence("recalibration", "must be complete", f"got {error!r}")) from None

@@ -15,7 +15,7 @@ from calibrant.groups.features import Features
 from calibrant.recalibration.levels_of_columns import LeveledColumn, Met, met, remarks
 from calibrant.recalibration.maps.form import Map, map_from_dict, map_to_dict
 from calibrant.recalibration.maps.identity import IdentityMap
-from calibrant.recalibration.maps.stored import stored_clip, stored_number, stored_numbers
+from calibrant.recalibration.maps.stored import refused, stored_clip, stored_number, stored_numbers
 from calibrant.results import Array
 
 
@@ -107,6 +107,8 @@ class HierarchicalMap(Map):
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
         """Rebuild the map."""
+        if not numbers["columns"]:
+            raise refused("columns", "must hold a column", numbers["columns"])
         return cls(
             intercept=stored_number(numbers, "intercept"),
             slope=stored_number(numbers, "slope"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,7 +19,7 @@ LEAST = -MOST
 def stored_number(fields: Mapping[str, Any], name: str, low: float = LEAST, high: float = MOST) -> float:
     """Return a field that is one finite number within limits."""
     value = fields[name]
-    if type(value) not in (int, float) or not math.isfinite(value) or not low <= value <= high:
+    if not _is_finite(value) or not low <= value <= high:
         raise refused(name, f"must be a finite number{_within(low, high)}", value)
     return float(value)
 
@@ -32,7 +33,7 @@ def stored_numbers(
 ) -> Array:
     """Return a field that is a list of finite numbers within limits, as many as `size` says."""
     items = fields[name]
-    plain = isinstance(items, list) and all(type(item) in (int, float) for item in items)
+    plain = isinstance(items, list) and all(map(_is_finite, items))
     values = np.array(items, dtype=np.float64) if plain else np.array([math.nan])
     if not np.all(np.isfinite(values) & (values >= low) & (values <= high)):
         raise refused(name, f"must be a list of finite numbers{_within(low, high)}", items)
@@ -52,6 +53,11 @@ def stored_steps(fields: Mapping[str, Any], name: str, low: float = LEAST, high:
 def stored_clip(fields: Mapping[str, Any]) -> float:
     """Return how far from 0 and 1 a map keeps predictions."""
     return stored_number(fields, "clip", 5e-324, 0.5)
+
+
+def _is_finite(item: Any) -> bool:
+    """Return whether something is a number that a float can hold; JSON knows whole numbers of any length."""
+    return type(item) in (int, float) and abs(item) <= sys.float_info.max
 
 
 def refused(name: str, rule: str, got: Any) -> UnreadableFileError:
