@@ -229,3 +229,14 @@ def test_numba_may_be_absent():
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
     assert 0 < float(found.stdout) < 0.05
+
+
+def test_a_class_name_has_one_meaning():
+    """Two public classes of one name would leave a reader guessing which is meant."""
+    names = [
+        node.name
+        for file in sorted(SOURCE.rglob("*.py"))
+        for node in ast.parse(file.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    assert len(names) == len(set(names)), sorted({name for name in names if names.count(name) > 1})

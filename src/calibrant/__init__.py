@@ -320,9 +320,9 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     module = import_module(f"calibrant.{_LATER[name]}")
-    found: object = module if name == _LATER[name] else getattr(module, name)
-    globals()[name] = found
-    return found
+    result: object = module if name == _LATER[name] else getattr(module, name)
+    globals()[name] = result
+    return result
 
 
 def __dir__() -> list[str]:

@@ -205,11 +205,11 @@ class Forecasts:
         if checked is None:
             hint = "pass outcomes and predictions, or Forecasts made from them"
             raise InvalidInputError(sentence("rows", "are not known behind these Forecasts", hint=hint))
-        found = Records.of(checked)
-        if not np.array_equal(_probed(checked), self.__dict__["_probe"]) or not self._holds(found):
+        made = Records.of(checked)
+        if not np.array_equal(_probed(checked), self.__dict__["_probe"]) or not self._holds(made):
             rule = "must not change while Forecasts made of them are in use"
             raise InvalidInputError(sentence("y_true and y_prob", rule, hint="pass copies"))
-        return found
+        return made
 
     def _holds(self, records: Records) -> bool:
         """Return whether these records merge into these levels."""

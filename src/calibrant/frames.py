@@ -119,12 +119,12 @@ def _opened(frame: Any, wanted: Sequence[str]) -> Any:
         table: Any = nw.from_native(frame)
         known = table.collect_schema().names()
     except TypeError:
-        found = f"got {type(frame).__name__}"
+        got = f"got {type(frame).__name__}"
         hint = "pass any data frame, a mapping of names to columns, or arrays without names"
-        raise InvalidInputError(sentence("frame", "must be a data frame", found, hint)) from None
+        raise InvalidInputError(sentence("frame", "must be a data frame", got, hint)) from None
     except nw.exceptions.DuplicateError as error:
-        found = "got " + ", ".join(line.strip("- ") for line in str(error).splitlines()[1:])
-        raise InvalidInputError(sentence("frame", "must have columns of different names", found)) from None
+        got = "got " + ", ".join(line.strip("- ") for line in str(error).splitlines()[1:])
+        raise InvalidInputError(sentence("frame", "must have columns of different names", got)) from None
     _check_columns(wanted, known)
     table = table.select(*dict.fromkeys(wanted))
     return in_memory(table)

@@ -67,10 +67,8 @@ def array_of(data: Any, name: str) -> npt.NDArray[Any]:
     except (ValueError, TypeError, OverflowError) as error:
         ragged = "inhomogeneous" in str(error)
         reason = f"got {type(data).__name__}: {error}".rstrip(".")
-        found = "got rows of different lengths" if ragged else reason
-        raise InvalidInputError(
-            sentence(name, "must be an array", found, "pass a list or an array")
-        ) from None
+        got = "got rows of different lengths" if ragged else reason
+        raise InvalidInputError(sentence(name, "must be an array", got, "pass a list or an array")) from None
 
 
 def _detached(tensor: Any) -> Any:
@@ -138,14 +136,14 @@ def _numbers(array: npt.NDArray[Any], name: str) -> Array:
         try:
             out[row] = np.nan if _is_gap(item) else float(item)
         except OverflowError:
-            found = f"got a whole number of {len(str(abs(item)))} digits in row {row}"
-            raise InvalidInputError(sentence(name, "must fit into a float64", found)) from None
+            got = f"got a whole number of {len(str(abs(item)))} digits in row {row}"
+            raise InvalidInputError(sentence(name, "must fit into a float64", got)) from None
         except (TypeError, ValueError):
-            found = f"got {item!r} in row {row}"
-            raise InvalidInputError(sentence(name, "must be numeric", found, _label_hint(item))) from None
+            got = f"got {item!r} in row {row}"
+            raise InvalidInputError(sentence(name, "must be numeric", got, _label_hint(item))) from None
         if isinstance(item, str):
-            found = f"got the text {item!r} in row {row}"
-            raise InvalidInputError(sentence(name, "must be numeric", found, _label_hint(item)))
+            got = f"got the text {item!r} in row {row}"
+            raise InvalidInputError(sentence(name, "must be numeric", got, _label_hint(item)))
     return out
 
 
@@ -213,8 +211,8 @@ def positive_column(data: Any, name: str, labels: Any = None, pos_label: Any = N
     except TypeError:  # labels that have no order
         known = []
     if len(known) != 2 or pos_label not in known:
-        found = f"got two columns and the labels {known}"
-        raise InvalidInputError(sentence(name, "must be the column of pos_label", found, POSITIVE_COLUMN))
+        got = f"got two columns and the labels {known}"
+        raise InvalidInputError(sentence(name, "must be the column of pos_label", got, POSITIVE_COLUMN))
     return (first, second)[known.index(pos_label)]
 
 
@@ -230,8 +228,8 @@ def missing_rows(*arrays: npt.NDArray[Any] | None) -> npt.NDArray[np.bool_] | No
 def check_same_length(first: Any, second: Any, names: tuple[str, str]) -> None:
     """Refuse two columns of different length."""
     if len(first) != len(second):
-        found = f"got {len(first):,} and {len(second):,} rows"
-        raise InvalidInputError(sentence(f"{names[0]} and {names[1]}", "must have the same length", found))
+        got = f"got {len(first):,} and {len(second):,} rows"
+        raise InvalidInputError(sentence(f"{names[0]} and {names[1]}", "must have the same length", got))
 
 
 def check_aligned(data: Any, labels: Any, names: tuple[str, str]) -> None:
@@ -244,10 +242,10 @@ def check_aligned(data: Any, labels: Any, names: tuple[str, str]) -> None:
         return
     if set(mine) == set(other):
         row = next(k for k, (a, b) in enumerate(zip(mine, other, strict=True)) if a != b)
-        found = f"got the labels {mine[row]!r} and {other[row]!r} in row {row}"
+        got = f"got the labels {mine[row]!r} and {other[row]!r} in row {row}"
         hint = "align them with .reindex, or pass arrays to pair the rows by position"
         rule = "must have their index labels in the same order"
-        raise InvalidInputError(sentence(f"{names[0]} and {names[1]}", rule, found, hint))
+        raise InvalidInputError(sentence(f"{names[0]} and {names[1]}", rule, got, hint))
 
 
 def row_labels(data: Any) -> Any:

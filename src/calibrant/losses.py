@@ -25,8 +25,8 @@ def kernel_calibration_loss(
     the kernel has a kink, the symmetric subgradient is used.
     """
     if y_true.shape != y_prob.shape or y_prob.ndim != 1 or len(y_prob) == 0:
-        found = f"got shapes {tuple(y_true.shape)} and {tuple(y_prob.shape)}"
-        raise InvalidInputError(sentence("y_true and y_prob", "must be vectors of one length", found))
+        got = f"got shapes {tuple(y_true.shape)} and {tuple(y_prob.shape)}"
+        raise InvalidInputError(sentence("y_true and y_prob", "must be vectors of one length", got))
     if not 0 < bandwidth < float("inf"):
         raise InvalidInputError(sentence("bandwidth", "must be positive and finite", f"got {bandwidth}"))
     torch = _torch()

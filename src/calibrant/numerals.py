@@ -44,20 +44,22 @@ def short(value: float | None, digits: int = 3) -> str:
     return f"{value:.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
 
 
-def chance(pvalue: float | None, log_pvalue: float | None = None, floor: bool = False) -> str:
+def pvalue_text(pvalue: float | None, log_pvalue: float | None = None, floor: bool = False) -> str:
     """Write a p-value; one too small for a float is written from its logarithm.
 
     `floor` says that no simulated value reached the observed one: the p-value is this or less.
 
-    >>> [chance(0.0321), chance(0.6), chance(2e-13), chance(0.0, -800.0), chance(None)]
-    ['0.032', '0.60', '2e-13', '4e-348', '–']
-    >>> chance(0.0, -1252.02 * math.log(10))
+    >>> [pvalue_text(p) for p in (0.0321, 0.6, 2e-13, None)]
+    ['0.032', '0.60', '2e-13', '–']
+    >>> pvalue_text(0.0, -800.0)
+    '4e-348'
+    >>> pvalue_text(0.0, -1252.02 * math.log(10))
     '1e-1252'
-    >>> chance(0.005, floor=True)
+    >>> pvalue_text(0.005, floor=True)
     '≤ 0.005'
     """
     if floor:
-        return f"≤ {chance(pvalue, log_pvalue)}"
+        return f"≤ {pvalue_text(pvalue, log_pvalue)}"
     if pvalue is None or math.isnan(pvalue):
         return "–"
     if pvalue >= 0.1:

@@ -207,8 +207,8 @@ def _complete(
             if array is not None:
                 reject_rows(name, "must not be missing", array, array != array, hint)
     if absent.all():
-        found = f"got {len(p):,} rows, all with one"
-        raise InvalidInputError(sentence(names.prediction, "must have a row without missing values", found))
+        got = f"got {len(p):,} rows, all with one"
+        raise InvalidInputError(sentence(names.prediction, "must have a row without missing values", got))
     return np.flatnonzero(~absent)
 
 
@@ -326,14 +326,14 @@ def ascending(values: Array) -> Sorting:
     words.sort()
     words &= low
     order = words.view(np.int64)
-    found = values[order]
-    if np.any(found[1:] < found[:-1]):
-        leading = (found.view(np.uint64) << np.uint64(2)) & ~low
+    result = values[order]
+    if np.any(result[1:] < result[:-1]):
+        leading = (result.view(np.uint64) << np.uint64(2)) & ~low
         agree = leading[1:] == leading[:-1]
         where = np.flatnonzero(np.append(agree, False) | np.append(False, agree))
-        right = np.lexsort((found[where], leading[where]))
-        order[where], found[where] = order[where][right], found[where][right]
-    return order, found
+        right = np.lexsort((result[where], leading[where]))
+        order[where], result[where] = order[where][right], result[where][right]
+    return order, result
 
 
 def _hash(digest: Words, item: Words) -> Words:

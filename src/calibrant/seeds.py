@@ -52,19 +52,19 @@ def in_blocks(
     sizes = [min(rows, draws - start) for start in range(0, draws, rows)]
     generators = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(len(sizes))]
     workers = thread_count(threads, draws * width)
-    found: list[Array] = []
+    collected: list[Array] = []
     if workers == 1:
         for generator, size in zip(generators, sizes, strict=True):
-            found.append(work(generator, size))
-            _tell(progress, found, draws)
+            collected.append(work(generator, size))
+            _tell(progress, collected, draws)
     else:
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(workers) as pool:
             for block in pool.map(work, generators, sizes):
-                found.append(block)
-                _tell(progress, found, draws)
-    return np.concatenate(found)
+                collected.append(block)
+                _tell(progress, collected, draws)
+    return np.concatenate(collected)
 
 
 def thread_count(threads: int | None, numbers: int) -> int:
@@ -76,6 +76,6 @@ def thread_count(threads: int | None, numbers: int) -> int:
     return 1 if numbers < 16 * BLOCK else min(8, os.cpu_count() or 1)
 
 
-def _tell(progress: Progress | None, found: list[Array], draws: int) -> None:
+def _tell(progress: Progress | None, blocks: list[Array], draws: int) -> None:
     if progress is not None:
-        progress(sum(map(len, found)), draws)
+        progress(sum(map(len, blocks)), draws)

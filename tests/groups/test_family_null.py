@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from oracles import multicalibration as oracle
 
 from calibrant.groups.audit import audit
-from calibrant.groups.family_null import Null, adjusted_pvalues, bernoulli_words
+from calibrant.groups.family_null import FamilyNull, adjusted_pvalues, bernoulli_words
 from calibrant.groups.metric import Lists
 from calibrant.groups.variants import Terms, Variant
 from calibrant.kernels.segments import LANES, null_ranges
@@ -36,7 +36,7 @@ def test_lanes_are_independent_of_each_other():
     assert np.max(np.abs(correlation)) < 5 / np.sqrt(20_000)
 
 
-def _null(n: int, draws: int, variant: str = "plain", digits: int = 2) -> tuple[Null, Lists]:
+def _null(n: int, draws: int, variant: str = "plain", digits: int = 2) -> tuple[FamilyNull, Lists]:
     rng = np.random.default_rng(7)
     p = np.round(rng.random(n), digits)
     y = (rng.random(n) < p).astype(int)
@@ -45,7 +45,7 @@ def _null(n: int, draws: int, variant: str = "plain", digits: int = 2) -> tuple[
     batch = Lists.of(
         ["a", "b", "c"], [np.flatnonzero(rng.random(n) < c).astype(np.int32) for c in (1, 0.4, 0.1)]
     )
-    return Null.simulate(records, Variant(variant), draws, rng), batch
+    return FamilyNull.simulate(records, Variant(variant), draws, rng), batch
 
 
 @pytest.mark.parametrize("digits", [2, 9])
@@ -66,7 +66,7 @@ def test_simulated_z_is_the_z_of_the_simulated_outcomes(variant):
     np.testing.assert_allclose(found, null._z_draw_by_draw(batch), rtol=1e-10, atol=1e-12)
 
 
-def _terms(null: Null, y: np.ndarray) -> Terms:
+def _terms(null: FamilyNull, y: np.ndarray) -> Terms:
     return null.variant.terms(null.records.prediction, y, null.records.weight)
 
 

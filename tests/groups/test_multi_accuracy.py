@@ -15,7 +15,7 @@ from people import people, planted
 from calibrant import audit, search_groups
 from calibrant.errors import CalibrantError
 from calibrant.groups.family import Family
-from calibrant.groups.family_null import Null
+from calibrant.groups.family_null import FamilyNull
 from calibrant.groups.metric import Lists
 from calibrant.groups.subpopulations import everyone
 from calibrant.groups.variants import Variant
@@ -40,7 +40,7 @@ def test_pvalues_equal_complete_enumeration_when_every_outcome_is_dealt_once():
         checked = check(y, p, w, kind="labels")
         records = Records.of(checked)
         kind = Variant(statistic="mean")
-        null = Null.simulate(records, kind, 64, rng)
+        null = FamilyNull.simulate(records, kind, 64, rng)
         null.bits[:, 0] = [sum(int(bit) << t for t, bit in enumerate(every[:, i])) for i in records.rows]
         family = Family(records, kind.terms(records.prediction, records.outcome, records.weight), null, 1)
         family.take(everyone(6), 1)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.recalibration.samples import Cells, rows_of
+from calibrant.recalibration.samples import CountedCells, rows_of
 from recalibration.laws import GRID, fit
 
 X, Y = [0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1]
@@ -90,7 +90,7 @@ def test_folds_hold_every_record_once():
     rng = np.random.default_rng(0)
     rows = rows_of(rng.integers(0, 2, 103), rng.random(103), None)
     assert sum(part.n for _, part in rows.cut(5, 0)) == 103
-    cells = Cells(np.array([0.2, 0.5]), np.array([7, 11]), np.array([13, 2]))
+    cells = CountedCells(np.array([0.2, 0.5]), np.array([7, 11]), np.array([13, 2]))
     parts = cells.cut(5, 0)
     assert sum(part.ones for _, part in parts).tolist() == [7, 11]
     assert sum(part.zeros for _, part in parts).tolist() == [13, 2]

@@ -23,7 +23,7 @@ from calibrant.groups.search import Search
 from calibrant.groups.stored_rules import rules_to_json
 from calibrant.groups.variants import StatisticName, VariantName
 from calibrant.inputs import Names
-from calibrant.numerals import chance
+from calibrant.numerals import pvalue_text
 from calibrant.records import Missing, check
 from calibrant.scale.files import FileNames, read_table
 from calibrant.scale.sketch import Sketch
@@ -167,7 +167,7 @@ def audit(
         "missing": missing,
     }
     with _bar() as progress:
-        found = audits.audit(
+        audited = audits.audit(
             main[outcome],
             main[prediction],
             groups={name: others[name] for name in groups} if groups else None,
@@ -182,46 +182,46 @@ def audit(
             main[outcome],
             main[prediction],
             {name: others[name] for name in covariates},
-            seed=found.seed,
+            seed=audited.seed,
             draws=max(options["draws"], 1),
             **{name: options[name] for name in ("variant", "rho", "statistic")},
             **shared,
         )
     if rules:
-        _write_rules(rules, found, confirmed)
-    _tell(found, confirmed, f"{prediction} in {shown_name(file)}", html, top, json_)
+        _write_rules(rules, audited, confirmed)
+    _tell(audited, confirmed, f"{prediction} in {shown_name(file)}", html, top, json_)
 
 
-def _write_rules(path: str, found: Audit, confirmed: Search | None) -> None:
+def _write_rules(path: str, audited: Audit, confirmed: Search | None) -> None:
     """Write the groups that are off beyond chance: those that a search confirmed, or else the audit's."""
-    groups = found.significant() if confirmed is None else [one.group for one in confirmed.findings]
+    groups = audited.significant() if confirmed is None else [one.group for one in confirmed.findings]
     sure = [group.rule for group in groups if group.pvalue is not None and group.pvalue <= LEVEL]
     kept = [rule for rule in sure if isinstance(rule, Rule) and rule.conditions]
     note(f"{len(kept):,} rules: {write_whole(path, rules_to_json(kept))}")
 
 
 def _tell(
-    found: Audit, confirmed: Search | None, subject: str, html: str | None, top: int, json_: bool
+    audited: Audit, confirmed: Search | None, subject: str, html: str | None, top: int, json_: bool
 ) -> None:
     """Write the page if one was asked for, and print the worst."""
     if html:
         from calibrant.report.audit_page import audit_page
 
-        page = audit_page(found, title=f"For whom: {subject}", confirmed=confirmed)
+        page = audit_page(audited, title=f"For whom: {subject}", confirmed=confirmed)
         note(f"report: {write_whole(html, page)}")
     if json_:
-        data = found.to_dict(top)
+        data = audited.to_dict(top)
         show_json({**data, "search": confirmed.to_dict()} if confirmed else data)
     else:
-        _show(found, confirmed, top)
+        _show(audited, confirmed, top)
 
 
-def _show(found: Audit, confirmed: Search | None, top: int) -> None:
-    say(str(found))
+def _show(audited: Audit, confirmed: Search | None, top: int) -> None:
+    say(str(audited))
     say()
     show_table(
-        _columns(found.statistic),
-        [_row(group, found.draws, found.statistic) for group in found.groups[:top]],
+        _columns(audited.statistic),
+        [_row(group, audited.draws, audited.statistic) for group in audited.groups[:top]],
         "Worst subpopulations, largest z first",
     )
     if confirmed is not None:
@@ -239,9 +239,9 @@ def _show(found: Audit, confirmed: Search | None, top: int) -> None:
 
 
 def _columns(statistic: str) -> list[str]:
-    found = ["mean residual"] if statistic == "mean" else ["Kuiper"]
+    result = ["mean residual"] if statistic == "mean" else ["Kuiper"]
     scores = [] if statistic == "mean" else ["from", "to"]
-    return ["rows", *found, "expected", "z", "p-value", "predictions", *scores, "subpopulation"]
+    return ["rows", *result, "expected", "z", "p-value", "predictions", *scores, "subpopulation"]
 
 
 def _row(group: Group, draws: int, statistic: str) -> list[str]:
@@ -251,7 +251,7 @@ def _row(group: Group, draws: int, statistic: str) -> list[str]:
         f"{group.gap:+.4f}" if mean else f"{group.kuiper:.4f}",
         f"{group.expected:.4f}",
         f"{group.z:.2f}",
-        "" if group.pvalue is None else chance(group.pvalue, floor=is_bound(group.pvalue, draws)),
+        "" if group.pvalue is None else pvalue_text(group.pvalue, floor=is_bound(group.pvalue, draws)),
         group.predictions,
         *([] if mean else [f"{group.start:.3f}", f"{group.stop:.3f}"]),
         group.rule,

@@ -143,28 +143,28 @@ def _check_groups(sketch: Sketch, groups: Sequence[str] | None) -> None:
     if groups is None:
         return
     if set(groups) != set(sketch.by):
-        found = f"got {', '.join(groups)}, and the sketch has {', '.join(sketch.by) or 'none'}"
+        got = f"got {', '.join(groups)}, and the sketch has {', '.join(sketch.by) or 'none'}"
         hint = "make the sketch with calibrant sketch --by"
-        raise InvalidInputError(sentence("--groups", "must be those the sketch was made by", found, hint))
+        raise InvalidInputError(sentence("--groups", "must be those the sketch was made by", got, hint))
 
 
 def _parsed(limits: Sequence[str]) -> dict[str, float]:
     """Read MEASURE=LIMIT pairs; the last one of a name counts."""
-    found = {}
+    collected = {}
     for text in limits:
         name, _, most = text.partition("=")
         if name not in measures():
             raise reject_name("measure of --max", name, list(measures()))
         try:
-            found[name] = float(most)
+            collected[name] = float(most)
         except ValueError:
             hint = f"--max {name}=0.02"
             raise InvalidInputError(
                 sentence("limit of --max", "must be a number", f"got {text!r}", hint)
             ) from None
-        if not found[name] >= 0:
+        if not collected[name] >= 0:
             raise InvalidInputError(sentence("limit of --max", "must not be negative", f"got {text!r}"))
-    return found
+    return collected
 
 
 def _show(checked: Sequence[_Checked], seed: int, json_: bool) -> None:

@@ -59,7 +59,7 @@ def classes(
         )
     numbers, categories = read_table(file, [*predictions, *([weight] if weight else [])], [outcome])
     occurred, names = _named(categories[outcome], predictions, labels)
-    found = class_table(
+    result = class_table(
         occurred,
         np.column_stack([numbers[name] for name in predictions]),
         measure=measure,
@@ -70,10 +70,10 @@ def classes(
         seed=seed,
     )
     if json_:
-        show_json(found.to_dict())
+        show_json(result.to_dict())
         return
-    say(f"{found}\n")
-    sheet = found.sheet()
+    say(f"{result}\n")
+    sheet = result.sheet()
     show_table(list(sheet.columns), [[cell.text for cell in line] for line in sheet.lines])
 
 

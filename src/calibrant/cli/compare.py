@@ -100,10 +100,10 @@ def compare(
     read = _read(file, outcome, predictions, weight, missing)
     models = {name: read[name] for name in predictions}
     masses = read[weight] if weight else None
-    found = None
+    result = None
     if len(predictions) > 1 or thresholds is None:
         with draws_bar() as progress:
-            found = compare_models(
+            result = compare_models(
                 read[outcome],
                 models,
                 sample_weight=masses,
@@ -122,9 +122,9 @@ def compare(
         )  # fmt: skip
     if json_:
         parts = {} if benefits is None else {"net_benefit": benefits.to_dict()}
-        show_json({**(found.to_dict() if found else {}), **parts})
+        show_json({**(result.to_dict() if result else {}), **parts})
     else:
-        _show(found, benefits)
+        _show(result, benefits)
     if charts:
         drawn = _charts(read[outcome], models, masses, missing, confidence)
         write_charts(drawn, charts, chart_text)
@@ -202,7 +202,7 @@ def _compare_groups(
     numbers, labels = read_table(file, wanted, [groups])
     masses = numbers[weight] if weight else None
     refuse_swapped(check(numbers[outcome], numbers[prediction], masses, missing, names), names)
-    found = compare_groups(
+    result = compare_groups(
         numbers[outcome],
         numbers[prediction],
         labels,
@@ -214,22 +214,22 @@ def _compare_groups(
         seed=seed,
     )
     if json_:
-        show_json(found.to_dict())
+        show_json(result.to_dict())
         return
-    say(f"{found}\n")
-    for sheet in (found.group_sheet(), found.pair_sheet()):
+    say(f"{result}\n")
+    for sheet in (result.group_sheet(), result.pair_sheet()):
         show_sheet(sheet)
 
 
-def _show(found: Comparison | None, benefits: NetBenefits | None) -> None:
-    if found is not None:
-        say(f"{found}\n")
-        for sheet in (found.model_sheet(), found.pair_sheet()):
+def _show(given: Comparison | None, benefits: NetBenefits | None) -> None:
+    if given is not None:
+        say(f"{given}\n")
+        for sheet in (given.model_sheet(), given.pair_sheet()):
             show_sheet(sheet)
-        dropped = f" ({found.dropped:,} dropped)" if found.dropped else ""
-        say(f"{found.n:,} rows{dropped}, {found.draws:,} resamples, seed {found.seed}; {found.method}")
+        dropped = f" ({given.dropped:,} dropped)" if given.dropped else ""
+        say(f"{given.n:,} rows{dropped}, {given.draws:,} resamples, seed {given.seed}; {given.method}")
     if benefits is not None:
-        say(f"\n{benefits}\n" if found is not None else f"{benefits}\n")
+        say(f"\n{benefits}\n" if given is not None else f"{benefits}\n")
         show_sheet(benefits.sheet())
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from calibrant.cli.options import Names
+from calibrant.cli.options import NameList
 from calibrant.cli.reading import with_reading_options
 from calibrant.cli.showing import with_showing_options
 from calibrant.cli.verbs import VERBS, bare_verb
@@ -112,8 +112,8 @@ def _read(option: click.Parameter, key: str, item: Any, file: Path) -> Any:
             sentence(f"{key} in {file}", "must be a table or a list of texts", f"got {item!r}")
         )
     words = isinstance(item, list) and all(isinstance(part, str) for part in item)
-    if not isinstance(item, (str, int, float)) and not (words and isinstance(option.type, Names)):
-        rule = "must be text, a number or a list of names" if isinstance(option.type, Names) else ""
+    if not isinstance(item, (str, int, float)) and not (words and isinstance(option.type, NameList)):
+        rule = "must be text, a number or a list of names" if isinstance(option.type, NameList) else ""
         rule = rule or "must be text or a number"
         raise InvalidInputError(sentence(f"{key} in {file}", rule, f"got {item!r}"))
     return item

@@ -31,17 +31,17 @@ def demo(rows: int, seed: int, html: str, table: str, json_: bool) -> None:
         check_target(target)
     data = demonstration(rows, seed)
     note(f"calibrant demo: {rows:,} generated loans, seed {seed}. {data.truth}")
-    found = evaluate(
+    evaluation = evaluate(
         data.outcome,
         data.prediction,
         groups={"employment": data.employment, "region": data.region},
         seed=seed,
         title=f"Generated loans: {rows:,} predicted default probabilities",
     )
-    show_evaluation(found, json_)
+    show_evaluation(evaluation, json_)
     if table:
         note(f"loans: {write_whole(table, data.as_csv())}")
     try:
-        write_report(found, html)
+        write_report(evaluation, html)
     except MissingDependencyError as error:  # the table above needs none of the packages that the page needs
         note(f"no report: {error}")

@@ -52,7 +52,7 @@ def distinguish(
     if html:
         check_target(html, listed(file))
     main, others = read_table(file, [outcome, prediction] + ([weight] if weight else []), covariates)
-    found = learned.distinguish(
+    distinguished = learned.distinguish(
         main[outcome],
         main[prediction],
         others,
@@ -66,16 +66,16 @@ def distinguish(
     if html:
         from calibrant.report.distinguisher_page import distinguisher_page
 
-        page = distinguisher_page(found, title=f"Learned auditor: {prediction} in {shown_name(file)}")
+        page = distinguisher_page(distinguished, title=f"Learned auditor: {prediction} in {shown_name(file)}")
         note(f"report: {write_whole(html, page)}")
     if json_:
-        show_json(found.to_dict())
+        show_json(distinguished.to_dict())
         return
-    say(str(found))
+    say(str(distinguished))
     say()
     lines = [
         [f"{one.size:,}", f"{one.share:.1%}", f"{one.gap:+.4f}", f"{one.carried:+.5f}", one.rule]
-        for one in found.rules
+        for one in distinguished.rules
     ]
     show_table(
         ["rows", "share", "mean residual", "carried", "group"],

@@ -69,16 +69,16 @@ def evaluate(
         if sketch is not None:
             if point:
                 raise InvalidInputError(sentence("--id", "needs the records", "got a sketch of them"))
-            found = evaluate_sketch(sketch, file, groups=chosen_groups(sketch, groups), **options)
+            evaluation = evaluate_sketch(sketch, file, groups=chosen_groups(sketch, groups), **options)
         else:
-            found = read_evaluation(
+            evaluation = read_evaluation(
                 file, outcome=str(outcome), prediction=str(prediction), weight=weight, missing=missing,
                 groups=groups, point=point, **options,
             )  # fmt: skip
-    show_evaluation(found, json_, sketch)
-    write_report(found, html)
+    show_evaluation(evaluation, json_, sketch)
+    write_report(evaluation, html)
     if charts:
-        write_charts(found.charts, charts, chart_text)
+        write_charts(evaluation.charts, charts, chart_text)
 
 
 def evaluate_sketch(sketch: Sketch, file: FileNames, **options: Any) -> Evaluation:
@@ -106,36 +106,36 @@ def read_evaluation(
     return report.evaluate(data.forecasts, groups=data.groups, ids=data.ids, title=title, **options)
 
 
-def show_evaluation(found: Evaluation, json_: bool, sketch: Sketch | None = None) -> None:
+def show_evaluation(evaluation: Evaluation, json_: bool, sketch: Sketch | None = None) -> None:
     """Print verdict, facts and tables, or one JSON object; the groups of a sketch too, if it has any."""
     if json_:
         groups = {"sketch_groups": group_dicts(sketch)} if sketch is not None and sketch.by else {}
-        show_json({**found.to_dict(), **groups})
+        show_json({**evaluation.to_dict(), **groups})
         return
-    say(headline(found.verdict))
-    say(f"What next: {found.verdict.next_step}")
-    say(facts_sentence(found.facts))
-    if found.distances.over_points is not None:
-        say(_distance_sentence(found.distances.over_points))
-    _show(measure_sheet(found.rows, found.confidence))
-    if found.audit is not None:
-        _show(group_sheet(found.audit), title="Groups, worst first")
+    say(headline(evaluation.verdict))
+    say(f"What next: {evaluation.verdict.next_step}")
+    say(facts_sentence(evaluation.facts))
+    if evaluation.distances.over_points is not None:
+        say(_distance_sentence(evaluation.distances.over_points))
+    _show(measure_sheet(evaluation.rows, evaluation.confidence))
+    if evaluation.audit is not None:
+        _show(group_sheet(evaluation.audit), title="Groups, worst first")
     if sketch is not None:
         show_groups(sketch)
-    note(f"seed {found.seed}")
+    note(f"seed {evaluation.seed}")
 
 
-def _distance_sentence(found: Measurement) -> str:
+def _distance_sentence(given: Measurement) -> str:
     """Say how far the nearest calibrated predictor over the points is, and what is proven of it."""
-    count, value = len(found.details["points"]), short(found.value)
-    proven = "" if found.exact else f", proven to lie in {short(found.lower)} to {short(found.upper)}"
+    count, value = len(given.details["points"]), short(given.value)
+    proven = "" if given.exact else f", proven to lie in {short(given.lower)} to {short(given.upper)}"
     return f"Distance to calibration over {count:,} points: {value}{proven}."
 
 
-def write_report(found: Evaluation, html: str | None) -> None:
+def write_report(evaluation: Evaluation, html: str | None) -> None:
     """Write the page if one was asked for, and say where it is."""
     if html:
-        note(f"report: {found.to_html(html)}")
+        note(f"report: {evaluation.to_html(html)}")
 
 
 def _show(sheet: Sheet, title: str = "") -> None:

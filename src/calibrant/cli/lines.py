@@ -14,15 +14,15 @@ FARTHEST = 5_000_000  # rows that are counted again to find a line
 
 def with_line(message: str, arguments: list[str] | None = None) -> str:
     """Add the line of the file, where exactly one text file is on the command line."""
-    found = ROW.search(message)
-    if found is None or int(found[1]) > FARTHEST:
+    result = ROW.search(message)
+    if result is None or int(result[1]) > FARTHEST:
         return message
     given = sys.argv[1:] if arguments is None else arguments
     files = [Path(word) for word in given if word.lower().endswith(TEXT) and Path(word).is_file()]
-    line = _line(files[0], int(found[1])) if len(files) == 1 else None
+    line = _line(files[0], int(result[1])) if len(files) == 1 else None
     if line is None:
         return message
-    return f"{message[: found.end()]}, line {line:,} of {files[0].name}{message[found.end() :]}"
+    return f"{message[: result.end()]}, line {line:,} of {files[0].name}{message[result.end() :]}"
 
 
 def _line(path: Path, row: int) -> int | None:

@@ -16,7 +16,7 @@ from calibrant.cli.sketched import listed
 from calibrant.cli.tables import show_json, show_table
 from calibrant.disk import check_target, write_whole
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.numerals import chance
+from calibrant.numerals import pvalue_text
 from calibrant.online.group_monitor import GroupMonitor
 from calibrant.online.monitor import Monitor, Reading
 from calibrant.online.state import locked, read_text, sealed
@@ -123,4 +123,4 @@ def _show(readings: Mapping[str, Reading], alpha: float, json_: bool) -> None:
 
 def _line(name: str, reading: Reading) -> list[str]:
     moments = ["" if at is None else f"record {at:,}" for at in (reading.alarm_at, reading.onset)]
-    return [name, f"{reading.n:,}", chance(reading.pvalue), *moments, reading.suspicion or ""]
+    return [name, f"{reading.n:,}", pvalue_text(reading.pvalue), *moments, reading.suspicion or ""]

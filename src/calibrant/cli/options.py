@@ -31,7 +31,7 @@ class Name(click.ParamType):  # type: ignore[type-arg] # generic from click 8.4 
         return starting_with(incomplete, columns_typed(ctx))
 
 
-class Names(click.ParamType):  # type: ignore[type-arg]
+class NameList(click.ParamType):  # type: ignore[type-arg]
     """Several names with commas between them; quotes around a name that has a comma itself."""
 
     name = "text"
@@ -54,7 +54,7 @@ class Names(click.ParamType):  # type: ignore[type-arg]
         return next_of_list(incomplete, columns_typed(ctx))
 
 
-class MeasureNames(Names):
+class MeasureNames(NameList):
     """Names of measures, which complete in the shell."""
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
@@ -113,7 +113,7 @@ class Thresholds(click.ParamType):  # type: ignore[type-arg]
             self.fail(f"{value!r} must be numbers with commas between them, such as 0.1,0.2", param, ctx)
 
 
-NAME, NAMES = Name(), Names()
+NAME, NAMES = Name(), NameList()
 MEASURE, MEASURES, LIMIT = MeasureName(), MeasureNames(), Limit()
 METHOD = MethodName()
 

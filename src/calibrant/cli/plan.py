@@ -84,16 +84,16 @@ def plan(
     options: dict[str, Any] = {"power": power, "alpha": alpha, "measure": measure, "alternative": alternative}
     options |= {"predictions": shape, "draws": draws, "seed": seed}
     if tolerance:
-        found = required_samples(accept=accept, reject=reject, confidence=confidence, measure=measure)
+        planned = required_samples(accept=accept, reject=reject, confidence=confidence, measure=measure)
     elif distance is not None:
-        found = required_samples(distance, **options)
+        planned = required_samples(distance, **options)
     else:
         options["measure"] = measure or DEFAULT_TEST
-        found = detectable_distance(int(records or 0), **options)
+        planned = detectable_distance(int(records or 0), **options)
     if json_:
-        show_json({**found.to_dict(), "dropped": dropped})
+        show_json({**planned.to_dict(), "dropped": dropped})
         return
-    say(str(found))
+    say(str(planned))
     if dropped:
         say(f"{dropped:,} row{'s' if dropped > 1 else ''} without a prediction dropped")
 

@@ -106,8 +106,8 @@ def recalibrate(
         refused = _too_few(fitted) and not force
         _ = None if refused else fitted.assessment  # computed on first access: while the bar is there
     if refused:
-        found = f"{fitted.fit.n:,} records, base rate {fitted.fit.base_rate:g}"
-        click.echo(f"calibrant: too little data: {found}; {FEWEST} records and {FEWEST_EACH} of each outcome"
+        result = f"{fitted.fit.n:,} records, base rate {fitted.fit.base_rate:g}"
+        click.echo(f"calibrant: too little data: {result}; {FEWEST} records and {FEWEST_EACH} of each outcome"
                    " are needed. Nothing written; --force overrides.", err=True)  # fmt: skip
         sys.exit(TOO_LITTLE)
     harms = method != "auto" and fitted.assessment is not None and fitted.assessment.verdict == "harms"
@@ -141,11 +141,11 @@ def _rules(path: str) -> tuple[Rule, ...]:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "got a file that is not text"
         raise UnreadableFileError(sentence(f"--rules {path}", "must be a file of rules", reason)) from None
-    found = rules_from_json(text, f"--rules {path}")
-    if not found:
+    result = rules_from_json(text, f"--rules {path}")
+    if not result:
         hint = "the audit found no group off beyond chance"
         raise InvalidInputError(sentence(f"--rules {path}", "must have a rule", "got none", hint))
-    return found
+    return result
 
 
 def _spoken_of(rules: Sequence[Rule], known: Sequence[str]) -> list[str]:
@@ -204,17 +204,17 @@ def _fitted_rows(
 
 def _parsed(settings: tuple[str, ...]) -> dict[str, Any]:
     """Read NAME=VALUE pairs; values are JSON where they can be, else text; "none" is None."""
-    found: dict[str, Any] = {}
+    collected: dict[str, Any] = {}
     for text in settings:
         name, mark, value = text.partition("=")
         if not mark or not name:
             hint = "--option shrink=none"
             raise InvalidInputError(sentence("--option", "must be NAME=VALUE", f"got {text!r}", hint))
         try:
-            found[name] = None if value.lower() == "none" else json.loads(value)
+            collected[name] = None if value.lower() == "none" else json.loads(value)
         except json.JSONDecodeError:
-            found[name] = value
-    return found
+            collected[name] = value
+    return collected
 
 
 def _too_few(fitted: Recalibration) -> bool:

@@ -70,6 +70,6 @@ def refuse_swapped(checked: Checked, names: Names) -> None:
 
 def swapped_columns(names: Names) -> InvalidInputError:
     """Return the error that says so."""
-    found = f"got fractions in {names.outcome}, and 0 and 1 alone in {names.prediction}"
+    got = f"got fractions in {names.outcome}, and 0 and 1 alone in {names.prediction}"
     hint = "exchange the two; outcomes that are known probabilities can be measured in Python"
-    return InvalidInputError(sentence("--outcome and --prediction", "must not be swapped", found, hint))
+    return InvalidInputError(sentence("--outcome and --prediction", "must not be swapped", got, hint))

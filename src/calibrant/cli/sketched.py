@@ -91,9 +91,9 @@ def chosen_groups(sketch: Sketch, groups: Sequence[str] | None) -> list[str] | N
     if not groups:
         return None
     if not set(groups) <= set(sketch.by):
-        found = f"got {', '.join(groups)}, and the sketch has {', '.join(sketch.by) or 'none'}"
+        got = f"got {', '.join(groups)}, and the sketch has {', '.join(sketch.by) or 'none'}"
         hint = "make the sketch with calibrant sketch --by"
-        raise InvalidInputError(sentence("--groups", "must be columns the sketch was made by", found, hint))
+        raise InvalidInputError(sentence("--groups", "must be columns the sketch was made by", got, hint))
     return list(groups)
 
 

@@ -20,7 +20,7 @@ from calibrant.inference.interval import confidence_interval
 from calibrant.inference.statistics import DEFAULT_TEST
 from calibrant.inference.tolerance import tolerance_test
 from calibrant.measures.registry.lookup import measures
-from calibrant.numerals import chance
+from calibrant.numerals import pvalue_text
 from calibrant.records import Missing
 from calibrant.scale.files import FileNames
 from calibrant.seeds import Progress, recorded_seed
@@ -83,21 +83,21 @@ def test(
             seed=used,
             progress=progress,
         )
-    found = {"test": {**tested.to_dict(), "dropped": forecasts.dropped}}
+    collected = {"test": {**tested.to_dict(), "dropped": forecasts.dropped}}
     if interval:
         about = measure if measure in measures() else "kuiper"  # what grows with n has no such value
         taken = confidence_interval(forecasts, measure=about, draws=draws, seed=used, confidence=confidence)
-        found["interval"] = taken.to_dict()
+        collected["interval"] = taken.to_dict()
     if accept is not None and reject is not None:
         decided = tolerance_test(forecasts, accept=accept, reject=reject, confidence=confidence)
-        found["tolerance"] = decided.to_dict()
+        collected["tolerance"] = decided.to_dict()
     if json_:
-        show_json(found)
+        show_json(collected)
         return
-    for name, facts in found.items():
+    for name, facts in collected.items():
         facts |= facts.pop("details", {})
         if name == "test":
-            facts["pvalue"] = chance(tested.pvalue, tested.log_pvalue, tested.pvalue_is_bound)
+            facts["pvalue"] = pvalue_text(tested.pvalue, tested.log_pvalue, tested.pvalue_is_bound)
         lines = [[key, _shown(key, value)] for key, value in facts.items() if value is not None]
         show_table([name, ""], lines)
         say()
@@ -118,7 +118,7 @@ def _forecasts(
 def _shown(key: str, value: object) -> str:
     if not isinstance(value, float):
         return str(value)
-    return chance(value) if key in ("kuiper_pvalue", "cox_pvalue") else number(value)
+    return pvalue_text(value) if key in ("kuiper_pvalue", "cox_pvalue") else number(value)
 
 
 @contextmanager

@@ -131,14 +131,14 @@ def _show_gaps(results: list[Truthfulness], json_: bool) -> None:
         say("\nA gap found by search is a lower bound: a better lie may exist.")
 
 
-def _gap_row(found: Truthfulness) -> list[str]:
-    report = ", ".join(f"{r:.4g}" for r in found.report)
+def _gap_row(truthfulness: Truthfulness) -> list[str]:
+    report = ", ".join(f"{r:.4g}" for r in truthfulness.report)
     return [
-        found.measure,
-        *map(number, (found.honest, found.best, found.gap)),
+        truthfulness.measure,
+        *map(number, (truthfulness.honest, truthfulness.best, truthfulness.gap)),
         report,
-        found.proof,
-        measures()[found.measure].truthful,
+        truthfulness.proof,
+        measures()[truthfulness.measure].truthful,
     ]
 
 

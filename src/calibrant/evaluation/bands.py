@@ -16,7 +16,7 @@ Curve = Callable[[Forecasts], Array]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Band:
+class NullBand:
     """Pointwise limits at `x` that hold a share `level` of the curves of calibrated forecasts."""
 
     x: Array
@@ -35,7 +35,7 @@ def consistency_band(
     level: float = 0.95,
     draws: int = 200,
     cells: int = 512,
-) -> Band:
+) -> NullBand:
     """Draw outcomes from the predictions, fit `curve` to each draw, and take pointwise quantiles.
 
     Consistency band of Dimitriadis, Gneiting & Jordan (2021), section 3. It is drawn around the diagonal:
@@ -52,7 +52,7 @@ def consistency_band(
         row[:] = np.interp(x, merged.values, curve(_with_outcomes(merged, outcomes)))
     tail = (1 - level) / 2
     lower, upper = np.quantile(fits, [tail, 1 - tail], axis=0)
-    return Band(x, lower, upper, level, draws, seed)
+    return NullBand(x, lower, upper, level, draws, seed)
 
 
 def _with_outcomes(cells: Forecasts, outcomes: Array) -> Forecasts:

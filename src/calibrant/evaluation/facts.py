@@ -62,17 +62,19 @@ def _fractional(forecasts: Forecasts) -> int | None:
     return None if outcomes is None else int(np.count_nonzero((outcomes > 0) & (outcomes < 1)))
 
 
-def fractions_note(found: Facts) -> str:
+def fractions_note(result: Facts) -> str:
     """Say once what fractional outcomes cost and what to do about them; nothing where there are none.
 
     >>> fractions_note(facts(Forecasts([0, 1, 0.5], [0.2, 0.7, 0.4])))[:57]
     '1 of 3 outcomes is a fraction, so that calibrated outcome'
     """
-    if found.binary:
+    if result.binary:
         return ""
-    few = found.fractional is not None and found.fractional <= 0.05 * found.records
-    are = "is a fraction" if found.fractional == 1 else "are fractions"
-    count = "Outcomes" if found.fractional is None else f"{found.fractional:,} of {found.records:,} outcomes"
+    few = result.fractional is not None and result.fractional <= 0.05 * result.records
+    are = "is a fraction" if result.fractional == 1 else "are fractions"
+    count = (
+        "Outcomes" if result.fractional is None else f"{result.fractional:,} of {result.records:,} outcomes"
+    )
     todo = (
         "leave these rows out (ties, say) to have every p-value"
         if few
@@ -82,21 +84,21 @@ def fractions_note(found: Facts) -> str:
     return f"{count} {are}, {why}: {todo}"
 
 
-def facts_sentence(found: Facts) -> str:
+def facts_sentence(result: Facts) -> str:
     """Say the facts in one line.
 
     >>> facts_sentence(facts(Forecasts([0, 1, 1], [0.2, 0.7, 0.7])))
     '3 records, 2 distinct predictions (2 records tied); mean prediction 0.5333, mean outcome 0.6667'
     """
-    what = "cells of a sketch" if found.resolution else "distinct predictions"
-    text = f"{found.records:,} record{'s' if found.records != 1 else ''}, {found.levels:,} {what}"
-    text += f" ({found.tied:,} records tied)" if found.tied and not found.resolution else ""
-    text += f"; mean prediction {mean(found.mean_prediction)}, mean outcome {mean(found.base_rate)}"
-    if found.weighted:
-        text += f"; weighted, worth {found.effective_records:,.0f} equal records"
-    if found.dropped:
-        text += f"; {found.dropped:,} rows with missing values left out"
-    if found.resolution:
-        text += f"; predictions up to {found.resolution:.2g} apart share a cell"
-    note = fractions_note(found)
+    what = "cells of a sketch" if result.resolution else "distinct predictions"
+    text = f"{result.records:,} record{'s' if result.records != 1 else ''}, {result.levels:,} {what}"
+    text += f" ({result.tied:,} records tied)" if result.tied and not result.resolution else ""
+    text += f"; mean prediction {mean(result.mean_prediction)}, mean outcome {mean(result.base_rate)}"
+    if result.weighted:
+        text += f"; weighted, worth {result.effective_records:,.0f} equal records"
+    if result.dropped:
+        text += f"; {result.dropped:,} rows with missing values left out"
+    if result.resolution:
+        text += f"; predictions up to {result.resolution:.2g} apart share a cell"
+    note = fractions_note(result)
     return f"{text}. {note}" if note else text

@@ -90,9 +90,9 @@ class Findings:
         return frame_of({key: [row[key] for row in rows] for key in plain}, backend)
 
 
-def headline(found: Verdict) -> str:
+def headline(verdict: Verdict) -> str:
     """Return the verdict with its first words."""
-    return f"{found.lead} {found.sentence}"
+    return f"{verdict.lead} {verdict.sentence}"
 
 
 def _row_dict(row: Row) -> dict[str, Any]:

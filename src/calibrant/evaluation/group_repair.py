@@ -55,10 +55,10 @@ def _tried(sample: Rows, seed: int) -> GroupRepair | str:
     if values > MOST_VALUES:
         return f"the groups have {values:,} values, and the report tries at most {MOST_VALUES}"
     fitted = fit_sample(sample, find_method(METHOD), {}, seed=seed)
-    found = fitted.assessment
-    if found is None or found.for_whom is None:
+    result = fitted.assessment
+    if result is None or result.for_whom is None:
         return fitted.why_not_assessed
-    return GroupRepair(found, found.for_whom, tuple(fitted.details["shifts"]), sample.n)
+    return GroupRepair(result, result.for_whom, tuple(fitted.details["shifts"]), sample.n)
 
 
 def _sample(findings: Findings) -> Rows:

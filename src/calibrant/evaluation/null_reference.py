@@ -85,14 +85,14 @@ class Chance:
     def _with_test(self, row: Row) -> Row:
         if not self._forecasts.binary and not _tests_fractions(row.about):
             return row  # said once, with the facts
-        found = self._test(row.about)
+        tested = self._test(row.about)
         return replace(
             row,
-            chance=found.null_mean,
-            pvalue=found.pvalue,
-            log_pvalue=found.log_pvalue,
-            pvalue_is_bound=found.pvalue_is_bound,
-            pvalue_method=found.method,
+            chance=tested.null_mean,
+            pvalue=tested.pvalue,
+            log_pvalue=tested.log_pvalue,
+            pvalue_is_bound=tested.pvalue_is_bound,
+            pvalue_method=tested.method,
         )
 
     def _with_interval(self, row: Row) -> Row:
@@ -102,7 +102,7 @@ class Chance:
         settings = dict(row.about.options)
         # resamples are of these cells, so the value they are compared with is too
         value = float(row.about.function.core(source, **settings))
-        found = bounds(
+        interval = bounds(
             source,
             row.about,
             settings,
@@ -113,10 +113,10 @@ class Chance:
             pvalue=row.pvalue,
             resampler=self._resampler(row.about),
         )
-        outside = why_outside(value, found.lower, found.upper, row.chance)
+        outside = why_outside(value, interval.lower, interval.upper, row.chance)
         note = "; ".join(text for text in (row.note, outside) if text)
-        method = f"{found.method} (approximate)"
-        return replace(row, low=found.lower, high=found.upper, note=note, interval_method=method)
+        method = f"{interval.method} (approximate)"
+        return replace(row, low=interval.lower, high=interval.upper, note=note, interval_method=method)
 
     def _simulated(self, about: Measure) -> Forecasts:
         return self._cells[_cells_for(about)]

@@ -11,10 +11,10 @@ from calibrant.evaluation.recalibration_preview import why_absent
 from calibrant.forecasts import Forecasts
 from calibrant.inference.merging import coarse
 from calibrant.recalibration.assess import Assessment, Folds
-from calibrant.recalibration.band import Band
+from calibrant.recalibration.band import MapBand
 from calibrant.recalibration.recalibrate import AUTO, fit_sample
 from calibrant.recalibration.result import Recalibration
-from calibrant.recalibration.samples import Cells, Sample, sample_of
+from calibrant.recalibration.samples import CountedCells, Sample, sample_of
 from calibrant.results import Array
 
 CELLS = 256
@@ -32,7 +32,7 @@ class Proposal:
     fitted: Recalibration
     assessment: Assessment
     places: Array
-    band: Band
+    band: MapBand
     before: Forecasts
     after: Forecasts
 
@@ -61,7 +61,7 @@ def coarse_sample(forecasts: Forecasts) -> Sample:
         return sample_of(forecasts)
     if forecasts.record_weights is None and forecasts.binary:
         ones = np.rint(merged.outcomes * merged.n).astype(np.int64)
-        return Cells(merged.values, ones, merged.counts - ones)
+        return CountedCells(merged.values, ones, merged.counts - ones)
     ends = np.cumsum(merged.counts)
     values = merged.values[np.searchsorted(ends, np.arange(merged.n), side="right")]
     return sample_of(Forecasts(_outcomes(forecasts), values, sample_weight=forecasts.record_weights))

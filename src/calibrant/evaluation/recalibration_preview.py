@@ -23,7 +23,7 @@ FEWEST = 50  # records; below that a fold says nothing
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PreviewedChange:
     """One measure of the predictions as they are, and of the recalibrated ones, both as means over folds."""
 
     name: str
@@ -40,7 +40,7 @@ class Preview:
     of an outcome 1 that was not acted on. `task` is the decision that suffers most, over payoffs in [0, 1].
     """
 
-    changes: tuple[Change, ...]
+    changes: tuple[PreviewedChange, ...]
     curve: ThresholdLossCurve
     task: WorstTask
     folds: int
@@ -78,7 +78,7 @@ def preview(forecasts: Forecasts, wanted: Sequence[Measure], *, seed: int) -> Pr
     return Preview(tuple(_changes(parts, wanted)), curve, worst_task_of(curve), FOLDS, seed, regret)
 
 
-def _changes(parts: Sequence[Responses], wanted: Sequence[Measure]) -> list[Change]:
+def _changes(parts: Sequence[Responses], wanted: Sequence[Measure]) -> list[PreviewedChange]:
     """Measure every fold before and after; a measure that some fold cannot support is left out."""
     before = [_judged(part, part.trusted) for part in parts]
     after = [_judged(part, part.rates) for part in parts]
@@ -88,7 +88,7 @@ def _changes(parts: Sequence[Responses], wanted: Sequence[Measure]) -> list[Chan
         old, new = ([value_of(f, about) for f in side] for side in (before, after))
         if None not in old and None not in new:
             means = (float(np.average(np.array(side, float), weights=share)) for side in (old, new))
-            changes.append(Change(about.name, about.meaning, *means))
+            changes.append(PreviewedChange(about.name, about.meaning, *means))
     return changes
 
 

@@ -14,7 +14,7 @@ from calibrant.inference.score_interval import LOGISTIC
 from calibrant.measures.level_sets import LevelSetWarning, singletons
 from calibrant.measures.registry.lookup import measure, measures
 from calibrant.measures.registry.row import Measure
-from calibrant.numerals import chance, short
+from calibrant.numerals import pvalue_text, short
 from calibrant.results import Measurement
 
 
@@ -48,7 +48,7 @@ class Row:
     @property
     def written_pvalue(self) -> str:
         """The p-value for people."""
-        return chance(self.pvalue, self.log_pvalue, self.pvalue_is_bound)
+        return pvalue_text(self.pvalue, self.log_pvalue, self.pvalue_is_bound)
 
 
 def chosen(names: Sequence[str] | None) -> list[Measure]:

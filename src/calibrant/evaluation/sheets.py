@@ -41,10 +41,10 @@ def _line(row: Row) -> tuple[Cell, ...]:
     )
 
 
-def distance_sheet(found: Distances) -> Sheet:
+def distance_sheet(bracket: Distances) -> Sheet:
     """Return the measures that are tied to the distance to calibration, each with its theorem."""
     lines = []
-    for row in found.related:
+    for row in bracket.related:
         taken = row.measurement
         proven = "exact" if taken.exact else f"{short(taken.lower)} to {short(taken.upper)}"
         lines.append(
@@ -59,15 +59,15 @@ def distance_sheet(found: Distances) -> Sheet:
     return Sheet(("measure", "key", "value", "proven to lie in", "tied to the distance dCE by"), tuple(lines))
 
 
-def change_sheet(found: Assessment) -> Sheet:
+def change_sheet(assessment: Assessment) -> Sheet:
     """Return held-out measures before and after recalibration, and the gain with its interval."""
-    return found.sheet()
+    return assessment.sheet()
 
 
-def whom_sheet(found: ForWhom) -> Sheet:
+def whom_sheet(given: ForWhom) -> Sheet:
     """Return the audits of held-out records before and after a repair."""
     columns = ("held-out audit", "M", "M / sigma", "p-value", "worst group")
-    sides = (("as they are", found.before), ("repaired", found.after))
+    sides = (("as they are", given.before), ("repaired", given.after))
     lines = (
         (text(name), number(side.metric), number(side.ratio), number(side.pvalue), text(side.worst[0]))
         for name, side in sides

@@ -17,7 +17,7 @@ from calibrant.evaluation.rows import Row
 from calibrant.forecasts import Forecasts
 from calibrant.inference.engine import TestResult
 from calibrant.measures.regression import calibration_slope
-from calibrant.numerals import chance, percent, short
+from calibrant.numerals import percent, pvalue_text, short
 
 if TYPE_CHECKING:
     from calibrant.groups.result import Audit, Group
@@ -153,7 +153,7 @@ def _written(tested: TestResult) -> str:
 
 
 def _pvalue(tested: TestResult) -> str:
-    return chance(tested.pvalue, tested.log_pvalue, tested.pvalue_is_bound)
+    return pvalue_text(tested.pvalue, tested.log_pvalue, tested.pvalue_is_bound)
 
 
 def _calibrated(

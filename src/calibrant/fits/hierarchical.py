@@ -78,9 +78,9 @@ def hierarchical(logit: Array, outcome: Array, weight: Array, blocks: Sequence[B
         if moved < STILL:
             break
     errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    found = [Shifts(beta[s], errors[s], float(k)) for s, k in zip(work.spans, precision, strict=True)]
-    prior = found[0].precision, found[1].precision
-    return HierarchicalFit(float(beta[0]), float(beta[1]), prior, tuple(found[2:]))
+    collected = [Shifts(beta[s], errors[s], float(k)) for s, k in zip(work.spans, precision, strict=True)]
+    prior = collected[0].precision, collected[1].precision
+    return HierarchicalFit(float(beta[0]), float(beta[1]), prior, tuple(collected[2:]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

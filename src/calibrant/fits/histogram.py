@@ -11,7 +11,7 @@ from calibrant.results import Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bins:
+class RateBins:
     """Bins (-inf, e_1], (e_1, e_2], ..., (e_k, inf) of the prediction: rate and number of records of each."""
 
     edges: Array
@@ -29,7 +29,7 @@ def equal_mass_edges(levels: Levels, bins: int) -> Array:
     return inner
 
 
-def bin_rates(levels: Levels, edges: Array, *, without_edges: bool) -> Bins:
+def bin_rates(levels: Levels, edges: Array, *, without_edges: bool) -> RateBins:
     """Return the rate of each bin, over all its levels or over those strictly between its edges.
 
     Given the edges, the records strictly inside a bin are independent draws from it; the record that made the
@@ -43,7 +43,7 @@ def bin_rates(levels: Levels, edges: Array, *, without_edges: bool) -> Bins:
     ones = np.bincount(member, weights * levels.rates, len(edges) + 1)
     empty = counts <= 0
     rates = np.where(empty, levels.base_rate, ones / np.where(empty, 1.0, counts))
-    return Bins(edges, np.clip(rates, 0.0, 1.0), counts.astype(np.float64))
+    return RateBins(edges, np.clip(rates, 0.0, 1.0), counts.astype(np.float64))
 
 
 def simultaneous_tolerance(records: int, bins: int, alpha: float) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.fits.levels import Levels, pooled
 from calibrant.fits.logits import held, logit, worthwhile_clips
-from calibrant.fits.newton import Columns, Optimum, minimise, polished
+from calibrant.fits.newton import Optimum, Regressors, minimise, polished
 from calibrant.results import Array
 
 Family = Literal["shift", "temperature", "platt", "beta"]
@@ -166,16 +166,16 @@ def _scales(logits: Array, weights: Array, family: Family) -> Array:
     return np.maximum(np.sqrt(squares), SMALLEST_SCALE)
 
 
-def _design(logits: Array, family: Family, free: Sequence[int]) -> Columns:
+def _design(logits: Array, family: Family, free: Sequence[int]) -> Regressors:
     one = np.ones(len(logits))
     if family == "shift":
-        return Columns((one,), offset=logits)
+        return Regressors((one,), offset=logits)
     if family == "temperature":
-        return Columns((logits,))
+        return Regressors((logits,))
     if family == "platt":
-        return Columns((one, logits))
+        return Regressors((one, logits))
     columns = (one, -np.logaddexp(0.0, -logits), np.logaddexp(0.0, logits))
-    return Columns(tuple(columns[k] for k in free))
+    return Regressors(tuple(columns[k] for k in free))
 
 
 def _as_beta(beta: Array, family: Family) -> tuple[float, float, float]:

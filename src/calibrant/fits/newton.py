@@ -30,16 +30,16 @@ class Design(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Columns:
+class Regressors:
     """A few columns, and an offset that has no coefficient."""
 
     columns: tuple[Array, ...]
     offset: Array | float = 0.0
 
-    def part(self, rows: slice) -> Columns:
+    def part(self, rows: slice) -> Regressors:
         """Return some of the levels."""
         offset = self.offset[rows] if isinstance(self.offset, np.ndarray) else self.offset
-        return Columns(tuple(column[rows] for column in self.columns), offset)
+        return Regressors(tuple(column[rows] for column in self.columns), offset)
 
     def predictor(self, beta: Array) -> Array:
         """Return the offset plus the weighted sum of the columns."""
@@ -121,7 +121,7 @@ def minimise(
 
 
 def polished(
-    design: Columns, rates: Array, weights: Array, *, centre: Array, precision: Array, start: Array
+    design: Regressors, rates: Array, weights: Array, *, centre: Array, precision: Array, start: Array
 ) -> Array:
     """Return the optimum from a start that is nearly there: a few plain Newton steps, each exact."""
     beta, total = start, float(weights.sum())

@@ -94,14 +94,14 @@ def softmax_fit(
     if start is not None and family != "temperature":
         scales = np.diag(start.matrix) if family == "vector" else start.matrix.ravel()
         numbers = np.concatenate([scales, start.intercepts])
-    found = minimize(
+    solution = minimize(
         problem.loss,
         numbers,
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": STEPS, "maxfun": 20 * STEPS, "ftol": 1e-11, "gtol": 1e-7},
     )
-    return SoftmaxFit(*problem.matrix(np.asarray(found.x, dtype=np.float64)), penalty)
+    return SoftmaxFit(*problem.matrix(np.asarray(solution.x, dtype=np.float64)), penalty)
 
 
 def softmax_rates(table: Array, matrix: Array, intercepts: Array) -> Array:

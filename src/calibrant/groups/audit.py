@@ -16,7 +16,7 @@ from calibrant.frames import Given, inputs_of
 from calibrant.groups.audit_sketch import refuse_beside_a_sketch, strata_family
 from calibrant.groups.coding import Column, code_columns
 from calibrant.groups.family import Family, Progress
-from calibrant.groups.family_null import Null
+from calibrant.groups.family_null import FamilyNull
 from calibrant.groups.metric import Batch
 from calibrant.groups.paths import FRUITLESS, random_paths
 from calibrant.groups.result import Audit
@@ -147,7 +147,7 @@ def audit(
         split = [] if covariates is None else _coded(covariates, rows, "covariates", nominal)
     known = [*given.masks.values(), *(column.codes for column in given.columns + split)]
     records = sorting.result().refined(known)
-    null = Null.simulate(records, kind, draws, null_rng) if draws else None
+    null = FamilyNull.simulate(records, kind, draws, null_rng) if draws else None
     terms = kind.terms(records.prediction, records.outcome, records.weight)
     own = Variant().terms(records.prediction, records.outcome, records.weight) if kind.reweights else None
     family = Family(records, terms, null, min_size, min_variance, progress, own)
@@ -227,9 +227,9 @@ def _fill_from_paths(family: Family, columns: list[Column], wanted: int, rng: np
         segment_curves.expect_much()
     fruitless = 0
     for batch in random_paths(columns, family.min_size, rng):
-        found = family.take(batch.select(range(min(len(batch), wanted))), wanted)
-        wanted -= found
-        fruitless = 0 if found else fruitless + 1
+        measured = family.take(batch.select(range(min(len(batch), wanted))), wanted)
+        wanted -= measured
+        fruitless = 0 if measured else fruitless + 1
         if wanted == 0 or fruitless == FRUITLESS:
             return
 

@@ -63,11 +63,11 @@ class AuditTable:
         lines = [f"{self.n:,} rows, {self.subpopulations:,} subpopulations, {drawn}"]
         lines.append(" " * 19 + "".join(f"{model.name:>{width}}" for model in self.models))
         for metric in METRICS:
-            found = [getattr(model, metric) for model in self.models]
-            lines.append(f"{metric:<19}" + "".join(f"{one.value:>{width}.4g}" for one in found))
-            if any(one.margin for one in found):
+            collected = [getattr(model, metric) for model in self.models]
+            lines.append(f"{metric:<19}" + "".join(f"{one.value:>{width}.4g}" for one in collected))
+            if any(one.margin for one in collected):
                 lines.append(
-                    " " * 19 + "".join(f"{'± ' + format(one.margin, '.2g'):>{width}}" for one in found)
+                    " " * 19 + "".join(f"{'± ' + format(one.margin, '.2g'):>{width}}" for one in collected)
                 )
         return "\n".join(lines)
 
@@ -119,12 +119,12 @@ def audit_table(
     drawn = tuple(int(one) for one in np.random.SeedSequence(seed).generate_state(seeds))
     options = {"sample_weight": sample_weight, "subpopulations": subpopulations, "min_size": min_size}
     options |= {"nominal": nominal, "missing": missing, "covariates": covariates, "draws": 0}
-    found = []
+    collected = []
     for name, prediction in named:
         audits = [audit(y_true, prediction, seed=one, **options) for one in drawn]
         wrong = _misclassified(y_true, prediction, sample_weight, missing)
-        found.append(_row(name, audits, wrong))
-    return AuditTable(tuple(found), audits[0].n, subpopulations, drawn, seed)
+        collected.append(_row(name, audits, wrong))
+    return AuditTable(tuple(collected), audits[0].n, subpopulations, drawn, seed)
 
 
 def _row(name: str, audits: Sequence[Audit], wrong: float) -> AuditedModel:

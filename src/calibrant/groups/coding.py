@@ -98,10 +98,10 @@ def named_columns(data: Any, argument: str) -> list[tuple[str, Any]]:
             sentence(argument, "must be columns", f"got {type(data).__name__}", hint)
         ) from None
     except nw.exceptions.DuplicateError as error:
-        found = "got " + ", ".join(line.strip("- ") for line in str(error).splitlines()[1:])
+        got = "got " + ", ".join(line.strip("- ") for line in str(error).splitlines()[1:])
         hint = "rename them, or pass a mapping of names to columns"
         raise InvalidInputError(
-            sentence(argument, "must have columns of different names", found, hint)
+            sentence(argument, "must have columns of different names", got, hint)
         ) from None
     frame = in_memory(frame)
     if isinstance(frame, nw.Series):
@@ -250,10 +250,10 @@ def _numbered(name: str, values: Sequence[Any]) -> tuple[npt.NDArray[np.int32], 
     try:
         codes = [table.setdefault(item, len(table)) for item in values]
     except TypeError:  # lists, dictionaries
-        found = "got " + ", ".join(sorted({type(item).__name__ for item in values}))
+        got = "got " + ", ".join(sorted({type(item).__name__ for item in values}))
         hint = "make a column of each part, or leave the column out"
         raise InvalidInputError(
-            sentence(f"column {name!r}", "must have one value per row", found, hint)
+            sentence(f"column {name!r}", "must have one value per row", got, hint)
         ) from None
     return np.array(codes, dtype=np.int32), list(table)
 

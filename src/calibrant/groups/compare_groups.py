@@ -298,15 +298,15 @@ NOTHING_KNOWN = ShiftPair(float("nan"), float("-inf"), float("inf"), 1.0)
 def _exact_pairs(parts: list[_Part], pairs: list[tuple[int, int]], confidence: float) -> list[ShiftPair]:
     laws = [_law(part) if len(part.logits) else None for part in parts]
     fitted = [_fitted(part) for part in parts]
-    found = []
+    collected = []
     for i, j in pairs:
         one, other = laws[i], laws[j]
         if one is None or other is None:
-            found.append(NOTHING_KNOWN)
+            collected.append(NOTHING_KNOWN)
         else:
             events = parts[i].events, parts[j].events
-            found.append(exact_pair(one, other, events, (fitted[i], fitted[j]), confidence))
-    return found
+            collected.append(exact_pair(one, other, events, (fitted[i], fitted[j]), confidence))
+    return collected
 
 
 def _approximate_pairs(
@@ -316,18 +316,18 @@ def _approximate_pairs(
 
     reach = float(ndtri((1 + confidence) / 2))
     fits = [approximate_shift(p.logits, p.known, p.mass) if len(p.logits) else None for p in parts]
-    found = []
+    collected = []
     for i, j in pairs:
         one, other = fits[i], fits[j]
         if one is None or other is None:
-            found.append(NOTHING_KNOWN)
+            collected.append(NOTHING_KNOWN)
             continue
         shift, error = one.value - other.value, float(np.hypot(one.error, other.error))
         z = abs(shift) / error if error > 0 else 0.0 if shift == 0 else np.inf
-        found.append(
+        collected.append(
             ShiftPair(shift, shift - reach * error, shift + reach * error, min(1.0, 2 * float(ndtr(-z))))
         )
-    return found
+    return collected
 
 
 def _exact_tests(parts: list[_Part], in_order: bool, draws: int, seed: int) -> tuple[float, Trend | None]:

@@ -109,9 +109,12 @@ def check_kind(condition: Condition, labels: list[Any]) -> None:
     if isinstance(condition, Within):
         ends = condition.categories or (condition.low, condition.high)
     known = {_kind(value) for value in ends if value is not None}
-    found = {_kind(label) for label in labels if label is not None}
-    if known and found and not known & found:
-        got, rule = f"got {'/'.join(sorted(found))}", f"must hold {'/'.join(sorted(known))} as in the rule"
+    kinds = {_kind(label) for label in labels if label is not None}
+    if known and kinds and not known & kinds:
+        got, rule = (
+            f"got {'/'.join(sorted(kinds))}",
+            f"must hold {'/'.join(sorted(known))} as in the rule",
+        )
         raise InvalidInputError(sentence(f"column {condition.column!r}", rule, got))
 
 

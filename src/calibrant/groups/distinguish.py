@@ -230,14 +230,14 @@ def _telltales(work: _Work, leaves: list[Leaf], opinion: Array) -> tuple[Telltal
     records = work.records
     share = records.weight / records.weight.sum()
     residual = records.outcome - records.prediction
-    found = []
+    collected = []
     for leaf in leaves:
         inside = leaf.members
         weight = float(share[inside].sum())
         gap = float(share[inside] @ residual[inside]) / weight
         carried = float((share * opinion * residual)[inside].sum())
-        found.append(Telltale(leaf.rule(work.columns), len(inside), weight, gap, carried))
-    return tuple(sorted(found, key=lambda one: (-one.carried, one.rule)))
+        collected.append(Telltale(leaf.rule(work.columns), len(inside), weight, gap, carried))
+    return tuple(sorted(collected, key=lambda one: (-one.carried, one.rule)))
 
 
 def _curves(work: _Work, leaves: list[Leaf]) -> tuple[GroupCurve, ...]:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from calibrant.groups.result import GroupCurve, is_bound
-from calibrant.numerals import chance, left_out
+from calibrant.numerals import left_out, pvalue_text
 
 SHOWN = 5
 
@@ -97,7 +97,7 @@ class Distinguisher:
             f"Learned auditor of {self.n:,} rows{left_out(self.dropped)}",
             f"  advantage  {self.advantage:.4g}   ({self.confidence:.0%} interval {self.lower:.4g} to "
             f"{self.upper:.4g})",
-            f"  p-value    {chance(self.pvalue, floor=self.pvalue_is_bound)}   (both halves, "
+            f"  p-value    {pvalue_text(self.pvalue, floor=self.pvalue_is_bound)}   (both halves, "
             f"{self.draws:,} draws each, seed {self.seed})",
             f"  verdict    {self.verdict}",
         ]

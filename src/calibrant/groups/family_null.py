@@ -34,7 +34,7 @@ ROUNDING = 1e-10  # a simulated z this close below an observed one counts as equ
 
 
 @dataclass(slots=True, eq=False)
-class Null:
+class FamilyNull:
     """Simulated outcomes of every record in every draw, one bit each; `work` counts steps done so far.
 
     A row of `steps` is a prediction and what its record adds to the curve for outcome 1 and for 0. The range
@@ -50,7 +50,7 @@ class Null:
     work: int = 0
 
     @classmethod
-    def simulate(cls, records: Records, variant: Variant, draws: int, rng: np.random.Generator) -> Null:
+    def simulate(cls, records: Records, variant: Variant, draws: int, rng: np.random.Generator) -> FamilyNull:
         """Draw every outcome: 1 with the predicted probability, or a fair sign for real responses."""
         p, n = records.prediction, len(records)
         chance = np.full(n, 0.5) if variant.real else p

@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.frames import frame_of
 from calibrant.groups.result import is_bound
-from calibrant.numerals import chance, left_out, percent, short
+from calibrant.numerals import left_out, percent, pvalue_text, short
 from calibrant.results import Result
 from calibrant.sheets import Sheet, number, paragraphs, text
 
@@ -134,13 +134,13 @@ class GroupComparison(Result):
     def _written(self, pvalue: float) -> str:
         simulated = self.method == "exact" and len(self.groups) > 2
         bound = simulated and is_bound(pvalue, self.draws)
-        return f"p {'' if bound else '= '}{chance(pvalue, floor=bound)}"
+        return f"p {'' if bound else '= '}{pvalue_text(pvalue, floor=bound)}"
 
     def _pair(self, pair: GroupDifference) -> str:
         high, low = (pair.first, pair.second) if pair.odds_ratio >= 1 else (pair.second, pair.first)
         return (
             f"Given its predictions the outcome is more likely in {high} than in {low} "
-            f"(Holm-adjusted p = {chance(pair.adjusted)})."
+            f"(Holm-adjusted p = {pvalue_text(pair.adjusted)})."
         )
 
     def _drift(self) -> list[str]:
@@ -197,8 +197,8 @@ class GroupComparison(Result):
                 text(pair.first),
                 text(pair.second),
                 *(number(x, _odds(x)) for x in (pair.odds_ratio, pair.lower, pair.upper)),
-                number(pair.pvalue, chance(pair.pvalue)),
-                number(pair.adjusted, chance(pair.adjusted)),
+                number(pair.pvalue, pvalue_text(pair.pvalue)),
+                number(pair.adjusted, pvalue_text(pair.adjusted)),
             )
             for pair in ranked
         )

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from calibrant.groups.rules import Rule
-from calibrant.numerals import chance, left_out, percent
+from calibrant.numerals import left_out, percent, pvalue_text
 from calibrant.options import closed_share, whole_number
 from calibrant.results import Array
 from calibrant.sheets import Cell, Sheet, number, paragraphs, text
@@ -304,7 +304,7 @@ def _line(group: Group, draws: int) -> tuple[Cell, ...]:
         number(group.mean_outcome, percent(group.mean_outcome)),
         number(difference, f"{100 * difference:+.1f} points"),
         number(group.z, f"{group.z:.2f}"),
-        number(group.pvalue, chance(group.pvalue, floor=is_bound(group.pvalue, draws))),
+        number(group.pvalue, pvalue_text(group.pvalue, floor=is_bound(group.pvalue, draws))),
         text(finding),
     )
 

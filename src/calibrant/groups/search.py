@@ -15,7 +15,7 @@ import numpy as np
 from calibrant.errors import TooFewRecordsError, sentence
 from calibrant.groups.coding import Column, code_columns
 from calibrant.groups.family import Family
-from calibrant.groups.family_null import Null
+from calibrant.groups.family_null import FamilyNull
 from calibrant.groups.metric import Lists
 from calibrant.groups.result import Group, NotTested, plain
 from calibrant.groups.rules import Rule, between, conjunction
@@ -34,7 +34,7 @@ CATEGORIES = 50  # most frequent categories of a nominal covariate that are trie
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ConfirmedRule:
     """A rule that the search brought, and what the other half of the data says about it.
 
     `group` is measured on the confirming rows alone, its p-value adjusted for all rules brought; `searched_z`
@@ -54,7 +54,7 @@ class Search:
     want of members there or because another rule has the same ones.
     """
 
-    findings: tuple[Finding, ...]
+    findings: tuple[ConfirmedRule, ...]
     not_tested: NotTested
     examined: int
     searched: int
@@ -66,7 +66,7 @@ class Search:
     statistic: str = "kuiper"
 
     @property
-    def worst(self) -> Finding | None:
+    def worst(self) -> ConfirmedRule | None:
         """The finding with the largest z on the confirming rows; None where nothing was large enough."""
         return self.findings[0] if self.findings else None
 
@@ -77,7 +77,7 @@ class Search:
         return len(self.findings) + left.too_small + left.duplicates
 
     @property
-    def confirmed(self) -> tuple[Finding, ...]:
+    def confirmed(self) -> tuple[ConfirmedRule, ...]:
         """The findings with an adjusted p-value of at most 5 %."""
         return tuple(one for one in self.findings if (one.group.pvalue or 1.0) <= 0.05)
 
@@ -117,12 +117,12 @@ class Search:
             f"Searched {self.examined:,} subpopulations of {self.searched:,} rows; {self.taken:,} rules "
             f"taken to {self.confirming:,} other rows{left_out(self.dropped)} (seed {self.seed})"
         )
-        found = [f"  {one.group.sentence(self.statistic)}" for one in self.findings]
-        return "\n".join([head, *found, f"  not tested there: {self.not_tested}"])
+        collected = [f"  {one.group.sentence(self.statistic)}" for one in self.findings]
+        return "\n".join([head, *collected, f"  not tested there: {self.not_tested}"])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Node:
+class BeamNode:
     """A rule as an interval of codes for each column it speaks of, and its members among rows searched."""
 
     intervals: Mapping[int, tuple[int, int]]
@@ -210,8 +210,8 @@ def search_groups(
         columns = [column.known_from(checked.rows) for column in columns]
     records = Records.of(checked, [column.codes for column in columns])
     if len(records) < 2 * min_size:
-        found = f"got {len(records):,} rows"
-        raise TooFewRecordsError(sentence("a search", f"needs at least {2 * min_size:,} rows", found))
+        got = f"got {len(records):,} rows"
+        raise TooFewRecordsError(sentence("a search", f"needs at least {2 * min_size:,} rows", got))
     seed = recorded_seed(seed)
     half_seed, null_seed = np.random.SeedSequence(seed).spawn(2)
     first, second = _halves(len(records), np.random.default_rng(half_seed))
@@ -257,20 +257,20 @@ class _BeamSearch:
     examined: int = 0
     seen: set[tuple[int, float]] = field(default_factory=set)
 
-    def run(self, depth: int, beam: int, rules: int) -> list[Node]:
+    def run(self, depth: int, beam: int, rules: int) -> list[BeamNode]:
         """Return the best rules of all depths."""
         r = self.records
         terms = self.kind.terms(r.prediction, r.outcome, r.weight)
-        found: list[Node] = []
-        level = [Node({}, np.arange(len(r), dtype=np.int32), 0.0, 0.0)]
+        collected: list[BeamNode] = []
+        level = [BeamNode({}, np.arange(len(r), dtype=np.int32), 0.0, 0.0)]
         for _ in range(depth):
             children = [child for node in level for child in self._children(node, terms, beam)]
             children.sort(key=lambda node: -node.z)
             level = self._distinct(children)[:beam]
-            found += level
-        return sorted(found, key=lambda node: -node.z)[:rules]
+            collected += level
+        return sorted(collected, key=lambda node: -node.z)[:rules]
 
-    def _children(self, node: Node, terms: Terms, beam: int) -> Iterator[Node]:
+    def _children(self, node: BeamNode, terms: Terms, beam: int) -> Iterator[BeamNode]:
         """Yield the best refinements of a rule by one more condition."""
         for j, column in enumerate(self.columns):
             intervals, lists = self._conditions(node, j, column)
@@ -280,9 +280,11 @@ class _BeamSearch:
             self.examined += len(lists)
             for k in np.argsort(-curves.z, kind="stable")[:beam].tolist():
                 interval, mark = {j: intervals[k]}, float(curves.mark[k])
-                yield Node({**node.intervals, **interval}, lists[k], float(curves.z[k]), mark)
+                yield BeamNode({**node.intervals, **interval}, lists[k], float(curves.z[k]), mark)
 
-    def _conditions(self, node: Node, j: int, column: Column) -> tuple[list[tuple[int, int]], list[Index]]:
+    def _conditions(
+        self, node: BeamNode, j: int, column: Column
+    ) -> tuple[list[tuple[int, int]], list[Index]]:
         """Return conditions on one column as intervals of codes, with the members that meet each."""
         codes = column.codes[node.members]
         low, high = node.intervals.get(j, (0, len(column.labels)))
@@ -298,7 +300,7 @@ class _BeamSearch:
         kept = [k for k, one in enumerate(lists) if self.min_size <= len(one) < len(node.members)]
         return [intervals[k] for k in kept], [lists[k] for k in kept]
 
-    def _distinct(self, nodes: list[Node]) -> list[Node]:
+    def _distinct(self, nodes: list[BeamNode]) -> list[BeamNode]:
         """Return those whose members were not those of an earlier rule."""
         out = []
         for node in nodes:
@@ -310,23 +312,25 @@ class _BeamSearch:
 
 
 def _confirm(
-    nodes: list[Node],
+    nodes: list[BeamNode],
     others: Records,
     columns: Sequence[Column],
     kind: Variant,
     min_size: int,
     draws: int,
     rng: np.random.Generator,
-) -> tuple[tuple[Finding, ...], NotTested]:
+) -> tuple[tuple[ConfirmedRule, ...], NotTested]:
     """Test the rules, and everyone, on rows that the search did not see."""
     terms = kind.terms(others.prediction, others.outcome, others.weight)
     own = Variant().terms(others.prediction, others.outcome, others.weight) if kind.reweights else None
-    family = Family(others, terms, Null.simulate(others, kind, draws, rng), min_size, plain=own)
+    family = Family(others, terms, FamilyNull.simulate(others, kind, draws, rng), min_size, plain=own)
     family.take(everyone(len(others)), 1)
     named = {node.rule(columns): node for node in nodes}
     lists = [node.members_among(columns, len(others)) for node in named.values()]
     family.take(Lists.of(list(named), lists), len(named))
     findings = tuple(
-        Finding(group.rule, group, named[group.rule].z) for group in family.ranked() if group.rule in named
+        ConfirmedRule(group.rule, group, named[group.rule].z)
+        for group in family.ranked()
+        if group.rule in named
     )
     return findings, family.not_tested()

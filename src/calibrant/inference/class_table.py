@@ -11,7 +11,7 @@ from calibrant.inference.adjusting import holm
 from calibrant.inference.calibration_test import calibration_test
 from calibrant.measures.multiclass import class_wise, top_label
 from calibrant.measures.registry.lookup import find_measure
-from calibrant.numerals import chance, left_out, percent, short
+from calibrant.numerals import left_out, percent, pvalue_text, short
 from calibrant.records import Missing
 from calibrant.results import Result
 from calibrant.seeds import checked_draws, recorded_seed
@@ -66,7 +66,7 @@ class ClassTable(Result):
         said = [
             f"The most probable class is right in {percent(top.happened)} of {self.n:,} rows"
             f"{left_out(self.dropped)}, {percent(top.predicted)} were predicted: {off} (p = "
-            f"{chance(top.pvalue)}).",
+            f"{pvalue_text(top.pvalue)}).",
             f"{count} of {len(self.classes)} classes are off beyond chance at the 5 % level.",
         ]
         said += [
@@ -97,8 +97,8 @@ def _line(one: ClassLevel) -> tuple[Any, ...]:
         number(one.happened, percent(one.happened)),
         number(gap, f"{100 * gap:+.1f} points"),
         number(one.value),
-        number(one.pvalue, chance(one.pvalue)),
-        number(one.adjusted, chance(one.adjusted)),
+        number(one.pvalue, pvalue_text(one.pvalue)),
+        number(one.adjusted, pvalue_text(one.adjusted)),
     )
 
 

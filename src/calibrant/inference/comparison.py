@@ -11,7 +11,7 @@ import numpy as np
 from calibrant.measures.registry.lookup import find_measure, in_words
 from calibrant.measures.registry.row import Measure
 from calibrant.measures.scores import Decomposition
-from calibrant.numerals import chance, short
+from calibrant.numerals import pvalue_text, short
 from calibrant.sheets import Cell, Sheet, number, paragraphs, text
 
 SAID = 5  # pairs told in words; the table has them all
@@ -96,9 +96,9 @@ class Comparison:
             better, worse = pair.better
             figures = f"{short(self.values[better])} against {short(self.values[worse])}"
             by = f"by {in_words(self.measure)} ({figures})"
-            said.append(f"{better} is {than} {worse} {by}, Holm-adjusted p = {chance(pair.adjusted)}.")
+            said.append(f"{better} is {than} {worse} {by}, Holm-adjusted p = {pvalue_text(pair.adjusted)}.")
         if not said:
-            least = chance(min(pair.adjusted for pair in self.differences))
+            least = pvalue_text(min(pair.adjusted for pair in self.differences))
             what = f"No difference in {in_words(self.measure)}"
             said = [f"{what} is more than chance (least Holm-adjusted p = {least})."]
         if len(self.real) > SAID:
@@ -135,8 +135,8 @@ class Comparison:
                 text(d.first),
                 text(d.second),
                 *map(number, (d.difference, d.lower, d.upper)),
-                number(d.pvalue, chance(d.pvalue)),
-                number(d.adjusted, chance(d.adjusted)),
+                number(d.pvalue, pvalue_text(d.pvalue)),
+                number(d.adjusted, pvalue_text(d.adjusted)),
             )
             for d in self.differences
         )

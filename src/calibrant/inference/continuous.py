@@ -40,9 +40,9 @@ def _records(forecasts: Forecasts) -> tuple[Array, Array]:
     outcomes = forecasts.record_outcomes
     if outcomes is None and forecasts.n > 1:
         hint = "test the rows themselves, or sketch 0/1 outcomes"
-        found = "a sketch keeps their sums, not how they vary"
+        result = "a sketch keeps their sums, not how they vary"
         raise TooFewRecordsError(
-            sentence("fractional outcomes", "cannot be tested from this sketch", found, hint)
+            sentence("fractional outcomes", "cannot be tested from this sketch", result, hint)
         )
     if outcomes is None or forecasts.n < 2:
         raise TooFewRecordsError(

@@ -24,7 +24,7 @@ GRID = 500  # thresholds at which the band is drawn, at most
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Band:
+class DominanceBand:
     """Pointwise confidence limits of the curve at some thresholds, ready to be drawn."""
 
     thresholds: Array
@@ -48,7 +48,7 @@ class Dominance:
     lower: float | None
     upper: float | None
     curve: ThresholdLossCurve
-    band: Band | None
+    band: DominanceBand | None
     confidence: float
     n: int
     draws: int
@@ -245,7 +245,7 @@ class _Curves:
 
 def _uncertainty(
     groups: Responses, outcomes: Array, curve: ThresholdLossCurve, confidence: float, draws: int, seed: int
-) -> tuple[float, float, Band]:
+) -> tuple[float, float, DominanceBand]:
     """Resample the rows: limits of the loss that hold jointly over all tasks, and a pointwise band.
 
     The loss is a supremum of linear functionals of the curve, so two losses differ by at most the loss of
@@ -271,7 +271,7 @@ def _uncertainty(
     upper = min(1.0, loss + float(np.quantile(under, tail)))
     low, high = (np.quantile(moved.mean(axis=1), share, axis=0) for share in (1 - tail, tail))
     centre = whole.mean(axis=0)
-    return lower, upper, Band(thresholds, centre - high, centre - low)
+    return lower, upper, DominanceBand(thresholds, centre - high, centre - low)
 
 
 def _spread(thresholds: Array) -> Array:

@@ -17,7 +17,7 @@ from calibrant.inference.stand_ins import heaviest
 from calibrant.measures.registry.laws import Law, null_deviation
 from calibrant.measures.registry.lookup import in_words
 from calibrant.measures.registry.row import Measure
-from calibrant.numerals import chance, short
+from calibrant.numerals import pvalue_text, short
 from calibrant.options import closed_share
 from calibrant.seeds import Progress, checked_draws, recorded_seed
 from calibrant.sheets import paragraphs
@@ -70,7 +70,7 @@ class TestResult:
 
     def __str__(self) -> str:
         rejected = "is rejected" if self.rejects() else "is not rejected"
-        p = chance(self.pvalue, self.log_pvalue, floor=self.pvalue_is_bound)
+        p = pvalue_text(self.pvalue, self.log_pvalue, floor=self.pvalue_is_bound)
         freedom = self.details.get("degrees_of_freedom")
         degrees = "" if freedom is None else f" with {freedom} degrees of freedom"
         expected = "" if math.isnan(self.null_mean) else f", {short(self.null_mean)} expected by chance"
@@ -101,8 +101,8 @@ def run_test(
     if method not in ("auto", "exact", "asymptotic"):
         raise reject_name("method", method, ["auto", "exact", "asymptotic", "validity"])
     settings = {**row.options, **options}
-    found = row.function.core(forecasts, **settings)
-    value, details = float(found), _plain(getattr(found, "details", {}))
+    measured = row.function.core(forecasts, **settings)
+    value, details = float(measured), _plain(getattr(measured, "details", {}))
     asymptotic, reason = _chosen(forecasts, row, method)
     if asymptotic:
         return _by_law(forecasts, row, value, settings, reason, details)

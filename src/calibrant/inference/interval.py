@@ -157,7 +157,7 @@ def confidence_interval(
     centre = None
     if grid.starts is not None:
         centre = measured(forecasts.with_outcomes(resampling_centre(forecasts)), row, settings)
-    found = bounds(
+    interval = bounds(
         grid.forecasts,
         row,
         settings,
@@ -174,16 +174,16 @@ def confidence_interval(
     return ConfidenceInterval(
         measure=row.name,
         value=value,
-        lower=found.lower,
-        upper=found.upper,
+        lower=interval.lower,
+        upper=interval.upper,
         confidence=confidence,
         null_mean=null_mean,
         corrected=_unbiased(forecasts, row, settings, value),
-        method=f"{found.method} (approximate)",
+        method=f"{interval.method} (approximate)",
         n=forecasts.n,
         draws=count,
         seed=used,
-        note=why_outside(value, found.lower, found.upper, null_mean),
+        note=why_outside(value, interval.lower, interval.upper, null_mean),
         cells=grid.cells,
         added=grid.added,
     )
@@ -232,21 +232,25 @@ def bounds(
     how: dict[str, Any] = {"confidence": confidence, "draws": draws, "seed": seed}
     if row.name in LOGISTIC:
         ends = score_interval(forecasts, row.name, value=value, confidence=confidence)
-        found = Bounds(*ends, "score test")
+        interval = Bounds(*ends, "score test")
     else:
         how |= {"threads": threads, "progress": progress, "resampler": resampler}
         how |= {"centre": centre, "added": added}
-        found = _resampled(forecasts, row, settings, value=value, **how)
+        interval = _resampled(forecasts, row, settings, value=value, **how)
     if not row.signed:
-        found = replace(found, lower=max(0.0, found.lower))
-    if not (row.complete or row.signed) or found.lower <= row.ideal <= found.upper or not forecasts.binary:
-        return found
+        interval = replace(interval, lower=max(0.0, interval.lower))
+    if (
+        not (row.complete or row.signed)
+        or interval.lower <= row.ideal <= interval.upper
+        or not forecasts.binary
+    ):
+        return interval
     if pvalue is None:
         tested = run_test(forecasts, row, settings, method="auto", draws=draws, seed=seed, threads=threads)
         pvalue = tested.pvalue
     if pvalue <= 1 - confidence:
-        return found
-    return replace(found, lower=min(found.lower, row.ideal), upper=max(found.upper, row.ideal))
+        return interval
+    return replace(interval, lower=min(interval.lower, row.ideal), upper=max(interval.upper, row.ideal))
 
 
 def _resampled(

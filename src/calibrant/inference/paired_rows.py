@@ -34,8 +34,8 @@ def named_models(predictions: tuple[Any, ...], names: list[str] | None, least: i
         letters = [chr(ord("a") + k) if k < 26 else f"model {k + 1}" for k in range(len(predictions))]
         chosen = letters if names is None else list(names)
         if len(chosen) != len(predictions) or len(set(chosen)) != len(chosen):
-            found = f"got {len(chosen)} names for {len(predictions)} models"
-            raise InvalidInputError(sentence("names", "must be one different name per model", found))
+            got = f"got {len(chosen)} names for {len(predictions)} models"
+            raise InvalidInputError(sentence("names", "must be one different name per model", got))
         named = dict(zip(chosen, predictions, strict=True))
     if len(named) < least:
         hint = "one model is compared between groups of rows by compare_groups, or by --groups"

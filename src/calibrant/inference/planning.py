@@ -194,8 +194,8 @@ def _for_tolerance(accept: float, reject: float, confidence: float, measure: str
     used = measure or "lower-distance"
     n = records_for_verdict(accept, reject, confidence, used)
     if n > MOST:
-        found = f"got {n:,} records for {accept} and {reject}"
-        raise CalibrantError(sentence("accept and reject", "must be further apart", found))
+        got = f"got {n:,} records for {accept} and {reject}"
+        raise CalibrantError(sentence("accept and reject", "must be further apart", got))
     return Plan(n, None, 1.0, 1 - confidence, used, "any", 0, None, accept, reject)
 
 
@@ -243,8 +243,8 @@ def detectable_distance(
     study = _Study(predictions, measure, alternative, alpha, power, draws, seed)
     low, high = 0.0, 1.0
     if study.power(n, study.truth(high)) < power:
-        found = f"got power {study.power(n, study.truth(high)):.2f} at best"
-        raise CalibrantError(sentence(f"{n:,} records", "must be able to reach the power", found))
+        got = f"got power {study.power(n, study.truth(high)):.2f} at best"
+        raise CalibrantError(sentence(f"{n:,} records", "must be able to reach the power", got))
     while high - low > PRECISION * high:
         middle = (low + high) / 2
         low, high = (low, middle) if study.power(n, study.truth(middle)) >= power else (middle, high)
@@ -297,9 +297,9 @@ class _Study:
             self._widen(distance)
         largest = self.distance(self.truth(1.0))
         if not 0 < number("distance", distance) <= largest:
-            found = f"got {distance}"
+            got = f"got {distance}"
             raise InvalidInputError(
-                sentence("distance", f"must lie in (0, {largest:.4g}] for these predictions", found)
+                sentence("distance", f"must lie in (0, {largest:.4g}] for these predictions", got)
             )
         from scipy.optimize import brentq
 

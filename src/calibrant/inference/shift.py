@@ -197,12 +197,12 @@ def simulated_pvalues(
     expected = np.array([float(expit(group + shift).sum()) for group in logits])
     laws = [EventCount.of(group, shift) for group in logits]
     drawn = _given_total(laws, total, draws, np.random.default_rng(seed))
-    found = []
+    collected = []
     for statistic in statistics:
         observed = float(statistic((events - expected)[np.newaxis, :])[0])
         reached = statistic(drawn - expected) >= observed - 1e-9 * (1 + abs(observed))
-        found.append((1 + int(np.count_nonzero(reached))) / (draws + 1))
-    return found
+        collected.append((1 + int(np.count_nonzero(reached))) / (draws + 1))
+    return collected
 
 
 def _given_total(laws: list[EventCount], total: int, draws: int, generator: np.random.Generator) -> Array:

@@ -125,8 +125,8 @@ def _hosmer_lemeshow_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Me
     starts, spread = _bins(forecasts, settings["groups"])
     degrees = _degrees(len(starts), settings["fitted"])
     if degrees < 1:
-        found = f"got {len(starts)} bins"
-        raise InvalidInputError(sentence("groups", "must leave a degree of freedom", found))
+        got = f"got {len(starts)} bins"
+        raise InvalidInputError(sentence("groups", "must leave a degree of freedom", got))
 
     def batch(forecasts: Forecasts, residuals: Array, settings: Mapping[str, Any]) -> Array:
         return _chi_square(np.add.reduceat(residuals, starts, axis=1), spread)

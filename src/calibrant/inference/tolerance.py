@@ -124,9 +124,9 @@ def tolerance_test(
     'accept'
     """
     _check(accept, reject, confidence, measure, method)
-    found = take(forecasts, measure)
+    measured = take(forecasts, measure)
     count, used = 0, None
-    least, most = found.lower, found.upper
+    least, most = measured.lower, measured.upper
     if method == "guaranteed":
         below, above = _guaranteed(forecasts, measure, 1 - confidence)
     else:
@@ -139,9 +139,9 @@ def tolerance_test(
     factor = FACTOR[measure]
     lower, upper = max(0.0, least - below) / factor, min(1.0, (most + above) * factor)
     return ToleranceResult(
-        verdict=_verdict(lower, upper, found.value, accept, reject),
+        verdict=_verdict(lower, upper, measured.value, accept, reject),
         measure=measure,
-        value=found.value,
+        value=measured.value,
         lower=lower,
         upper=upper,
         accept=accept,
@@ -190,8 +190,8 @@ def records_for_verdict(accept: float, reject: float, confidence: float, measure
     factor = FACTOR[measure]
     gap = reject / factor - accept * factor - SOLVED
     if gap <= 0:
-        found = f"got {accept} and {reject}"
-        raise InvalidInputError(sentence("accept and reject", "must be further apart", found))
+        got = f"got {accept} and {reject}"
+        raise InvalidInputError(sentence("accept and reject", "must be further apart", got))
     width = 2 * math.sqrt(2 * math.log(1 / (1 - confidence))) + EXPECTED[measure]
     return math.floor((width / gap) ** 2) + 1
 
@@ -226,8 +226,8 @@ def _check(accept: float, reject: float, confidence: float, measure: str, method
     if method not in ("guaranteed", "bootstrap"):
         raise reject_name("method", method, ["guaranteed", "bootstrap"])
     if not 0 <= number("accept", accept) < number("reject", reject) <= 1:
-        found = f"got accept {accept} and reject {reject}"
-        raise InvalidInputError(sentence("accept and reject", "must be 0 <= accept < reject <= 1", found))
+        got = f"got accept {accept} and reject {reject}"
+        raise InvalidInputError(sentence("accept and reject", "must be 0 <= accept < reject <= 1", got))
     if measure == "smooth" and reject <= 4 * accept:
-        found, hint = f"got {reject} and {accept}", 'measure="lower-distance" has no such limit'
-        raise InvalidInputError(sentence("reject", "must exceed 4 accept for smooth", found, hint))
+        got, hint = f"got {reject} and {accept}", 'measure="lower-distance" has no such limit'
+        raise InvalidInputError(sentence("reject", "must exceed 4 accept for smooth", got, hint))

@@ -142,9 +142,9 @@ class _Chain:
         def solve(right: Floats) -> tuple[Floats, Floats]:
             known = np.zeros((size, 1))
             known[::4, 0], known[1::4, 0] = right
-            found = dgbtrs(factor, 2, 2, known, pivots, overwrite_b=1)[0][:, 0]
-            change = np.stack([found[::4], found[1::4]])
-            drop = np.concatenate([found[2::4] / along[0], found[3::4] / along[1]])
+            solved = dgbtrs(factor, 2, 2, known, pivots, overwrite_b=1)[0][:, 0]
+            change = np.stack([solved[::4], solved[1::4]])
+            drop = np.concatenate([solved[2::4] / along[0], solved[3::4] / along[1]])
             return change, np.concatenate([drop, -drop, (self.share * change).sum(axis=0)])
 
         return None if failed else solve

@@ -21,7 +21,7 @@ Ints = npt.NDArray[np.intp]
 CHUNK = 65_536  # levels handled at a time: what stays in the cache is several times faster
 
 
-class Levels(NamedTuple):
+class ChainLevels(NamedTuple):
     """Distinct predictions, ascending, with their weight and their weight of outcome 1."""
 
     values: Floats
@@ -60,7 +60,7 @@ def thinned(values: Floats, spacing: float) -> Floats:
     return apart
 
 
-def split_onto(nodes: Floats, levels: Levels) -> Floats:
+def split_onto(nodes: Floats, levels: ChainLevels) -> Floats:
     """Share each level's mass between its two neighbouring nodes, in inverse proportion to distance.
 
     A potential linear between nodes then earns the same on the shared mass as on the mass itself, so the
@@ -89,7 +89,7 @@ def _cell_groups(starts: Ints) -> Iterator[Ints]:
     return (filled[a:b] for a, b in pairwise(limits) if b > a)
 
 
-def balanced(nodes: Floats, absorbed: Floats, levels: Levels) -> Floats:
+def balanced(nodes: Floats, absorbed: Floats, levels: ChainLevels) -> Floats:
     """Scale a plan and top it up at 0 and 1 so that it absorbs exactly the mass of either outcome.
 
     `nodes` must start at 0 and end at 1: what leaves there is all of one outcome.
@@ -104,7 +104,7 @@ def balanced(nodes: Floats, absorbed: Floats, levels: Levels) -> Floats:
     return plan
 
 
-def plan_cost(nodes: Floats, absorbed: Floats, levels: Levels) -> float:
+def plan_cost(nodes: Floats, absorbed: Floats, levels: ChainLevels) -> float:
     """Cost of moving the levels to the plan: an upper bound on the lower distance."""
     count = len(levels.values)
     at = np.searchsorted(levels.values, nodes)

@@ -60,7 +60,7 @@ def _for(residuals: Array, kernel: compiled[..., Array]) -> Callable[..., Array]
 
 @compiled
 def _extremes(residuals: Array) -> Array:
-    found = np.zeros((len(residuals), 2))
+    result = np.zeros((len(residuals), 2))
     for row in range(len(residuals)):
         level = 0.0
         low = 0.0
@@ -69,14 +69,14 @@ def _extremes(residuals: Array) -> Array:
             level += residual
             low = min(low, level)
             high = max(high, level)
-        found[row, 0] = low
-        found[row, 1] = high
-    return found
+        result[row, 0] = low
+        result[row, 1] = high
+    return result
 
 
 @compiled
 def _squares(residuals: Array, stretch: Array) -> Array:
-    found = np.empty(len(residuals))
+    result = np.empty(len(residuals))
     for row in range(len(residuals)):
         level = 0.0
         linear = 0.0
@@ -86,5 +86,5 @@ def _squares(residuals: Array, stretch: Array) -> Array:
             part = level * stretch[j]
             linear += part
             square += level * part
-        found[row] = 2.0 * (square - level * linear) + level * level
-    return found
+        result[row] = 2.0 * (square - level * linear) + level * level
+    return result

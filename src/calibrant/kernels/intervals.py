@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.kernels.partitions import Partition, best_runs, first_of_runs, running
+from calibrant.kernels.partitions import Runs, best_runs, first_of_runs, running
 from calibrant.kernels.run_search import hull_runs, level_boundaries
 
 Floats = npt.NDArray[np.float64]
@@ -42,7 +42,7 @@ def spread_boundaries(curve: Floats, limit: int) -> Ints:
     return np.array([*chosen, count - 1])
 
 
-def least_average_width(values: Floats, weights: Floats, curve: Floats, boundaries: Ints) -> Partition:
+def least_average_width(values: Floats, weights: Floats, curve: Floats, boundaries: Ints) -> Runs:
     """Minimise sum over bins of |residual| + weight * hull (Definition 6.1, distance-from-calibration)."""
     weight = running(weights)
 
@@ -60,7 +60,7 @@ def least_average_width(values: Floats, weights: Floats, curve: Floats, boundari
     stops = np.append(starts[1:], boundaries[-1])
     hulls = (values[stops - 1] - values[starts]) * (weight[stops] - weight[starts])
     cost = np.abs(curve[stops] - curve[starts]) + hulls
-    return Partition(float(np.cumsum(cost)[-1]), starts)  # added in the order of the search
+    return Runs(float(np.cumsum(cost)[-1]), starts)  # added in the order of the search
 
 
 class Widest(NamedTuple):

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from calibrant.kernels.chain import solve_chain
 from calibrant.kernels.chain_bounds import (
-    Levels,
+    ChainLevels,
     balanced,
     lipschitz,
     plan_cost,
@@ -45,7 +45,7 @@ class Nearest(NamedTuple):
     potentials: Floats
 
 
-def nearest_calibrated(levels: Levels, tolerance: float, max_nodes: int) -> Nearest:
+def nearest_calibrated(levels: ChainLevels, tolerance: float, max_nodes: int) -> Nearest:
     """Bracket the lower distance of the levels.
 
     Long data start on a coarse chain: records between two nodes are handled exactly (see split_onto), so
@@ -54,15 +54,15 @@ def nearest_calibrated(levels: Levels, tolerance: float, max_nodes: int) -> Near
     """
     slack = 8 * float(np.finfo(float).eps) * len(levels.values)  # running sums of m terms lose at most this
     bias, apart = levels.total_variation()
-    found = _from_bias(bias, slack)
+    nearest = _from_bias(bias, slack)
     if apart - abs(bias) > slack:
-        found = _refine(found, levels, tolerance, max_nodes, slack)
-    if apart < found.cost:  # every level goes to its own mean outcome
+        nearest = _refine(nearest, levels, tolerance, max_nodes, slack)
+    if apart < nearest.cost:  # every level goes to its own mean outcome
         means = np.clip(levels.outcomes / levels.weights, 0.0, 1.0)
-        found = found._replace(cost=apart, upper=apart + slack, nodes=means, absorbed=levels.weights)
+        nearest = nearest._replace(cost=apart, upper=apart + slack, nodes=means, absorbed=levels.weights)
     if apart - abs(bias) <= slack:
-        return found._replace(lower=apart, upper=apart)
-    return found._replace(lower=min(max(found.lower, 0.0), found.cost))
+        return nearest._replace(lower=apart, upper=apart)
+    return nearest._replace(lower=min(max(nearest.lower, 0.0), nearest.cost))
 
 
 def _from_bias(bias: float, slack: float) -> Nearest:
@@ -73,7 +73,7 @@ def _from_bias(bias: float, slack: float) -> Nearest:
     return Nearest(abs(bias) - slack, np.inf, np.inf, nothing, nothing, corners, potentials)
 
 
-def _refine(found: Nearest, levels: Levels, tolerance: float, max_nodes: int, slack: float) -> Nearest:
+def _refine(nearest: Nearest, levels: ChainLevels, tolerance: float, max_nodes: int, slack: float) -> Nearest:
     """Solve on better and better nodes until the bounds meet, or the nodes run out."""
     long = len(levels.values) > 2 * COARSE
     spacing = min(max(tolerance / 8, 1.0 / COARSE if long else 0.0), 1.0 / 128)
@@ -90,16 +90,16 @@ def _refine(found: Nearest, levels: Levels, tolerance: float, max_nodes: int, sl
         over = violation(nodes, potential)
         cost = plan_cost(nodes, absorbed, levels)
         proven = float((shared * potential).sum()) - over.worst - slack
-        if cost < found.cost:
-            found = found._replace(cost=cost, upper=cost + slack, nodes=nodes, absorbed=absorbed)
-        if proven > found.lower:
-            found = found._replace(lower=proven, corners=nodes, potentials=potential - over.worst)
-        if found.upper - found.lower <= tolerance or full:
+        if cost < nearest.cost:
+            nearest = nearest._replace(cost=cost, upper=cost + slack, nodes=nodes, absorbed=absorbed)
+        if proven > nearest.lower:
+            nearest = nearest._replace(lower=proven, corners=nodes, potentials=potential - over.worst)
+        if nearest.upper - nearest.lower <= tolerance or full:
             break
         cuts = _cut(nodes, over.per_gap, cuts, tolerance)
         if cost - proven - max(over.worst, 0.0) > tolerance / 2:  # not the cuts: too few nodes
             spacing *= min(1.0, max(0.4 * tolerance / (cost - proven), 1e-3))
-    return found
+    return nearest
 
 
 def _choose_nodes(values: Floats, cuts: Floats, spacing: float, limit: int) -> tuple[Floats, bool]:

@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
 
 
-class Partition(NamedTuple):
+class Runs(NamedTuple):
     """A cost and the first level of every run."""
 
     cost: float
@@ -32,7 +32,7 @@ def running(terms: Floats) -> Floats:
     return np.concatenate([[0.0], np.cumsum(terms)])
 
 
-def best_runs(boundaries: Ints, run_cost: Callable[[Ints, int], Floats]) -> Partition:
+def best_runs(boundaries: Ints, run_cost: Callable[[Ints, int], Floats]) -> Runs:
     """Cut at some of the boundaries (first and last included) so that the runs cost least.
 
     `run_cost(starts, stop)` prices the runs from each of `starts` to `stop`. O(boundaries^2).
@@ -44,7 +44,7 @@ def best_runs(boundaries: Ints, run_cost: Callable[[Ints, int], Floats]) -> Part
         total = best[:k] + run_cost(boundaries[:k], int(boundaries[k]))
         previous[k] = total.argmin()
         best[k] = total[previous[k]]
-    return Partition(float(best[-1]), boundaries[first_of_runs(previous)])
+    return Runs(float(best[-1]), boundaries[first_of_runs(previous)])
 
 
 def first_of_runs(previous: Ints) -> Ints:
@@ -55,7 +55,7 @@ def first_of_runs(previous: Ints) -> Ints:
     return np.array(cuts[:0:-1], dtype=np.intp)
 
 
-def contiguous_groups(values: Floats, weights: Floats, outcomes: Floats, boundaries: Ints) -> Partition:
+def contiguous_groups(values: Floats, weights: Floats, outcomes: Floats, boundaries: Ints) -> Runs:
     """Cheapest grouping into runs of neighbouring levels, cut at `boundaries` only.
 
     Differences of running sums choose the runs; they lose runs of less than 1e-16 of the weight, which any
@@ -78,7 +78,7 @@ def contiguous_groups(values: Floats, weights: Floats, outcomes: Floats, boundar
     else:
         starts = best_runs(boundaries, run_cost).starts
     group = np.searchsorted(starts, np.arange(len(values)), side="right") - 1
-    return Partition(grouping_cost(values, weights, outcomes, group), starts)
+    return Runs(grouping_cost(values, weights, outcomes, group), starts)
 
 
 def grouping_cost(

@@ -26,7 +26,7 @@ def values_of_one_more(weights: Floats, ones: Floats, label: float) -> Floats:
     following = _next_on_hull(weights, ones)
     points = len(weights)
     hull = np.empty(points, dtype=np.int64)
-    found = np.empty(points)
+    result = np.empty(points)
     height, contact, right = 0, 0, 0
     for k in range(points):
         while height >= 2 and _bends_up(weights, ones, hull[height - 2], hull[height - 1], k):
@@ -44,8 +44,8 @@ def values_of_one_more(weights: Floats, ones: Floats, label: float) -> Floats:
                 contact += 1
             else:
                 break
-        found[k] = rise / run
-    return found
+        result[k] = rise / run
+    return result
 
 
 @compiled

@@ -107,8 +107,8 @@ def _width(bins: Bins, strategy: str, norm: object, debiased: bool, shift: str) 
         raise reject_name("shift", shift, ["average"])
     if not isinstance(bins, (int, np.integer)) or strategy != "uniform" or norm != 1 or debiased:
         rule = "needs a number of uniform bins and norm=1, not debiased"
-        found = f"got bins={bins!r}, strategy={strategy!r}, norm={norm!r}, debiased={debiased}"
-        raise InvalidInputError(sentence("shift", rule, found))
+        got = f"got bins={bins!r}, strategy={strategy!r}, norm={norm!r}, debiased={debiased}"
+        raise InvalidInputError(sentence("shift", rule, got))
     return 1.0 / int(bins)
 
 
@@ -163,39 +163,39 @@ def _absolute_bins(forecasts: Forecasts, residuals: Array, settings: Settings) -
     return np.asarray(np.sqrt(np.square(sums) @ (1 / weight)) if norm == 2 else sums.sum(axis=1))
 
 
-def _shifted_bounds(forecasts: Forecasts, found: Certified, bins: int) -> Certified:
+def _shifted_bounds(forecasts: Forecasts, measured: Certified, bins: int) -> Certified:
     """A share of at most h bins of the shifts cuts a cell of spread h, and then moves at most 2 A."""
     moved = 2 * dot(forecasts.extents, residual_mass(forecasts))
-    return widened(found, bins * (moved + 4 * rounding(forecasts)))
+    return widened(measured, bins * (moved + 4 * rounding(forecasts)))
 
 
 @binned_calibration_error.certified_by
-def _binned_bounds(forecasts: Forecasts, found: Certified, settings: Settings) -> Certified:
+def _binned_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
     """Bound the binned calibration error in each of its norms."""
     if settings["shift"]:
-        return _shifted_bounds(forecasts, found, int(settings["bins"]))
+        return _shifted_bounds(forecasts, measured, int(settings["bins"]))
     for option in ("debiased", "add_width"):
         if settings[option]:
             raise no_certificate("binned", f"got {option}=True")
     norm = settings["norm"]
     touched = touched_bins(forecasts, settings["bins"], settings["strategy"])
     if forecasts.exact and not touched.cut:
-        return rounded(forecasts, found)
+        return rounded(forecasts, measured)
     residual = residual_ranges(forecasts, touched)
     slack = 4 * rounding(forecasts)
     if norm == 1:
         residual = residual_ranges(forecasts, settled_bins(touched, residual, slack))
         error = slack + 8 * EPS * touched.bins  # the bins share the rounding of the cells
-        return bracketed(found, float(residual.least.sum()) - error, float(residual.most.sum()) + error)
+        return bracketed(measured, float(residual.least.sum()) - error, float(residual.most.sum()) + error)
     weight = touched.total(np.zeros(forecasts.levels), forecasts.weights, forecasts.weights)
     most = residual.most + slack
     # no gap exceeds 1, whatever little weight is left in a bin
     steepest = np.minimum(1.0, most / np.maximum(weight.low - slack, 1e-300))
     flattest = np.maximum(0.0, residual.least - slack) / (weight.high + slack)
     if norm == "max":
-        return bracketed(found, float(flattest.max()) - slack, float(steepest.max()) + slack)
+        return bracketed(measured, float(flattest.max()) - slack, float(steepest.max()) + slack)
     least = float(flattest @ np.maximum(0.0, residual.least - slack))
-    return bracketed(found, np.sqrt(least) - slack, np.sqrt(float(steepest @ most)) + slack)
+    return bracketed(measured, np.sqrt(least) - slack, np.sqrt(float(steepest @ most)) + slack)
 
 
 ROWS = (

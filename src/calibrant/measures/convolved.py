@@ -51,10 +51,12 @@ def convolved_calibration_error(forecasts: Forecasts, *, bandwidth: float | None
         return Certified(total, 0.0, total, False, None, MappingProxyType({"bandwidth": total, "cells": 0}))
     for cells in GRIDS:
         smoothed = ReflectedGaussian(forecasts.values, forecasts.residuals, cells)
-        found = _at_fixed_point(smoothed) if bandwidth is None else _at_bandwidth(smoothed, float(bandwidth))
-        if found.upper - found.lower <= 2 * SMALL * found.value:
+        measured = (
+            _at_fixed_point(smoothed) if bandwidth is None else _at_bandwidth(smoothed, float(bandwidth))
+        )
+        if measured.upper - measured.lower <= 2 * SMALL * measured.value:
             break
-    return found
+    return measured
 
 
 def _at_bandwidth(smoothed: ReflectedGaussian, bandwidth: float) -> Certified:
@@ -87,7 +89,7 @@ def _certified(
 
 
 @convolved_calibration_error.certified_by
-def _convolved_bounds(forecasts: Forecasts, found: Certified, settings: Settings) -> Certified:
+def _convolved_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
     """Gaussians of width s with centres d apart differ by at most d sqrt(2 / pi) / s in all.
 
     So cECE_s changes by at most M / s. Both the sketch's and the raw cECE_s fall with s: at the larger root
@@ -97,11 +99,11 @@ def _convolved_bounds(forecasts: Forecasts, found: Certified, settings: Settings
     moved = float(np.sqrt(2 / np.pi)) * float(residual_mass(forecasts) @ reach(forecasts))
     slack, bandwidth = 2 * rounding(forecasts), settings["bandwidth"]
     if bandwidth is not None:
-        return widened(found, min(moved / float(bandwidth), 2.0) + slack)
+        return widened(measured, min(moved / float(bandwidth), 2.0) + slack)
     margin = 4 * moved
-    lower = (found.lower + np.sqrt(found.lower**2 - margin)) / 2 if found.lower**2 >= margin else 0.0
-    upper = (found.upper + np.sqrt(found.upper**2 + margin)) / 2
-    return bracketed(found, float(lower) - slack, float(upper) + slack)
+    lower = (measured.lower + np.sqrt(measured.lower**2 - margin)) / 2 if measured.lower**2 >= margin else 0.0
+    upper = (measured.upper + np.sqrt(measured.upper**2 + margin)) / 2
+    return bracketed(measured, float(lower) - slack, float(upper) + slack)
 
 
 ROWS = (

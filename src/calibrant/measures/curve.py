@@ -105,9 +105,9 @@ def weighted_calibration_error(
     """
     weight = np.asarray(weight_function(forecasts.values), dtype=np.float64)
     if weight.shape not in ((), forecasts.values.shape) or not np.all(np.isfinite(weight)):
-        found = f"got shape {weight.shape}" if weight.shape else f"got {weight}"
+        got = f"got shape {weight.shape}" if weight.shape else f"got {weight}"
         raise InvalidInputError(
-            sentence("weight_function", "must return one finite number per prediction", found)
+            sentence("weight_function", "must return one finite number per prediction", got)
         )
     weight = np.broadcast_to(weight, forecasts.values.shape)
     signed = float(forecasts.residuals @ weight)
@@ -129,20 +129,20 @@ def _largest(forecasts: Forecasts, residuals: Array, settings: Settings) -> Arra
 
 
 @kolmogorov_smirnov_error.certified_by
-def _kolmogorov_smirnov_bounds(forecasts: Forecasts, found: Certified, _: Settings) -> Certified:
+def _kolmogorov_smirnov_bounds(forecasts: Forecasts, measured: Certified, _: Settings) -> Certified:
     """At least the sketch's value; inside a cell the curve stays in its band."""
     lowest, highest = band(forecasts)
-    most = max(found.value, float(highest.max()), -float(lowest.min()))
-    return replace(widened(found, rounding(forecasts)), upper=most + rounding(forecasts))
+    most = max(measured.value, float(highest.max()), -float(lowest.min()))
+    return replace(widened(measured, rounding(forecasts)), upper=most + rounding(forecasts))
 
 
 @kuiper_error.certified_by
-def _kuiper_bounds(forecasts: Forecasts, found: Certified, _: Settings) -> Certified:
+def _kuiper_bounds(forecasts: Forecasts, measured: Certified, _: Settings) -> Certified:
     """At least the sketch's value; at most the top of all bands minus the bottom of all."""
     lowest, highest = band(forecasts)
     most = max(0.0, float(highest.max())) - min(0.0, float(lowest.min()))
     return replace(
-        widened(found, rounding(forecasts)), upper=max(found.value, most) + 2 * rounding(forecasts)
+        widened(measured, rounding(forecasts)), upper=max(measured.value, most) + 2 * rounding(forecasts)
     )
 
 

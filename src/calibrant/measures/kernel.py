@@ -129,7 +129,7 @@ def _kernel_mean(forecasts: Forecasts, settings: Settings) -> float | None:
 
 
 @kernel_calibration_error.certified_by
-def _kernel_bounds(forecasts: Forecasts, found: Certified, settings: Settings) -> Certified:
+def _kernel_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
     """Certify the norm of sum r_i phi(v_i), phi the feature map of the kernel, or its square."""
     name, bandwidth = settings["kernel"], float(settings["bandwidth"])
     if name not in ("laplace", "gaussian"):
@@ -137,12 +137,12 @@ def _kernel_bounds(forecasts: Forecasts, found: Certified, settings: Settings) -
     distance = reach(forecasts) / bandwidth
     change = (_gaussian_change if name == "gaussian" else _laplace_change)(residual_mass(forecasts), distance)
     squared = bool(settings["squared"])
-    norm = float(np.sqrt(found.value)) if squared else found.value
+    norm = float(np.sqrt(measured.value)) if squared else measured.value
     slack = 4 * rounding(forecasts)
     margin = change + slack / max(norm, float(np.sqrt(slack)))  # the norm is the root of a rounded sum
     if squared:
-        return bracketed(found, max(0.0, norm - margin) ** 2 - slack, (norm + margin) ** 2 + slack)
-    return widened(found, margin)
+        return bracketed(measured, max(0.0, norm - margin) ** 2 - slack, (norm + margin) ** 2 + slack)
+    return widened(measured, margin)
 
 
 def _gaussian_change(mass: Array, distance: Array) -> float:

@@ -94,12 +94,12 @@ def _program(moments: Array, points: Array) -> tuple[Array, float] | None:
     rows: Array = np.asarray(chebyshev.chebvander(points, len(moments) - 1), dtype=np.float64)
     both, limits = np.vstack([rows, -rows]), np.ones(2 * len(points))
     for options in (_TIGHT, None):  # the second time with the solver's own tolerances
-        found = linprog(-moments, A_ub=both, b_ub=limits, bounds=(None, None), options=options)
-        if found.status == 0:
+        program = linprog(-moments, A_ub=both, b_ub=limits, bounds=(None, None), options=options)
+        if program.status == 0:
             break
     else:
         return None
-    above, below = np.split(np.asarray(found.ineqlin.marginals), 2)
+    above, below = np.split(np.asarray(program.ineqlin.marginals), 2)
     touched = np.abs(above - below) > 1e-9
     if not touched.any():
         return None
@@ -108,7 +108,7 @@ def _program(moments: Array, points: Array) -> tuple[Array, float] | None:
     missed = np.abs(moments - used.T @ mass).sum()
     x = _central(rows, points, points[touched], used, np.sign(mass))
     if x is None:
-        x = np.asarray(found.x)
+        x = np.asarray(program.x)
     polished = x + np.linalg.lstsq(used, np.sign(mass) - used @ x, rcond=None)[0]
     return polished, float(np.abs(mass).sum() + 4 / np.pi * missed)
 
@@ -124,7 +124,7 @@ def _central(rows: Array, points: Array, ends: Array, used: Array, signs: Array)
     distance = np.abs(points[:, None] - ends[None, :]).min(axis=1) ** 2
     size = rows.shape[1]
     margin = np.concatenate([distance, distance])[:, None]
-    found = linprog(
+    program = linprog(
         np.append(np.zeros(size), -1.0),
         A_ub=np.hstack([np.vstack([rows, -rows]), margin]),
         b_ub=np.ones(2 * len(points)),
@@ -133,7 +133,7 @@ def _central(rows: Array, points: Array, ends: Array, used: Array, signs: Array)
         bounds=[(None, None)] * size + [(0.0, 1.0)],
         options=_TIGHT,
     )
-    return np.asarray(found.x)[:size] if found.status == 0 else None
+    return np.asarray(program.x)[:size] if program.status == 0 else None
 
 
 def _extrema(coefficients: Array) -> Array:
@@ -144,9 +144,9 @@ def _extrema(coefficients: Array) -> Array:
 
 
 @low_degree_error.certified_by
-def _low_degree_bounds(forecasts: Forecasts, found: Certified, settings: Settings) -> Certified:
+def _low_degree_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
     """Markov: a polynomial of degree d bounded by 1 on [0, 1] has a slope of at most 2 d^2 there."""
-    return lipschitz_weights(forecasts, found, 2.0 * int(settings["degree"]) ** 2)
+    return lipschitz_weights(forecasts, measured, 2.0 * int(settings["degree"]) ** 2)
 
 
 ROWS = (

@@ -170,8 +170,8 @@ def _checked(probabilities: Any, y_true: Any, classes: Any, missing: Missing) ->
         raise InvalidInputError(sentence("probabilities", "must not be empty", "got no rows"))
     labels = array_of(y_true, "y_true")
     if labels.shape != (len(table),):
-        found = f"got shape {labels.shape} for {len(table):,} rows"
-        raise InvalidInputError(sentence("y_true", "must be one class label per row", found))
+        got = f"got shape {labels.shape} for {len(table):,} rows"
+        raise InvalidInputError(sentence("y_true", "must be one class label per row", got))
     check_aligned(y_true, row_labels(probabilities), ("y_true", "probabilities"))
     kept = _complete(table, labels, missing)
     table, labels = table[kept], _whole(labels[kept])
@@ -209,17 +209,17 @@ def _class_names(classes: Any, count: int) -> list[Any]:
         return list(range(count))
     names: Sequence[Any] = list(classes)
     if len(names) != count or len(set(names)) != count:
-        found = f"got {names!r} for {count} columns"
-        raise InvalidInputError(sentence("classes", "must name each column of probabilities once", found))
+        got = f"got {names!r} for {count} columns"
+        raise InvalidInputError(sentence("classes", "must name each column of probabilities once", got))
     return list(names)
 
 
 def _places(labels: npt.NDArray[Any], names: list[Any], subject: str) -> npt.NDArray[np.intp]:
     """Return the column of each label."""
     place = {name: k for k, name in enumerate(names)}
-    found = np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.intp)
+    result = np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.intp)
     shown = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
     reject_rows(
-        subject, f"must be one of the classes {shown}", labels, found < 0, "name the columns with classes="
+        subject, f"must be one of the classes {shown}", labels, result < 0, "name the columns with classes="
     )
-    return found
+    return result

@@ -153,8 +153,8 @@ def _joint_fit(forecasts: Forecasts) -> tuple[float, float]:
 
 def _check_both_outcomes(forecasts: Forecasts) -> None:
     if not (forecasts.outcomes > 0).any() or not (forecasts.outcomes < forecasts.weights).any():
-        found = f"got base rate {forecasts.base_rate:g}"
-        raise TooFewRecordsError(sentence("calibration slope and intercept", "need both outcomes", found))
+        got = f"got base rate {forecasts.base_rate:g}"
+        raise TooFewRecordsError(sentence("calibration slope and intercept", "need both outcomes", got))
 
 
 def _offset(forecasts: Forecasts) -> float:
@@ -215,11 +215,11 @@ def _newton(x: Array, ones: Array, weights: Array, beta: Array) -> Array:
     for _ in range(200):
         gradient, step = _newton_step(x, ones, weights, beta)
         # a quarter of the decrease that the slope promises: a smaller one may end on a plateau
-        while (found := loss(beta + step)) > best - gradient @ step / 4 and np.abs(step).max() > 1e-14:
+        while (result := loss(beta + step)) > best - gradient @ step / 4 and np.abs(step).max() > 1e-14:
             step = step / 2
-        if found > best or np.abs(step).max() <= 1e-12 * (1 + np.abs(beta).max()):
+        if result > best or np.abs(step).max() <= 1e-12 * (1 + np.abs(beta).max()):
             break
-        beta, best = beta + step, found
+        beta, best = beta + step, result
     return _polished(x, ones, weights, beta)
 
 

@@ -75,8 +75,8 @@ def _entropy(forecasts: Forecasts) -> float:
     """Return the log loss of always predicting the base rate."""
     rates = np.array([forecasts.base_rate, float((forecasts.weights - forecasts.outcomes).sum())])
     if rates.min() <= 0:
-        found = f"got base rate {forecasts.base_rate:g}"
-        raise TooFewRecordsError(sentence("log_loss", "needs both outcomes to be normalised", found))
+        got = f"got base rate {forecasts.base_rate:g}"
+        raise TooFewRecordsError(sentence("log_loss", "needs both outcomes to be normalised", got))
     return -float(rates @ np.log(rates))
 
 
@@ -206,11 +206,11 @@ def _brier_mean(forecasts: Forecasts, settings: Settings) -> float:
 
 
 @brier_score.certified_by
-def _brier_bounds(forecasts: Forecasts, found: Certified, _: Settings) -> Certified:
+def _brier_bounds(forecasts: Forecasts, measured: Certified, _: Settings) -> Certified:
     """Exact: y (1 - v)^2 + (1 - y) v^2 = y (1 - v) + (1 - y) v - v (1 - v), and the three sums are kept."""
     cells = cells_of(forecasts)
     value = float((cells.over + cells.under - cells.spread).sum())
-    return bracketed(found, value - rounding(forecasts), value + rounding(forecasts))
+    return bracketed(measured, value - rounding(forecasts), value + rounding(forecasts))
 
 
 def _log_score(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array | None:
@@ -238,7 +238,7 @@ def _log_costs(forecasts: Forecasts, settings: Settings) -> tuple[Array, Array]:
 
 
 @log_loss.certified_by
-def _log_loss_bounds(forecasts: Forecasts, found: Certified, settings: Settings) -> Certified:
+def _log_loss_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
     """Bound the loss of the ones and of the zeros of each cell by convexity, given their mean prediction."""
     if settings["normalised"]:
         raise no_certificate("log-loss", "got normalised=True")
@@ -248,7 +248,7 @@ def _log_loss_bounds(forecasts: Forecasts, found: Certified, settings: Settings)
     first = _log_bounds(ones, ones - cells.under, cells.low, cells.high, clip, forecasts)
     second = _log_bounds(zeros, zeros - cells.over, 1 - cells.high, 1 - cells.low, clip, forecasts)
     slack = 64 * rounding(forecasts)  # no loss exceeds -log(EPS) = 36 by default
-    return bracketed(found, first[0] + second[0] - slack, first[1] + second[1] + slack)
+    return bracketed(measured, first[0] + second[0] - slack, first[1] + second[1] + slack)
 
 
 def _log_bounds(

@@ -126,15 +126,15 @@ def _twice_the_area(area: float, length: float, settings: Settings) -> float:
 
 
 @smooth_calibration_error.certified_by
-def _smooth_bounds(forecasts: Forecasts, found: Certified, settings: Settings) -> Certified:
+def _smooth_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
     """Weight functions of the smooth error have the Lipschitz constant that the user asked for."""
-    return lipschitz_weights(forecasts, found, float(settings["lipschitz"]))
+    return lipschitz_weights(forecasts, measured, float(settings["lipschitz"]))
 
 
 @earth_mover_error.certified_by
-def _earth_mover_bounds(forecasts: Forecasts, found: Certified, _: Settings) -> Certified:
+def _earth_mover_bounds(forecasts: Forecasts, measured: Certified, _: Settings) -> Certified:
     """Weight functions f(v, 1) - f(v, 0) of the earth mover's error have Lipschitz constant 2."""
-    return lipschitz_weights(forecasts, found, 2.0)
+    return lipschitz_weights(forecasts, measured, 2.0)
 
 
 ROWS = (

@@ -53,9 +53,9 @@ def smoothed_reliability(forecasts: Forecasts, *, bandwidth: float | None = None
     0.25
     """
     if bandwidth is None:
-        found = convolved_calibration_error.core(forecasts)
-        assert isinstance(found, Certified)
-        bandwidth = max(float(found.details["bandwidth"]), NARROWEST / GRIDS[0])
+        measured = convolved_calibration_error.core(forecasts)
+        assert isinstance(measured, Certified)
+        bandwidth = max(float(measured.details["bandwidth"]), NARROWEST / GRIDS[0])
     elif not NARROWEST / GRIDS[0] <= number("bandwidth", bandwidth) < np.inf:
         rule = f"must be at least {NARROWEST / GRIDS[0]:.2g} and finite"
         raise InvalidInputError(sentence("bandwidth", rule, f"got {bandwidth}"))

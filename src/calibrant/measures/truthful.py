@@ -112,8 +112,8 @@ def _by_label(forecasts: Forecasts, partition: Callable[[Array], npt.ArrayLike])
     """Return the residual of each bin of the user's partition."""
     labels = np.asarray(partition(forecasts.values))
     if labels.shape != forecasts.values.shape:
-        found = f"got shape {labels.shape}"
-        raise InvalidInputError(sentence("partition", "must return one label per prediction", found))
+        got = f"got shape {labels.shape}"
+        raise InvalidInputError(sentence("partition", "must return one label per prediction", got))
     return np.bincount(np.unique(labels, return_inverse=True)[1], forecasts.residuals).astype(np.float64)
 
 
@@ -139,7 +139,7 @@ def _two_bin_mean(forecasts: Forecasts, settings: Settings) -> float | None:
 
 
 @averaged_two_bin_error.certified_by
-def _two_bin_bounds(forecasts: Forecasts, found: Certified, settings: Settings) -> Certified:
+def _two_bin_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
     """Integrate the cost of the two bins over the band of the curve inside cells, exactly outside them.
 
     c^2 + (T - c)^2 and |c| + |T - c| are convex and symmetric about T / 2: the largest cost is at an end
@@ -157,7 +157,7 @@ def _two_bin_bounds(forecasts: Forecasts, found: Certified, settings: Settings) 
     least = outside + dot(forecasts.extents, cost(np.clip(total / 2, lowest, highest)))
     most = outside + dot(forecasts.extents, np.maximum(cost(lowest), cost(highest)))
     slack = 8 * rounding(forecasts)  # the cost has a slope of at most 4 in c and 2 in T
-    return bracketed(found, least - slack, most + slack)
+    return bracketed(measured, least - slack, most + slack)
 
 
 def _squared_bins(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array | None:
@@ -175,7 +175,7 @@ def _residual_variance(forecasts: Forecasts, settings: Settings) -> float:
 
 
 @binned_squared_error.certified_by
-def _squared_bin_bounds(forecasts: Forecasts, found: Certified, settings: Settings) -> Certified:
+def _squared_bin_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
     """Bound the unnormalised binned squared error."""
     for option, usual in (("ties", "together"), ("partition", None)):
         if settings[option] != usual:
@@ -184,7 +184,7 @@ def _squared_bin_bounds(forecasts: Forecasts, found: Certified, settings: Settin
     residual, slack = residual_ranges(forecasts, touched), 4 * rounding(forecasts)
     least = np.maximum(0.0, residual.least - slack)
     most = residual.most + slack
-    return bracketed(found, float(least @ least) - slack, float(most @ most) + slack)
+    return bracketed(measured, float(least @ least) - slack, float(most @ most) + slack)
 
 
 ROWS = (

@@ -93,8 +93,8 @@ class Stream(ABC):
     def _check_nothing_waits(self) -> None:
         if self.pending:
             hint = "call learn_one or forget for each first"
-            found = f"got {self.pending:,} that wait"
-            raise InvalidInputError(sentence("run", "needs every earlier outcome", found, hint))
+            got = f"got {self.pending:,} that wait"
+            raise InvalidInputError(sentence("run", "needs every earlier outcome", got, hint))
 
     def to_json(self) -> str:
         """Return the whole state as JSON text; loading it and going on is as if nothing had happened."""
@@ -140,9 +140,9 @@ class Stream(ABC):
 
     def __repr__(self) -> str:
         certificate, bound = self.certificate, self.bound()
-        found = "none" if certificate is None else f"{certificate:.6g}"
+        result = "none" if certificate is None else f"{certificate:.6g}"
         promised = "none" if bound is None else f"{bound:.6g}"
-        return f"{type(self).__name__}(rounds={self.rounds:,}, certificate={found}, bound={promised})"
+        return f"{type(self).__name__}(rounds={self.rounds:,}, certificate={result}, bound={promised})"
 
 
 def _saved_key(key: Any, fields: Fields) -> Key:

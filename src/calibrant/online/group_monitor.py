@@ -9,7 +9,7 @@ from typing import Any
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.inputs import check_aligned, check_same_length, row_labels
-from calibrant.numerals import chance
+from calibrant.numerals import pvalue_text
 from calibrant.online.labels import label_name, label_names
 from calibrant.online.monitor import Monitor, Reading, checked_alpha, checked_records
 from calibrant.online.state import not_a_state, parsed, read_text, save_text
@@ -147,7 +147,7 @@ def _line(name: str, reading: Reading) -> tuple[Cell, ...]:
         text(name),
         number(reading.n, f"{reading.n:,}"),
         text(alarm),
-        number(reading.pvalue, chance(reading.pvalue)),
+        number(reading.pvalue, pvalue_text(reading.pvalue)),
         text(onset),
         text(reading.suspicion or ""),
     )

@@ -12,7 +12,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.inputs import array_of
-from calibrant.numerals import chance
+from calibrant.numerals import pvalue_text
 from calibrant.online.bets import CERTAIN, SHAPES, STAKES, bet_names, log_pays
 from calibrant.online.state import Fields, not_a_state, parsed, read_text, save_text
 from calibrant.records import check, warn_if_swapped
@@ -54,7 +54,7 @@ class Reading:
     def __str__(self) -> str:
         kind = "" if self.suspicion is None else f" Suspicion: {self.suspicion}."
         since = "" if self.onset is None else f" The trouble seems to begin after record {self.onset:,}."
-        p = f"p = {chance(self.pvalue)}, valid at any time"
+        p = f"p = {pvalue_text(self.pvalue)}, valid at any time"
         if self.alarm:
             return (
                 f"Alarm at record {self.alarm_at:,}: not calibrated ({self.n:,} records, {p}).{kind}{since}"

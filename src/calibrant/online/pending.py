@@ -48,9 +48,9 @@ class Pending:
         if key in self.waiting:
             return self.waiting[key]
         waiting = ", ".join(map(repr, list(self.waiting)[:5])) or "none"
-        found = "got no key" if key is None else f"got {key!r}"
+        got = "got no key" if key is None else f"got {key!r}"
         hint = f"forecast first; waiting: {waiting}{', ...' if len(self.waiting) > 5 else ''}"
-        raise InvalidInputError(sentence("key", "must belong to a forecast that waits", found, hint))
+        raise InvalidInputError(sentence("key", "must belong to a forecast that waits", got, hint))
 
     def take(self, key: Key, *, learnt: bool) -> tuple[Any, ...]:
         """Return the answer and stop waiting for it."""

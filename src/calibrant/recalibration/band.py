@@ -19,7 +19,7 @@ HOW = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Band:
+class MapBand:
     """Limits of a map, one pair per prediction, at `confidence`, and how they were made.
 
     They say how sure the map is, at each prediction by itself. They do not hold for all predictions at once,
@@ -37,7 +37,7 @@ class Band:
         return {**limits, "confidence": self.confidence, "how": self.how}
 
 
-def jackknife_band(whole: Map, without: Sequence[Map], p: Array, confidence: float) -> Band:
+def jackknife_band(whole: Map, without: Sequence[Map], p: Array, confidence: float) -> MapBand:
     """Return the band of a map from the maps fitted without each of K equal groups of records.
 
     The variance is (K - 1) / K times the squared deviations (Shao & Tu 1995, section 2.3), on K - 1 degrees
@@ -51,4 +51,4 @@ def jackknife_band(whole: Map, without: Sequence[Map], p: Array, confidence: flo
     folds = len(table)
     variance = (folds - 1) / folds * ((table - table.mean(axis=0)) ** 2).sum(axis=0)
     reach = float(t.ppf((1 + confidence) / 2, folds - 1)) * np.sqrt(variance)
-    return Band(np.asarray(expit(centre - reach)), np.asarray(expit(centre + reach)), confidence)
+    return MapBand(np.asarray(expit(centre - reach)), np.asarray(expit(centre + reach)), confidence)

@@ -71,19 +71,19 @@ def choose(sample: Sample, candidates: Sequence[Candidate], *, loss: str, folds:
         parts = sample.cut(folds, seed)
     except TooFewRecordsError as reason:
         return Choice(candidates[0], {}, {"all": str(reason)})
-    found: dict[str, Costs] = {}
+    collected: dict[str, Costs] = {}
     failures: dict[str, str] = {}
     for candidate in candidates:
         try:
-            found[candidate.name] = _cross_fitted(candidate, parts, loss, seed)
+            collected[candidate.name] = _cross_fitted(candidate, parts, loss, seed)
         except CalibrantError as reason:
             failures[candidate.name] = str(reason)
-    offered = [candidate for candidate in candidates if candidate.name in found]
-    chosen = _chosen(sample, offered, found)
-    return Choice(chosen, {name: cost.mean for name, cost in found.items()}, failures)
+    offered = [candidate for candidate in candidates if candidate.name in collected]
+    chosen = _chosen(sample, offered, collected)
+    return Choice(chosen, {name: cost.mean for name, cost in collected.items()}, failures)
 
 
-def _chosen(sample: Sample, offered: Sequence[Candidate], found: Mapping[str, Costs]) -> Candidate:
+def _chosen(sample: Sample, offered: Sequence[Candidate], costs_by_method: Mapping[str, Costs]) -> Candidate:
     """Return the simplest change as good as the best if its gain is sure, the line if Cox's test rejects.
 
     Few held-out records cannot show a gain that the same records, all of them, show by a test: with 100
@@ -93,8 +93,8 @@ def _chosen(sample: Sample, offered: Sequence[Candidate], found: Mapping[str, Co
     unchanged, *changes = offered
     if not changes:
         return unchanged
-    simplest = _simplest(changes, found)
-    gain = _gap(found[unchanged.name], found[simplest.name])
+    simplest = _simplest(changes, costs_by_method)
+    gain = _gap(costs_by_method[unchanged.name], costs_by_method[simplest.name])
     if gain > SURE:
         return simplest
     if not _cox_rejects(sample.levels):
@@ -103,10 +103,10 @@ def _chosen(sample: Sample, offered: Sequence[Candidate], found: Mapping[str, Co
     return line[0] if line else simplest if gain > 0 else unchanged
 
 
-def _simplest(changes: Sequence[Candidate], found: Mapping[str, Costs]) -> Candidate:
+def _simplest(changes: Sequence[Candidate], costs_by_method: Mapping[str, Costs]) -> Candidate:
     """Return the simplest change within one standard error of the best one."""
-    best = min((found[c.name] for c in changes), key=lambda cost: cost.mean)
-    return next(c for c in changes if _gap(found[c.name], best) <= AS_GOOD)
+    best = min((costs_by_method[c.name] for c in changes), key=lambda cost: cost.mean)
+    return next(c for c in changes if _gap(costs_by_method[c.name], best) <= AS_GOOD)
 
 
 def _gap(one: Costs, other: Costs) -> float:

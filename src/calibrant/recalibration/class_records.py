@@ -81,8 +81,8 @@ def class_records(
     if sample_weight is not None:
         weights = check_weights(vector(sample_weight, "sample_weight"), "sample_weight")
         if len(weights) != len(table):
-            found = f"got {len(weights):,} and {len(table):,} rows"
-            raise InvalidInputError(sentence("sample_weight and y_prob", "must have the same length", found))
+            got = f"got {len(weights):,} and {len(table):,} rows"
+            raise InvalidInputError(sentence("sample_weight and y_prob", "must have the same length", got))
     kept = weights > 0
     order = np.lexsort((weights[kept], labels[kept], *table[kept].T))
     scale = 1.0 if frequency else float(weights.sum() / (weights @ weights))
@@ -93,16 +93,16 @@ def class_names(classes: Sequence[Any] | None, count: int) -> list[Any]:
     """Return the name of each column; 0, 1, ... where none are given."""
     names = list(range(count)) if classes is None else list(classes)
     if len(names) != count or len(set(names)) != count:
-        found = f"got {names!r} for {count} columns"
-        raise InvalidInputError(sentence("classes", "must name each column of y_prob once", found))
+        got = f"got {names!r} for {count} columns"
+        raise InvalidInputError(sentence("classes", "must name each column of y_prob once", got))
     return names
 
 
 def _places(y_true: Any, names: list[Any], rows: int) -> Ints:
     labels = array_of(y_true, "y_true")
     if labels.shape != (rows,):
-        found = f"got shape {labels.shape} for {rows:,} rows"
-        raise InvalidInputError(sentence("y_true", "must be one class label per row", found))
+        got = f"got shape {labels.shape} for {rows:,} rows"
+        raise InvalidInputError(sentence("y_true", "must be one class label per row", got))
     place = {name: k for k, name in enumerate(names)}
     columns = np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.int64)
     shown = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")

@@ -22,8 +22,8 @@ def columns_of(given: Any, rows: int, subject: str = "covariates") -> dict[str, 
         raise InvalidInputError(sentence(subject, "must have a column", "got none"))
     for name, column in columns.items():
         if column.shape != (rows,):
-            found = f"got shape {column.shape} for {rows:,} rows"
-            raise InvalidInputError(sentence(f"{subject} {name!r}", "must have one value per row", found))
+            got = f"got shape {column.shape} for {rows:,} rows"
+            raise InvalidInputError(sentence(f"{subject} {name!r}", "must have one value per row", got))
     return columns
 
 
@@ -35,9 +35,9 @@ def _mapped(given: Any, subject: str) -> dict[str, npt.NDArray[Any]]:
     try:
         table: Any = nw.from_native(given, allow_series=True)
     except TypeError:
-        found = f"got {type(given).__name__}"
+        got = f"got {type(given).__name__}"
         rule = "must be a mapping of columns or a data frame"
-        raise InvalidInputError(sentence(subject, rule, found)) from None
+        raise InvalidInputError(sentence(subject, rule, got)) from None
     if isinstance(table, nw.Series):
         table = table.to_frame()
     table = in_memory(table)

@@ -34,10 +34,12 @@ class GroupAudit:
     worst: tuple[str, ...]
 
     @classmethod
-    def of(cls, found: Audit) -> GroupAudit:
+    def of(cls, audited: Audit) -> GroupAudit:
         """Keep what a reader compares."""
-        pvalue = 1.0 if found.pvalue is None else found.pvalue
-        return cls(found.metric, found.ratio, pvalue, tuple(str(group) for group in found.groups[:WORST]))
+        pvalue = 1.0 if audited.pvalue is None else audited.pvalue
+        return cls(
+            audited.metric, audited.ratio, pvalue, tuple(str(group) for group in audited.groups[:WORST])
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,22 +154,24 @@ def group_gains(
 
     members = [(words, inside) for words, inside in _groups(covariates) if inside.sum() >= smallest]
     reach = float(ndtri(1.0 - (1.0 - CONFIDENCE) / (2.0 * max(1, len(members)))))
-    found = []
+    collected = []
     for words, inside in members:
         share = weight[inside] / weight[inside].sum()
         mean = float(share @ gain[inside])
         error = float(np.sqrt(np.sum((share * (gain[inside] - mean)) ** 2)))
-        found.append(GroupGain(words, int(inside.sum()), mean, mean - reach * error, mean + reach * error))
-    return found
+        collected.append(
+            GroupGain(words, int(inside.sum()), mean, mean - reach * error, mean + reach * error)
+        )
+    return collected
 
 
 def _groups(covariates: Mapping[str, npt.NDArray[Any]]) -> Sequence[tuple[str, npt.NDArray[np.bool_]]]:
     columns = coded(covariates)
     features = Features.of(columns)
     given = met(features, columns)
-    found = []
+    collected = []
     for j, feature in enumerate(features.features):
         column = LeveledColumn.of(feature, given.encoded.rows[:, j], RANGES)
         codes = column.codes(given.encoded.rows[:, j], given.missing[j])
-        found += [(words, codes == level) for level, words in enumerate(column.words())]
-    return found
+        collected += [(words, codes == level) for level, words in enumerate(column.words())]
+    return collected

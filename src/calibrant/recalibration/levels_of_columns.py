@@ -43,12 +43,12 @@ class LeveledColumn:
     def codes(self, numbers: Array, missing: npt.NDArray[np.bool_]) -> Codes:
         """Return the level of each number; -1 for a category that was never seen."""
         if self.feature.kind == "category":
-            found = np.where(np.isnan(numbers), -1.0, numbers).astype(np.int64)
+            result = np.where(np.isnan(numbers), -1.0, numbers).astype(np.int64)
         else:
-            found = np.searchsorted(self.cuts, numbers, side="right").astype(np.int64)
-            found[np.isnan(numbers)] = -1  # an ordered category that was never seen
-        found[missing] = self.count - 1
-        return found
+            result = np.searchsorted(self.cuts, numbers, side="right").astype(np.int64)
+            result[np.isnan(numbers)] = -1  # an ordered category that was never seen
+        result[missing] = self.count - 1
+        return result
 
     def words(self) -> list[str]:
         """Say which records each level holds."""

@@ -8,12 +8,12 @@ from typing import Any
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.groups.result import Audit, Group
 from calibrant.groups.rules import Rule
-from calibrant.groups.search import Finding, Search
+from calibrant.groups.search import ConfirmedRule, Search
 
 
 def rules_of(groups: Any) -> tuple[Rule, ...]:
     """Return the rules behind `groups`, each once; none where it is something else, such as columns."""
-    if isinstance(groups, Rule | Group | Finding):
+    if isinstance(groups, Rule | Group | ConfirmedRule):
         return (_rule(groups),)
     if isinstance(groups, Audit):
         return _each_once(groups.groups)
@@ -21,7 +21,7 @@ def rules_of(groups: Any) -> tuple[Rule, ...]:
         return _each_once(groups.findings)
     if isinstance(groups, Mapping) or not isinstance(groups, list | tuple) or not groups:
         return ()
-    if not any(isinstance(one, Rule | Group | Finding) for one in groups):
+    if not any(isinstance(one, Rule | Group | ConfirmedRule) for one in groups):
         return ()
     return _each_once(groups)
 

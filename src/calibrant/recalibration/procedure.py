@@ -48,6 +48,6 @@ def check_sample(method: Method, sample: Sample) -> None:
         rule = f"needs {method.smallest_n} records"
         raise TooFewRecordsError(sentence(f"method {method.name!r}", rule, f"got {sample.n}"))
     if method.needs_both_outcomes and not sample.levels.both_outcomes:
-        found = f"got base rate {sample.levels.base_rate:g}"
+        got = f"got base rate {sample.levels.base_rate:g}"
         hint = 'use "shift", "isotonic" or "histogram", or collect five of each'
-        raise TooFewRecordsError(sentence(f"method {method.name!r}", "needs both outcomes", found, hint))
+        raise TooFewRecordsError(sentence(f"method {method.name!r}", "needs both outcomes", got, hint))

@@ -130,8 +130,8 @@ def recalibrate(
     beside, used = _Beside(**given.beside), recorded_seed(seed)
     if _classes_of(y_prob) > 2:
         if prevalence is not None or pos_label is not None or beside.given:
-            found = "got a prevalence, a pos_label, covariates, groups or clusters"
-            raise InvalidInputError(sentence("several classes", "take none of the options of two", found))
+            got = "got a prevalence, a pos_label, covariates, groups or clusters"
+            raise InvalidInputError(sentence("several classes", "take none of the options of two", got))
         several = class_records(y_true, y_prob, sample_weight, classes, frequency=weights == "frequency")
         return _several(several, row, options, weights, used)
     if classes is not None:

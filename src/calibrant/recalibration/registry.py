@@ -61,11 +61,11 @@ class Method:
     @property
     def options(self) -> Mapping[str, Any]:
         """Options by name, with their defaults."""
-        found: dict[str, Any] = {}
+        collected: dict[str, Any] = {}
         for fit in (self.fit, self.fit_classes):
             if fit is not None:
-                found |= _keywords(fit)
-        return MappingProxyType(found)
+                collected |= _keywords(fit)
+        return MappingProxyType(collected)
 
 
 def _keywords(fit: Fit) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.inputs import array_of, check_unit_interval, vector
 from calibrant.numerals import short
 from calibrant.recalibration.assess import Assessment, Folds, Procedure, assess, cross_fit
-from calibrant.recalibration.band import Band, jackknife_band
+from calibrant.recalibration.band import MapBand, jackknife_band
 from calibrant.recalibration.fit_facts import FitFacts
-from calibrant.recalibration.maps.form import Bins, Interval, Knot, Map
+from calibrant.recalibration.maps.form import Interval, Knot, Map, MapBins
 from calibrant.recalibration.methods.checks import checked_share
 from calibrant.recalibration.samples import Sample
 from calibrant.results import NOTHING, Array
@@ -102,8 +102,8 @@ class Recalibration:
 
         table = checked_table(p)
         if table.shape[1] != self.columns:
-            found = f"got {table.shape[1]}"
-            raise InvalidInputError(sentence("y_prob", f"must have {self.columns} columns", found))
+            got = f"got {table.shape[1]}"
+            raise InvalidInputError(sentence("y_prob", f"must have {self.columns} columns", got))
         return table
 
     def _columns(self, covariates: Any, rows: int) -> Mapping[str, Any] | None:
@@ -157,7 +157,7 @@ class Recalibration:
             return "the records were not kept"
         return cross_fit(self.sample, self.procedure, seed=self.fit.seed)
 
-    def band(self, p: Any, confidence: float = 0.95) -> Band:
+    def band(self, p: Any, confidence: float = 0.95) -> MapBand:
         """Return how sure the map is at each prediction; how the band was made is in `Band.how`.
 
         It needs the records, which a file does not hold, and takes a map of one column.
@@ -180,7 +180,7 @@ class Recalibration:
         return jackknife_band(self.map, without, one_column(p)[0], confidence)
 
     @property
-    def bins(self) -> Bins | None:
+    def bins(self) -> MapBins | None:
         """The bins of a histogram, each with its rate and limits; None for maps without bins."""
         return self.map.bins
 

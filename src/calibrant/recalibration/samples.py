@@ -131,7 +131,7 @@ def _dealt_clusters(clusters: Ints, folds: int, seed: int) -> Ints:
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class CountedCells:
     """Unweighted 0/1 records known only by cell: how many of either outcome each cell holds."""
 
     values: Array
@@ -166,7 +166,7 @@ class Cells:
         draws = np.random.default_rng(seed)
         ones, zeros = _dealt_counts(self.ones, folds, draws), _dealt_counts(self.zeros, folds, draws)
         return [
-            (Cells(self.values, self.ones - a, self.zeros - b), Cells(self.values, a, b))
+            (CountedCells(self.values, self.ones - a, self.zeros - b), CountedCells(self.values, a, b))
             for a, b in zip(ones, zeros, strict=True)
         ]
 
@@ -260,7 +260,7 @@ def sample_of(forecasts: Forecasts, *, frequency: bool = False) -> Sample:
         return Behind(forecasts, frequency)
     if forecasts.binary and _unweighted(forecasts):
         ones = np.rint(forecasts.outcomes * forecasts.n).astype(np.int64)
-        return Cells(forecasts.values, ones, forecasts.counts - ones)
+        return CountedCells(forecasts.values, ones, forecasts.counts - ones)
     return Merged(Levels.of(forecasts, frequency=frequency), forecasts.n, forecasts.binary)
 
 

@@ -12,7 +12,7 @@ from calibrant.results import Array
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class SqlDialect:
     """How an engine quotes names and calls a double; `most` is the largest expression it is known to take."""
 
     quote: str
@@ -21,10 +21,10 @@ class Dialect:
 
 
 DIALECTS = {
-    "duckdb": Dialect('"', "DOUBLE", 10_000_000),
-    "spark": Dialect("`", "DOUBLE", 2_000_000),
-    "postgres": Dialect('"', "DOUBLE PRECISION", 10_000_000),
-    "bigquery": Dialect("`", "FLOAT64", 1_000_000),
+    "duckdb": SqlDialect('"', "DOUBLE", 10_000_000),
+    "spark": SqlDialect("`", "DOUBLE", 2_000_000),
+    "postgres": SqlDialect('"', "DOUBLE PRECISION", 10_000_000),
+    "bigquery": SqlDialect("`", "FLOAT64", 1_000_000),
 }
 
 
@@ -134,14 +134,14 @@ def _array(numbers: Iterable[float]) -> str:
     return f"ARRAY({', '.join(number(float(one)) for one in numbers)})"
 
 
-def find_dialect(name: str) -> Dialect:
+def find_dialect(name: str) -> SqlDialect:
     """Return a dialect by name."""
     if name not in DIALECTS:
         raise reject_name("dialect", str(name), list(DIALECTS))
     return DIALECTS[name]
 
 
-def quoted(name: str, dialect: Dialect) -> str:
+def quoted(name: str, dialect: SqlDialect) -> str:
     """Return a column name as an identifier of the engine."""
     mark = dialect.quote
     if not isinstance(name, str) or not name or (mark == "`" and "\\" in name):
@@ -162,9 +162,9 @@ def sql_of(fitted: Map, column: str, dialect: str, tolerance: float) -> str:
     mapped = fitted.thinned(float(tolerance)).expression(name, algebra)
     text = f"CASE WHEN {name.text} >= 0e0 AND {name.text} <= 1e0 THEN {mapped.text} END"
     if len(text) > engine.most:
-        found = f"got {len(text):,} characters"
+        got = f"got {len(text):,} characters"
         hint = "pass a tolerance, such as 1e-6, to thin the knots"
         raise InvalidInputError(
-            sentence(f"SQL for {dialect}", f"must have at most {engine.most:,} characters", found, hint)
+            sentence(f"SQL for {dialect}", f"must have at most {engine.most:,} characters", got, hint)
         )
     return text

@@ -85,8 +85,8 @@ def stored_fields(stored: Any) -> tuple[dict[str, Any], Assessment | str]:
             sentence("recalibration", "must be as calibrant writes it", "got other JSON")
         )
     if stored["calibrant_recalibration"] != FORMAT:
-        found = f"got format {stored['calibrant_recalibration']}, this calibrant reads {FORMAT}"
-        raise UnreadableFileError(sentence("recalibration", "must be of a known format", found))
+        got = f"got format {stored['calibrant_recalibration']}, this calibrant reads {FORMAT}"
+        raise UnreadableFileError(sentence("recalibration", "must be of a known format", got))
     try:
         assessed = stored["assessment"]
         fields = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from calibrant.groups.distinguisher import Distinguisher
-from calibrant.numerals import chance, short
+from calibrant.numerals import pvalue_text, short
 from calibrant.report.audit_page import AuditVerdict
 from calibrant.report.charts.distinguisher import carriers, giveaways
 from calibrant.report.page import rendered
@@ -13,28 +13,28 @@ from calibrant.sheets import Sheet, number, text
 LEVEL = 0.05
 
 
-def distinguisher_page(found: Distinguisher, *, title: str) -> str:
+def distinguisher_page(given: Distinguisher, *, title: str) -> str:
     """Return one HTML file, complete in itself."""
-    rejected = found.pvalue <= LEVEL
-    drawn = {"carriers": carriers(found)}
-    if found.rules:
-        drawn["giveaways"] = giveaways(found)
+    rejected = given.pvalue <= LEVEL
+    drawn = {"carriers": carriers(given)}
+    if given.rules:
+        drawn["giveaways"] = giveaways(given)
     return rendered(
         title=title,
-        verdict=_verdict(found, rejected),
+        verdict=_verdict(given, rejected),
         tone="bad" if rejected else "good",
-        facts=f"Learned auditor of {found.n:,} rows",
-        parts=[_what(found), _how(found)],
+        facts=f"Learned auditor of {given.n:,} rows",
+        parts=[_what(given), _how(given)],
         drawn=drawn,
-        numbers=found.to_dict(),
+        numbers=given.to_dict(),
     )
 
 
-def _verdict(found: Distinguisher, rejected: bool) -> AuditVerdict:
-    shown = chance(found.pvalue, floor=found.pvalue_is_bound)
+def _verdict(given: Distinguisher, rejected: bool) -> AuditVerdict:
+    shown = pvalue_text(given.pvalue, floor=given.pvalue_is_bound)
     sentence = (
-        f"The advantage of the auditor on records it has not seen is {short(found.advantage)} "
-        f"({short(found.lower)} to {short(found.upper)}), p = {shown}."
+        f"The advantage of the auditor on records it has not seen is {short(given.advantage)} "
+        f"({short(given.lower)} to {short(given.upper)}), p = {shown}."
     )
     if not rejected:
         return AuditVerdict("Nothing gives them away.", sentence, "Nothing needs to be repaired.")
@@ -42,34 +42,34 @@ def _verdict(found: Distinguisher, rejected: bool) -> AuditVerdict:
     return AuditVerdict("The columns know more than the predictions.", sentence, step)
 
 
-def _what(found: Distinguisher) -> Section:
+def _what(given: Distinguisher) -> Section:
     words = (
         "A model learnt from one half of the rows where outcomes differ from predictions, and was tested on "
         "the other half, in turns. The question is more than calibration: whether the columns know anything "
         "that the predictions do not."
     )
-    return Section("what", "What told them apart?", (words,), ("giveaways", "carriers"), (_rules(found),))
+    return Section("what", "What told them apart?", (words,), ("giveaways", "carriers"), (_rules(given),))
 
 
-def _rules(found: Distinguisher) -> Sheet:
+def _rules(given: Distinguisher) -> Sheet:
     columns = ("group", "rows", "share", "mean residual", "carried")
     return Sheet(
         columns,
         tuple(
             (text(one.rule), number(one.size, f"{one.size:,}"), number(one.share, f"{one.share:.1%}"),
              number(one.gap, f"{one.gap:+.4f}"), number(one.carried, f"{one.carried:+.5f}"))
-            for one in found.rules
+            for one in given.rules
         ),
     )  # fmt: skip
 
 
-def _how(found: Distinguisher) -> Section:
+def _how(given: Distinguisher) -> Section:
     halves = "; ".join(
         f"{half.advantage:.4g} ({half.lower:.4g} to {half.upper:.4g}), p = {half.pvalue:.3g}, {half.n:,} rows"
-        for half in found.halves
+        for half in given.halves
     )
     words = (
         f"Advantage on either half: {halves}. The p-value of both is twice the smaller one, by "
-        f"{found.draws:,} simulated data sets each, exact given the fit. Seed {found.seed}."
+        f"{given.draws:,} simulated data sets each, exact given the fit. Seed {given.seed}."
     )
     return Section("how", "How it was computed", (words,), folded=True)

@@ -92,16 +92,16 @@ def parts(text: str) -> list[tuple[str, str | None]]:
     >>> parts("The witness attains it; a witness can be checked.")
     [('The ', None), ('witness', 'witness'), (' attains it; a witness can be checked.', None)]
     """
-    found: list[tuple[str, str | None]] = []
+    collected: list[tuple[str, str | None]] = []
     seen, start = set(), 0
     for match in _WORD.finditer(text):
         word = _KEYS[match[0].lower()]
         if word in seen:
             continue
         seen.add(word)
-        found += [(text[start : match.start()], None), (match[0], word)]
+        collected += [(text[start : match.start()], None), (match[0], word)]
         start = match.end()
-    return [piece for piece in [*found, (text[start:], None)] if piece[0]]
+    return [piece for piece in [*collected, (text[start:], None)] if piece[0]]
 
 
 def used(texts: Iterable[str]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from calibrant.evaluation.sheets import (
     measure_sheet,
     whom_sheet,
 )
-from calibrant.numerals import chance, short
+from calibrant.numerals import pvalue_text, short
 from calibrant.sheets import Sheet
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ def _real(evaluation: Findings) -> Section:
         return Section("real", title, (verdict.sentence,))
     text = (
         "If the predictions were calibrated, outcomes would differ from them as much as they do with "
-        f"probability {chance(verdict.pvalue, None, verdict.pvalue_is_bound)} (the omnibus test: Kuiper's "
-        "range and Cox's score together). "
+        f"probability {pvalue_text(verdict.pvalue, None, verdict.pvalue_is_bound)} (the omnibus test: "
+        "Kuiper's range and Cox's score together). "
     )
     rejected = verdict.pvalue <= verdict.alpha
     text += "So chance does not explain it." if rejected else "So the data give no reason to doubt them."
@@ -94,12 +94,12 @@ def _disagreement(evaluation: Findings) -> tuple[str, ...]:
     if null.pvalue > verdict.alpha:
         return (
             "The smooth calibration error, drawn below, does not show it by itself "
-            f"(p = {chance(null.pvalue)}): it adds up errors of every shape, and the test above looks for "
-            "fewer, more common shapes with more power.",
+            f"(p = {pvalue_text(null.pvalue)}): it adds up errors of every shape, and the test above looks "
+            "for fewer, more common shapes with more power.",
         )
     return (
-        f"The smooth calibration error, drawn below, is unusual by itself (p = {chance(null.pvalue)}), but "
-        "the test above, which was chosen before looking at these data, finds nothing beyond chance.",
+        f"The smooth calibration error, drawn below, is unusual by itself (p = {pvalue_text(null.pvalue)}), "
+        "but the test above, which was chosen before looking at these data, finds nothing beyond chance.",
     )
 
 
@@ -118,11 +118,11 @@ def _how_far(evaluation: Findings) -> Section:
 
 
 def _proofs(evaluation: Findings) -> Section:
-    found = evaluation.distances
-    whatever = "" if found.over_points else " whatever the features behind them"
+    result = evaluation.distances
+    whatever = "" if result.over_points else " whatever the features behind them"
     text = (
         "The distance to calibration is how far the predictions must move, on average, to be calibrated: at "
-        f"least {short(found.lower)}{whatever}, and {short(found.upper)} is enough. "
+        f"least {short(result.lower)}{whatever}, and {short(result.upper)} is enough. "
         "The table shows what else is tied to it, and by which theorem; the chart is the weight function "
         "that proves the smooth error."
     )
@@ -131,7 +131,7 @@ def _proofs(evaluation: Findings) -> Section:
         "Distances, theorems and the witness",
         (text,),
         ("witness",),
-        (distance_sheet(found),),
+        (distance_sheet(result),),
         folded=True,
     )
 
@@ -173,11 +173,11 @@ def _differences(differences: Sequence[GroupComparison]) -> Section:
 
 
 def _cost(evaluation: Findings) -> Section:
-    found = evaluation.recalibration
-    if found is None:
+    result = evaluation.recalibration
+    if result is None:
         absent = f"Not said: {why_absent(evaluation.forecasts)}."
         return Section("cost", "What does it cost?", (absent,))
-    threshold, loss = found.curve.worst
+    threshold, loss = result.curve.worst
     text = "Decisions suffer where the prediction falls on the wrong side of a threshold. "
     if loss > 0:
         text += (
@@ -186,12 +186,12 @@ def _cost(evaluation: Findings) -> Section:
         )
     text += (
         "Over all decisions with payoffs between 0 and 1, also those with more than two actions, the most "
-        f"that is lost is {short(1000 * found.task.loss)} units of payoff per 1,000 decisions."
+        f"that is lost is {short(1000 * result.task.loss)} units of payoff per 1,000 decisions."
     )
-    if found.base_rate_regret > 0:
+    if result.base_rate_regret > 0:
         base = (
             "Always acting on the base rate would have served somebody better, by "
-            f"{short(1000 * found.base_rate_regret)} units of payoff per 1,000 decisions at most."
+            f"{short(1000 * result.base_rate_regret)} units of payoff per 1,000 decisions at most."
         )
     else:
         base = "Always acting on the base rate would have served nobody better."

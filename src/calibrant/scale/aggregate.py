@@ -30,7 +30,7 @@ from calibrant.scale.labels import (
     plain_label,
 )
 from calibrant.scale.session import quoted
-from calibrant.scale.sources import Column
+from calibrant.scale.sources import SourceColumn
 
 V, Y, W, CODE = "calibrant_v", "calibrant_y", "calibrant_w", "calibrant_code"
 NO_LISTS = "choose one element, or make it text"
@@ -101,7 +101,7 @@ def _labelled(relation: Any, columns: Columns) -> tuple[Any, list[Reader] | None
         return relation, None  # refused by name a little later
     numbers = [quoted(name) for name in dict.fromkeys(columns.wanted) if name not in columns.by]
     labels = [
-        f"{label_sql(Column(name, quoted(name), kinds[name]))} AS {quoted(name)}" for name in columns.by
+        f"{label_sql(SourceColumn(name, quoted(name), kinds[name]))} AS {quoted(name)}" for name in columns.by
     ]
     return relation.project(", ".join([*numbers, *labels])), [
         label_reader(kinds[name]) for name in columns.by
@@ -179,16 +179,16 @@ def _opened(frame: Any, columns: Columns) -> Any:
     try:
         table: Any = nw.from_native(frame)
     except TypeError:
-        found, hint = f"got {type(frame).__name__}", "pass arrays to Sketch.from_arrays"
-        raise InvalidInputError(sentence("frame", "must be a data frame", found, hint)) from None
+        got, hint = f"got {type(frame).__name__}", "pass arrays to Sketch.from_arrays"
+        raise InvalidInputError(sentence("frame", "must be a data frame", got, hint)) from None
     schema = table.collect_schema()
     for name in columns.wanted:
         if name not in schema:
             raise reject_name("column", name, schema.names())
     for name in columns.by:
         if schema[name].is_nested() or schema[name] == nw.Binary or _holds_lists(table, name, schema[name]):
-            rule, found = "must hold one value per row", f"got dtype {schema[name]}"
-            raise InvalidInputError(sentence(f"column {name!r}", rule, found, NO_LISTS))
+            rule, got = "must hold one value per row", f"got dtype {schema[name]}"
+            raise InvalidInputError(sentence(f"column {name!r}", rule, got, NO_LISTS))
     for name in columns.wanted[: len(columns.wanted) - len(columns.by)]:
         if schema[name] == nw.Object and isinstance(table, nw.DataFrame):
             # Python objects: truth values with None, decimals; text among them is refused
@@ -196,11 +196,9 @@ def _opened(frame: Any, columns: Columns) -> Any:
             made = nw.new_series(name, values.astype(np.float64), backend=table.implementation)
             table = table.with_columns(made)
         elif not (schema[name].is_numeric() or schema[name] == nw.Boolean):
-            found = f"got dtype {schema[name]}"
+            got = f"got dtype {schema[name]}"
             raise InvalidInputError(
-                sentence(
-                    f"column {name!r}", "must be numeric", found, "cast it, or map the labels to 0 and 1"
-                )
+                sentence(f"column {name!r}", "must be numeric", got, "cast it, or map the labels to 0 and 1")
             )
     return table
 
@@ -261,12 +259,12 @@ def from_rows(
     """Put what an engine returned into one table, rejects without sums, groups in a fixed order."""
     codes = np.asarray(rows[CODE], dtype=np.int64)
     counts = np.asarray(rows[COUNT], dtype=np.int64)
-    found = {name: _floats(rows[name]) for name in SUMS if name in rows}
+    result = {name: _floats(rows[name]) for name in SUMS if name in rows}
     if not columns.weight:
-        found |= {"w": counts.astype(np.float64), "ww": counts.astype(np.float64)}
-        found["wwv(1-v)"] = found["wv(1-v)"]
+        result |= {"w": counts.astype(np.float64), "ww": counts.astype(np.float64)}
+        result["wwv(1-v)"] = result["wv(1-v)"]
     good = codes < cells + 2
-    sums = np.where(good, np.array([found[name] for name in SUMS]), 0.0)
+    sums = np.where(good, np.array([result[name] for name in SUMS]), 0.0)
     if not np.all(np.isfinite(sums)):
         raise InvalidInputError(
             sentence(

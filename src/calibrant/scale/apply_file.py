@@ -17,7 +17,7 @@ from calibrant.scale.files import FileNames, in_pieces_or_whole, read_table
 from calibrant.scale.large_files import watched
 from calibrant.scale.located import TEXT_KINDS, kind_of, located
 from calibrant.scale.session import connect, literal, plain_names, quoted
-from calibrant.scale.sources import Column, csv_scan, place_of, unreadable
+from calibrant.scale.sources import SourceColumn, csv_scan, place_of, unreadable
 from calibrant.scale.text_numbers import written_as
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class _Scan:
     """How the files are read: an SQL table function, and their columns by the names they have in it."""
 
     scan: str
-    columns: Sequence[Column]
+    columns: Sequence[SourceColumn]
 
 
 def apply_file(
@@ -95,8 +95,8 @@ def _written(
             except duckdb.Error as error:
                 raise unreadable(files, error) from None
         if applied.rows and applied.unusable == applied.rows:
-            found = f"got none in {applied.rows:,} rows"
-            raise InvalidInputError(sentence(f"column {prediction!r}", "must hold probabilities", found))
+            got = f"got none in {applied.rows:,} rows"
+            raise InvalidInputError(sentence(f"column {prediction!r}", "must hold probabilities", got))
         return applied
 
 
@@ -128,7 +128,7 @@ def _scan(
         _refuse_other_columns(files, [dialect.names for dialect in dialects])
         if len(set(dialects)) > 1:
             raise UnreadableFileError(sentence("files", "must be written alike", "got several separators"))
-        columns = [Column(name, f"c{k}", "TEXT") for k, name in enumerate(dialects[0].names)]
+        columns = [SourceColumn(name, f"c{k}", "TEXT") for k, name in enumerate(dialects[0].names)]
         return _Scan(csv_scan(dialects[0], names, parallel), columns)
     if kinds != {"parquet"}:
         known = ", ".join((*SEPARATORS, *PARQUET))
@@ -140,7 +140,7 @@ def _scan(
         described.append([(str(row[0]), str(row[1])) for row in connection.execute(query).fetchall()])
     _refuse_other_columns(files, described)
     listed = ", ".join(map(literal, names))
-    columns = [Column(name, quoted(name), kind) for name, kind in described[0]]
+    columns = [SourceColumn(name, quoted(name), kind) for name, kind in described[0]]
     return _Scan(f"read_parquet([{listed}], hive_partitioning = false)", columns)
 
 
@@ -165,7 +165,7 @@ def _rows(read: _Scan, prediction: str, into: str, file: Path) -> str:
     return f"SELECT *, {number} AS {quoted(PREDICTION)} FROM {read.scan}"
 
 
-def _cell(column: Column) -> str:
+def _cell(column: SourceColumn) -> str:
     """Return a cell as it is written; the CSV writer puts quotes around empty text, so it is left out."""
     return f"nullif({column.sql}, '')" if column.kind == "TEXT" else column.sql
 

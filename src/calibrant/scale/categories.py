@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.scale.sources import Column, Source
+from calibrant.scale.sources import Source, SourceColumn
 from calibrant.scale.text_numbers import Notation, unless_missing
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def category_column(
     return _together([_filled(connection.execute(query).fetchnumpy()["x"]) for query in cells])
 
 
-def refuse_nested(column: Column) -> None:
+def refuse_nested(column: SourceColumn) -> None:
     """Say in words that a column of lists or records has no groups."""
     if column.kind.endswith("]") or column.kind.startswith(("STRUCT", "MAP", "UNION", "VARIANT")):
         rule, got = "must hold one value per row", f"got values of type {column.kind}"
@@ -57,12 +57,12 @@ def refuse_nested(column: Column) -> None:
         raise InvalidInputError(sentence(f"column {column.name!r}", rule, got, hint))
 
 
-def _typed(column: Column) -> str:
+def _typed(column: SourceColumn) -> str:
     kind = column.kind.split("(")[0]
     return f"CAST({column.sql} AS {SHOWN_AS[kind]})" if kind in SHOWN_AS else column.sql
 
 
-def _cell(column: Column, notation: Notation) -> str:
+def _cell(column: SourceColumn, notation: Notation) -> str:
     """Return the SQL of the text of a cell, NULL where it stands for a missing value."""
     text = str(column.text)
     known = unless_missing(text, "NULL", text)

@@ -25,7 +25,7 @@ UTF8_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class CsvDialect:
     """The names in the header, in order; what separates cells; how many empty lines come first."""
 
     names: tuple[str, ...]
@@ -33,7 +33,7 @@ class Dialect:
     empty_lines: int
 
 
-def read_dialect(path: Path, wanted: Sequence[str] = ()) -> Dialect:
+def read_dialect(path: Path, wanted: Sequence[str] = ()) -> CsvDialect:
     """Read the header of a CSV file, refusing what is not UTF-8 text.
 
     Cells are separated by what stands most often in the header, unless another separator gives the wanted
@@ -48,7 +48,7 @@ def read_dialect(path: Path, wanted: Sequence[str] = ()) -> Dialect:
     if not line.strip():
         raise UnreadableFileError(sentence(f"file {str(path)!r}", "must have a header", "got empty lines"))
     header = text[lines.tell() - len(line) :]
-    known = [Dialect(_cells(header, separator), separator, empty) for separator in _separators(line)]
+    known = [CsvDialect(_cells(header, separator), separator, empty) for separator in _separators(line)]
     return next((one for one in known if set(wanted) <= set(one.names)), known[0])
 
 
@@ -128,9 +128,9 @@ LATIN = "Windows-1252 or Latin-1"
 
 def not_utf8(name: str, encoding: str, byte: str = "") -> str:
     """Return the message for a file in another encoding, with the way to convert it."""
-    found = f"got {byte} in the header, as in {encoding}" if byte else f"got {encoding}"
+    got = f"got {byte} in the header, as in {encoding}" if byte else f"got {encoding}"
     source = encoding.split()[0].upper()
-    return sentence(name, "must be UTF-8", found, f"iconv -f {source} -t UTF-8 FILE > utf8.csv")
+    return sentence(name, "must be UTF-8", got, f"iconv -f {source} -t UTF-8 FILE > utf8.csv")
 
 
 def stray_byte(path: Path) -> tuple[int, int] | None:

@@ -20,7 +20,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.scale.categories import refuse_nested
-from calibrant.scale.sources import Column
+from calibrant.scale.sources import SourceColumn
 from calibrant.scale.text_numbers import unless_missing
 
 Label = tuple[Any, ...]
@@ -136,7 +136,7 @@ def cell_label(text: str) -> Any:
     return text
 
 
-def label_sql(column: Column) -> str:
+def label_sql(column: SourceColumn) -> str:
     """Return the SQL of a label as `label_reader` expects it."""
     refuse_nested(column)
     kind, cell = column.kind, column.sql

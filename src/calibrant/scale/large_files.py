@@ -61,12 +61,12 @@ def _aggregate(
             frame = cell_frame(table, inside, cells)
             rows = watched(connection, lambda: collected(frame), progress)
             readers = [_reader(parts, name) for name in columns.by]
-            found = from_rows(rows, inside, cells, readers)
-            bad = rejected(found.table, cells)
+            aggregated = from_rows(rows, inside, cells, readers)
+            bad = rejected(aggregated.table, cells)
             if invalid == "error" and any("missing" in reason for reason in bad):
                 _refuse_text(connection, parts, columns, notation)
             refuse(bad, columns, missing, invalid, table, inside)
-    return found
+    return aggregated
 
 
 def _inside(columns: Columns) -> Columns:

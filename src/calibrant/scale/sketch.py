@@ -58,10 +58,10 @@ class Sketch:
         self._table = _empty()
 
     @classmethod
-    def from_table(cls, cells: int, by: tuple[str, ...], found: Aggregated) -> Sketch:
+    def from_table(cls, cells: int, by: tuple[str, ...], aggregated: Aggregated) -> Sketch:
         """Build from cells that are already summed (an engine's answer, a stored sketch)."""
         self = cls(cells, by=list(by))
-        self._labels, self._table = found.labels, found.table
+        self._labels, self._table = aggregated.labels, aggregated.table
         return self
 
     @classmethod
@@ -101,9 +101,9 @@ class Sketch:
         """
         columns = Columns(outcome, prediction, weight, as_names(by))
         check_choice(missing=missing, invalid=invalid)
-        found = aggregate(frame, columns, check_cells(cells))
-        refuse(rejected(found.table, cells), columns, missing, invalid, frame)
-        return cls.from_table(cells, columns.by, found)
+        aggregated = aggregate(frame, columns, check_cells(cells))
+        refuse(rejected(aggregated.table, cells), columns, missing, invalid, frame)
+        return cls.from_table(cells, columns.by, aggregated)
 
     @classmethod
     def from_file(
@@ -125,8 +125,8 @@ class Sketch:
         """
         columns = Columns(outcome, prediction, weight, as_names(by))
         check_choice(missing=missing, invalid=invalid)
-        found = aggregate_file(path, columns, check_cells(cells), missing, invalid, progress)
-        return cls.from_table(cells, columns.by, found)
+        aggregated = aggregate_file(path, columns, check_cells(cells), missing, invalid, progress)
+        return cls.from_table(cells, columns.by, aggregated)
 
     def update(
         self, y_true: Any, y_prob: Any, sample_weight: Any = None, *, missing: Missing = "error"
@@ -346,8 +346,8 @@ def merge(*sketches: Sketch) -> Sketch:
                 sentence("sketches", "must have the same cells", f"got {first.cells:,} and {other.cells:,}")
             )
         if other.by != first.by:
-            found = f"got {list(first.by)} and {list(other.by)}"
-            raise InvalidInputError(sentence("sketches", "must be grouped by the same columns", found))
+            got = f"got {list(first.by)} and {list(other.by)}"
+            raise InvalidInputError(sentence("sketches", "must be grouped by the same columns", got))
     refuse_lookalikes({label for sketch in sketches for label in sketch.found.labels})
     labels = ordered_labels({label for sketch in sketches for label in sketch.found.labels})
     numbers = {label: number for number, label in enumerate(labels)}
@@ -393,9 +393,9 @@ def check_choice(**choices: str) -> None:
 def _check_squares(table: CellTable) -> None:
     if float(table.sums[1].sum()) < LEAST_SQUARES:
         hint = "multiply the weights by a constant, such as 1e100: only their ratios count"
-        found = f"got weights that sum to {table.sums[0].sum():g}"
+        got = f"got weights that sum to {table.sums[0].sum():g}"
         raise InvalidInputError(
-            sentence("weights of the sketch", "must have squares that a float can hold", found, hint)
+            sentence("weights of the sketch", "must have squares that a float can hold", got, hint)
         )
 
 

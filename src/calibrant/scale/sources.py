@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence
-from calibrant.scale.dialect import LATIN, Dialect, not_utf8, read_dialect, stray_byte
+from calibrant.scale.dialect import LATIN, CsvDialect, not_utf8, read_dialect, stray_byte
 from calibrant.scale.located import kind_of
 from calibrant.scale.session import literal, quoted
 from calibrant.scale.text_numbers import Notation, number_sql
@@ -27,7 +27,7 @@ NUMERIC = re.compile(r"BOOLEAN|U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class SourceColumn:
     """One column of a scan: its SQL name, and its type in words of SQL ("TEXT" and "JSON" are cells)."""
 
     name: str
@@ -58,7 +58,7 @@ class Source:
 
     files: tuple[Path, ...]
     scan: str  # an SQL table function
-    columns: Mapping[str, Column]
+    columns: Mapping[str, SourceColumn]
 
 
 def sources(
@@ -80,20 +80,21 @@ def sources(
 
 
 def _csv(files: Sequence[Path], names: Sequence[str], wanted: Sequence[str], parallel: bool) -> list[Source]:
-    found = []
+    collected = []
     pairs = [(read_dialect(file, wanted), file, name) for file, name in zip(files, names, strict=True)]
     for dialect, alike in groupby(pairs, key=lambda pair: pair[0]):
         part = list(alike)
         columns = {
-            name: Column(name, f"c{place_of(part[0][1], dialect.names, name)}", "TEXT") for name in wanted
+            name: SourceColumn(name, f"c{place_of(part[0][1], dialect.names, name)}", "TEXT")
+            for name in wanted
         }
-        found.append(
+        collected.append(
             Source(tuple(f for _, f, _ in part), csv_scan(dialect, [n for *_, n in part], parallel), columns)
         )
-    return found
+    return collected
 
 
-def csv_scan(dialect: Dialect, names: Sequence[str], parallel: bool = True, extra: str = "") -> str:
+def csv_scan(dialect: CsvDialect, names: Sequence[str], parallel: bool = True, extra: str = "") -> str:
     """Return the scan of CSV files: every cell as text, nothing detected, nothing skipped, nothing padded."""
     columns = ", ".join(f"'c{place}': 'VARCHAR'" for place in range(len(dialect.names)))
     options = (
@@ -131,18 +132,18 @@ def _is_number(cell: str) -> bool:
 def _parquet(
     connection: DuckDBPyConnection, files: Sequence[Path], names: Sequence[str], wanted: Sequence[str]
 ) -> list[Source]:
-    found = []
+    collected = []
     known = [(_parquet_columns(connection, n, f, wanted), f, n) for f, n in zip(files, names, strict=True)]
     for columns, alike in groupby(known, key=lambda item: item[0]):
         part = list(alike)
         scan = f"read_parquet({_list([name for *_, name in part])}, hive_partitioning = false)"
-        found.append(Source(tuple(f for _, f, _ in part), scan, {c.name: c for c in columns}))
-    return found
+        collected.append(Source(tuple(f for _, f, _ in part), scan, {c.name: c for c in columns}))
+    return collected
 
 
 def _parquet_columns(
     connection: DuckDBPyConnection, name: str, file: Path, wanted: Sequence[str]
-) -> tuple[Column, ...]:
+) -> tuple[SourceColumn, ...]:
     """Return the wanted columns of one file by their true names; DuckDB renames those it finds twice."""
     query = f"DESCRIBE SELECT * FROM read_parquet({literal(name)}, hive_partitioning = false)"
     described = [(row[0], row[1]) for row in connection.execute(query).fetchall()]
@@ -151,7 +152,7 @@ def _parquet_columns(
         written = [shown for shown, _ in described]
     places = [place_of(file, written, column) for column in wanted]
     return tuple(
-        Column(column, quoted(described[place][0]), described[place][1])
+        SourceColumn(column, quoted(described[place][0]), described[place][1])
         for column, place in zip(wanted, places, strict=True)
     )
 
@@ -179,7 +180,7 @@ def _json(
             place_of(file, known, column)
     columns = ", ".join(f"{literal(column)}: 'JSON'" for column in wanted)
     scan = f"read_json({_list(names)}, columns = {{{columns}}}, hive_partitioning = false)"
-    return [Source(tuple(files), scan, {name: Column(name, quoted(name), "JSON") for name in wanted})]
+    return [Source(tuple(files), scan, {name: SourceColumn(name, quoted(name), "JSON") for name in wanted})]
 
 
 def _json_names(connection: DuckDBPyConnection, name: str, sample: int = 20_480) -> list[str]:

@@ -13,9 +13,9 @@ from calibrant.scale.cells import SUMS, CellTable, Whole, cell_codes, codes_in_a
 SLACK = 1e-6  # relative: sums are taken in any order
 
 
-def foreign(found: str) -> UnreadableFileError:
+def foreign(given: str) -> UnreadableFileError:
     """Build the error for a file that calibrant did not write."""
-    return UnreadableFileError(sentence("sketch", "must be as calibrant writes it", found))
+    return UnreadableFileError(sentence("sketch", "must be as calibrant writes it", given))
 
 
 def check_labels(by: tuple[Any, ...], labels: tuple[tuple[Any, ...], ...]) -> None:

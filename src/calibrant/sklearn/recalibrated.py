@@ -128,8 +128,8 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
     def _response(self, fitted: Any, X: Any) -> Any:
         """Return probabilities, one column per class."""
         if self.response not in ("auto", "predict_proba", "decision_function"):
-            found = f"got {self.response!r}"
-            raise ValueError(f"response must be auto, predict_proba or decision_function; {found}")
+            got = f"got {self.response!r}"
+            raise ValueError(f"response must be auto, predict_proba or decision_function; {got}")
         if self.response == "predict_proba" or not hasattr(fitted, "decision_function"):
             return np.asarray(fitted.predict_proba(X), dtype=np.float64)
         from scipy.special import expit, softmax
@@ -199,10 +199,10 @@ def _routed(owner: Recalibrated, sample_weight: Any, params: dict[str, Any]) -> 
 
     if get_config()["enable_metadata_routing"]:
         given = params if sample_weight is None else {**params, "sample_weight": sample_weight}
-        found = process_routing(owner, "fit", **given)
-        if "splitter" not in found:
-            found["splitter"] = Bunch(split={})
-        return found
+        routed = process_routing(owner, "fit", **given)
+        if "splitter" not in routed:
+            routed["splitter"] = Bunch(split={})
+        return routed
     split = {"groups": params.pop("groups")} if "groups" in params else {}
     fit = dict(params)
     if sample_weight is not None and has_fit_parameter(owner._base(), "sample_weight"):

@@ -47,18 +47,20 @@ class Scored:
         forecasts, level = levels_of(report)
         summed = np.zeros((len(outcomes), forecasts.levels))
         np.add.at(summed.T, level, outcomes.T / len(report))
-        found = row_values(self.row, self.settings, forecasts, summed)
-        return np.asarray(np.abs(found - self.row.ideal)) if self.row.signed else found
+        errors_by_draw = row_values(self.row, self.settings, forecasts, summed)
+        return np.asarray(np.abs(errors_by_draw - self.row.ideal)) if self.row.signed else errors_by_draw
 
     def _called(self, report: Array, outcomes: Array) -> Array:
-        found = np.array(
+        result = np.array(
             [float(self.function(y, report, **self.options)) for y in outcomes.astype(np.int64)], dtype=float
         )
-        if not np.isfinite(found).all():
-            bad = outcomes[int(np.argmin(np.isfinite(found)))].astype(int).tolist()
-            got = f"got {found[~np.isfinite(found)][0]} for outcomes {bad} and predictions {report.tolist()}"
+        if not np.isfinite(result).all():
+            bad = outcomes[int(np.argmin(np.isfinite(result)))].astype(int).tolist()
+            got = (
+                f"got {result[~np.isfinite(result)][0]} for outcomes {bad} and predictions {report.tolist()}"
+            )
             raise InvalidInputError(sentence(f"measure {self.name!r}", "must return a finite number", got))
-        return found
+        return result
 
 
 def row_values(row: Measure, settings: dict[str, Any], forecasts: Forecasts, outcomes: Array) -> Array:

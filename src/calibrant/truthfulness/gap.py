@@ -15,7 +15,7 @@ from calibrant.results import Array
 from calibrant.seeds import recorded_seed
 from calibrant.truthfulness.expected import Expected, Function, Scored
 from calibrant.truthfulness.outcomes import pools
-from calibrant.truthfulness.search import OTHER, TIE, Found, best_report, only_reports
+from calibrant.truthfulness.search import OTHER, TIE, BestReport, best_report, only_reports
 from calibrant.truthfulness.sequential import Policy, best_policy
 
 MOST_ROUNDS = 12
@@ -126,8 +126,8 @@ Expected value 0.375000 when honest, 0.187500 with the lie.
         return _in_sequence(scored, probabilities, seconds, used)
     expected = Expected(scored, probabilities)
     if reports is not None:
-        found = only_reports(expected, probabilities, _checked_reports(reports, len(probabilities)))
-        return _result(expected, found, "reports")
+        best = only_reports(expected, probabilities, _checked_reports(reports, len(probabilities)))
+        return _result(expected, best, "reports")
     if _decomposes(expected, used):
         return _proved(expected)
     return _result(expected, best_report(expected, probabilities, budget=seconds, seed=used), "search")
@@ -155,31 +155,31 @@ def _proved(expected: Expected) -> Truthfulness:
     """Return a gap of 0; it is strict unless a calibrated report, the truth pooled, ties."""
     truth = expected.truth
     honest = expected(truth)
-    found = Found(truth, honest, honest, truth)
+    best = BestReport(truth, honest, honest, truth)
     for face in pools(len(truth)):
         pooled = np.asarray(np.bincount(face, truth) / np.bincount(face))[face]
         if np.max(np.abs(pooled - truth)) > OTHER:
-            found.offer(expected(pooled), pooled)
-    found.value, found.report = honest, truth  # rounding may have made a tie look better
-    return _result(expected, found, "decomposition")
+            best.offer(expected(pooled), pooled)
+    best.value, best.report = honest, truth  # rounding may have made a tie look better
+    return _result(expected, best, "decomposition")
 
 
-def _result(expected: Expected, found: Found, proof: str) -> Truthfulness:
-    gap = max(0.0, found.honest - found.value)
-    tied = found.tied or gap > TIE
+def _result(expected: Expected, best: BestReport, proof: str) -> Truthfulness:
+    gap = max(0.0, best.honest - best.value)
+    tied = best.tied or gap > TIE
     return Truthfulness(
         measure=expected.scored.name,
-        truth=tuple(map(float, found.truth)),
-        honest=found.honest,
-        best=found.value,
-        report=tuple(map(float, found.report)),
+        truth=tuple(map(float, best.truth)),
+        honest=best.honest,
+        best=best.value,
+        report=tuple(map(float, best.report)),
         gap=gap,
-        ratio=_ratio(found.value, found.honest),
+        ratio=_ratio(best.value, best.honest),
         strict=not tied,
         proof=proof,
         evaluations=expected.evaluations,
         exact=proof == "decomposition",
-        finished=found.finished,
+        finished=best.finished,
     )
 
 

@@ -73,11 +73,11 @@ class Incentives:
     @property
     def best(self) -> dict[str, Incentive]:
         """The lie with the largest gain, per measure."""
-        found: dict[str, Incentive] = {}
+        collected: dict[str, Incentive] = {}
         for row in self.table:
-            if row.measure not in found or row.gain > found[row.measure].gain:
-                found[row.measure] = row
-        return found
+            if row.measure not in collected or row.gain > collected[row.measure].gain:
+                collected[row.measure] = row
+        return collected
 
     def __str__(self) -> str:
         head = (
@@ -178,8 +178,8 @@ class _Board:
         return np.column_stack([self._errors(row, sums) for row in self.rows])
 
     def _errors(self, row: Measure, sums: Array) -> Array:
-        found = row_values(row, dict(row.options), self.forecasts, sums)
-        return np.asarray(np.abs(found - row.ideal)) if row.signed else found
+        errors_by_draw = row_values(row, dict(row.options), self.forecasts, sums)
+        return np.asarray(np.abs(errors_by_draw - row.ideal)) if row.signed else errors_by_draw
 
 
 def _drawn(generator: np.random.Generator, p: Array, counts: Any, size: int) -> Array:

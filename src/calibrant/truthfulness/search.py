@@ -25,7 +25,7 @@ NEAR = 1e-6  # by which blocks are held apart when their order matters and their
 
 
 @dataclass(slots=True, eq=False)
-class Found:
+class BestReport:
     """The best report so far, and whether any other report ties with the truth."""
 
     truth: Array
@@ -50,84 +50,84 @@ class Found:
         return not self.finished
 
 
-def best_report(expected: Objective, truth: Array, *, budget: float, seed: int) -> Found:
+def best_report(expected: Objective, truth: Array, *, budget: float, seed: int) -> BestReport:
     """Search the reports: starts on every face first, then descents, the most promising first."""
     began, honest = time.monotonic(), expected(truth)
-    found = Found(truth, honest, honest, truth.copy(), deadline=began + SHARE * budget)
+    best = BestReport(truth, honest, honest, truth.copy(), deadline=began + SHARE * budget)
     for look in (_means, _corners, _pooled, _descents_from_means, _thorough):
-        look(expected, found, seed)
-        if not found.finished:
+        look(expected, best, seed)
+        if not best.finished:
             break
-    if found.value < honest:
-        _polish(expected, found, began + budget)
-    return found
+    if best.value < honest:
+        _polish(expected, best, began + budget)
+    return best
 
 
-def only_reports(expected: Objective, truth: Array, reports: Array) -> Found:
+def only_reports(expected: Objective, truth: Array, reports: Array) -> BestReport:
     """Return the best of the reports given."""
     honest = expected(truth)
-    found = Found(truth, honest, honest, truth.copy())
+    best = BestReport(truth, honest, honest, truth.copy())
     for report in reports:
-        found.offer(expected(report), report)
-    return found
+        best.offer(expected(report), report)
+    return best
 
 
-def _polish(expected: Objective, found: Found, deadline: float) -> None:
+def _polish(expected: Objective, best: BestReport, deadline: float) -> None:
     """Descend once more from the best report, in the time that was kept for it."""
-    ended, found.finished, found.deadline = found.finished, True, deadline
-    _, face = np.unique(found.report, return_inverse=True)
-    _descend(expected, found, face, _on_face(found.report, face), 1e-9)
-    found.finished &= ended
+    ended, best.finished, best.deadline = best.finished, True, deadline
+    _, face = np.unique(best.report, return_inverse=True)
+    _descend(expected, best, face, _on_face(best.report, face), 1e-9)
+    best.finished &= ended
 
 
-def _means(expected: Objective, found: Found, seed: int) -> None:
+def _means(expected: Objective, best: BestReport, seed: int) -> None:
     """Every way to pool, at the mean of the truth per block."""
-    for face in pools(len(found.truth)):
-        if found.late():
+    for face in pools(len(best.truth)):
+        if best.late():
             return
-        report = _on_face(found.truth, face)[face]
-        found.offer(expected(report), report)
+        report = _on_face(best.truth, face)[face]
+        best.offer(expected(report), report)
 
 
-def _corners(expected: Objective, found: Found, seed: int) -> None:
+def _corners(expected: Objective, best: BestReport, seed: int) -> None:
     """Certainty: the median of each round, and everything rounded down or up."""
-    for report in (np.round(found.truth), np.zeros(len(found.truth)), np.ones(len(found.truth))):
-        found.offer(expected(report), report)
+    for report in (np.round(best.truth), np.zeros(len(best.truth)), np.ones(len(best.truth))):
+        best.offer(expected(report), report)
 
 
-def _pooled(expected: Objective, found: Found, seed: int) -> None:
+def _pooled(expected: Objective, best: BestReport, seed: int) -> None:
     """One value for all rounds, over a grid, with a descent from the best."""
-    n = len(found.truth)
+    n = len(best.truth)
     together = np.zeros(n, dtype=np.intp)
     values = np.linspace(0, 1, GRID)
     tried = []
     for value in values:
-        if found.late():
+        if best.late():
             return
         report = np.full(n, value)
         tried.append(expected(report))
-        found.offer(tried[-1], report)
-    _descend(expected, found, together, values[[int(np.argmin(tried))]], 1e-5)
+        best.offer(tried[-1], report)
+    _descend(expected, best, together, values[[int(np.argmin(tried))]], 1e-5)
 
 
-def _descents_from_means(expected: Objective, found: Found, seed: int) -> None:
-    for face in pools(len(found.truth)):
-        _descend(expected, found, face, _on_face(found.truth, face), 1e-5)
+def _descents_from_means(expected: Objective, best: BestReport, seed: int) -> None:
+    for face in pools(len(best.truth)):
+        _descend(expected, best, face, _on_face(best.truth, face), 1e-5)
 
 
-def _thorough(expected: Objective, found: Found, seed: int) -> None:
+def _thorough(expected: Objective, best: BestReport, seed: int) -> None:
     """Grids, random starts and blocks a hair apart, on every face: the best few are descended from."""
     generator = np.random.default_rng(seed)
-    for face in pools(len(found.truth)):
+    for face in pools(len(best.truth)):
         tried: list[tuple[float, int, Array]] = []
-        for start in _starts(found.truth, face, generator):
-            if found.late():
+        for start in _starts(best.truth, face, generator):
+            if best.late():
                 return
             report = start[face]
             tried.append((expected(report), len(tried), start))
-            found.offer(tried[-1][0], report)
+            best.offer(tried[-1][0], report)
         for _, _, start in sorted(tried, key=lambda item: item[:2])[:STARTS]:
-            _descend(expected, found, face, start, 1e-6)
+            _descend(expected, best, face, start, 1e-6)
 
 
 def _starts(truth: Array, face: Labels, generator: np.random.Generator) -> Iterator[Array]:
@@ -147,18 +147,18 @@ def _on_face(report: Array, face: Labels) -> Array:
     return np.asarray(np.bincount(face, report) / np.bincount(face))
 
 
-def _descend(expected: Objective, found: Found, face: Labels, start: Array, precision: float) -> None:
+def _descend(expected: Objective, best: BestReport, face: Labels, start: Array, precision: float) -> None:
     """Improve one value per block by the simplex method of Nelder and Mead, as long as there is time."""
     from scipy.optimize import minimize
 
-    if found.late():
+    if best.late():
         return
 
     def value(blocks: Array) -> float:
         report = np.clip(blocks, 0.0, 1.0)[face]
         here = expected(report)
-        found.offer(here, report)
-        if found.late():
+        best.offer(here, report)
+        if best.late():
             raise StopIteration
         return here
 

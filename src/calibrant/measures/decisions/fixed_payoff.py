@@ -144,8 +144,8 @@ def decision_report(
     lost by trusting them          0.15 per record, 0.6 in total
       act -> wait: 4 records, predictions 0.5 to 0.5, gain 0.15
     """
-    found = fixed_decision_loss.core(forecasts, **options)
-    report: DecisionReport = found.details["report"]  # type: ignore[union-attr]
+    measured = fixed_decision_loss.core(forecasts, **options)
+    report: DecisionReport = measured.details["report"]  # type: ignore[union-attr]
     return report
 
 
@@ -190,8 +190,8 @@ def _check_convex(gains: Array, groups: Responses) -> None:
     hindsight_gain = np.abs(groups.outcomes - groups.weights * groups.rates) <= 1e-12 * groups.weights
     if np.any(hindsight_gain & (gains < -1e-6 * groups.weights)):
         worst = int(np.argmin(gains / groups.weights))
-        found = f"got a negative divergence at prediction {groups.trusted[worst]:.6g}"
-        raise InvalidInputError(sentence("payoff", "as a function must be convex on [0, 1]", found))
+        got = f"got a negative divergence at prediction {groups.trusted[worst]:.6g}"
+        raise InvalidInputError(sentence("payoff", "as a function must be convex on [0, 1]", got))
 
 
 def _changes(
@@ -199,11 +199,11 @@ def _changes(
 ) -> tuple[ActionChange, ...]:
     """Collect the groups whose action would change, by kind of change, the costliest first."""
     kind = trusted * len(names) + better
-    found = []
+    collected = []
     for k in np.unique(kind[trusted != better]):
         rows = kind == k
         values = groups.trusted[rows]
-        found.append(
+        collected.append(
             ActionChange(
                 names[k // len(names)],
                 names[k % len(names)],
@@ -214,4 +214,4 @@ def _changes(
                 float(gains[rows].sum()),
             )
         )
-    return tuple(sorted(found, key=lambda change: -change.gain))
+    return tuple(sorted(collected, key=lambda change: -change.gain))

@@ -99,22 +99,22 @@ def _surrogate(forecasts: Forecasts) -> Certified:
 
 
 @interval_calibration_error.certified_by
-def _interval_bounds(forecasts: Forecasts, found: Certified, settings: Settings) -> Certified:
+def _interval_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
     """Bound on a sketch: raw bins may follow the cells, and no bins beat the lower distance.
 
     A bin of whole cells has its residual unchanged and a hull wider by the extents of its end cells. Of the
     shifts of bins of width w a share of at most h / w cuts a cell, and then moves at most 2 A.
     """
     if forecasts.exact:
-        return rounded(forecasts, found)
-    floor = proven_lower(forecasts) if found.exact else found.lower  # inexact: that is the floor already
+        return rounded(forecasts, measured)
+    floor = proven_lower(forecasts) if measured.exact else measured.lower  # inexact: the floor already
     floor = max(0.0, floor - mean_move(forecasts))
     slack = 4 * rounding(forecasts)
     if settings["method"] != "surrogate":
-        return bracketed(found, floor, found.upper + 2 * float(forecasts.extents.max()) + slack)
+        return bracketed(measured, floor, measured.upper + 2 * float(forecasts.extents.max()) + slack)
     cut = 2 * float(forecasts.extents @ residual_mass(forecasts))
     errors = [shifted_error(forecasts.values, forecasts.residuals, w) + w + cut / w for w in NARROWER[:20]]
-    return bracketed(found, floor, min(errors) + slack)
+    return bracketed(measured, floor, min(errors) + slack)
 
 
 ROWS = (

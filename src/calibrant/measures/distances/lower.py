@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.kernels.chain_bounds import Levels, couple
+from calibrant.kernels.chain_bounds import ChainLevels, couple
 from calibrant.kernels.nearest import nearest_calibrated
 from calibrant.measures.registry.calling import of_rows, public
 from calibrant.measures.registry.null import Null, Settings
@@ -95,16 +95,16 @@ def lower_distance(
         from calibrant.measures.distances.lower_power import lower_power_distance
 
         return lower_power_distance(_levels(forecasts), float(alpha), tolerance)
-    found = nearest_calibrated(_levels(forecasts), tolerance, max_nodes)
+    nearest = nearest_calibrated(_levels(forecasts), tolerance, max_nodes)
     details = {
-        "nodes": len(found.nodes),
-        "calibrated_values": found.nodes,
-        "calibrated_weights": found.absorbed,
-        "corners": found.corners,
-        "potentials": found.potentials,
+        "nodes": len(nearest.nodes),
+        "calibrated_values": nearest.nodes,
+        "calibrated_weights": nearest.absorbed,
+        "corners": nearest.corners,
+        "potentials": nearest.potentials,
     }
-    exact = found.upper - found.lower <= 1e-15
-    return Certified(found.cost, found.lower, found.upper, exact, None, MappingProxyType(details))
+    exact = nearest.upper - nearest.lower <= 1e-15
+    return Certified(nearest.cost, nearest.lower, nearest.upper, exact, None, MappingProxyType(details))
 
 
 @of_rows
@@ -138,9 +138,9 @@ def transport_plan(
     """
     _check(tolerance, 1.0, max_nodes)
     mass = _levels(forecasts).masses(slice(None))
-    found = nearest_calibrated(_levels(forecasts), tolerance, max_nodes)
-    order = np.argsort(found.nodes, kind="stable")
-    nodes, absorbed = found.nodes[order], found.absorbed[order]
+    nearest = nearest_calibrated(_levels(forecasts), tolerance, max_nodes)
+    order = np.argsort(nearest.nodes, kind="stable")
+    nodes, absorbed = nearest.nodes[order], nearest.absorbed[order]
     zeros, ones = (couple(own, part * absorbed) for own, part in zip(mass, (1 - nodes, nodes), strict=True))
     moved = np.concatenate([zeros.mass, ones.mass])
     lightest = np.argsort(moved)
@@ -168,8 +168,8 @@ def _permitted(targets: npt.ArrayLike) -> Array:
     return np.unique(array)
 
 
-def _levels(forecasts: Forecasts) -> Levels:
-    return Levels(forecasts.values, forecasts.weights, forecasts.outcomes)
+def _levels(forecasts: Forecasts) -> ChainLevels:
+    return ChainLevels(forecasts.values, forecasts.weights, forecasts.outcomes)
 
 
 def _check(tolerance: float, alpha: float, max_nodes: int) -> None:
@@ -200,12 +200,12 @@ def transport_deviation(forecasts: Forecasts, weights: Array, outcomes: Array) -
 
 
 @lower_distance.certified_by
-def _transport_bounds(forecasts: Forecasts, found: Certified, settings: Settings) -> Certified:
+def _transport_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
     """Certify the lower distance: 1-Lipschitz in the mean distance that predictions are moved.
 
     With another power, |u - v|^alpha is alpha-Lipschitz on [0, 1].
     """
-    return widened(found, float(settings["alpha"]) * mean_move(forecasts))
+    return widened(measured, float(settings["alpha"]) * mean_move(forecasts))
 
 
 ROWS = (

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.kernels.chain_bounds import Levels
+from calibrant.kernels.chain_bounds import ChainLevels
 from calibrant.results import Array, Certified
 
 MAX_LEVELS = 64
@@ -17,7 +17,7 @@ ROUNDS = 30
 MAX_CELLS = 100_000  # where the height is flat the bound stays a little looser
 
 
-def lower_power_distance(levels: Levels, alpha: float, tolerance: float) -> Certified:
+def lower_power_distance(levels: ChainLevels, alpha: float, tolerance: float) -> Certified:
     """Bracket inf E|u - v|^alpha (Definition A.1 of perfectly-truthful-measure), u over all of [0, 1].
 
     Solve program (11) of distance-from-calibration on some targets u; let the multipliers r say where on
@@ -52,7 +52,7 @@ def lower_power_distance(levels: Levels, alpha: float, tolerance: float) -> Cert
     return Certified(upper, min(lower, upper), upper, upper - lower <= 1e-15, None, details)
 
 
-def distance_onto(targets: Array, levels: Levels, alpha: float) -> Certified:
+def distance_onto(targets: Array, levels: ChainLevels, alpha: float) -> Certified:
     """Least E|u - v|^alpha with u among the targets: one linear program, its answer proven from both sides.
 
     Whatever the multipliers s of the calibration of each target, r_y(v) = min over u of |u - v|^alpha -
@@ -60,14 +60,14 @@ def distance_onto(targets: Array, levels: Levels, alpha: float) -> Certified:
     """
     values, mass = levels.values, np.stack(levels.masses(slice(None)))
     if len(values) * len(targets) > MAX_PAIRS:
-        found = f"got {len(values):,} times {len(targets):,}"
+        got = f"got {len(values):,} times {len(targets):,}"
         rule = f"times distinct predictions must be at most {MAX_PAIRS:,}"
-        raise InvalidInputError(sentence("targets", rule, found, "round the predictions"))
+        raise InvalidInputError(sentence("targets", rule, got, "round the predictions"))
     answer = _solved(targets, values, mass, alpha)
     if answer.status != 0:
-        found, hint = f"got {len(targets)} that cannot", "add targets below and above the outcome rates"
+        got, hint = f"got {len(targets)} that cannot", "add targets below and above the outcome rates"
         raise InvalidInputError(
-            sentence("targets", "must allow a calibrated prediction of these outcomes", found, hint)
+            sentence("targets", "must allow a calibrated prediction of these outcomes", got, hint)
         )
     cost = np.abs(targets[None, :] - values[:, None]) ** alpha
     multipliers = np.asarray(answer.eqlin.marginals[2 * len(values) :])
@@ -121,9 +121,9 @@ def _excess(values: Array, potential: Array, alpha: float, tolerance: float) -> 
             break
         left, right = left[ceiling > bound], right[ceiling > bound]
         middle = (left + right) / 2
-        found = _height(middle, middle, values, potential, alpha)
-        if found.max(initial=best) > best:
-            best, at = float(found.max()), middle[found.argmax()]
+        result = _height(middle, middle, values, potential, alpha)
+        if result.max(initial=best) > best:
+            best, at = float(result.max()), middle[result.argmax()]
         left, right = np.concatenate([left, middle]), np.concatenate([middle, right])
     return bound, np.append(peaks, at)
 

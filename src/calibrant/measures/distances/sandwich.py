@@ -64,9 +64,9 @@ class Distances:
     def __repr__(self) -> str:
         lines = [f"dCE, the distance to calibration, lies in [{self.lower:.6f}, {self.upper:.6f}]"]
         for row in self.related:
-            found = row.measurement
-            bounds = "" if found.exact else f"[{found.lower:.6f}, {found.upper:.6f}]"
-            lines.append(f"  {found.name:<15}{found.value:.6f}  {bounds:<22}{row.theorem}  ({row.source})")
+            result = row.measurement
+            bounds = "" if result.exact else f"[{result.lower:.6f}, {result.upper:.6f}]"
+            lines.append(f"  {result.name:<15}{result.value:.6f}  {bounds:<22}{row.theorem}  ({row.source})")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -132,29 +132,29 @@ def distances_over(view: Distances, records: Records, ids: Any) -> Distances:
     check_same_length(ids, range(records.length), ("ids", "y_prob"))
     order = np.argsort(records.rows)  # as the user has them: errors name rows
     points, weight = array_of(ids, "ids")[records.rows[order]], records.weight[order]
-    found = certified_distance(
+    bracket = certified_distance(
         records.outcome[order], records.prediction[order], points,
         sample_weight=weight if records.weighted else None,
     )  # fmt: skip
-    return _with_points(view, found)
+    return _with_points(view, bracket)
 
 
-def _with_points(view: Distances, found: Certified) -> Distances:
+def _with_points(view: Distances, result: Certified) -> Distances:
     """Put the distance over points first: it lies in the sandwich, and both brackets hold it."""
     beside = view.related[0].measurement
     measured = Measurement(
         DISTANCE,
-        found.value,
-        found.lower,
-        found.upper,
-        found.exact,
+        result.value,
+        result.lower,
+        result.upper,
+        result.exact,
         beside.n,
         beside.levels,
         None,
-        found.details,
+        result.details,
     )
     first = Related(measured, "lower <= dCE <= upper", "Błasiok et al. 2023, Definition 4.1")
-    lower, upper = max(view.lower, found.lower), min(view.upper, found.upper)
+    lower, upper = max(view.lower, result.lower), min(view.upper, result.upper)
     return Distances(min(lower, upper), upper, (first, *view.related))
 
 

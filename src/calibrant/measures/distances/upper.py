@@ -146,30 +146,30 @@ def certified_distance(
     order = np.lexsort((rates, values))
     order = order[weights[order] > 0]
     total = weights.sum()
-    found = _nearest(forecasts, values[order], weights[order] / total, outcomes[order] / total)
-    details = {"points": names[order], **found.details}
-    if not found.exact:  # grouping whole level sets, in groups of any shape, is one way to group points
+    measured = _nearest(forecasts, values[order], weights[order] / total, outcomes[order] / total)
+    details = {"points": names[order], **measured.details}
+    if not measured.exact:  # grouping whole level sets, in groups of any shape, is one way to group points
         levels = _group_levels(forecasts)
-        if levels.value < found.value:
+        if levels.value < measured.value:
             level = np.searchsorted(forecasts.values, values[order])
             details["group"] = levels.details["group"][level]
-            found = replace(levels, lower=min(found.lower, levels.value), exact=False)
-    return replace(found, details=MappingProxyType(details))
+            measured = replace(levels, lower=min(measured.lower, levels.value), exact=False)
+    return replace(measured, details=MappingProxyType(details))
 
 
 @upper_distance.certified_by
-def _upper_bounds(forecasts: Forecasts, found: Certified, settings: Settings) -> Certified:
+def _upper_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
     """Bound on a sketch: raw records may be grouped as their cells are; nothing beats the lower distance.
 
     |v - k(v)|^alpha is alpha-Lipschitz in v, and its mean is at least the alpha-th power of the mean.
     """
     if forecasts.exact:
-        return rounded(forecasts, found)
+        return rounded(forecasts, measured)
     margin = mean_move(forecasts)
     alpha = float(settings["alpha"])
     # inexact: its lower bound is the floor already
-    floor = proven_lower(forecasts) if found.exact else found.lower ** (1 / alpha)
-    return bracketed(found, max(0.0, floor - margin) ** alpha, found.upper + alpha * margin)
+    floor = proven_lower(forecasts) if measured.exact else measured.lower ** (1 / alpha)
+    return bracketed(measured, max(0.0, floor - margin) ** alpha, measured.upper + alpha * margin)
 
 
 def _nearest(

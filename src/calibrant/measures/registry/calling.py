@@ -81,8 +81,8 @@ class public(Generic[P]):  # noqa: N801 - reads as a decorator
         A sketch that holds one prediction per cell has lost nothing but rounding: then a measure without
         bounds is taken as it is.
         """
-        found = self.core(forecasts, **options)
-        proven = found if isinstance(found, Certified) else Certified.point(found)
+        measured = self.core(forecasts, **options)
+        proven = measured if isinstance(measured, Certified) else Certified.point(measured)
         if forecasts.cells is None:
             return proven
         try:

@@ -81,18 +81,18 @@ def measure(forecasts: Forecasts, name: str, **options: Any) -> Measurement:
     row = find_measure(name)
     settings = {**row.options, **options}
     try:
-        found = row.function.certified(forecasts, **settings)
+        measured = row.function.certified(forecasts, **settings)
     except NoCertificateError as error:
         raise no_certificate(row.name, error.reason) from None
     return Measurement(
         name=row.name,
-        value=found.value,
-        lower=found.lower if row.signed else max(0.0, found.lower),
-        upper=found.upper,
-        exact=found.exact,
+        value=measured.value,
+        lower=measured.lower if row.signed else max(0.0, measured.lower),
+        upper=measured.upper,
+        exact=measured.exact,
         n=forecasts.n,
         levels=forecasts.levels,
-        witness=found.witness,
-        details=found.details,
+        witness=measured.witness,
+        details=measured.details,
         options=MappingProxyType(settings),
     )

@@ -46,22 +46,22 @@ def rounding(forecasts: Forecasts) -> float:
     return 4 * EPS * (dot(forecasts.weights, forecasts.counts) + forecasts.levels + 16)
 
 
-def widened(found: Certified, margin: float) -> Certified:
+def widened(measured: Certified, margin: float) -> Certified:
     """Return the value with both bounds moved out by `margin`."""
-    return replace(found, lower=found.lower - margin, upper=found.upper + margin, exact=False)
+    return replace(measured, lower=measured.lower - margin, upper=measured.upper + margin, exact=False)
 
 
-def bracketed(found: Certified, lower: float, upper: float) -> Certified:
+def bracketed(measured: Certified, lower: float, upper: float) -> Certified:
     """Return the value moved into proven bounds, when the sums of the cells know better than their means."""
     return replace(
-        found, value=float(np.clip(found.value, lower, upper)), lower=lower, upper=upper, exact=False
+        measured, value=float(np.clip(measured.value, lower, upper)), lower=lower, upper=upper, exact=False
     )
 
 
-def rounded(forecasts: Forecasts, found: Certified) -> Certified:
+def rounded(forecasts: Forecasts, measured: Certified) -> Certified:
     """Bound what a sketch with one prediction per cell has lost: rounding, relative to each level."""
-    scale = max(1.0, abs(found.value))
-    return widened(found, 16 * EPS * scale * (int(forecasts.counts.max()) + forecasts.levels + 16))
+    scale = max(1.0, abs(measured.value))
+    return widened(measured, 16 * EPS * scale * (int(forecasts.counts.max()) + forecasts.levels + 16))
 
 
 def reach(forecasts: Forecasts) -> Array:
@@ -75,18 +75,18 @@ def residual_mass(forecasts: Forecasts) -> Array:
     return cells_of(forecasts).over + cells_of(forecasts).under
 
 
-def same(forecasts: Forecasts, found: Certified, _: Mapping[str, Any]) -> Certified:
+def same(forecasts: Forecasts, measured: Certified, _: Mapping[str, Any]) -> Certified:
     """Certify a function of sums that the sketch keeps exactly."""
-    return widened(found, rounding(forecasts))
+    return widened(measured, rounding(forecasts))
 
 
-def lipschitz_weights(forecasts: Forecasts, found: Certified, constant: float) -> Certified:
+def lipschitz_weights(forecasts: Forecasts, measured: Certified, constant: float) -> Certified:
     """Certify a supremum of sum r_i x(v_i) over weight functions |x| <= 1 with this Lipschitz constant.
 
     Each x changes by at most sum |r_i| constant |v_i - mean| <= constant sum A d, so the supremum does too.
     """
     moved = dot(residual_mass(forecasts), reach(forecasts))
-    return widened(found, constant * moved + (1 + constant) * rounding(forecasts))
+    return widened(measured, constant * moved + (1 + constant) * rounding(forecasts))
 
 
 def mean_move(forecasts: Forecasts) -> float:

@@ -71,5 +71,5 @@ def spoken(model: Forest | Linear, rows: Array, logits: bool) -> Array:
     """Return the prediction of one model."""
     from scipy.special import expit
 
-    found = model.predict(rows)
-    return np.asarray(expit(found) if logits else np.clip(found, 0.0, 1.0))
+    predicted = model.predict(rows)
+    return np.asarray(expit(predicted) if logits else np.clip(predicted, 0.0, 1.0))

@@ -25,7 +25,7 @@ class Knot(NamedTuple):
     rates: Array
 
 
-class Bins(NamedTuple):
+class MapBins(NamedTuple):
     """Bins (-inf, e_1], (e_1, e_2], ..., (e_k, inf): the rate of each, and limits where they are known."""
 
     edges: Array
@@ -79,7 +79,7 @@ class Map(ABC):
         return None
 
     @property
-    def bins(self) -> Bins | None:
+    def bins(self) -> MapBins | None:
         """The bins in which the map is constant, or None."""
         return None
 

@@ -111,7 +111,7 @@ def members(
     """Return who is in each group, one row per group."""
     codes = [c.codes(given.encoded.rows[:, j], given.missing[j]) for j, c in enumerate(columns)]
     rows = len(given.encoded.rows)
-    found = np.zeros((len(groups), rows), dtype=bool)
+    result = np.zeros((len(groups), rows), dtype=bool)
     for k, group in enumerate(groups):
-        found[k] = np.isin(codes[group.column], group.levels)
-    return found
+        result[k] = np.isin(codes[group.column], group.levels)
+    return result

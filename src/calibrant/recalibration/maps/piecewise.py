@@ -23,9 +23,9 @@ def interpolated(x: Array, values: Array, heights: Array) -> Array:
     left = np.clip(np.searchsorted(values, x, side="right") - 1, 0, len(values) - 2)
     inside = np.clip(x, values[0], values[-1])
     start, stop = heights[left], heights[left + 1]
-    found = start + slopes(values, heights)[left] * (inside - values[left])
-    found = np.where(x >= values[-1], heights[-1], found)
-    return np.asarray(np.clip(found, np.minimum(start, stop), np.maximum(start, stop)))
+    result = start + slopes(values, heights)[left] * (inside - values[left])
+    result = np.where(x >= values[-1], heights[-1], result)
+    return np.asarray(np.clip(result, np.minimum(start, stop), np.maximum(start, stop)))
 
 
 def slopes(values: Array, heights: Array) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.recalibration.maps.algebra import Algebra
-from calibrant.recalibration.maps.form import Bins, Interval, Map
+from calibrant.recalibration.maps.form import Interval, Map, MapBins
 from calibrant.recalibration.maps.stored import stored_numbers, stored_steps
 from calibrant.results import Array
 
@@ -42,9 +42,9 @@ class StepMap(Map):
         return Interval(self.lower[member], self.upper[member])
 
     @property
-    def bins(self) -> Bins:
+    def bins(self) -> MapBins:
         """Edges, rates and limits."""
-        return Bins(self.edges, self.rates, self.lower, self.upper)
+        return MapBins(self.edges, self.rates, self.lower, self.upper)
 
     def to_dict(self) -> dict[str, Any]:
         """Return edges, rates and limits."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
 from calibrant.fits.histogram import (
-    Bins,
+    RateBins,
     bin_rates,
     clopper_pearson,
     equal_mass_edges,
@@ -30,7 +30,7 @@ from calibrant.results import Array
 class _Counted:
     """Bins, what the guarantee rests on, and within which tolerance all of them are."""
 
-    bins: Bins
+    bins: RateBins
     basis: str
     records: int
 
@@ -129,6 +129,6 @@ def scaling_binning(
     levels = sample.levels
     fit = logistic(levels, "platt", shrink=shrink, clip=clip)
     scaled = Levels(levels.values, LogisticMap.of(fit).predict(levels.values), levels.weights)
-    found = bin_rates(scaled, equal_mass_edges(levels, wanted), without_edges=False)
-    details = {"bins": len(found.rates), "clip": fit.clip}
-    return Fitted(StepMap(found.edges, found.rates), logistic_notes(sample, fit), details)
+    binned = bin_rates(scaled, equal_mass_edges(levels, wanted), without_edges=False)
+    details = {"bins": len(binned.rates), "clip": fit.clip}
+    return Fitted(StepMap(binned.edges, binned.rates), logistic_notes(sample, fit), details)

@@ -71,12 +71,12 @@ def _refuse_many(leveled: list[LeveledColumn]) -> None:
 def _tables(
     fit: HierarchicalFit, leveled: list[LeveledColumn], counts: list[Any], slopes: bool
 ) -> list[ColumnShifts]:
-    found = []
+    collected = []
     for j, (column, records) in enumerate(zip(leveled, counts, strict=True)):
         shifts = fit.blocks[j]
         steep = fit.blocks[len(leveled) + j].values if slopes else None
-        found.append(ColumnShifts(column, shifts.values, shifts.errors, records, steep))
-    return found
+        collected.append(ColumnShifts(column, shifts.values, shifts.errors, records, steep))
+    return collected
 
 
 def _readable(tables: tuple[ColumnShifts, ...]) -> list[dict[str, Any]]:

@@ -89,13 +89,13 @@ def _groups(j: int, column: LeveledColumn) -> list[PatchedGroup]:
     words, last = column.words(), column.count - 1
     if column.feature.kind == "category":
         return [PatchedGroup(j, (k,), words[k]) for k in range(column.count)]
-    found = [PatchedGroup(j, (last,), words[last])]
+    collected = [PatchedGroup(j, (last,), words[last])]
     name = column.feature.name
     for cut in range(1, last):
         at = words[cut].split(" <= ")[0] if cut < last - 1 else words[cut].split(" >= ")[1]
-        found.append(PatchedGroup(j, tuple(range(cut)), f"{name} < {at}"))
-        found.append(PatchedGroup(j, tuple(range(cut, last)), f"{name} >= {at}"))
-    return found
+        collected.append(PatchedGroup(j, tuple(range(cut)), f"{name} < {at}"))
+        collected.append(PatchedGroup(j, tuple(range(cut, last)), f"{name} >= {at}"))
+    return collected
 
 
 def _listed(words: str, one: Patch) -> dict[str, Any]:

@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 def charts(evaluation: Findings, proposal: Proposal | str) -> Mapping[str, Chart]:
     """Draw every chart that the evaluation has data for."""
     forecasts = evaluation.forecasts
-    found = {
+    collected = {
         "reliability": reliability_diagram(forecasts, seed=evaluation.seed),
         "cumulative": cumulative_differences(forecasts),
         "witness": smooth_witness(forecasts),
     }
     if evaluation.null is not None:
         null = evaluation.null
-        found["null"] = null_histogram(null.values, null.observed, null.pvalue, null.measure)
+        collected["null"] = null_histogram(null.values, null.observed, null.pvalue, null.measure)
     if evaluation.audit is not None:
-        found["groups"] = forest(evaluation.audit)
-        found["group-curves"] = group_curves(evaluation.audit)
+        collected["groups"] = forest(evaluation.audit)
+        collected["group-curves"] = group_curves(evaluation.audit)
     if evaluation.recalibration is not None:
-        found["threshold"] = threshold_loss(evaluation.recalibration.curve)
+        collected["threshold"] = threshold_loss(evaluation.recalibration.curve)
     if not isinstance(proposal, str):
-        found["recalibration"] = recalibration_map(proposal)
-    return MappingProxyType(found)
+        collected["recalibration"] = recalibration_map(proposal)
+    return MappingProxyType(collected)

@@ -64,11 +64,11 @@ def _axis(forecasts: Forecasts, share: Array) -> Any:
 
 
 def _interval(canvas: Canvas, forecasts: Forecasts, share: Array) -> list[Any]:
-    found = measure(forecasts, "kuiper").details
-    if found["predictions"] == "none":
+    result = measure(forecasts, "kuiper").details
+    if result["predictions"] == "none":
         return []
-    start = int(np.searchsorted(forecasts.values, found["start"]))
-    stop = int(np.searchsorted(forecasts.values, found["stop"])) + 1
+    start = int(np.searchsorted(forecasts.values, result["start"]))
+    stop = int(np.searchsorted(forecasts.values, result["stop"])) + 1
     area = canvas.on({"from": [share[start]], "to": [share[stop]]})
     edges = canvas.on({"edge": [share[start], share[stop]]})
     return [

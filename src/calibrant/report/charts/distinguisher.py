@@ -24,10 +24,10 @@ SIDES = "predictions too high", "predictions too low"
 MOST = 12  # bars
 
 
-def giveaways(found: Distinguisher) -> Chart:
+def giveaways(given: Distinguisher) -> Chart:
     """Draw the groups that describe the auditor, by how far their predictions are off."""
     alt, canvas = altair(), Canvas()
-    rules = found.rules[:MOST]
+    rules = given.rules[:MOST]
     labels = [wrapped_rule(rule.rule) for rule in rules]
     columns: dict[str, list[Any]] = {
         "group": [rule.rule for rule in rules],
@@ -53,10 +53,10 @@ def giveaways(found: Distinguisher) -> Chart:
     return canvas.finished([bars, zero], GIVEAWAYS, GIVEAWAYS_CAPTION, height=height)
 
 
-def carriers(found: Distinguisher) -> Chart:
+def carriers(given: Distinguisher) -> Chart:
     """Draw each column's share of the advantage."""
     alt, canvas = altair(), Canvas()
-    shown = list(found.importance.items())[:MOST]
+    shown = list(given.importance.items())[:MOST]
     names = [name for name, _ in shown]
     bars = canvas.on({"column": names, "share": [share for _, share in shown]}).mark_bar(
         size=12, color=LIGHT["model"]

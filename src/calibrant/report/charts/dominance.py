@@ -19,20 +19,24 @@ CAPTION = (
 SHADES = 200  # strips in which the winner is shown
 
 
-def murphy_difference(found: Dominance, *, first: str = "first", second: str = "second") -> Chart:
+def murphy_difference(compared: Dominance, *, first: str = "first", second: str = "second") -> Chart:
     """Draw the difference of two models at every threshold, its band, and who wins where."""
     alt, canvas = altair(), Canvas()
-    curve = found.curve
+    curve = compared.curve
     at = thinned(curve.loss, 300)
     data = canvas.on({"threshold": curve.mu[at], "loss": curve.loss[at]})
     base = data.encode(
         x=alt.X("threshold:Q", title="threshold of action", scale=alt.Scale(domain=[0, 1])),
         y=alt.Y("loss:Q", title=f"loss of {first} against {second}"),
     )
-    layers = [_winners(canvas, found, first, second)]
-    if found.band is not None:
+    layers = [_winners(canvas, compared, first, second)]
+    if compared.band is not None:
         band = canvas.on(
-            {"threshold": found.band.thresholds, "lower": found.band.lower, "upper": found.band.upper}
+            {
+                "threshold": compared.band.thresholds,
+                "lower": compared.band.lower,
+                "upper": compared.band.upper,
+            }
         )
         mark = band.mark_area(color=LIGHT["band"], opacity=0.6)
         layers.append(mark.encode(x="threshold:Q", y="lower:Q", y2="upper:Q"))
@@ -44,11 +48,11 @@ def murphy_difference(found: Dominance, *, first: str = "first", second: str = "
     return canvas.finished(layers, TITLE, CAPTION, height=280, wide=True)
 
 
-def _winners(canvas: Canvas, found: Dominance, first: str, second: str) -> Chart:
+def _winners(canvas: Canvas, compared: Dominance, first: str, second: str) -> Chart:
     """Return strips along the thresholds, coloured by the model that wins there; none where they tie."""
     alt = altair()
     edges = np.linspace(0.0, 1.0, SHADES + 1)
-    middle = found.curve.at((edges[:-1] + edges[1:]) / 2)
+    middle = compared.curve.at((edges[:-1] + edges[1:]) / 2)
     wins = np.where(middle < -1e-12, first, np.where(middle > 1e-12, second, ""))
     kept = wins != ""
     strips = canvas.on({"from": edges[:-1][kept], "to": edges[1:][kept], "better": wins[kept].tolist()})

@@ -21,22 +21,22 @@ CAPTION = (
 MOST = 3  # as many colours and dash patterns as stay apart on paper
 
 
-def decision_curves(found: NetBenefits) -> Chart:
+def decision_curves(given: NetBenefits) -> Chart:
     """Draw the decision curves of up to three models with their intervals."""
-    if len(found.models) > MOST:
-        got = f"got {len(found.models)}"
+    if len(given.models) > MOST:
+        got = f"got {len(given.models)}"
         raise InvalidInputError(sentence("models", f"must be {MOST} at most to be drawn", got))
     alt, canvas = altair(), Canvas()
-    names = [*found.models, EVERYBODY]
-    curves = {**found.models, EVERYBODY: found.treat_all}
-    count = len(found.models)
+    names = [*given.models, EVERYBODY]
+    curves = {**given.models, EVERYBODY: given.treat_all}
+    count = len(given.models)
     shades = [*(LIGHT[name] for name in ("model", "second", "third")[:count]), LIGHT["quiet"]]
     dashes = [*([1, 0], [6, 3], [2, 2])[:count], [4, 4]]
-    frame = alt.Scale(nice=False, domain=_frame(found))
-    order = np.argsort(found.thresholds)
+    frame = alt.Scale(nice=False, domain=_frame(given))
+    order = np.argsort(given.thresholds)
     columns: dict[str, Iterable[Any]] = {
         "model": [name for name in names for _ in order],
-        "threshold": np.tile(found.thresholds[order], len(names)),
+        "threshold": np.tile(given.thresholds[order], len(names)),
         "benefit": np.concatenate([1000 * curves[name].value[order] for name in names]),
         "low": np.concatenate([1000 * curves[name].lower[order] for name in names]),
         "high": np.concatenate([1000 * curves[name].upper[order] for name in names]),
@@ -58,8 +58,8 @@ def decision_curves(found: NetBenefits) -> Chart:
     return canvas.finished(layers, TITLE, CAPTION, height=340, wide=True)
 
 
-def _frame(found: NetBenefits) -> list[float]:
+def _frame(given: NetBenefits) -> list[float]:
     """Return the range that is drawn: treating all falls without end, and nobody does what harms."""
-    highest = 1000 * max(float(one.upper.max()) for one in (*found.models.values(), found.treat_all))
+    highest = 1000 * max(float(one.upper.max()) for one in (*given.models.values(), given.treat_all))
     highest = max(highest, 4.0)
     return [-highest / 4, 1.05 * highest]

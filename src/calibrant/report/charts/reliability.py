@@ -54,14 +54,14 @@ def reliability_diagram(forecasts: Forecasts, *, seed: int = 0) -> Chart:
 
 def smoothed(forecasts: Forecasts) -> Line:
     """Return the smoothed curve where there are predictions, at the bandwidth of the convolved error."""
-    found = smoothed_reliability(forecasts)
-    low, high = forecasts.values[0] - found.bandwidth, forecasts.values[-1] + found.bandwidth
-    near = np.isfinite(found.outcome) & (found.prediction >= low) & (found.prediction <= high)
+    curve = smoothed_reliability(forecasts)
+    low, high = forecasts.values[0] - curve.bandwidth, forecasts.values[-1] + curve.bandwidth
+    near = np.isfinite(curve.outcome) & (curve.prediction >= low) & (curve.prediction <= high)
     at = np.flatnonzero(near)
     at = at[np.unique(np.linspace(0, len(at) - 1, 150).astype(int))]
     records = 1 / float(forecasts.squared_weights.sum())
-    near_by = found.density[at] * found.bandwidth * np.sqrt(2 * np.pi) * records
-    return Line(found.prediction[at], np.clip(found.outcome[at], 0.0, 1.0), near_by < FEW)
+    near_by = curve.density[at] * curve.bandwidth * np.sqrt(2 * np.pi) * records
+    return Line(curve.prediction[at], np.clip(curve.outcome[at], 0.0, 1.0), near_by < FEW)
 
 
 def steps(forecasts: Forecasts, fit: Array, points: int = POINTS) -> Line:

@@ -21,11 +21,11 @@ ONE_SIGN = " It has one sign here: weighted so, predictions are too {} on balanc
 def smooth_witness(forecasts: Forecasts) -> Chart:
     """Draw the witness of the smooth calibration error over the predictions."""
     alt, canvas = altair(), Canvas()
-    found = measure(forecasts, "smooth").witness
-    assert found is not None  # the smooth error always proves itself
-    at = thinned(found.weights, 200)
-    data = canvas.on({"prediction": found.values[at], "weight": found.weights[at]})
-    across = alt.Scale(domain=window(found.values), nice=False, zero=False)
+    result = measure(forecasts, "smooth").witness
+    assert result is not None  # the smooth error always proves itself
+    at = thinned(result.weights, 200)
+    data = canvas.on({"prediction": result.values[at], "weight": result.weights[at]})
+    across = alt.Scale(domain=window(result.values), nice=False, zero=False)
     base = data.encode(
         x=alt.X("prediction:Q", title="prediction", scale=across),
         y=alt.Y("weight:Q", title="weight", scale=alt.Scale(domain=[-1, 1])),
@@ -35,7 +35,7 @@ def smooth_witness(forecasts: Forecasts) -> Chart:
         base.mark_line(color=LIGHT["third"], strokeWidth=2.5, point=len(at) < 25),
         hover(data, len(at), "prediction", {"prediction": ".4f", "weight": "+.4f"}),
     ]
-    return canvas.finished(layers, TITLE, CAPTION + _signs(found.weights), height=240, wide=True)
+    return canvas.finished(layers, TITLE, CAPTION + _signs(result.weights), height=240, wide=True)
 
 
 def _signs(weights: Array) -> str:
