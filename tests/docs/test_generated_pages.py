@@ -20,6 +20,10 @@ def test_the_page_of_measures_is_current():
     assert text("docs/measures.md") == made_by("make_measures.py")["page"](), "run docs/make_measures.py"
 
 
+def test_the_page_on_scale_is_what_was_measured_and_names_every_measure_without_a_certificate():
+    assert text("docs/scale.md") == made_by("make_scale.py")["page"](), "run docs/make_scale.py"
+
+
 def test_the_glossary_is_that_of_the_reports():
     assert text("docs/glossary.md") == made_by("make_glossary.py")["page"](), "run docs/make_glossary.py"
 
