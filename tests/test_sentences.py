@@ -138,7 +138,9 @@ def test_slope_says_what_it_is_without_predictions_of_0_and_1():
     y = np.concatenate((Y, [0] * 19 + [1], [1] * 15 + [0] * 2))
     found = cb.evaluate(y, p, measures=["slope", "intercept", "smooth"], draws=19, seed=1)
     without = cb.calibration_slope(Y, P)
-    assert f"37 predictions are exactly 0 or 1; without them it is {without:.2f}" in found["slope"].note
+    said = "37 predictions are exactly 0 or 1, so there is no interval; without them it is"
+    assert f"{said} {without:.2f}" in found["slope"].note
+    assert found["slope"].low is None
     assert "37 predictions" in found["intercept"].note
     assert "37 predictions" not in found["smooth"].note
     assert "exactly" not in cb.evaluate(Y, P, measures=["slope"], draws=19, seed=1)["slope"].note

@@ -154,7 +154,9 @@ def test_stream_without_some_outcomes(tmp_path):
     cells[3] = cells[59] = ""
     file = write(tmp_path / "rows.csv", {**rows, "y": cells})
     base = ("stream", file, "-y", "y", "-p", "p")
-    assert isinstance(verb(*base).exception, cb.CalibrantError)
+    refused = verb(*base).exception
+    assert isinstance(refused, cb.CalibrantError)
+    assert "Hint: pass --forget-missing" in str(refused)
     result = verb(*base, "--forget-missing", "--json", "-o", tmp_path / "out.csv")
     summary = json.loads(result.stdout)
     assert (summary["rows"], summary["learnt"]) == (60, 58)

@@ -49,4 +49,5 @@ def apply(map_file: str, file: FileNames, prediction: str, into: str, output: st
         note(f"{done.unusable:,} rows have no prediction in [0, 1]: no value for them")
     if done.outside:
         seen = f"[{fitted.fit.low:g}, {fitted.fit.high:g}]"
-        note(f"{done.outside:,} rows lie outside {seen}, the range the map was fitted to")
+        verb = "row lies" if done.outside == 1 else "rows lie"
+        note(f"{done.outside:,} {verb} outside {seen}, the range the map was fitted to")

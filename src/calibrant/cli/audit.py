@@ -241,13 +241,16 @@ def _show(audited: Audit, confirmed: Search | None, top: int) -> None:
 def _columns(statistic: str) -> list[str]:
     result = ["mean residual"] if statistic == "mean" else ["Kuiper"]
     scores = [] if statistic == "mean" else ["from", "to"]
-    return ["rows", *result, "expected", "z", "p-value", "predictions", *scores, "subpopulation"]
+    means = ["predicted", "happened"]
+    return ["rows", *means, *result, "by chance", "z", "p-value", "predictions", *scores, "subpopulation"]
 
 
 def _row(group: Group, draws: int, statistic: str) -> list[str]:
     mean = statistic == "mean"
     return [
         f"{group.size:,}",
+        f"{group.mean_prediction:.3f}",
+        f"{group.mean_outcome:.3f}",
         f"{group.gap:+.4f}" if mean else f"{group.kuiper:.4f}",
         f"{group.expected:.4f}",
         f"{group.z:.2f}",

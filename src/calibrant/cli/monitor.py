@@ -46,7 +46,8 @@ def monitor(
     Exit code 0: no alarm. 1: the alarm is on, now or since an earlier run. 2: bad input or usage. However
     often you look and however long the stream, a false alarm ever has probability at most alpha. Each
     prediction must have been fixed before its outcome was known. The state is written whole and last of all:
-    a run that was stopped before has changed nothing and can be repeated.
+    a run that was stopped before has changed nothing and can be repeated. A file given again after a
+    complete run counts again, unless --grown skips it.
     """
     if grown and not state:
         raise InvalidInputError(sentence("--grown", "needs --state", "got none"))
@@ -55,7 +56,13 @@ def monitor(
     if state:
         check_target(state, listed(file))
     rows = read_ordered(
-        file, outcome=outcome, prediction=prediction, order=order, others=[by] if by else [], unknown=False
+        file,
+        outcome=outcome,
+        prediction=prediction,
+        order=order,
+        others=[by] if by else [],
+        unknown=False,
+        hint="leave rows out until their outcome is known",
     )
     with _kept(state) as path:
         watch = _opened(path, rows, by, groups, alpha)

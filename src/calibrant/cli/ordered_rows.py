@@ -40,9 +40,19 @@ class OrderedRows:
 
 
 def read_ordered(
-    file: FileNames, *, outcome: str, prediction: str, order: str | None, others: list[str], unknown: bool
+    file: FileNames,
+    *,
+    outcome: str,
+    prediction: str,
+    order: str | None,
+    others: list[str],
+    unknown: bool,
+    hint: str = "",
 ) -> OrderedRows:
-    """Read the columns named and sort by `order`, rows that tie in the order of the file."""
+    """Read the columns named and sort by `order`, rows that tie in the order of the file.
+
+    Rows without outcome are refused, with `hint`, unless `unknown` lets them in.
+    """
     if outcome == prediction:
         rule = "must be different columns"
         raise InvalidInputError(sentence("--outcome and --prediction", rule, f"got {outcome!r} twice"))
@@ -50,18 +60,18 @@ def read_ordered(
     y, p = (np.asarray(numbers[name], dtype=np.float64) for name in (outcome, prediction))
     names = list(dict.fromkeys([*([order] if order else []), *others]))
     columns = read_categories(file, names) if names else {}
-    _check_numbers(y, p, outcome, prediction, unknown)
+    _check_numbers(y, p, outcome, prediction, unknown, hint)
     sorting = _sorting(columns[order], order) if order else np.arange(len(y))
     return OrderedRows(y, p, columns, np.arange(len(y))).taken(sorting)
 
 
-def _check_numbers(y: Array, p: Array, outcome: str, prediction: str, unknown: bool) -> None:
+def _check_numbers(y: Array, p: Array, outcome: str, prediction: str, unknown: bool, hint: str) -> None:
     column = f"column {prediction!r}"
     reject_rows(column, "must not be missing", p, np.isnan(p))
     reject_rows(column, "must lie in [0, 1]", p, ~((p >= 0) & (p <= 1)))
     column = f"column {outcome!r}"
     if not unknown:
-        reject_rows(column, "must not be missing", y, np.isnan(y))
+        reject_rows(column, "must not be missing", y, np.isnan(y), hint)
     bad = ~np.isnan(y) & (y != 0) & (y != 1)
     reject_rows(column, "must be 0 or 1", y, bad, "leave ties and undecided records out")
 

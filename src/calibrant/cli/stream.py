@@ -43,7 +43,9 @@ FEW = 100_000  # rows up to which the lower distance is computed while one waits
 )
 @click.option("--delay", type=int, help="Late outcomes that the Brier promise shall cover.  [default: 0]")
 @click.option("--guard/--no-guard", default=True, show_default=True, help="Keep the certificate.")
-@click.option("--forget-missing", is_flag=True, help="Calibrate rows without outcome, learning nothing.")
+@click.option(
+    "--forget-missing", is_flag=True, help="Calibrate rows without outcome too, and learn nothing from them."
+)
 @click.option("--state", type=click.Path(dir_okay=False), help="File that keeps the calibrator between runs.")
 @click.option("--out", "-o", type=click.Path(dir_okay=False), help="CSV file to write, in the order of FILE.")
 @click.option("--html", type=click.Path(dir_okay=False), help="Write a page with charts.")
@@ -57,12 +59,18 @@ def stream(
 
     Writes a CSV file with the columns named here and the column `calibrated`, and prints the certificate
     and the scores of raw and calibrated side by side. The state is written whole and last of all: a run that
-    was stopped before has changed nothing and can be repeated.
+    was stopped before has changed nothing and can be repeated; a file given again after that is learnt again.
     """
     _check_targets(file, {"--out": out, "--state": state, "--html": html})
     others = [name for name in (by, batch_by) if name]
     rows = read_ordered(
-        file, outcome=outcome, prediction=prediction, order=order, others=others, unknown=forget_missing
+        file,
+        outcome=outcome,
+        prediction=prediction,
+        order=order,
+        others=others,
+        unknown=forget_missing,
+        hint="pass --forget-missing to calibrate such rows without learning from them",
     )
     with locked(state) if state else nullcontext():
         calibrator = _opened(state, by, delay, guard)

@@ -91,7 +91,7 @@ def _without_ends(forecasts: Forecasts, name: str) -> str:
     certain = int(forecasts.counts[(forecasts.values == 0) | (forecasts.values == 1)].sum())
     if name not in LOGISTIC or certain == 0:
         return ""
-    said = f"{certain:,} predictions are exactly 0 or 1"
+    said = f"{certain:,} predictions are exactly 0 or 1, so there is no interval"
     try:
         inner = forecasts.between(float(np.nextafter(0, 1)), float(np.nextafter(1, 0)))
         return f"{said}; without them it is {short(measure(inner, name).value)}"
