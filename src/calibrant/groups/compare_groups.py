@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
-from calibrant.forecasts import Forecasts
 from calibrant.frames import inputs_of
 from calibrant.groups.coding import Column, code_columns
-from calibrant.groups.group_comparison import GroupComparison, GroupDifference, GroupLevel, Trend
+from calibrant.groups.group_comparison import GroupComparison, GroupDifference, GroupLevel
+from calibrant.groups.group_parts import GroupPart, parts_of
+from calibrant.groups.group_trend import approximate_tests, exact_tests
 from calibrant.inference.adjusting import holm
 from calibrant.inference.interval import check_confidence
 from calibrant.inference.shift import (
     EventCount,
-    Shift,
     ShiftPair,
     approximate_shift,
     common_shift,
     exact_pair,
-    simulated_pvalues,
 )
 from calibrant.measures.scores import decompose
 from calibrant.records import Checked, Missing, check, warn_if_swapped
-from calibrant.results import Array
 from calibrant.seeds import checked_draws, recorded_seed
 
 Method = Literal["auto", "exact", "approximate"]
@@ -112,8 +108,8 @@ def compare_column(
     column: Column, checked: Checked, exact: bool, in_order: bool, confidence: float, draws: int, seed: int
 ) -> GroupComparison:
     """Compare the groups of one coded column, whose codes belong to the checked rows one by one."""
-    parts = _parts(column, checked)
-    pvalue, trend = (_exact_tests if exact else _approximate_tests)(parts, in_order, draws, seed)
+    parts = parts_of(column, checked)
+    pvalue, trend = (exact_tests if exact else approximate_tests)(parts, in_order, draws, seed)
     pairs = _differences(parts, exact, confidence) if len(parts) <= PAIRED else ()
     return GroupComparison(
         column=column.name,
@@ -154,60 +150,6 @@ def _column(groups: Any, checked: Checked) -> Column:
     return column
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Part:
-    """The rows of one group; `logits`, `known` and `mass` are of predictions other than 0 and 1."""
-
-    name: str
-    labelled: bool
-    forecasts: Forecasts
-    logits: Array
-    known: Array
-    mass: Array
-    sure: float  # weighted events that predictions of 1 foresee
-    weight: float
-    certain: int
-    wrong: int
-
-    @property
-    def events(self) -> int:
-        return int(self.known.sum())
-
-
-def _parts(column: Column, checked: Checked) -> list[_Part]:
-    return [_part(label, column.codes == code, checked) for code, label in enumerate(column.labels)]
-
-
-def _name(label: Any) -> str:
-    """Write a label; years that stand beside gaps are no fractions."""
-    if label is None:
-        return "missing"
-    whole = isinstance(label, float | np.floating) and float(label).is_integer()
-    return str(int(label)) if whole else str(label)
-
-
-def _part(label: Any, inside: npt.NDArray[np.bool_], checked: Checked) -> _Part:
-    from scipy.special import logit
-
-    p, y = checked.prediction[inside], checked.outcome[inside].astype(np.float64)
-    w = np.ones(len(p)) if checked.weight is None else checked.weight[inside]
-    free = (p > 0) & (p < 1)
-    order = np.lexsort((y[free], p[free]))  # so that row order does not count, not in the last digit either
-    forecasts = Forecasts(y, p, sample_weight=None if checked.weight is None else w)
-    return _Part(
-        _name(label),
-        label is not None,
-        forecasts,
-        np.asarray(logit(p[free]))[order],
-        y[free][order],
-        w[free][order],
-        float(w[p == 1].sum()),
-        float(w.sum()),
-        int(np.count_nonzero(~free)),
-        int(np.count_nonzero(y[~free] != p[~free])),
-    )
-
-
 def _is_exact(method: Method, checked: Checked) -> bool:
     able = checked.binary and checked.weight is None
     if method == "exact" and not able:
@@ -220,7 +162,7 @@ def _is_exact(method: Method, checked: Checked) -> bool:
     return method == "exact" or (method == "auto" and able and len(checked) <= MOST_EXACT)
 
 
-def _level(part: _Part, exact: bool, confidence: float) -> GroupLevel:
+def _level(part: GroupPart, exact: bool, confidence: float) -> GroupLevel:
     """Measure one group: rates, the factor of its odds, and what that makes of the rates."""
     low, high = _shift_interval(part, exact, confidence)
     forecasts, scores = part.forecasts, decompose(part.forecasts)
@@ -242,7 +184,7 @@ def _level(part: _Part, exact: bool, confidence: float) -> GroupLevel:
     )
 
 
-def _shift_interval(part: _Part, exact: bool, confidence: float) -> tuple[float, float]:
+def _shift_interval(part: GroupPart, exact: bool, confidence: float) -> tuple[float, float]:
     if len(part.logits) == 0:
         return -np.inf, np.inf
     if exact:
@@ -254,12 +196,12 @@ def _shift_interval(part: _Part, exact: bool, confidence: float) -> tuple[float,
     return fitted.value - half, fitted.value + half
 
 
-def _law(part: _Part) -> EventCount:
+def _law(part: GroupPart) -> EventCount:
     """Return the law of the group's events, tilted to what was seen, so that it is precise there."""
     return EventCount.of(part.logits, common_shift(part.logits, part.events))
 
 
-def _fitted(part: _Part) -> float:
+def _fitted(part: GroupPart) -> float:
     """Return the shift that fits best; infinite where every outcome is the same."""
     mean = float(part.mass @ part.known / part.mass.sum()) if len(part.known) else np.nan
     if not 0 < mean < 1:
@@ -267,14 +209,14 @@ def _fitted(part: _Part) -> float:
     return common_shift(part.logits, float(part.mass @ part.known), part.mass)
 
 
-def _rate(part: _Part, shift: float) -> float:
+def _rate(part: GroupPart, shift: float) -> float:
     """Return the rate of the outcome if the odds of all records are off by this shift."""
     from scipy.special import expit
 
     return float((part.mass @ expit(part.logits + shift) + part.sure) / part.weight)
 
 
-def _differences(parts: list[_Part], exact: bool, confidence: float) -> tuple[GroupDifference, ...]:
+def _differences(parts: list[GroupPart], exact: bool, confidence: float) -> tuple[GroupDifference, ...]:
     pairs = list(combinations(range(len(parts)), 2))
     compared = (_exact_pairs if exact else _approximate_pairs)(parts, pairs, confidence)
     adjusted = holm([pair.pvalue for pair in compared])
@@ -295,7 +237,7 @@ def _differences(parts: list[_Part], exact: bool, confidence: float) -> tuple[Gr
 NOTHING_KNOWN = ShiftPair(float("nan"), float("-inf"), float("inf"), 1.0)
 
 
-def _exact_pairs(parts: list[_Part], pairs: list[tuple[int, int]], confidence: float) -> list[ShiftPair]:
+def _exact_pairs(parts: list[GroupPart], pairs: list[tuple[int, int]], confidence: float) -> list[ShiftPair]:
     laws = [_law(part) if len(part.logits) else None for part in parts]
     fitted = [_fitted(part) for part in parts]
     collected = []
@@ -310,7 +252,7 @@ def _exact_pairs(parts: list[_Part], pairs: list[tuple[int, int]], confidence: f
 
 
 def _approximate_pairs(
-    parts: list[_Part], pairs: list[tuple[int, int]], confidence: float
+    parts: list[GroupPart], pairs: list[tuple[int, int]], confidence: float
 ) -> list[ShiftPair]:
     from scipy.special import ndtr, ndtri
 
@@ -328,106 +270,3 @@ def _approximate_pairs(
             ShiftPair(shift, shift - reach * error, shift + reach * error, min(1.0, 2 * float(ndtr(-z))))
         )
     return collected
-
-
-def _exact_tests(parts: list[_Part], in_order: bool, draws: int, seed: int) -> tuple[float, Trend | None]:
-    """Test all groups together, and the trend of those that have a place in the order."""
-    every = [part for part in parts if len(part.logits)]
-    if len(every) < 2:
-        return 1.0, None
-    spread = np.array([_spread(part) for part in every])
-    (pvalue,) = simulated_pvalues(
-        [part.logits for part in every],
-        np.array([part.events for part in every]),
-        [lambda surplus: (surplus**2 / spread).sum(axis=1)],
-        draws=draws,
-        seed=seed,
-    )
-    placed = [part for part in every if part.labelled]
-    if not in_order or len(placed) < 3:
-        return pvalue, None
-    place = _places(placed)
-    (trend,) = simulated_pvalues(
-        [part.logits for part in placed],
-        np.array([part.events for part in placed]),
-        [lambda surplus: np.abs(surplus @ place)],
-        draws=draws,
-        seed=seed,
-    )
-    return pvalue, _trend(placed, _slope(placed, place), trend)
-
-
-def _spread(part: _Part) -> float:
-    """Return the variance of the group's events if predictions are right."""
-    from scipy.special import expit
-
-    rates = expit(part.logits)
-    return float(rates @ (1 - rates))
-
-
-def _places(parts: list[_Part]) -> Array:
-    """Return 0, 1, 2, ... along the groups, less what makes a common shift count for nothing."""
-    spread = np.array([_spread(part) for part in parts])
-    place = np.arange(len(parts), dtype=np.float64)
-    return np.asarray(place - float(place @ spread / spread.sum()))
-
-
-def _trend(parts: list[_Part], slope: float, pvalue: float) -> Trend:
-    direction = "up" if slope > 0 else "down" if slope < 0 else "none"
-    return Trend(pvalue, float(np.exp(slope)), direction, parts[0].name, parts[-1].name)
-
-
-def _slope(parts: list[_Part], place: Array) -> float:
-    """Return the likeliest change of the shift from one group to the next: Newton's method for two numbers.
-
-    Its sign is that of the statistic tested, since the likelihood is concave.
-    """
-    from scipy.special import expit
-
-    shift, slope = (
-        common_shift(np.concatenate([p.logits for p in parts]), float(sum(p.events for p in parts))),
-        0.0,
-    )
-    for _ in range(50):
-        rates = [expit(p.logits + shift + slope * k) for p, k in zip(parts, place, strict=True)]
-        surplus = np.array([p.events - rate.sum() for p, rate in zip(parts, rates, strict=True)])
-        spread = np.array([float(rate @ (1 - rate)) for rate in rates])
-        cross, square = float(place @ spread), float(place**2 @ spread)
-        width = float(spread.sum()) * square - cross**2
-        if width <= 1e-12 * square * float(spread.sum()):
-            break  # nothing is left to learn: all events are on one side
-        step_shift = (square * surplus.sum() - cross * float(place @ surplus)) / width
-        step_slope = (float(spread.sum()) * float(place @ surplus) - cross * surplus.sum()) / width
-        damping = min(1.0, 2.0 / max(abs(step_shift), abs(step_slope), 1e-300))
-        shift, slope = shift + damping * step_shift, slope + damping * step_slope
-        if abs(step_slope) < 1e-10 or abs(slope) > 50:
-            break
-    return slope
-
-
-def _approximate_tests(
-    parts: list[_Part], in_order: bool, draws: int, seed: int
-) -> tuple[float, Trend | None]:
-    from scipy.special import chdtrc, ndtr
-
-    known = [part for part in parts if len(part.logits)]
-    if len(known) < 2:
-        return 1.0, None
-    fits = [approximate_shift(part.logits, part.known, part.mass) for part in known]
-    values, precision = _precise(fits)
-    centre = float(values @ precision / precision.sum())
-    pvalue = float(chdtrc(len(known) - 1, float(precision @ (values - centre) ** 2)))
-    placed = [k for k, part in enumerate(known) if part.labelled]
-    if not in_order or len(placed) < 3:
-        return pvalue, None
-    values, precision = values[placed], precision[placed]
-    place = np.arange(len(placed), dtype=np.float64)
-    centred = place - float(place @ precision / precision.sum())
-    width = float((precision * centred) @ centred)
-    slope = float((precision * centred) @ values) / width
-    trend = min(1.0, 2 * float(ndtr(-abs(slope) * np.sqrt(width))))
-    return pvalue, _trend([known[k] for k in placed], slope, trend)
-
-
-def _precise(fits: list[Shift]) -> tuple[Array, Array]:
-    return np.array([fit.value for fit in fits]), np.array([1 / max(fit.error, 1e-12) ** 2 for fit in fits])

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from calibrant.forecasts import Forecasts
 from calibrant.frames import inputs_of
 from calibrant.inference.adjusting import holm
-from calibrant.inference.compare_cells import merged_model, resampled_cells
+from calibrant.inference.compare_cells import MergedModel, merged_model, resampled_cells
 from calibrant.inference.comparison import Comparison, Difference, error_of
 from calibrant.inference.interval import central, check_confidence, check_resampling
 from calibrant.inference.null_outcomes import batched
@@ -106,13 +106,9 @@ def compare(
     'good'
     """
     if outcome is not None or prediction is not None:
+        columns = [prediction] if isinstance(prediction, str) else prediction
         given = inputs_of(
-            y_true,
-            predictions or None,
-            sample_weight,
-            outcome=outcome,
-            prediction=[prediction] if isinstance(prediction, str) else prediction,
-            weight=weight,
+            y_true, predictions or None, sample_weight, outcome=outcome, prediction=columns, weight=weight
         )
         y_true, predictions, sample_weight = given.y_true, (given.y_prob,), given.sample_weight
     named = named_models(predictions, names)
@@ -124,18 +120,13 @@ def compare(
     models = {name: _model(rows, p) for name, p in rows.models.items()}
     _refuse_ends(models, row)
     values = {name: float(row.function.core(m.forecasts, **settings)) for name, m in models.items()}
-    cells = [
-        merged_model(m.forecasts, m.level_of, row, settings, value=values[name], confidence=confidence)
-        for name, m in models.items()
-    ]
-    merged = [part for part in cells if part is not None]
     how: dict[str, Any] = {"draws": count, "seed": used, "threads": threads, "progress": progress}
-    if len(merged) == len(models):
-        widenings = [part.widening for part in merged]
+    merged = _merged(models, row, settings, values, confidence)
+    if merged:
         drawn = resampled_cells(merged, rows.outcomes, row, settings, **how)
     else:
-        merged, widenings = [], [0.0] * len(models)
         drawn = _resampled(list(models.values()), rows, row, settings, **how)
+    widenings = [part.widening for part in merged] or [0.0] * len(models)
     errors = [
         _Error(
             float(error_of(row, values[name])),
@@ -163,6 +154,22 @@ def compare(
         cells=max((part.grid.forecasts.levels for part in merged), default=None),
         added=max((part.widening for part in merged), default=0.0),
     )
+
+
+def _merged(
+    models: Mapping[str, _Model],
+    row: Measure,
+    settings: dict[str, Any],
+    values: Mapping[str, float],
+    confidence: float,
+) -> list[MergedModel]:
+    """Return the models on merged levels; none unless all of them can be merged."""
+    cells = [
+        merged_model(m.forecasts, m.level_of, row, settings, value=values[name], confidence=confidence)
+        for name, m in models.items()
+    ]
+    merged = [part for part in cells if part is not None]
+    return merged if len(merged) == len(cells) else []
 
 
 def _refuse_ends(models: Mapping[str, _Model], row: Measure) -> None:
