@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, get_args
 
@@ -147,10 +147,7 @@ def audit(
             check_target(target, listed(file))
     sketch = stored_sketch(file)
     if sketch is not None:
-        if covariates or search:
-            raise click.UsageError("--covariates and --search need the rows, which a sketch no longer has")
-        if rules:
-            raise click.UsageError("--rules needs the rows, which a sketch no longer has")
+        _refuse_rows({"--covariates": covariates, "--search": search, "--rules": rules})
         _tell(_audit_sketch(sketch, groups, options), None, f"sketch {shown_name(file)}", html, top, json_)
         return
     outcome, prediction = require_columns(outcome, prediction)
@@ -161,11 +158,7 @@ def audit(
     main, others = read_table(file, [outcome, prediction] + ([weight] if weight else []), covariates + groups)
     weights, names = main[weight] if weight else None, Names.of_columns(outcome, prediction, weight)
     refuse_swapped(check(main[outcome], main[prediction], weights, missing, names, "real"), names)
-    shared: dict[str, Any] = {
-        "sample_weight": weights,
-        "nominal": nominal,
-        "missing": missing,
-    }
+    shared: dict[str, Any] = {"sample_weight": weights, "nominal": nominal, "missing": missing}
     with _bar() as progress:
         audited = audits.audit(
             main[outcome],
@@ -190,6 +183,13 @@ def audit(
     if rules:
         _write_rules(rules, audited, confirmed)
     _tell(audited, confirmed, f"{prediction} in {shown_name(file)}", html, top, json_)
+
+
+def _refuse_rows(given: Mapping[str, object]) -> None:
+    """Refuse options that read rows where the file is a sketch."""
+    for option, value in given.items():
+        if value:
+            raise click.UsageError(f"{option} needs the rows, which a sketch no longer has")
 
 
 def _write_rules(path: str, audited: Audit, confirmed: Search | None) -> None:

@@ -15,6 +15,7 @@ from calibrant.results import Array
 Whole = npt.NDArray[np.int64]
 CELLS = 65_536
 MOST_CELLS = 2**30
+LEAST_SQUARES = 1e-290  # of a sum of squared weights; below that digits were lost
 
 # v the prediction, y the outcome, w the weight; `mixed` is positive where an outcome is neither 0 nor 1
 SUMS = ("w", "ww", "wv", "wy", "wyv", "wv(1-v)", "wwv(1-v)", "mixed")
@@ -138,3 +139,25 @@ def tabulated(y: Array, v: Array, w: Array | None, cells: int) -> CellTable:
     np.maximum.at(high, place, v)
     table = CellTable(keys, counts, np.array([*sums, total(y * (1 - y))]), low, high)
     return table[counts > 0]
+
+
+def check_squares(table: CellTable) -> None:
+    """Refuse weights so small that their squares lose digits."""
+    if float(table.sums[1].sum()) < LEAST_SQUARES:
+        hint = "multiply the weights by a constant, such as 1e100: only their ratios count"
+        got = f"got weights that sum to {table.sums[0].sum():g}"
+        raise InvalidInputError(
+            sentence("weights of the sketch", "must have squares that a float can hold", got, hint)
+        )
+
+
+def empty_table() -> CellTable:
+    """Return the table of a sketch that has seen nothing."""
+    whole = np.zeros(0, dtype=np.int64)
+    return CellTable(whole, whole, np.zeros((len(SUMS), 0)), np.zeros(0), np.zeros(0))
+
+
+def dropped_rows(cells: int, count: int) -> CellTable:
+    """Count rows that an array lacked a value in; which of its columns it was is not recorded."""
+    key = np.array([cells + 2 + REJECTS.index("prediction is missing")])
+    return CellTable(key, np.array([count]), np.zeros((len(SUMS), 1)), np.zeros(1), np.zeros(1))

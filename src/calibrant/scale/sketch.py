@@ -20,12 +20,13 @@ from calibrant.scale import storage
 from calibrant.scale.aggregate import Aggregated, Columns, aggregate
 from calibrant.scale.cells import (
     CELLS,
-    REJECTS,
-    SUMS,
     WEIGHTLESS,
     CellTable,
     check_cells,
+    check_squares,
     codes_in_a_group,
+    dropped_rows,
+    empty_table,
     merged,
     rejected,
     tabulated,
@@ -33,8 +34,6 @@ from calibrant.scale.cells import (
 from calibrant.scale.labels import Label, ordered_labels, refuse_lookalikes
 from calibrant.scale.large_files import aggregate_file
 from calibrant.scale.rejects import refuse
-
-LEAST_SQUARES = 1e-290  # of a sum of squared weights; below that digits were lost
 
 
 class Sketch:
@@ -55,7 +54,7 @@ class Sketch:
         self._cells = check_cells(cells)
         self._by = as_names(by)
         self._labels: tuple[Label, ...] = () if self._by else ((),)
-        self._table = _empty()
+        self._table = empty_table()
 
     @classmethod
     def from_table(cls, cells: int, by: tuple[str, ...], aggregated: Aggregated) -> Sketch:
@@ -145,7 +144,7 @@ class Sketch:
             raise InvalidInputError(sentence("sample_weight", "must have finite sums of squares"))
         self._add(batch)
         if rows.dropped:
-            self._add(_dropped(self._cells, rows.dropped))
+            self._add(dropped_rows(self._cells, rows.dropped))
 
     def _add(self, batch: CellTable) -> None:
         """Add a small table: in place where all its cells are known, by merging where some are new."""
@@ -231,7 +230,7 @@ class Sketch:
             raise InvalidInputError(sentence("sketch", "must hold a record", "got none"))
         w, ww, wv, wy, wyv, spread, null, mixed = table.sums
         total = float(w.sum())
-        _check_squares(table)
+        check_squares(table)
         # the mean may leave the cell by a rounding error; where all predictions are equal it must be exact
         values = np.clip(wv / w, table.low, table.high)
         cells = Cells(
@@ -266,7 +265,7 @@ class Sketch:
             raise InvalidInputError(sentence("sketch", "must hold a record", "got none"))
         if table.sums[-1].any():
             raise InvalidInputError(sentence("outcomes", "must be 0 or 1", "got a sketch of fractions"))
-        _check_squares(table)
+        check_squares(table)
         known, group = np.unique(number, return_inverse=True)
         order = np.lexsort((group, code))
         w, ww, wv, wy, wyv, _, null, _ = table.sums[:, order]
@@ -388,23 +387,3 @@ def check_choice(**choices: str) -> None:
     for name, choice in choices.items():
         if choice not in ("error", "drop"):
             raise reject_name(name, choice, ["error", "drop"])
-
-
-def _check_squares(table: CellTable) -> None:
-    if float(table.sums[1].sum()) < LEAST_SQUARES:
-        hint = "multiply the weights by a constant, such as 1e100: only their ratios count"
-        got = f"got weights that sum to {table.sums[0].sum():g}"
-        raise InvalidInputError(
-            sentence("weights of the sketch", "must have squares that a float can hold", got, hint)
-        )
-
-
-def _empty() -> CellTable:
-    whole = np.zeros(0, dtype=np.int64)
-    return CellTable(whole, whole, np.zeros((len(SUMS), 0)), np.zeros(0), np.zeros(0))
-
-
-def _dropped(cells: int, count: int) -> CellTable:
-    """Count rows that an array lacked a value in; which of its columns it was is not recorded."""
-    key = np.array([cells + 2 + REJECTS.index("prediction is missing")])
-    return CellTable(key, np.array([count]), np.zeros((len(SUMS), 1)), np.zeros(1), np.zeros(1))
