@@ -126,16 +126,7 @@ def compare(
         drawn = resampled_cells(merged, rows.outcomes, row, settings, **how)
     else:
         drawn = _resampled(list(models.values()), rows, row, settings, **how)
-    widenings = [part.widening for part in merged] or [0.0] * len(models)
-    errors = [
-        _Error(
-            float(error_of(row, values[name])),
-            error_of(row, column),
-            _bias_factor(model, row, settings),
-            widening,
-        )
-        for (name, model), column, widening in zip(models.items(), drawn.T, widenings, strict=True)
-    ]
+    errors = _errors(models, row, settings, values, drawn, merged)
     pairs = [
         _difference(first, second, errors[i], errors[j], confidence)
         for (i, first), (j, second) in combinations(enumerate(models), 2)
@@ -170,6 +161,26 @@ def _merged(
     ]
     merged = [part for part in cells if part is not None]
     return merged if len(merged) == len(cells) else []
+
+
+def _errors(
+    models: Mapping[str, _Model],
+    row: Measure,
+    settings: dict[str, Any],
+    values: Mapping[str, float],
+    drawn: Array,
+    merged: Sequence[MergedModel],
+) -> list[_Error]:
+    widenings = [part.widening for part in merged] or [0.0] * len(models)
+    return [
+        _Error(
+            float(error_of(row, values[name])),
+            error_of(row, column),
+            _bias_factor(model, row, settings),
+            widening,
+        )
+        for (name, model), column, widening in zip(models.items(), drawn.T, widenings, strict=True)
+    ]
 
 
 def _refuse_ends(models: Mapping[str, _Model], row: Measure) -> None:
