@@ -77,7 +77,11 @@ def test_dropped_rows_are_counted(folder):
 
 
 BAD = [
-    ("missing.csv", "p", r"column 'p' must not be missing; got nan in row 41 (1 row). Hint"),
+    (
+        "missing.csv",
+        "p",
+        r"column 'p' must not be missing; got nan in row 41 (1 row), line 43 of missing.csv. Hint",
+    ),
     ("range.csv", "p", "column 'p' must lie in [0, 1]; got 1.7 in row 41 (1 row)"),
     ("text.csv", "p", "column 'p' must be numeric; got the text 'oops' in row 41 (1 row)"),
     ("labels.csv", "p", "column 'y' must be numeric; got the text"),

@@ -84,6 +84,7 @@ def test_an_edited_map_is_refused_or_stays_a_map(file):
         assert found.fit.n >= 0
 
 
+@pytest.mark.filterwarnings("ignore::calibrant.recalibration.result.RecalibrationWarning")  # few records
 @pytest.mark.parametrize("method", ["hierarchical", "patch", "augment"])
 def test_an_edited_map_of_covariates_is_refused_or_stays_a_map(method):
     rng = np.random.default_rng(3)

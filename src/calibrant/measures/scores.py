@@ -181,10 +181,14 @@ def _brier_tables(forecasts: Forecasts, outcomes: Array, weights: Array, setting
     return dots(outcomes, 1 - 2 * v) + dots(weights, v**2)
 
 
-def _log_tables(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings) -> Array | None:
+def _log_loss_tables(
+    forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings
+) -> Array | None:
     """Log loss of data sets with weights of their own, unless it is divided by their entropy."""
-    if settings.get("normalised"):
-        return None
+    return None if settings["normalised"] else _log_tables(forecasts, outcomes, weights, settings)
+
+
+def _log_tables(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings) -> Array:
     miss, hit = _log_costs(forecasts, settings)
     return dots(outcomes, hit - miss) + dots(weights, miss)
 
@@ -312,7 +316,7 @@ ROWS = (
         sound=True,
         truthful="strict",
         symmetric=True,
-        null=Null(_log_score, tables=_log_tables, mean=_log_mean, two_sided=True),
+        null=Null(_log_score, tables=_log_loss_tables, mean=_log_mean, two_sided=True),
         cost="O(m)",
         citation="Good 1952, Rational decisions",
     ),
