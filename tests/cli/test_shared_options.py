@@ -103,7 +103,7 @@ def test_csv_is_tables_alone_and_markdown_is_markdown(run):
     tables = [list(csv.reader(io.StringIO(part))) for part in out.split("\n\n")]
     assert len(tables) == 2
     assert [len({len(line) for line in table}) for table in tables] == [1, 1]
-    assert tables[0][1][0] == "smooth"
+    assert tables[0][1][0] == "smooth calibration error"
     assert "records" in err
     out, _ = run("check", "a.csv", *ROWS, *SEED, "--max", "smooth=0.9", "--format", "markdown")
     assert "| smooth | pass |" in out
@@ -226,7 +226,7 @@ def test_files_and_measures_complete_in_the_shell():
     assert completed(["apply", "map.json"], "x") == [("file", "x")]
     assert ("plain", "smooth") in completed(["test", "x.csv", "--measure"], "smo")
     assert ("plain", "smooth,kuiper") in completed(["evaluate", "x.csv", "--measures"], "smooth,kui")
-    assert ("plain", "smooth") in completed(["check", "x.csv", "--max"], "smo")
+    assert ("plain", "smooth=") in completed(["check", "x.csv", "--max"], "smo")
 
 
 def test_the_same_sketch_twice_is_noticed(run):

@@ -159,9 +159,9 @@ def net_benefits(
     Examples
     --------
     >>> y, p = [0, 1, 1, 0] * 50, [0.2, 0.4, 0.8, 0.6] * 50
-    >>> found = net_benefits(y, {"model": p, "coin": [0.5] * 200}, thresholds=[0.3, 0.5])
+    >>> found = net_benefits(y, {"model": p, "coin": [0.5] * 200}, thresholds=[0.3, 0.7])
     >>> found.best()
-    ['model', 'coin']
+    ['model', 'model']
     """
     if outcome is not None or prediction is not None:
         several = [prediction] if isinstance(prediction, str) else prediction

@@ -15,13 +15,10 @@ Array = npt.NDArray[np.float64]
 def isotonic_rates(rates: Array, weights: Array) -> Array:
     """Return the non-decreasing rates closest to `rates` in the weighted sum of squares.
 
-    scipy answers until machine code is in the process, or pays; loading scipy.optimize takes its time too.
+    One arithmetic at every length: a rate that equals a decision threshold must not depend on what has been
+    loaded into the process.
     """
-    if pooled_rates.pays(len(rates)):
-        return np.maximum.accumulate(pooled_rates(rates, weights))  # ratios may round across each other
-    from scipy.optimize import isotonic_regression
-
-    return np.asarray(isotonic_regression(rates, weights=weights).x)
+    return np.maximum.accumulate(pooled_rates(rates, weights))  # ratios may round across each other
 
 
 @compiled
