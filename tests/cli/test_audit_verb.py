@@ -136,6 +136,7 @@ def test_rules_that_an_audit_wrote_are_repaired(tmp_path):
         (["--rules", rules], "patch"),
         (["--rules", fitted, "-m", "patch"], "must be a file of rules"),
         (["--rules", tmp_path / "nowhere", "-m", "patch"], "nowhere"),
+        (["--rules", "/dev/zero", "-m", "patch"], "folder, device or pipe"),
     ):
         failed = calibrant("recalibrate", *columns, *arguments)
         assert failed.returncode == 2

@@ -188,3 +188,8 @@ def test_contents_have_one_name_whatever_the_format(tmp_path):
     other = sketch()
     other.update([1], [0.5])
     assert other.content_id != one.content_id
+
+
+def test_a_device_that_never_ends_is_no_sketch():
+    with pytest.raises(CalibrantError, match="folder, device or pipe"):
+        Sketch.load("/dev/zero")

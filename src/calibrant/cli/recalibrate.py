@@ -7,7 +7,6 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import click
@@ -18,9 +17,10 @@ from calibrant.cli.showing import note, say
 from calibrant.cli.sketched import listed, needed_sketch, progress_bar
 from calibrant.cli.tables import show_json, show_table
 from calibrant.disk import check_target
-from calibrant.errors import InvalidInputError, UnreadableFileError, sentence
+from calibrant.errors import InvalidInputError, sentence
 from calibrant.groups.rules import Rule
 from calibrant.groups.stored_rules import rules_from_json
+from calibrant.online.state import read_text
 from calibrant.recalibration.assess import FEWEST, FEWEST_EACH, FOLDS, Assessment
 from calibrant.recalibration.choose import FOLDS as CHOICE_FOLDS
 from calibrant.recalibration.loading import load_recalibration
@@ -136,12 +136,7 @@ def _bar(method: str, columns: bool) -> Iterator[None]:
 
 def _rules(path: str) -> tuple[Rule, ...]:
     """Read the groups to repair; an empty file says that there is nothing to do."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "got a file that is not text"
-        raise UnreadableFileError(sentence(f"--rules {path}", "must be a file of rules", reason)) from None
-    result = rules_from_json(text, f"--rules {path}")
+    result = rules_from_json(read_text(path), f"--rules {path}")
     if not result:
         hint = "the audit found no group off beyond chance"
         raise InvalidInputError(sentence(f"--rules {path}", "must have a rule", "got none", hint))

@@ -57,6 +57,8 @@ def save(sketch: Stored, path: Path) -> None:
 def load(path: Path) -> Stored:
     """Read either format, told apart by their first bytes."""
     try:
+        if path.exists() and not path.is_file():  # a device may never end
+            raise _foreign("got a folder, device or pipe")
         with path.open("rb") as file:
             start = file.read(4)
         if path.stat().st_size > MOST_BYTES:
