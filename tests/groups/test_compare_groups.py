@@ -213,3 +213,58 @@ def test_approximate_tests_hold_their_level_with_weights_and_fractions():
         alarms += np.array([found.pvalue, found.trend.pvalue]) <= 0.05
     assert np.all(alarms <= binom.ppf(1 - 1e-4, sets, 0.06))
     assert np.all(alarms > 0.02 * sets)
+
+
+ODD = st.lists(
+    st.tuples(
+        st.sampled_from([0.0, 5e-324, 1e-300, 0.001, 0.1, 0.5, 0.9, 1.0]),
+        st.sampled_from([0.0, 0.0, 0.001, 0.3, 1.0, 1.0]),
+        st.integers(0, 3),
+        st.sampled_from([0.0, 1e-150, 1e-9, 0.1, 1.0, 1.0, 7.0, 1e12]),
+    ),
+    min_size=2,
+    max_size=14,
+).filter(lambda rows: len({group for _, _, group, w in rows if w}) > 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(ODD, st.sampled_from(["binary", "fractions", "weights", "both"]), st.randoms(use_true_random=False))
+@pytest.mark.filterwarnings("ignore::calibrant.SwappedArgumentsWarning")
+def test_whatever_the_rows_estimates_lie_in_their_intervals_and_order_does_not_count(rows, kind, rng):
+    def compared(rows):
+        p, y, group, w = map(np.array, zip(*rows, strict=True))
+        y = y if kind in ("fractions", "both") else np.round(y)
+        weight = w if kind in ("weights", "both") else None
+        return cb.compare_groups(y, p, group, sample_weight=weight, seed=1, draws=9)
+
+    found = compared(rows)
+    for group in found.groups:
+        assert group.lower <= group.gap <= group.upper
+        assert np.isnan(group.odds) or group.odds_lower <= group.odds <= group.odds_upper
+    for pair in found.differences:
+        assert np.isnan(pair.odds_ratio) or pair.lower <= pair.odds_ratio <= pair.upper
+        assert 0 <= pair.pvalue <= pair.adjusted <= 1
+        assert (pair.pvalue <= 0.05) == (not pair.lower <= 1 <= pair.upper)
+    assert 0 <= found.pvalue <= 1
+    shuffled = list(rows)
+    rng.shuffle(shuffled)
+    assert compared(shuffled).to_dict() == found.to_dict()
+
+
+@pytest.mark.parametrize("rate", [1e-6, 0.001, 0.5, 0.999])
+def test_outcomes_that_are_the_predictions_themselves_never_differ(rate):
+    """Small rates add up to less than half an event; that is what they say, and no missing event."""
+    p = np.full(1010, rate)
+    found = cb.compare_groups(p, p, np.repeat(["small", "large"], [10, 1000]))
+    assert found.pvalue > 0.9
+    assert [group.odds for group in found.groups] == pytest.approx([1, 1], abs=1e-9)
+    assert "large: " in found.sentence()
+    assert "small: " in found.sentence()
+
+
+def test_events_of_little_weight_have_the_odds_that_fit():
+    y, p = [0] * 100 + [1] * 50, [0.5] * 150
+    found = cb.compare_groups(
+        y * 2, p * 2, ["a"] * 150 + ["b"] * 150, sample_weight=([1.0] * 100 + [1e-4] * 50) * 2
+    )
+    assert found.groups[0].odds == pytest.approx(50e-4 / 100)

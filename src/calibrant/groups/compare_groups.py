@@ -21,6 +21,7 @@ from calibrant.inference.shift import (
     approximate_shift,
     common_shift,
     exact_pair,
+    odds_of,
 )
 from calibrant.measures.scores import decompose
 from calibrant.records import Checked, Missing, check, warn_if_swapped
@@ -175,9 +176,9 @@ def _level(part: GroupPart, exact: bool, confidence: float) -> GroupLevel:
         gap=gap,
         lower=min(gap, _rate(part, low) - forecasts.mean_prediction),
         upper=max(gap, _rate(part, high) - forecasts.mean_prediction),
-        odds=float(np.exp(_fitted(part))),
-        odds_lower=float(np.exp(low)),
-        odds_upper=float(np.exp(high)),
+        odds=odds_of(_fitted(part)),
+        odds_lower=odds_of(low),
+        odds_upper=odds_of(high),
         brier=scores.score,
         miscalibration=scores.miscalibration,
         discrimination=scores.discrimination,
@@ -193,7 +194,8 @@ def _shift_interval(part: GroupPart, exact: bool, confidence: float) -> tuple[fl
 
     fitted = approximate_shift(part.logits, part.known, part.mass)
     half = float(ndtri((1 + confidence) / 2)) * fitted.error
-    return fitted.value - half, fitted.value + half
+    never, always = not part.known.any(), bool(np.all(part.known == 1))
+    return -np.inf if never else fitted.value - half, np.inf if always else fitted.value + half
 
 
 def _law(part: GroupPart) -> EventCount:
@@ -203,10 +205,13 @@ def _law(part: GroupPart) -> EventCount:
 
 def _fitted(part: GroupPart) -> float:
     """Return the shift that fits best; infinite where every outcome is the same."""
-    mean = float(part.mass @ part.known / part.mass.sum()) if len(part.known) else np.nan
-    if not 0 < mean < 1:
-        return float(np.nan if np.isnan(mean) else np.copysign(np.inf, mean - 0.5))
-    return common_shift(part.logits, float(part.mass @ part.known), part.mass)
+    if len(part.known) == 0:
+        return float("nan")
+    mass = part.mass / part.mass.max()
+    events, others = float(mass @ part.known), float(mass @ (1 - part.known))
+    if events == 0 or others == 0:
+        return -np.inf if events == 0 else np.inf
+    return common_shift(part.logits, events, mass, others)
 
 
 def _rate(part: GroupPart, shift: float) -> float:
@@ -224,9 +229,9 @@ def _differences(parts: list[GroupPart], exact: bool, confidence: float) -> tupl
         GroupDifference(
             parts[i].name,
             parts[j].name,
-            float(np.exp(pair.shift)),
-            float(np.exp(pair.lower)),
-            float(np.exp(pair.upper)),
+            odds_of(pair.shift),
+            odds_of(pair.lower),
+            odds_of(pair.upper),
             pair.pvalue,
             p,
         )

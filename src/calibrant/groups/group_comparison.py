@@ -112,7 +112,7 @@ class GroupComparison(Result):
     def sentence(self) -> str:
         """Say whether the groups differ by more than chance, and which are farthest apart."""
         low = min(self.groups, key=lambda group: group.gap)
-        high = max(self.groups, key=lambda group: group.gap)
+        high = max(reversed(self.groups), key=lambda group: group.gap)
         ends = "; ".join(
             f"{group.name}: {percent(group.predicted)} predicted, {percent(group.happened)} happened"
             for group in (low, high)

@@ -53,16 +53,17 @@ def _part(label: Any, inside: npt.NDArray[np.bool_], checked: Checked) -> GroupP
 
     p, y = checked.prediction[inside], checked.outcome[inside].astype(np.float64)
     w = np.ones(len(p)) if checked.weight is None else checked.weight[inside]
+    order = np.lexsort((w, y, p))  # so that row order does not count, not in the last digit either
+    p, y, w = p[order], y[order], w[order]
     free = (p > 0) & (p < 1)
-    order = np.lexsort((y[free], p[free]))  # so that row order does not count, not in the last digit either
     forecasts = Forecasts(y, p, sample_weight=None if checked.weight is None else w)
     return GroupPart(
         _name(label),
         label is not None,
         forecasts,
-        np.asarray(logit(p[free]))[order],
-        y[free][order],
-        w[free][order],
+        np.asarray(logit(p[free])),
+        y[free],
+        w[free],
         float(w[p == 1].sum()),
         float(w.sum()),
         int(np.count_nonzero(~free)),

@@ -6,7 +6,14 @@ import numpy as np
 
 from calibrant.groups.group_comparison import Trend
 from calibrant.groups.group_parts import GroupPart
-from calibrant.inference.shift import Shift, approximate_shift, common_shift, simulated_pvalues
+from calibrant.inference.shift import (
+    SMALLEST,
+    Shift,
+    approximate_shift,
+    common_shift,
+    odds_of,
+    simulated_pvalues,
+)
 from calibrant.results import Array
 
 
@@ -42,7 +49,7 @@ def _spread(part: GroupPart) -> float:
     from scipy.special import expit
 
     rates = expit(part.logits)
-    return float(rates @ (1 - rates))
+    return max(float(rates @ (1 - rates)), SMALLEST)
 
 
 def _places(parts: list[GroupPart]) -> Array:
@@ -54,7 +61,7 @@ def _places(parts: list[GroupPart]) -> Array:
 
 def _trend(parts: list[GroupPart], slope: float, pvalue: float) -> Trend:
     direction = "up" if slope > 0 else "down" if slope < 0 else "none"
-    return Trend(pvalue, float(np.exp(slope)), direction, parts[0].name, parts[-1].name)
+    return Trend(pvalue, odds_of(slope), direction, parts[0].name, parts[-1].name)
 
 
 def _slope(parts: list[GroupPart], place: Array) -> float:
@@ -110,4 +117,4 @@ def approximate_tests(
 
 
 def _precise(fits: list[Shift]) -> tuple[Array, Array]:
-    return np.array([fit.value for fit in fits]), np.array([1 / max(fit.error, 1e-12) ** 2 for fit in fits])
+    return np.array([fit.value for fit in fits]), np.array([1 / fit.error**2 for fit in fits])

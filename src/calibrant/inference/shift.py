@@ -19,6 +19,8 @@ from calibrant.results import Array
 OUTSIDE = 1e-60  # shares of the largest probability that are cut off: 16 standard deviations out
 SMALL = 64  # records that are convolved one by one, for all blocks at once
 FARTHEST = 700.0  # a shift beyond that is infinite
+ROUNDING = 1e-9  # a shift is not known better, even where outcomes are fractions that say all
+SMALLEST = 1e-200  # in place of a variance of 0, which predictions next to 0 have
 
 Counts = npt.NDArray[np.int64]
 
@@ -89,23 +91,27 @@ def _trimmed(first: int, masses: Array) -> tuple[int, Array]:
     return first + int(kept[0]), masses[kept[0] : kept[-1] + 1]
 
 
-def common_shift(logits: Array, events: float, weights: Array | float = 1.0) -> float:
-    """Return the shift at which as many events are expected; an end that cannot be reached by half an event.
+def common_shift(
+    logits: Array, events: float, weights: Array | float = 1.0, others: float | None = None
+) -> float:
+    """Return the shift at which as many events are expected; none at all count as half an event.
 
-    With weights `events` is their weighted sum, and the half is of their mean.
+    With weights `events` and `others` are the weights of the two outcomes, and the half is of their mean.
     """
     from scipy.optimize import brentq
     from scipy.special import expit
 
     total = float(np.sum(np.broadcast_to(weights, logits.shape)))
-    half = 0.5 * total / len(logits)
-    wanted = min(max(events, half), total - half)
+    others = total - events if others is None else others
+    if others < events:  # the rarer outcome is the one whose digits are all known
+        return -common_shift(-logits, others, weights, events)
+    wanted = events if events > 0 else 0.5 * total / len(logits)
 
     def surplus(shift: float) -> float:
         return float(np.sum(weights * expit(logits + shift))) - wanted
 
-    most = float(np.abs(logits).max()) + 2 * np.log(4.0 * len(logits) + 4)
-    return float(brentq(surplus, -most, most, xtol=1e-12))
+    least = -float(logits.max()) - np.log(total / wanted) - 1
+    return float(brentq(surplus, least, 1 - float(logits.min()), xtol=1e-12))
 
 
 def exact_interval(
@@ -135,6 +141,12 @@ def _rising_root(function: Callable[[float], float], start: float) -> float:
         if reach > FARTHEST:
             return float(-np.inf if function(start) > 0 else np.inf)
     return float(brentq(function, start - reach, start + reach, xtol=1e-9))
+
+
+def odds_of(shift: float) -> float:
+    """Return the factor of the odds that a shift stands for; infinite beyond what a number can hold."""
+    with np.errstate(over="ignore"):
+        return float(np.exp(shift))
 
 
 def tail(logs: Array, counts: Counts, events: int, above: bool) -> float:
@@ -250,10 +262,12 @@ def approximate_shift(logits: Array, outcomes: Array, weights: Array) -> Shift:
     """Fit the shift of a group; the error is the larger of what records show and what the model implies."""
     from scipy.special import expit
 
-    value = common_shift(logits, float(weights @ outcomes), weights)
+    weights = weights / weights.max()
+    value = common_shift(logits, float(weights @ outcomes), weights, float(weights @ (1 - outcomes)))
     rates = expit(logits + value)
     spread = rates * (1 - rates)
     shown = float(weights**2 @ (outcomes - rates) ** 2)
     implied = float(weights**2 @ spread)
     binary = bool(np.all((outcomes == 0) | (outcomes == 1)))
-    return Shift(value, float(np.sqrt(max(shown, implied if binary else 0.0)) / (weights @ spread)))
+    error = np.sqrt(max(shown, implied if binary else 0.0)) / max(float(weights @ spread), SMALLEST)
+    return Shift(value, min(max(float(error), ROUNDING), FARTHEST))
