@@ -19,26 +19,50 @@ def shapes(n):
     yield np.concatenate([rng.random(n // 2) * 1e-3, 1 - rng.random(n - n // 2) ** 8])
 
 
+def apart_by_merging(forecasts, grid, row, draws):
+    """Return by how much the deviations of the same noise differ on levels and on cells."""
+    settings, power, resampler = row.settings(), row.null.power, Resampler(forecasts)
+    drawn = resampler.draw(np.random.default_rng(7), draws)
+    weights, outcomes = drawn.weights - forecasts.weights, drawn.outcomes - resampler.centre
+    fine = row.null.batch(forecasts, outcomes - weights * forecasts.values, settings)
+    cells = [np.add.reduceat(part, grid.starts, axis=1) for part in (outcomes, weights)]
+    coarse = row.null.batch(grid.forecasts, cells[0] - cells[1] * grid.forecasts.values, settings)
+    return np.abs(np.asarray(fine) ** (1 / power) - np.asarray(coarse) ** (1 / power))
+
+
 @pytest.mark.parametrize("name", ["smooth", "emd", "atb", "l1-atb"])
 def test_the_same_noise_on_levels_and_on_cells(name, monkeypatch):
     monkeypatch.setattr(merging, "MERGED_ABOVE", 1_000)
     monkeypatch.setattr(merging, "TOLERATED", 0.2)
     row = find_measure(name)
-    settings, power = row.settings(), row.null.power
+    settings = row.settings()
     for p in shapes(6_000):
         y = np.random.default_rng(6).random(len(p)) < p
         forecasts = cb.Forecasts(y, p)
         grid = resolved(forecasts, row, settings, 0.95)
         assert grid.starts is not None
-        resampler = Resampler(forecasts)
-        drawn = resampler.draw(np.random.default_rng(7), 40)
-        weights, outcomes = drawn.weights - forecasts.weights, drawn.outcomes - resampler.centre
-        fine = row.null.batch(forecasts, outcomes - weights * forecasts.values, settings)
-        cells = [np.add.reduceat(part, grid.starts, axis=1) for part in (outcomes, weights)]
-        coarse = row.null.batch(grid.forecasts, cells[0] - cells[1] * grid.forecasts.values, settings)
-        apart = np.abs(np.asarray(fine) ** (1 / power) - np.asarray(coarse) ** (1 / power))
+        apart = apart_by_merging(forecasts, grid, row, 40)
         assert apart.max() <= grid.added
         assert apart.max() > grid.added / 100  # the promise is no empty one
+
+
+def rare_and_narrow(n):
+    rng = np.random.default_rng(15)
+    yield rng.uniform(1e-6, 2e-6, n)  # no event at all: the records that are mixed in make all of the noise
+    yield rng.uniform(1e-5, 1e-4, n)
+    yield 0.5 + 1e-9 * rng.random(n)
+    yield np.append(1e-6 * rng.random(n - 3), [0.3, 0.6, 1.0])
+
+
+@pytest.mark.parametrize("name", ["smooth", "emd", "atb", "l1-atb"])
+def test_predictions_that_hardly_differ_keep_the_promise_too(name):
+    row = find_measure(name)
+    settings = row.settings()
+    for p in rare_and_narrow(20_000):
+        forecasts = cb.Forecasts(np.random.default_rng(6).random(len(p)) < p, p)
+        grid = resolved(forecasts, row, settings, 0.95)
+        assert grid.starts is not None
+        assert np.all(apart_by_merging(forecasts, grid, row, 20) <= grid.added)
 
 
 def test_cells_add_less_than_a_hundredth_and_the_result_says_so():

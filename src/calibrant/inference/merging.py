@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.forecasts import Forecasts
+from calibrant.inference.resample import resampling_centre
 from calibrant.inference.stand_ins import alike
 from calibrant.measures.registry.row import Measure
 from calibrant.results import Array
@@ -111,8 +112,7 @@ def resolved(forecasts: Forecasts, row: Measure, settings: dict[str, Any], confi
 def noise_variance(forecasts: Forecasts) -> Array:
     """Return the variance that resampling gives to the residual of each level: sum of w^2 (y - v)^2."""
     v = forecasts.values
-    rate = np.clip(forecasts.outcomes / forecasts.weights, 0.0, 1.0)
-    rate = 0.9 * rate + 0.1 * v  # what is resampled is a little nearer to the middle than the data are
+    rate = np.clip(resampling_centre(forecasts) / forecasts.weights, 0.0, 1.0)
     return np.asarray(forecasts.squared_weights * (rate * (1 - v) ** 2 + (1 - rate) * v**2))
 
 
@@ -144,7 +144,7 @@ class MovedCurve:
         return cls(
             float(areas.sum()) + SIGMAS * math.sqrt(dot(areas, areas)),
             math.sqrt(float(squares.sum()) + SIGMAS * math.sqrt(3 * dot(squares, squares))),
-            2 * math.sqrt(apart),
+            SIGMAS * math.sqrt(apart),
         )
 
 
