@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from calibrant.groups.rules import Rule
     from calibrant.groups.search import Search, search_groups
     from calibrant.groups.weight_family import WeightFamily, weight_family
+    from calibrant.inference.benefit_curves import NetBenefits
     from calibrant.inference.calibration_test import calibration_test
     from calibrant.inference.class_table import ClassTable, class_table
     from calibrant.inference.compare import compare
@@ -73,7 +74,7 @@ if TYPE_CHECKING:
     from calibrant.inference.dominance_over import DominanceOver
     from calibrant.inference.engine import TestResult
     from calibrant.inference.interval import ConfidenceInterval, confidence_interval
-    from calibrant.inference.net_benefits import NetBenefits, net_benefits
+    from calibrant.inference.net_benefits import net_benefits
     from calibrant.inference.planning import Plan, detectable_distance, required_samples
     from calibrant.inference.statistics import hosmer_lemeshow, spiegelhalter
     from calibrant.inference.tolerance import ToleranceResult, tolerance_test
@@ -127,7 +128,7 @@ _LATER = {
     "Incentive": "truthfulness.incentives",
     "Incentives": "truthfulness.incentives",
     "Monitor": "online.monitor",
-    "NetBenefits": "inference.net_benefits",
+    "NetBenefits": "inference.benefit_curves",
     "Plan": "inference.planning",
     "Reading": "online.monitor",
     "Recalibration": "recalibration.result",

@@ -78,12 +78,41 @@ def pvalue_text(pvalue: float | None, log_pvalue: float | None = None, floor: bo
 def percent(share: float) -> str:
     """Write a share as a percentage, with more digits where it is small.
 
-    >>> [percent(x) for x in (0.5, 0.1234, 0.00123, 0.0)]
-    ['50.0 %', '12.3 %', '0.12 %', '0.0 %']
+    >>> [percent(x) for x in (0.5, 0.1234, 0.00123, 0.0, 1.2e-7)]
+    ['50.0 %', '12.3 %', '0.12 %', '0.0 %', '1.2e-05 %']
     """
     share = settled(share)
+    if 0 < share < 1e-5:
+        return f"{100 * share:.1e} %"
     digits = 1 if share == 0 or share >= 0.01 else 2 if share >= 0.001 else 4
     return f"{100 * share:.{digits}f} %"
+
+
+def predicted_happened(predicted: float, happened: float) -> str:
+    """Write a mean prediction beside a mean outcome, with as many digits as tell them apart.
+
+    >>> predicted_happened(0.498, 0.6)
+    '49.8 % predicted, 60.0 % happened'
+    >>> predicted_happened(0.50004, 0.49997)
+    '50.004 % predicted, 49.997 % happened'
+    """
+    texts = percent(predicted), percent(happened)
+    for digits in range(2, 8):
+        if texts[0] != texts[1]:
+            break
+        texts = f"{100 * predicted:.{digits}f} %", f"{100 * happened:.{digits}f} %"
+    else:
+        texts = percent(predicted), percent(happened)  # they are the same
+    return f"{texts[0]} predicted, {texts[1]} happened"
+
+
+def counted(count: int, noun: str, several: str = "") -> str:
+    """Write a count with its noun, in the plural unless there is one.
+
+    >>> counted(1, "row"), counted(1234, "row"), counted(0, "class", "classes")
+    ('1 row', '1,234 rows', '0 classes')
+    """
+    return f"{count:,} {noun if count == 1 else several or f'{noun}s'}"
 
 
 def left_out(dropped: int) -> str:

@@ -106,10 +106,51 @@ def check_rejection(found, said, text):
         assert ("too high on the whole" in text) == (mean > rate)
     if said.spoke == "slope" and found["slope"].value is not None:
         assert ("Overconfident" in text) == (found["slope"].value < 1)
+    if said.spoke == "certainty":
+        for value, word in ((0.0, "too low"), (1.0, "too high")):
+            here = found.forecasts.values == value
+            off = abs(found.forecasts.residuals[here]).sum() > 1e-12
+            assert (f"exactly {value:g} are {word}" in text) == off
+    assert re.search(r"too (high|low|extreme|timid)", text)
+    assert re.search(r"slope \d|predicted, \d|differ from them by \d|% of them", text)
     if said.spoke == "kuiper":
         assert f"too {'high' if said.direction == 'too high' else 'low'}" in text
         if found["kuiper"].chance is not None:
             assert found["kuiper"].value > found["kuiper"].chance
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ("0", "Predictions of exactly 0 are too low (25.0 % of them happened); calibrated"),
+        ("1", "Predictions of exactly 1 are too high (10.0 % of them did not happen); calibrated"),
+        (
+            "01",
+            "are too low (25.0 % of them happened) and those of exactly 1 are too high (10.0 %",
+        ),
+    ],
+)
+def test_certain_predictions_that_were_wrong_have_a_direction_and_a_size(wrong, words):
+    p = np.repeat([0.0, 1.0, 0.5], [8, 20, 40])
+    y = np.repeat([0.0, 1.0, 0.0, 1.0], [8, 20, 20, 20])
+    y[:2] = "0" in wrong
+    y[8:10] = "1" not in wrong
+    said = cb.evaluate(y, p, draws=19, seed=1).verdict
+    assert said.spoke == "certainty"
+    assert words in said.sentence
+
+
+def test_a_group_wrong_within_itself_says_where_as_its_means_agree():
+    rng = np.random.default_rng(5)
+    p, region = rng.uniform(0.05, 0.95, 4000), np.array(["a", "b"])[np.arange(4000) % 2]
+    truth = np.where(region == "a", 0.5 + 0.3 * (p - 0.5), p)
+    y = rng.random(4000) < truth
+    audit = cb.audit(y, p, groups={"region": region}, seed=1)
+    assert re.search(
+        r"Worst: region = a, [\d.]+ % predicted, [\d.]+ % happened; too \w+ for scores", audit.verdict
+    )
+    found = cb.evaluate(y, p, groups={"region": region}, seed=1, draws=99)
+    assert re.search(r"happened; too (low|high) for scores 0\.\d+ to 0\.\d+\.", found.verdict.sentence)
 
 
 def check_page(found, said):

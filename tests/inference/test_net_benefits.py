@@ -75,10 +75,23 @@ def test_sentence_table_frame_and_chart():
     assert "2,000 rows (1 with missing values dropped); 95 % intervals, one threshold at a time." in str(
         found
     )
-    assert len(found.to_frame("pandas")) == 3 * 99
+    frame = found.to_frame("pandas")
+    assert len(frame) == 4 * 99
+    pair = frame[frame["minus"] == "noisy"]
+    assert pair["model"].unique().tolist() == ["good"]
+    assert pair["net_benefit"].to_numpy() == pytest.approx(found.differences[0].value)
+    assert pair["upper"].to_numpy() == pytest.approx(found.differences[0].upper)
+    assert frame["minus"].isna().sum() == 3 * 99
     assert found.sheet().columns == (
         "threshold", "good per 1,000", "noisy per 1,000", "treat all per 1,000", "largest",
     )  # fmt: skip
+    table = found.difference_sheet()
+    assert table.columns == ("models", "threshold", "difference per 1,000", "better")
+    for line, low, high in zip(
+        table.lines, found.differences[0].lower, found.differences[0].upper, strict=True
+    ):
+        assert line[0].text == "good - noisy"
+        assert line[3].text == ("good" if low > 0 else "noisy" if high < 0 else "within chance")
     assert "<svg" in decision_curves(found)._repr_mimebundle_()["image/svg+xml"]
     with pytest.raises(cb.CalibrantError, match="models must be 3 at most to be drawn; got 4"):
         decision_curves(cb.net_benefits(y, p, p, p, q))

@@ -11,11 +11,13 @@ import calibrant as cb
 from calibrant.cli.measures import list_measures
 from calibrant.inference.statistics import find_test
 from calibrant.measures.registry.bibliography import ENTRIES, bibtex, entry_of
+from calibrant.measures.registry.papers import BESIDE_MEASURES
 
 TESTS = [
     find_test(name, cb.Forecasts([0, 1], [0.2, 0.6]))
     for name in ("omnibus", "spiegelhalter", "hosmer-lemeshow")
 ]
+CITED = {name: row.citation for name, row in cb.measures().items()} | BESIDE_MEASURES
 FIELD = re.compile(r"^  (\w+) = \{(.+)\},?$")
 
 
@@ -27,14 +29,14 @@ def test_every_measure_and_test_has_a_work_to_cite(row):
 
 
 def test_keys_and_dois_are_different_and_well_formed():
-    dois = [entry.doi for entry in ENTRIES if entry.doi]
+    dois = [entry.doi for entry in ENTRIES]
     assert len(set(dois)) == len(dois)
     assert len({entry.key for entry in ENTRIES}) == len(ENTRIES)
     assert all(re.fullmatch(r"10\.\d{4,5}/\S+", doi) for doi in dois)
 
 
 def test_a_strict_reader_takes_every_entry():
-    for block in bibtex(cb.measures().values()).split("\n\n"):
+    for block in bibtex(CITED).split("\n\n"):
         comment, head, *fields, last = block.splitlines()
         assert comment.startswith("% ")
         assert re.fullmatch(r"@(article|book|misc|inproceedings)\{\w+,", head)
@@ -47,7 +49,18 @@ def test_a_strict_reader_takes_every_entry():
 def test_the_command_line_prints_them_all_or_some():
     every = CliRunner().invoke(list_measures, ["--bibtex"])
     assert every.exit_code == 0
-    assert every.stdout.count("@") == len({entry_of(row.citation).key for row in cb.measures().values()})
+    assert every.stdout.count("@") == len(ENTRIES)
     some = CliRunner().invoke(list_measures, ["--bibtex", "slope", "brier"]).stdout
     assert re.findall(r"@\w+\{(\w+)", some) == ["cox1958two", "brier1950verification"]
     assert "10.1093/biomet/45.3-4.562" in some
+
+
+def test_tests_and_the_net_benefit_are_cited_too():
+    result = CliRunner().invoke(list_measures, ["--bibtex", "hosmer-lemeshow", "net-benefit", "omnibus"])
+    assert "10.1080/03610928008827941" in result.stdout
+    assert "10.1177/0272989X06295361" in result.stdout
+    assert {row.name for row in TESTS} <= set(BESIDE_MEASURES)
+    assert "% omnibus\n@article{cox1958two" in result.stdout
+    assert "% omnibus\n@misc{guy2025measuring" in result.stdout
+    wrong = CliRunner().invoke(list_measures, ["--bibtex", "net-benefits"])
+    assert "net-benefit" in str(wrong.exception)

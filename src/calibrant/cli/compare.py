@@ -17,9 +17,10 @@ from calibrant.cli.test import draws_bar
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.groups.compare_groups import compare_groups
+from calibrant.inference.benefit_curves import NetBenefits
 from calibrant.inference.compare import compare as compare_models
 from calibrant.inference.comparison import Comparison
-from calibrant.inference.net_benefits import NetBenefits, net_benefits
+from calibrant.inference.net_benefits import net_benefits
 from calibrant.inputs import Names
 from calibrant.records import Missing, check
 from calibrant.scale.files import FileNames, read_columns, read_table
@@ -231,6 +232,8 @@ def _show(given: Comparison | None, benefits: NetBenefits | None) -> None:
     if benefits is not None:
         say(f"\n{benefits}\n" if given is not None else f"{benefits}\n")
         show_sheet(benefits.sheet())
+        if benefits.differences:
+            show_sheet(benefits.difference_sheet())
 
 
 def show_sheet(sheet: Sheet) -> None:

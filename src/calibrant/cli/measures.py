@@ -6,9 +6,11 @@ import click
 
 from calibrant.cli.options import MEASURE, as_json
 from calibrant.cli.tables import show_json, show_table
+from calibrant.errors import reject_name
 from calibrant.measures.registry.bibliography import bibtex as bibliography
 from calibrant.measures.registry.bibliography import entry_of
 from calibrant.measures.registry.lookup import find_measure, measures
+from calibrant.measures.registry.papers import BESIDE_MEASURES
 from calibrant.measures.registry.row import Measure
 
 PROPERTIES = ("continuous", "complete", "sound", "truthful", "certified")
@@ -16,16 +18,16 @@ PROPERTIES = ("continuous", "complete", "sound", "truthful", "certified")
 
 @click.command("measures")
 @click.option(
-    "--bibtex", is_flag=True, help="Print the works to cite, with their DOIs; names choose some measures."
+    "--bibtex", is_flag=True, help="Print the works to cite, with their DOIs; names choose some of them."
 )
 @click.argument("names", nargs=-1, type=MEASURE, metavar="[MEASURE]...")
 @as_json
 def list_measures(bibtex: bool, names: tuple[str, ...], json_: bool) -> None:
     """List the measures: what each is called, the key to type, its properties and its meaning."""
-    rows = [find_measure(name) for name in names] or list(measures().values())
     if bibtex:
-        click.echo(bibliography(rows))
+        click.echo(bibliography(_citations(names)))
         return
+    rows = [find_measure(name) for name in names] or list(measures().values())
     if json_:
         show_json({"measures": [_facts(row) for row in rows]})
         return
@@ -33,6 +35,15 @@ def list_measures(bibtex: bool, names: tuple[str, ...], json_: bool) -> None:
         [row.words, row.name, *(_mark(getattr(row, p)) for p in PROPERTIES), row.meaning] for row in rows
     ]
     show_table(["measure", "key", *PROPERTIES, "meaning"], marks)
+
+
+def _citations(names: tuple[str, ...]) -> dict[str, str]:
+    """Return the citations of these names, or of all; tests and the net benefit have theirs too."""
+    known = {name: row.citation for name, row in measures().items()} | BESIDE_MEASURES
+    for name in names:
+        if name not in known:
+            raise reject_name("measure or test", name, list(known))
+    return {name: known[name] for name in names or known}
 
 
 def _mark(fact: bool | str) -> str:
@@ -56,6 +67,6 @@ def _facts(row: Measure) -> dict[str, object]:
     )
     entry = entry_of(row.citation)
     return {name: getattr(row, name) for name in shown} | {
-        "doi": entry.doi if entry and entry.doi else None,
+        "doi": entry.doi if entry else None,
         "function": row.function.__name__,
     }

@@ -10,8 +10,8 @@ from calibrant.evaluation.facts import facts
 from calibrant.evaluation.findings import Findings
 from calibrant.evaluation.null_reference import Chance
 from calibrant.evaluation.recalibration_preview import preview
-from calibrant.evaluation.rows import Row, chosen, take
-from calibrant.evaluation.verdict import ALPHA, SIZE, WHERE, verdict
+from calibrant.evaluation.rows import SIZE, WHERE, Row, chosen, take
+from calibrant.evaluation.verdict import ALPHA, verdict
 from calibrant.forecasts import Forecasts
 from calibrant.frames import Given, frame_columns, inputs_of
 from calibrant.inference.interval import check_confidence

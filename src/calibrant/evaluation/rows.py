@@ -17,6 +17,9 @@ from calibrant.measures.registry.row import Measure
 from calibrant.numerals import pvalue_text, short
 from calibrant.results import Measurement
 
+SIZE = "smooth"  # how far: within a factor 2 of the distance to calibration, in units of probability
+WHERE = "kuiper"  # where: it names an interval
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:

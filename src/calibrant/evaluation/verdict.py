@@ -12,18 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from calibrant.errors import CalibrantError
-from calibrant.evaluation.rows import Row
+from calibrant.evaluation.rejection import rejection, written_pvalue
+from calibrant.evaluation.rows import SIZE, WHERE, Row
 from calibrant.forecasts import Forecasts
 from calibrant.inference.engine import TestResult
-from calibrant.measures.regression import calibration_slope
-from calibrant.numerals import percent, pvalue_text, short
+from calibrant.numerals import short
 
 if TYPE_CHECKING:
     from calibrant.groups.result import Audit, Group
-
-SIZE = "smooth"  # how far: within a factor 2 of the distance to calibration, in units of probability
-WHERE = "kuiper"  # where: it names an interval
 
 Status = Literal["calibrated", "miscalibrated", "groups", "too little data", "untested"]
 
@@ -148,14 +144,6 @@ def _speaker(tested: TestResult) -> str:
     return "bias" if abs(parts["bias_z"]) >= abs(parts["slope_z"]) else "slope"
 
 
-def _written(tested: TestResult) -> str:
-    return f"p {'' if tested.pvalue_is_bound else '= '}{_pvalue(tested)}"
-
-
-def _pvalue(tested: TestResult) -> str:
-    return pvalue_text(tested.pvalue, tested.log_pvalue, tested.pvalue_is_bound)
-
-
 def _calibrated(
     rows: Mapping[str, Row], tested: TestResult | str, forecasts: Forecasts, spoke: str, unseen: float
 ) -> str:
@@ -164,8 +152,8 @@ def _calibrated(
     by_chance = "" if size.chance is None else f"; chance alone would give about {short(size.chance)}"
     return (
         f"The deviation (smooth calibration error {short(size.value)}{by_chance}) is what chance gives "
-        f"{forecasts.n:,} calibrated records ({_written(tested)}). An error of up to {short(unseen, 2)} "
-        "could still go unseen."
+        f"{forecasts.n:,} calibrated records ({written_pvalue(tested)}). An error of up to "
+        f"{short(unseen, 2)} could still go unseen."
     )
 
 
@@ -176,7 +164,7 @@ def _too_little(
     records = f"{forecasts.n:,} record{'s' if forecasts.n != 1 else ''}"
     return (
         f"Errors of up to {short(unseen, 2)} would go unseen with {records}; nothing was found beyond chance "
-        f"({_written(tested)})."
+        f"({written_pvalue(tested)})."
     )
 
 
@@ -187,67 +175,12 @@ def _untested(
     return f"The smooth calibration error is {error}; whether chance explains it is open: {tested}"
 
 
-def _miscalibrated(
-    rows: Mapping[str, Row], tested: TestResult | str, forecasts: Forecasts, spoke: str, unseen: float
-) -> str:
-    assert isinstance(tested, TestResult)
-    return f"{_SPOKEN[spoke](rows, forecasts, tested)} ({_written(tested)}).{_size(rows[SIZE])}"
-
-
-def _size(size: Row) -> str:
-    """Say how far in all, where that is more than chance gives."""
-    if size.chance is None:
-        return f" The smooth calibration error is {short(size.value)}."
-    if size.value is None or size.value <= size.chance:
-        return ""
-    return (
-        f" The smooth calibration error is {short(size.value)}; chance alone would give {short(size.chance)}."
-    )
-
-
-def _certainty(rows: Mapping[str, Row], forecasts: Forecasts, tested: TestResult) -> str:
-    share = percent(tested.details["impossible"])
-    return f"Predictions of exactly 0 or 1 were wrong for {share} of the records; calibrated ones never are"
-
-
-def _kuiper(rows: Mapping[str, Row], forecasts: Forecasts, tested: TestResult) -> str:
-    taken = rows[WHERE].measurement
-    assert taken is not None
-    start, stop = taken.details["start"], taken.details["stop"]
-    span = f"at {start:.3g}" if start == stop else f"between {start:.3g} and {stop:.3g}"
-    by_chance = rows[WHERE].chance
-    usual = "" if by_chance is None else f", where chance gives about {short(by_chance)}"
-    return (
-        f"Predictions are {taken.details['predictions']} {span}: outcomes there differ from them by "
-        f"{short(taken.value)} of all records{usual}"
-    )
-
-
-def _bias(rows: Mapping[str, Row], forecasts: Forecasts, tested: TestResult) -> str:
-    high = forecasts.mean_prediction > forecasts.base_rate
-    return (
-        f"Predictions are too {'high' if high else 'low'} on the whole: {percent(forecasts.mean_prediction)} "
-        f"predicted, {percent(forecasts.base_rate)} happened"
-    )
-
-
-def _slope(rows: Mapping[str, Row], forecasts: Forecasts, tested: TestResult) -> str:
-    over = tested.details["slope_z"] < 0
-    name, what = ("Overconfident", "extreme") if over else ("Underconfident", "timid")
-    try:
-        slope = calibration_slope(forecasts)
-    except CalibrantError:  # every outcome is the same, or all predictions are
-        return f"{name}: predictions are too {what}"
-    return f"{name} (slope {short(slope)}): predictions are too {what}"
-
-
-_SPOKEN = {"certainty": _certainty, "kuiper": _kuiper, "bias": _bias, "slope": _slope}
 _SENTENCES = {
     "calibrated": _calibrated,
     "groups": _calibrated,
     "too little data": _too_little,
     "untested": _untested,
-    "miscalibrated": _miscalibrated,
+    "miscalibrated": rejection,
 }
 
 
@@ -263,10 +196,7 @@ def _about_groups(audit: Audit, alpha: float, status: Status) -> str:
             "" if status == "miscalibrated" else f" None of {audit.tested:,} groups is wrong beyond chance."
         )
     worst = named[0]
-    return (
-        f" Wrong for {len(named):,} of {audit.tested - 1:,} groups. Worst: {worst.rule}, "
-        f"{percent(worst.mean_prediction)} predicted, {percent(worst.mean_outcome)} happened."
-    )
+    return f" Wrong for {len(named):,} of {audit.tested - 1:,} groups. Worst: {worst.rule}, {worst.means()}."
 
 
 def _next_step(status: Status, audit: Audit | None, unseen: float, forecasts: Forecasts) -> str:

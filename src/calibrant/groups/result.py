@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from calibrant.groups.rules import Rule
-from calibrant.numerals import left_out, percent, pvalue_text
+from calibrant.numerals import left_out, percent, predicted_happened, pvalue_text
 from calibrant.options import closed_share, whole_number
 from calibrant.results import Array
 from calibrant.sheets import Cell, Sheet, number, paragraphs, text
@@ -54,6 +54,13 @@ class Group:
 
     def __str__(self) -> str:
         return self.sentence("kuiper")
+
+    def means(self) -> str:
+        """Say what was predicted and what happened, and where the error is if the means do not show it."""
+        said = predicted_happened(self.mean_prediction, self.mean_outcome)
+        if self.predictions == "none" or 2 * abs(self.mean_outcome - self.mean_prediction) >= self.kuiper:
+            return said
+        return f"{said}; {self.predictions} for scores {self.start:.3g} to {self.stop:.3g}"
 
     def statistic(self, name: str) -> float:
         """Return what was tested: D_k, or the absolute mean residual."""
@@ -248,10 +255,7 @@ class Audit:
             if count
             else f"everyone, and for none of {others:,} groups alone"
         )
-        return (
-            f"Predictions are wrong for {whom} at the 5 % level. Worst: {worst.rule}, "
-            f"{percent(worst.mean_prediction)} predicted, {percent(worst.mean_outcome)} happened."
-        )
+        return f"Predictions are wrong for {whom} at the 5 % level. Worst: {worst.rule}, {worst.means()}."
 
     def sheet(self, top: int = 50) -> Sheet:
         """Return the table of the worst groups."""

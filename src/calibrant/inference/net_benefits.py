@@ -8,7 +8,7 @@ anybody is treated the interval does not shrink to a point, as a resampled one w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -16,113 +16,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.frames import frame_of, inputs_of
+from calibrant.frames import inputs_of
+from calibrant.inference.benefit_curves import Benefit, BenefitDifference, NetBenefits
 from calibrant.inference.interval import check_confidence
 from calibrant.inference.paired_rows import PairedRows, named_models, paired_rows
 from calibrant.measures.decisions.net_benefit import checked_thresholds
-from calibrant.numerals import left_out, short
 from calibrant.records import Missing
-from calibrant.results import Array, Result
-from calibrant.sheets import Sheet, number, paragraphs, text
-
-EVERYBODY = "treat all"
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Benefit(Result):
-    """Net benefit at each threshold, in true positives per record, between `lower` and `upper`."""
-
-    value: Array
-    lower: Array
-    upper: Array
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class BenefitDifference(Result):
-    """Net benefit of the first model minus that of the second at each threshold, with its interval."""
-
-    first: str
-    second: str
-    value: Array
-    lower: Array
-    upper: Array
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class NetBenefits(Result):
-    """Decision curves of models on the same rows; treating none has 0 at every threshold.
-
-    Intervals are for one threshold at a time: look at those that were chosen before, not at the best.
-    """
-
-    thresholds: Array
-    models: Mapping[str, Benefit]
-    treat_all: Benefit
-    differences: tuple[BenefitDifference, ...]
-    confidence: float
-    n: int
-    dropped: int
-
-    def __repr__(self) -> str:
-        return f"NetBenefits({', '.join(self.models)}; {len(self.thresholds):,} thresholds, n = {self.n:,})"
-
-    def best(self) -> list[str]:
-        """Return who has the largest net benefit at each threshold; treating all or none may be."""
-        names = [*self.models, EVERYBODY, "treat none"]
-        curves = [benefit.value for benefit in self.models.values()]
-        table = np.stack([*curves, self.treat_all.value, np.zeros(len(self.thresholds))])
-        return [names[k] for k in np.argmax(table, axis=0)]
-
-    def __str__(self) -> str:
-        best, said = np.array(self.best()), []
-        for name in self.models:
-            at = self.thresholds[best == name]
-            where = f" ({at.min():g} to {at.max():g})" if len(at) else ""
-            count = f"{len(at)} of {len(self.thresholds)} thresholds{where}"
-            said.append(f"{name} has the largest net benefit at {count}.")
-        return " ".join([*said, *map(self._sure, self.differences), self._how()])
-
-    def _sure(self, pair: BenefitDifference) -> str:
-        better = int(np.count_nonzero(pair.lower > 0)), int(np.count_nonzero(pair.upper < 0))
-        if not any(better):
-            return f"{pair.first} and {pair.second} differ at none by more than chance."
-        return (
-            f"{pair.first} is better than {pair.second} beyond chance at {better[0]}, worse at {better[1]}."
-        )
-
-    def _how(self) -> str:
-        level = f"{100 * self.confidence:g} %"
-        return f"{self.n:,} rows{left_out(self.dropped)}; {level} intervals, one threshold at a time."
-
-    def to_frame(self, backend: str = "pandas") -> Any:
-        """Return a frame ("pandas", "polars" or "pyarrow"): one row per model and threshold."""
-        curves = {**self.models, EVERYBODY: self.treat_all}
-        count = len(self.thresholds)
-        columns = {
-            "model": [name for name in curves for _ in range(count)],
-            "threshold": np.tile(self.thresholds, len(curves)).tolist(),
-            "net_benefit": np.concatenate([benefit.value for benefit in curves.values()]).tolist(),
-            "lower": np.concatenate([benefit.lower for benefit in curves.values()]).tolist(),
-            "upper": np.concatenate([benefit.upper for benefit in curves.values()]).tolist(),
-        }
-        return frame_of(columns, backend)
-
-    def sheet(self) -> Sheet:
-        """Return the table: net true positives per 1,000 records, one line per threshold."""
-        curves = {**self.models, EVERYBODY: self.treat_all}
-        lines = tuple(
-            (number(t, f"{t:g}"), *(_per_thousand(benefit, k) for benefit in curves.values()), text(best))
-            for k, (t, best) in enumerate(zip(self.thresholds.tolist(), self.best(), strict=True))
-        )
-        return Sheet(("threshold", *(f"{name} per 1,000" for name in curves), "largest"), lines)
-
-    def _repr_html_(self) -> str:
-        return paragraphs(str(self)) + self.sheet().as_html()
-
-
-def _per_thousand(benefit: Benefit, k: int) -> Any:
-    value, low, high = (1000 * float(part[k]) for part in (benefit.value, benefit.lower, benefit.upper))
-    return number(value, f"{short(value)} ({short(low)} to {short(high)})")
+from calibrant.results import Array
 
 
 def net_benefits(

@@ -23,6 +23,7 @@ from calibrant.kernels.curves import curve_extremes
 from calibrant.measures.registry.calling import public
 from calibrant.measures.registry.laws import Law, log_normal_tails, log_range_tails
 from calibrant.measures.registry.null import Null
+from calibrant.measures.registry.papers import BESIDE_MEASURES
 from calibrant.measures.registry.row import Measure
 from calibrant.measures.regression import logits
 from calibrant.results import Array, Certified
@@ -151,6 +152,6 @@ def omnibus_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Measure:
         family="classic",
         meaning="the smaller p-value of Kuiper's range and Cox's score, as -log",
         cost="O(m)",
-        citation="Cox 1958, Two further applications of a model for binary regression; Kuiper: its own row",
+        citation=BESIDE_MEASURES["omnibus"],
         null=Null(batch=batch, law=law),
     )

@@ -21,6 +21,7 @@ from calibrant.measures.registry import null
 from calibrant.measures.registry.calling import public
 from calibrant.measures.registry.laws import SPIEGELHALTER, Law, log_chi_square_tail, log_normal_tail
 from calibrant.measures.registry.lookup import find_measure, measures
+from calibrant.measures.registry.papers import BESIDE_MEASURES
 from calibrant.measures.registry.row import Measure
 from calibrant.results import NOTHING, Array, Certified
 from calibrant.sums import dot, dots
@@ -114,7 +115,7 @@ def _spiegelhalter_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Meas
         family="classic",
         meaning="Brier score minus what it should be, in standard deviations",
         cost="O(m)",
-        citation="Spiegelhalter 1986, Probabilistic prediction in patient management and clinical trials",
+        citation=BESIDE_MEASURES["spiegelhalter"],
         signed=True,
         null=null.Null(batch=batch, mean=null.zero, law=law, two_sided=True),
     )
@@ -144,7 +145,7 @@ def _hosmer_lemeshow_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Me
         family="classic",
         meaning="squared residual over variance, summed over bins of equal weight",
         cost="O(m + bins)",
-        citation="Hosmer & Lemeshow 1980, Goodness of fit tests for the multiple logistic regression model",
+        citation=BESIDE_MEASURES["hosmer-lemeshow"],
         null=null.Null(batch=batch, law=law),
     )
 

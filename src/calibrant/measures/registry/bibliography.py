@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-
-from calibrant.measures.registry.row import Measure
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One work; `cited` is how citations of the registry begin that mean it. No DOI: it has none known."""
+    """One work; `cited` is how citations of the registry begin that mean it."""
 
     key: str
     kind: str
@@ -18,14 +16,13 @@ class Entry:
     author: str
     title: str
     year: int
-    doi: str = ""
+    doi: str
     more: Mapping[str, str] = field(default_factory=dict)
 
     def bibtex(self) -> str:
         """Return the entry as BibTeX; Unicode stays, which biber and current BibTeX styles read."""
         parts = {"author": self.author, "title": f"{{{self.title}}}", "year": str(self.year), **self.more}
-        if self.doi:
-            parts["doi"] = self.doi
+        parts["doi"] = self.doi
         lines = ",\n".join(f"  {name} = {{{value}}}" for name, value in parts.items())
         return f"@{self.kind}{{{self.key},\n{lines}\n}}"
 
@@ -48,7 +45,8 @@ ENTRIES = (
         "Hartline, Jason and Hu, Lunjia and Wu, Yifan",
         "A Perfectly Truthful Calibration Measure",
         2025,
-        more={"url": "https://proceedings.mlr.press/v336/hartline26a.html"},
+        "10.48550/arXiv.2508.13100",
+        {"url": "https://proceedings.mlr.press/v336/hartline26a.html"},
     ),
     Entry(
         "guy2025measuring",
@@ -212,6 +210,16 @@ ENTRIES = (
             "pages": "1043--1069",
         },
     ),
+    Entry(
+        "vickers2006decision",
+        "article",
+        "Vickers & Elkin 2006",
+        "Vickers, Andrew J. and Elkin, Elena B.",
+        "Decision curve analysis: a novel method for evaluating prediction models",
+        2006,
+        "10.1177/0272989X06295361",
+        {"journal": "Medical Decision Making", "volume": "26", "number": "6", "pages": "565--574"},
+    ),
 )
 
 
@@ -224,12 +232,14 @@ def entry_of(citation: str) -> Entry | None:
     return next((entry for entry in ENTRIES if citation.startswith(entry.cited)), None)
 
 
-def bibtex(rows: Iterable[Measure]) -> str:
-    """Return the works that these measures come from, each once, with the measures that need it above it."""
+def bibtex(citations: Mapping[str, str]) -> str:
+    """Return the works behind these names, each once, with the names that need it above it.
+
+    One citation may name several works, with semicolons between them.
+    """
     users: dict[str, list[str]] = {}
-    for row in rows:
-        entry = entry_of(row.citation)
-        if entry is not None:
-            users.setdefault(entry.key, []).append(row.name)
+    for name, citation in citations.items():
+        for work in filter(None, map(entry_of, citation.split("; "))):
+            users.setdefault(work.key, []).append(name)
     cited = [entry for entry in ENTRIES if entry.key in users]
     return "\n\n".join(f"% {', '.join(users[entry.key])}\n{entry.bibtex()}" for entry in cited)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.inference.net_benefits import EVERYBODY, NetBenefits
+from calibrant.inference.benefit_curves import EVERYBODY, NetBenefits
 from calibrant.report.charts.style import Canvas, Chart, altair
 from calibrant.report.palette import LIGHT
 

@@ -1,0 +1,94 @@
+"""The sentence of a rejection: size and direction come from the part of the test that spoke."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import CalibrantError
+from calibrant.evaluation.rows import SIZE, WHERE, Row
+from calibrant.forecasts import Forecasts
+from calibrant.inference.engine import TestResult
+from calibrant.inference.omnibus import ROUNDING
+from calibrant.measures.regression import calibration_slope
+from calibrant.numerals import percent, predicted_happened, pvalue_text, short
+from calibrant.results import Array
+
+
+def written_pvalue(tested: TestResult) -> str:
+    """Write the p-value of a test: "p = 0.03", or "p ≤ 0.005" where no draw reached the observed value."""
+    text = pvalue_text(tested.pvalue, tested.log_pvalue, tested.pvalue_is_bound)
+    return f"p {'' if tested.pvalue_is_bound else '= '}{text}"
+
+
+def rejection(
+    rows: Mapping[str, Row], tested: TestResult | str, forecasts: Forecasts, spoke: str, unseen: float
+) -> str:
+    """Say what is wrong, in which direction and by how much, as the part of the test has it that `spoke`."""
+    assert isinstance(tested, TestResult)
+    return f"{_SPOKEN[spoke](rows, forecasts, tested)} ({written_pvalue(tested)}).{_size(rows[SIZE])}"
+
+
+def _size(size: Row) -> str:
+    """Say how far in all, where that is more than chance gives."""
+    if size.chance is None:
+        return f" The smooth calibration error is {short(size.value)}."
+    if size.value is None or size.value <= size.chance:
+        return ""
+    return (
+        f" The smooth calibration error is {short(size.value)}; chance alone would give {short(size.chance)}."
+    )
+
+
+def _certainty(rows: Mapping[str, Row], forecasts: Forecasts, tested: TestResult) -> str:
+    """Name the certain predictions that were wrong: those of 0 are too low, those of 1 too high."""
+    happened = _wrong_share(forecasts.values == 0, forecasts.outcomes, forecasts.weights)
+    failed = _wrong_share(forecasts.values == 1, forecasts.weights - forecasts.outcomes, forecasts.weights)
+    low = f"of exactly 0 are too low ({percent(happened)} of them happened)" if happened else ""
+    high = f"of exactly 1 are too high ({percent(failed)} of them did not happen)" if failed else ""
+    return f"Predictions {' and those '.join(filter(None, (low, high)))}; calibrated ones are never wrong"
+
+
+def _wrong_share(certain: npt.NDArray[np.bool_], wrong: Array, weights: Array) -> float:
+    """Return the share of the certain predictions that were wrong, 0 where that is rounding."""
+    mass = float(wrong[certain].sum())
+    return mass / float(weights[certain].sum()) if mass > ROUNDING / 2 else 0.0
+
+
+def _kuiper(rows: Mapping[str, Row], forecasts: Forecasts, tested: TestResult) -> str:
+    taken = rows[WHERE].measurement
+    assert taken is not None
+    start, stop = taken.details["start"], taken.details["stop"]
+    span = f"at {start:.3g}" if start == stop else f"between {start:.3g} and {stop:.3g}"
+    by_chance = rows[WHERE].chance
+    usual = "" if by_chance is None else f", where chance gives about {short(by_chance)}"
+    return (
+        f"Predictions are {taken.details['predictions']} {span}: outcomes there differ from them by "
+        f"{short(taken.value)} of all records{usual}"
+    )
+
+
+def _bias(rows: Mapping[str, Row], forecasts: Forecasts, tested: TestResult) -> str:
+    high = forecasts.mean_prediction > forecasts.base_rate
+    return f"Predictions are too {'high' if high else 'low'} on the whole: {_means(forecasts)}"
+
+
+def _means(forecasts: Forecasts) -> str:
+    return predicted_happened(forecasts.mean_prediction, forecasts.base_rate)
+
+
+def _slope(rows: Mapping[str, Row], forecasts: Forecasts, tested: TestResult) -> str:
+    over = tested.details["slope_z"] < 0
+    name, what = ("Overconfident", "extreme") if over else ("Underconfident", "timid")
+    try:
+        slope = calibration_slope(forecasts)
+    except CalibrantError:  # every outcome is the same, or all predictions are
+        slope = 1.0
+    if slope == 1 or (slope < 1) != over:  # no fit, or one that has another direction than the score
+        return f"{name}: predictions are too {what}; on the whole {_means(forecasts)}"
+    return f"{name} (slope {short(slope)}): predictions are too {what}"
+
+
+_SPOKEN = {"certainty": _certainty, "kuiper": _kuiper, "bias": _bias, "slope": _slope}

@@ -1,0 +1,142 @@
+"""Decision curves as results: net benefit of models at thresholds, their differences, and how they print."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.frames import frame_of
+from calibrant.numerals import left_out, short
+from calibrant.results import Array, Result
+from calibrant.sheets import Cell, Sheet, number, paragraphs, text
+
+EVERYBODY = "treat all"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Benefit(Result):
+    """Net benefit at each threshold, in true positives per record, between `lower` and `upper`."""
+
+    value: Array
+    lower: Array
+    upper: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class BenefitDifference(Result):
+    """Net benefit of the first model minus that of the second at each threshold, with its interval."""
+
+    first: str
+    second: str
+    value: Array
+    lower: Array
+    upper: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NetBenefits(Result):
+    """Decision curves of models on the same rows; treating none has 0 at every threshold.
+
+    Intervals are for one threshold at a time: look at those that were chosen before, not at the best.
+    """
+
+    thresholds: Array
+    models: Mapping[str, Benefit]
+    treat_all: Benefit
+    differences: tuple[BenefitDifference, ...]
+    confidence: float
+    n: int
+    dropped: int
+
+    def __repr__(self) -> str:
+        return f"NetBenefits({', '.join(self.models)}; {len(self.thresholds):,} thresholds, n = {self.n:,})"
+
+    def best(self) -> list[str]:
+        """Return who has the largest net benefit at each threshold; treating all or none may be."""
+        names = [*self.models, EVERYBODY, "treat none"]
+        curves = [benefit.value for benefit in self.models.values()]
+        table = np.stack([*curves, self.treat_all.value, np.zeros(len(self.thresholds))])
+        return [names[k] for k in np.argmax(table, axis=0)]
+
+    def __str__(self) -> str:
+        best, said = np.array(self.best()), []
+        for name in self.models:
+            at = self.thresholds[best == name]
+            where = f" ({at.min():g} to {at.max():g})" if len(at) else ""
+            count = f"{len(at)} of {len(self.thresholds)} thresholds{where}"
+            said.append(f"{name} has the largest net benefit at {count}.")
+        return " ".join([*said, *map(self._sure, self.differences), self._how()])
+
+    def _sure(self, pair: BenefitDifference) -> str:
+        better = int(np.count_nonzero(pair.lower > 0)), int(np.count_nonzero(pair.upper < 0))
+        if not any(better):
+            return f"{pair.first} and {pair.second} differ at none by more than chance."
+        return (
+            f"{pair.first} is better than {pair.second} beyond chance at {better[0]}, worse at {better[1]}."
+        )
+
+    def _how(self) -> str:
+        level = f"{100 * self.confidence:g} %"
+        return f"{self.n:,} rows{left_out(self.dropped)}; {level} intervals, one threshold at a time."
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """Return a frame ("pandas", "polars" or "pyarrow"): one row per curve and threshold.
+
+        Curves of the models and of treating all come first; then, with the second model under `minus`, the
+        differences of every two models.
+        """
+        curves: list[tuple[str, str | None, Benefit | BenefitDifference]] = [
+            *((name, None, benefit) for name, benefit in self._curves().items()),
+            *((pair.first, pair.second, pair) for pair in self.differences),
+        ]
+        count = len(self.thresholds)
+        columns = {
+            "model": [name for name, _, _ in curves for _ in range(count)],
+            "minus": [other for _, other, _ in curves for _ in range(count)],
+            "threshold": np.tile(self.thresholds, len(curves)).tolist(),
+            "net_benefit": np.concatenate([curve.value for _, _, curve in curves]).tolist(),
+            "lower": np.concatenate([curve.lower for _, _, curve in curves]).tolist(),
+            "upper": np.concatenate([curve.upper for _, _, curve in curves]).tolist(),
+        }
+        return frame_of(columns, backend)
+
+    def _curves(self) -> dict[str, Benefit]:
+        return {**self.models, EVERYBODY: self.treat_all}
+
+    def sheet(self) -> Sheet:
+        """Return the table: net true positives per 1,000 records, one line per threshold."""
+        curves = self._curves()
+        lines = tuple(
+            (number(t, f"{t:g}"), *(_per_thousand(benefit, k) for benefit in curves.values()), text(best))
+            for k, (t, best) in enumerate(zip(self.thresholds.tolist(), self.best(), strict=True))
+        )
+        return Sheet(("threshold", *(f"{name} per 1,000" for name in curves), "largest"), lines)
+
+    def difference_sheet(self) -> Sheet:
+        """Return the table of what each model gains over another, one line per pair and threshold."""
+        at = [number(t, f"{t:g}") for t in self.thresholds.tolist()]
+        lines = tuple(
+            (text(f"{pair.first} - {pair.second}"), at[k], _per_thousand(pair, k), _better(pair, k))
+            for pair in self.differences
+            for k in range(len(at))
+        )
+        return Sheet(("models", "threshold", "difference per 1,000", "better"), lines)
+
+    def _repr_html_(self) -> str:
+        differences = self.difference_sheet().as_html() if self.differences else ""
+        return paragraphs(str(self)) + self.sheet().as_html() + differences
+
+
+def _better(pair: BenefitDifference, k: int) -> Cell:
+    """Say which model is better where the interval leaves out 0."""
+    if pair.lower[k] > 0 or pair.upper[k] < 0:
+        return text(pair.first if pair.lower[k] > 0 else pair.second)
+    return text("within chance")
+
+
+def _per_thousand(benefit: Benefit | BenefitDifference, k: int) -> Cell:
+    value, low, high = (1000 * float(part[k]) for part in (benefit.value, benefit.lower, benefit.upper))
+    return number(value, f"{short(value)} ({short(low)} to {short(high)})")
