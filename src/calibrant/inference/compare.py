@@ -13,26 +13,19 @@ import numpy.typing as npt
 from calibrant.forecasts import Forecasts
 from calibrant.frames import inputs_of
 from calibrant.inference.adjusting import holm
-from calibrant.inference.compare_cells import MergedModel, merged_model, resampled_cells
+from calibrant.inference.compare_cells import CellModel, on_cells, resampled_cells
+from calibrant.inference.compare_rows import resampled_rows
 from calibrant.inference.comparison import Comparison, Difference, error_of
 from calibrant.inference.interval import central, check_confidence, check_resampling
-from calibrant.inference.null_outcomes import batched
-from calibrant.inference.paired_rows import PairedRows, named_models, paired_rows
-from calibrant.inference.resample import DrawnRecords, Resamples, seminorm_power, tallied, values_of
+from calibrant.inference.paired_rows import complete_rows, named_models
+from calibrant.inference.resample import seminorm_power
 from calibrant.inference.score_interval import LOGISTIC, refuse_certain
 from calibrant.measures.registry.lookup import find_measure
 from calibrant.measures.registry.row import Measure
 from calibrant.measures.scores import decompose
 from calibrant.records import Missing, check
 from calibrant.results import Array
-from calibrant.seeds import Progress, checked_draws, in_blocks, recorded_seed
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Model:
-    forecasts: Forecasts
-    level_of: npt.NDArray[np.intp]  # of each row, in their common order
-    by_level: npt.NDArray[np.intp]  # the rows in the order of the levels
+from calibrant.seeds import Progress, checked_draws, recorded_seed
 
 
 def compare(
@@ -115,18 +108,20 @@ def compare(
     check_confidence(confidence)
     row, count, used = find_measure(measure), checked_draws(draws), recorded_seed(seed)
     settings = {**row.options, **options}
-    rows = paired_rows(y_true, named, sample_weight, missing, pos_label)
+    rows = complete_rows(y_true, named, sample_weight, missing, pos_label)
     check_resampling(len(rows.outcomes))
-    models = {name: _model(rows, p) for name, p in rows.models.items()}
+    models = {
+        name: Forecasts.of_checked(check(rows.outcomes, p, rows.weights)) for name, p in rows.models.items()
+    }
     _refuse_ends(models, row)
-    values = {name: float(row.function.core(m.forecasts, **settings)) for name, m in models.items()}
+    values = {name: float(row.function.core(forecasts, **settings)) for name, forecasts in models.items()}
     how: dict[str, Any] = {"draws": count, "seed": used, "threads": threads, "progress": progress}
-    merged = _merged(models, row, settings, values, confidence)
-    if merged:
-        drawn = resampled_cells(merged, rows.outcomes, row, settings, **how)
+    cells = on_cells(models, row, settings, values, confidence)
+    if cells:
+        drawn = resampled_cells(cells, rows.outcomes, list(rows.models.values()), row, settings, **how)
     else:
-        drawn = _resampled(list(models.values()), rows, row, settings, **how)
-    errors = _errors(models, row, settings, values, drawn, merged)
+        drawn = resampled_rows(models, rows.in_order(), row, settings, **how)
+    errors = _errors(models, row, settings, values, drawn, cells)
     pairs = [
         _difference(first, second, errors[i], errors[j], confidence)
         for (i, first), (j, second) in combinations(enumerate(models), 2)
@@ -141,103 +136,38 @@ def compare(
         draws=count,
         seed=used,
         dropped=rows.dropped,
-        scores={name: decompose(model.forecasts) for name, model in models.items()},
-        cells=max((part.grid.forecasts.levels for part in merged), default=None),
-        added=max((part.widening for part in merged), default=0.0),
+        scores={name: decompose(forecasts) for name, forecasts in models.items()},
+        cells=max((model.cells.levels for model in cells if model.merged), default=None),
+        added=max((model.widening for model in cells), default=0.0),
     )
 
 
-def _merged(
-    models: Mapping[str, _Model],
-    row: Measure,
-    settings: dict[str, Any],
-    values: Mapping[str, float],
-    confidence: float,
-) -> list[MergedModel]:
-    """Return the models on merged levels; none unless all of them can be merged."""
-    cells = [
-        merged_model(m.forecasts, m.level_of, row, settings, value=values[name], confidence=confidence)
-        for name, m in models.items()
-    ]
-    merged = [part for part in cells if part is not None]
-    return merged if len(merged) == len(cells) else []
-
-
 def _errors(
-    models: Mapping[str, _Model],
+    models: Mapping[str, Forecasts],
     row: Measure,
     settings: dict[str, Any],
     values: Mapping[str, float],
     drawn: Array,
-    merged: Sequence[MergedModel],
+    cells: Sequence[CellModel],
 ) -> list[_Error]:
-    widenings = [part.widening for part in merged] or [0.0] * len(models)
+    small = [model.cells for model in cells] or list(models.values())
+    widenings = [model.widening for model in cells] or [0.0] * len(models)
     return [
         _Error(
             float(error_of(row, values[name])),
             error_of(row, column),
-            _bias_factor(model, row, settings),
+            _bias_factor(forecasts, row, settings),
             widening,
         )
-        for (name, model), column, widening in zip(models.items(), drawn.T, widenings, strict=True)
+        for name, forecasts, column, widening in zip(models, small, drawn.T, widenings, strict=True)
     ]
 
 
-def _refuse_ends(models: Mapping[str, _Model], row: Measure) -> None:
+def _refuse_ends(models: Mapping[str, Forecasts], row: Measure) -> None:
     """Refuse predictions of 0 and 1 where logits are compared."""
     if row.name in LOGISTIC:
-        for name, model in models.items():
-            refuse_certain(model.forecasts, row.name, f"model {name!r}")
-
-
-def _model(rows: PairedRows, predictions: Array) -> _Model:
-    forecasts = Forecasts.of_checked(check(rows.outcomes, predictions, rows.weights))
-    level_of = np.searchsorted(forecasts.values, predictions)
-    return _Model(forecasts, level_of, np.argsort(level_of, kind="stable"))
-
-
-def _resampled(
-    models: list[_Model],
-    paired: PairedRows,
-    row: Measure,
-    settings: dict[str, Any],
-    *,
-    draws: int,
-    seed: int,
-    threads: int | None,
-    progress: Progress | None,
-) -> Array:
-    """Return the measure of every model (columns) on resampled rows, the same rows for all models."""
-    n, weights = len(paired.outcomes), paired.weights
-    quick = row.null.residuals_only and batched(models[0].forecasts, row, settings)
-
-    def work(generator: np.random.Generator, rows: int) -> Array:
-        times = tallied(generator.integers(0, n, size=(rows, n)), n).astype(np.float64)
-        mass = times if weights is None else times * weights
-        total = mass.sum(axis=1, keepdims=True)
-        mass = mass / total  # in place it would normalise the counts as well
-        squares = mass * (1.0 if weights is None else weights) / total  # a record drawn twice is two records
-        columns = []
-        for model in models:
-            levels = _levels(model, mass, squares, paired.outcomes, times)
-            columns.append(values_of(model.forecasts, row, settings, levels, quick))
-        return np.stack(columns, axis=1)
-
-    return in_blocks(
-        work, draws, width=n * len(models), seed=seed, threads=threads if quick else 1, progress=progress
-    )
-
-
-def _levels(model: _Model, mass: Array, squares: Array, outcomes: Array, times: Array) -> Resamples:
-    m, order = model.forecasts.levels, model.by_level
-    events = mass * outcomes
-
-    def summed(terms: Array) -> Array:
-        return np.stack([np.bincount(model.level_of, weights=term, minlength=m) for term in terms])
-
-    known = model.forecasts.record_outcomes is not None
-    records = DrawnRecords(times[:, order], mass[:, order], events[:, order]) if known else None
-    return Resamples(summed(mass), summed(events), summed(squares), summed(times), records)
+        for name, forecasts in models.items():
+            refuse_certain(forecasts, row.name, f"model {name!r}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -258,7 +188,7 @@ class _Error:
         return max(0.0, self.value - self.factor * max(0.0, added))
 
 
-def _bias_factor(model: _Model, row: Measure, settings: dict[str, Any]) -> float:
+def _bias_factor(forecasts: Forecasts, row: Measure, settings: dict[str, Any]) -> float:
     """Return how much larger the bias of an error can be than what resampling adds to it.
 
     Noise e turns a true residual t into t + e, and resampling into t + e + e*. Where t = 0, an error that
@@ -267,7 +197,7 @@ def _bias_factor(model: _Model, row: Measure, settings: dict[str, Any]) -> float
     """
     if not (row.complete or row.signed):
         return 0.0
-    power = 1 if row.signed else seminorm_power(model.forecasts, row, settings) or 1
+    power = 1 if row.signed else seminorm_power(forecasts, row, settings) or 1
     return float(1 / (2 ** (power / 2) - 1))
 
 

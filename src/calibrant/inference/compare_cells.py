@@ -1,8 +1,8 @@
-"""Paired resamples of very many rows on merged levels: what compare draws where that adds little."""
+"""Paired resamples of very many rows by their cells: what compare draws where that adds little or nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,47 +11,84 @@ import numpy.typing as npt
 
 from calibrant.forecasts import Forecasts
 from calibrant.inference.interval import around
-from calibrant.inference.merging import Resolved, resolved
-from calibrant.inference.null_outcomes import measured
+from calibrant.inference.merging import MERGED_ABOVE, Resolved, resolved
+from calibrant.inference.null_outcomes import batched, measured
 from calibrant.inference.resample import seminorm_power
-from calibrant.kernels.tallies import tallies
+from calibrant.inference.stand_ins import alike
+from calibrant.kernels.tallies import resampled_tallies, tally_picked, tally_poisson
 from calibrant.measures.registry.row import Measure
 from calibrant.results import Array
-from calibrant.seeds import Progress, in_blocks
+from calibrant.seeds import BLOCK, Progress, in_blocks
+
+AT_ONCE = 16  # resamples that share one pass over the rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MergedModel:
-    """A model on merged levels: the cell of each row, and what merging may add to its error."""
+class CellModel:
+    """A model on cells, which are its levels or merged levels: where they start, and what merging may add."""
 
-    grid: Resolved
-    cell_of: npt.NDArray[np.intp]
+    cells: Forecasts
+    starts: Array  # the smallest prediction of each cell
+    merged: bool
     widening: float
     shift: float  # its error on the levels minus its error on the cells
 
+    def codes(self, outcomes: Array, predictions: Array) -> npt.NDArray[np.int64]:
+        """Return a number per row that stands for its cell and its outcome."""
+        cell = np.searchsorted(self.starts, predictions, side="right") - 1
+        return np.asarray(2 * cell + (outcomes > 0), dtype=np.int64)
 
-def merged_model(
-    forecasts: Forecasts,
-    level_of: npt.NDArray[np.intp],
+    def values(self, counts: npt.NDArray[np.int32], n: int, row: Measure, settings: dict[str, Any]) -> Array:
+        """Return the measure of resamples, from how often each code was drawn (one column per resample)."""
+        zeros, ones = counts[: 2 * self.cells.levels].reshape(self.cells.levels, 2, -1).transpose(1, 2, 0)
+        residuals = (ones - (zeros + ones) * self.cells.values) / n
+        return np.asarray(row.null.batch(self.cells, residuals, settings)) + self.shift  # type: ignore[misc]
+
+
+def on_cells(
+    forecasts: Mapping[str, Forecasts],
     row: Measure,
     settings: dict[str, Any],
-    *,
-    value: float,
+    values: Mapping[str, float],
     confidence: float,
-) -> MergedModel | None:
-    """Merge the levels of a model; None where that would add one per cent to an interval, or more."""
+) -> list[CellModel]:
+    """Return the models on cells; none unless all of them can be counted there."""
+    models = [_on_cells(f, row, settings, values[name], confidence) for name, f in forecasts.items()]
+    possible = [model for model in models if model is not None]
+    return possible if len(possible) == len(models) else []
+
+
+def _on_cells(
+    forecasts: Forecasts, row: Measure, settings: dict[str, Any], value: float, confidence: float
+) -> CellModel | None:
+    """Take few levels as they are and merge many; None where that would widen an interval by 1 % or more."""
     grid = resolved(forecasts, row, settings, confidence)
-    if grid.starts is None:
+    if grid.starts is not None:
+        return _merged(forecasts, grid, row, settings, value)
+    counted = forecasts.binary and forecasts.record_outcomes is None and alike(forecasts)
+    few = forecasts.levels < MERGED_ABOVE <= forecasts.n
+    if not (few and counted and row.null.residuals_only and batched(forecasts, row, settings)):
         return None
+    return CellModel(forecasts, forecasts.values, merged=False, widening=0.0, shift=0.0)
+
+
+def _merged(
+    forecasts: Forecasts, grid: Resolved, row: Measure, settings: dict[str, Any], value: float
+) -> CellModel:
     power = seminorm_power(grid.forecasts, row, settings)
-    widening = around(value, grid.added, power)[1] - value
-    shift = value - measured(grid.forecasts, row, settings)
-    return MergedModel(grid, np.searchsorted(grid.starts, level_of, side="right") - 1, widening, shift)
+    return CellModel(
+        grid.forecasts,
+        forecasts.values[grid.starts],
+        merged=True,
+        widening=around(value, grid.added, power)[1] - value,
+        shift=value - measured(grid.forecasts, row, settings),
+    )
 
 
 def resampled_cells(
-    models: Sequence[MergedModel],
+    models: Sequence[CellModel],
     outcomes: Array,
+    predictions: Sequence[Array],
     row: Measure,
     settings: dict[str, Any],
     *,
@@ -61,21 +98,23 @@ def resampled_cells(
     progress: Progress | None,
 ) -> Array:
     """Return the measure of every model (columns) on resampled rows, moved to the scale of the levels."""
-    n, batch = len(outcomes), row.null.batch
-    size = 2 * max(model.grid.forecasts.levels for model in models)
-    coded = [2 * model.cell_of + outcomes.astype(np.intp) for model in models]
-    codes = np.stack(coded, axis=1).astype(np.int32)
-    tallies.expect_much()
+    n, size = len(outcomes), 2 * max(model.cells.levels for model in models)
+    columns = [model.codes(outcomes, p) for model, p in zip(models, predictions, strict=True)]
+    codes = _ordered(columns, size)
+    tally_poisson.expect_much()
+    tally_picked.expect_much()
 
     def work(generator: np.random.Generator, rows: int) -> Array:
-        values = np.empty((rows, len(models)))
-        for k in range(rows):
-            counts = tallies(generator.integers(0, n, size=n, dtype=np.uint32), codes, size)
-            for j, model in enumerate(models):
-                cells = model.grid.forecasts
-                zeros, ones = counts[j, : 2 * cells.levels].reshape(-1, 2).T
-                residuals = (ones - (zeros + ones) * cells.values) / n
-                values[k, j] = batch(cells, residuals[None], settings)[0] + model.shift  # type: ignore[index, misc]
-        return values
+        counts = resampled_tallies(generator, codes, size, rows)
+        parts = [model.values(counts[j], n, row, settings) for j, model in enumerate(models)]
+        return np.stack(parts, axis=1)
 
-    return in_blocks(work, draws, width=n * len(models), seed=seed, threads=threads, progress=progress)
+    return in_blocks(work, draws, width=BLOCK // AT_ONCE, seed=seed, threads=threads, progress=progress)
+
+
+def _ordered(columns: Sequence[npt.NDArray[np.int64]], size: int) -> npt.NDArray[np.int32]:
+    """Put the rows in an order of their codes alone: rows with the same codes are the same row."""
+    if len(columns) == 2:  # one number per row, which sorts fast
+        pairs = np.sort(columns[0] * size + columns[1])
+        return np.stack(np.divmod(pairs, size), axis=1).astype(np.int32)
+    return np.stack(columns, axis=1).astype(np.int32)[np.lexsort(tuple(columns))]

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from calibrant.forecasts import Forecasts
 from calibrant.inference.resample import resampling_centre
 from calibrant.inference.stand_ins import alike
+from calibrant.kernels.merged_cells import curve_moves
 from calibrant.measures.registry.row import Measure
 from calibrant.results import Array
 from calibrant.sums import dot
@@ -35,11 +36,12 @@ def cell_starts(forecasts: Forecasts, cells: int) -> npt.NDArray[np.intp]:
     Half of the cuts are even in weight, half in prediction, so that neither dense nor sparse stretches
     blur; predictions of 0 and 1, which leave no doubt, keep cells of their own.
     """
-    middle = np.cumsum(forecasts.weights) - forecasts.weights / 2
-    place = (forecasts.values - forecasts.values[0]) / (forecasts.values[-1] - forecasts.values[0])
-    cell = (middle * (cells / 2)).astype(np.int64) + (place * (cells / 2)).astype(np.int64)
-    cell += (forecasts.values > 0).astype(np.int64) + (forecasts.values == 1)
-    return np.flatnonzero(np.diff(cell, prepend=-1))
+    values, share = forecasts.values, np.arange(1, cells // 2 + 1) / (cells / 2)
+    by_weight = np.searchsorted(np.cumsum(forecasts.weights) - forecasts.weights / 2, share)
+    by_value = np.searchsorted(values, values[0] + share * (values[-1] - values[0]))
+    ends = np.searchsorted(values, [np.nextafter(0.0, 1.0), 1.0])
+    starts = np.unique(np.concatenate([[0], by_weight, by_value, ends]))
+    return np.asarray(starts[starts < forecasts.levels], dtype=np.intp)
 
 
 def coarse(forecasts: Forecasts, cells: int = 512) -> Forecasts:
@@ -134,34 +136,11 @@ class MovedCurve:
         cls, forecasts: Forecasts, cells: Forecasts, starts: npt.NDArray[np.intp], variance: Array
     ) -> MovedCurve:
         """Integrate standard deviation and variance of the move, cell by cell."""
-        gaps = np.diff(forecasts.values, append=forecasts.values[-1])
-        gaps[np.append(starts[1:], forecasts.levels) - 1] = 0.0  # between cells nothing moves
-        moved = _moved_variance(forecasts, cells, starts, variance)
-        areas = np.add.reduceat(gaps * np.sqrt(moved), starts)
-        squares = np.add.reduceat(gaps * moved, starts)
-        centre = np.repeat(cells.values, np.diff(starts, append=forecasts.levels))
-        apart = dot(forecasts.squared_weights, (forecasts.values - centre) ** 2)
+        areas, squares, apart = curve_moves(
+            forecasts.values, variance, forecasts.squared_weights, cells.values, starts
+        )
         return cls(
             float(areas.sum()) + SIGMAS * math.sqrt(dot(areas, areas)),
             math.sqrt(float(squares.sum()) + SIGMAS * math.sqrt(3 * dot(squares, squares))),
             SIGMAS * math.sqrt(apart),
         )
-
-
-def _moved_variance(
-    forecasts: Forecasts, cells: Forecasts, starts: npt.NDArray[np.intp], variance: Array
-) -> Array:
-    """Return the variance of the move between each level and the next of its cell.
-
-    Left of the cell's prediction the merged curve lacks what came already, right of it it has the rest
-    too early. Where the prediction lies between two levels, the larger of the two counts for all of the gap.
-    """
-    counts = np.diff(starts, append=forecasts.levels)
-    centre = np.repeat(cells.values, counts)
-    before = np.cumsum(variance)
-    came = before - np.repeat(before[starts] - variance[starts], counts)
-    rest = np.repeat(before[np.append(starts[1:], forecasts.levels) - 1], counts) - before
-    left = forecasts.values < centre
-    right = np.append(forecasts.values[1:], 1.0) > centre
-    moved = np.where(left & right, np.maximum(came, rest), np.where(left, came, rest))
-    return np.maximum(moved, 0.0)

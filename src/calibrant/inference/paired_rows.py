@@ -59,7 +59,7 @@ def _named_already(models: Any) -> dict[str, Any] | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairedRows:
-    """Rows that are complete for every model, in an order that their own order does not decide."""
+    """Rows that are complete for every model."""
 
     outcomes: Array
     models: dict[str, Array]
@@ -78,6 +78,13 @@ class PairedRows:
 
 
 def paired_rows(
+    y_true: Any, named: dict[str, Any], sample_weight: Any, missing: Missing, pos_label: Any
+) -> PairedRows:
+    """Return the complete rows in an order that their own order does not decide."""
+    return complete_rows(y_true, named, sample_weight, missing, pos_label).in_order()
+
+
+def complete_rows(
     y_true: Any, named: dict[str, Any], sample_weight: Any, missing: Missing, pos_label: Any
 ) -> PairedRows:
     """Return the rows that are complete for every model and weigh something; count those that are not."""
@@ -102,4 +109,4 @@ def paired_rows(
         paired = replace(paired.take(~absent), dropped=int(np.count_nonzero(absent)))
     if paired.weights is not None:
         paired = paired.take(paired.weights > 0)
-    return paired.in_order()
+    return paired

@@ -1,20 +1,110 @@
-"""Tallies of picked rows: how often each cell of each model was drawn."""
+"""Tallies of resampled rows: how often each cell of each model was drawn, many resamples in one pass.
+
+n rows drawn with replacement are a jump to a random row each, and memory answers jumps slowly. But rows
+that are drawn N times in all, each the same Poisson number of times independently, are N rows drawn with
+replacement, given N. So every row gets a Poisson number, in order, with a mean that leaves N a little below
+n, and only the few that are still missing are picked one by one: the same law, without the jumps.
+"""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import numpy.typing as npt
 
 from calibrant.kernels.compiled import compiled
+from calibrant.results import Array
 
 Codes = npt.NDArray[np.int32]
+Bytes = npt.NDArray[np.uint8]
+Counts = npt.NDArray[np.int32]
+
+UNSURE = 255  # a byte that leaves the number open
+SPARE = 6.0  # standard deviations by which the Poisson numbers are meant to fall short of n
+LEAST_MEAN = 0.01
+CHUNK = 2**15  # rows whose random bytes are drawn at once: they stay in the cache
+
+
+class PoissonBytes:
+    """Poisson numbers by one random byte each; few bytes leave the number open, to be settled by `rest`.
+
+    Of 256 bytes, floor(256 P(k)) mean k. `rest` holds, for the others, the cumulative chances of 0, 1, 2...
+    """
+
+    def __init__(self, mean: float) -> None:
+        chances = np.array([math.exp(-mean) * mean**k / math.factorial(k) for k in range(21)])
+        chances[-1] += max(0.0, 1.0 - float(chances.sum()))
+        sure = np.floor(256 * chances).astype(np.int64)
+        self.numbers: Bytes = np.full(256, UNSURE, dtype=np.uint8)
+        self.numbers[: sure.sum()] = np.repeat(np.arange(21), sure)
+        self.rest: Array = np.cumsum(chances - sure / 256)
+        self.rest /= self.rest[-1]
+
+
+def resampled_tallies(
+    generator: np.random.Generator, codes: Codes, size: int, draws: int
+) -> npt.NDArray[np.int32]:
+    """Draw n rows with replacement, `draws` times: how often each code was drawn, by model, code and draw.
+
+    `codes` (below `size`) has a row per row and a column per model.
+    """
+    n = len(codes)
+    poisson = PoissonBytes(max(LEAST_MEAN, 1.0 - SPARE / math.sqrt(n)))
+    counts: Counts = np.zeros((codes.shape[1], size, draws), dtype=np.int32)
+    for start in range(0, n, CHUNK):
+        rows = codes[start : start + CHUNK]
+        words = -(-len(rows) * draws // 8)
+        noise = generator.integers(0, 2**64 - 1, size=words + 1, dtype=np.uint64, endpoint=True)
+        with np.errstate(over="ignore"):  # counters wrap around
+            tally_poisson(rows, noise[1:].view(np.uint8), poisson.numbers, poisson.rest, noise[0], counts)
+    drawn = counts[0].sum(axis=0, dtype=np.int64)
+    for k in range(draws):
+        if drawn[k] > n:  # hardly ever; what was drawn is left aside, whatever it was, so the law is the same
+            counts[:, :, k] = 0
+            drawn[k] = 0
+        tally_picked(codes, generator.integers(0, n, size=n - drawn[k]), counts, k)
+    return counts
 
 
 @compiled
-def tallies(picked: npt.NDArray[np.uint32], codes: Codes, size: int) -> npt.NDArray[np.int64]:
-    """Count the codes (below `size`) of the picked rows; `codes` has a row per row and a column per model."""
-    counts = np.zeros((codes.shape[1], size), dtype=np.int64)
+def tally_poisson(
+    codes: Codes, noise: Bytes, numbers: Bytes, rest: Array, seed: np.uint64, counts: Counts
+) -> None:
+    """Add a Poisson number of every row to the counts of its codes; `noise` is random bytes, used up."""
+    draws = counts.shape[2]
+    _to_poisson(noise, numbers, rest, seed)
+    for model in range(codes.shape[1]):
+        tally = counts[model]
+        for row in range(len(codes)):
+            code = np.uint32(codes[row, model])
+            first = np.uint64(row * draws)
+            for k in range(draws):
+                tally[code, k] += noise[first + np.uint64(k)]
+
+
+def _to_poisson(noise: Bytes, numbers: Bytes, rest: Array, seed: np.uint64) -> None:
+    """Turn random bytes into Poisson numbers, in place."""
+    state = np.uint64(seed)
+    for i in range(len(noise)):
+        number = numbers[noise[i]]
+        if number == UNSURE:
+            state += np.uint64(0x9E3779B97F4A7C15)
+            number = np.uint8(np.searchsorted(rest, _uniform(state), side="right"))
+        noise[i] = number
+
+
+def _uniform(state: np.uint64) -> float:
+    """Return a number in [0, 1) from a counter, by the mixing of SplitMix64 (Steele, Lea and Flood, 2014)."""
+    mixed = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed ^= mixed >> np.uint64(31)
+    return float(mixed >> np.uint64(11)) / 9007199254740992.0
+
+
+@compiled
+def tally_picked(codes: Codes, picked: npt.NDArray[np.int64], counts: Counts, draw: int) -> None:
+    """Count the codes of the picked rows."""
     for row in picked:
         for model in range(codes.shape[1]):
-            counts[model, codes[row, model]] += 1
-    return counts
+            counts[model, codes[row, model], draw] += 1
