@@ -19,8 +19,9 @@ from calibrant.errors import (
 )
 from calibrant.forecasts import Forecasts
 from calibrant.measures.binned import binned_calibration_error
+from calibrant.measures.calibration_index import integrated_calibration_index
 from calibrant.measures.convolved import convolved_calibration_error
-from calibrant.measures.curve import kolmogorov_smirnov_error, kuiper_error, weighted_calibration_error
+from calibrant.measures.curve import kolmogorov_smirnov_error, kuiper_error
 from calibrant.measures.decisions.thresholds import ThresholdLossCurve
 from calibrant.measures.decisions.u_calibration import monotone_regret, u_calibration_error
 from calibrant.measures.decisions.worst_task import WorstTask, decision_loss, threshold_loss_curve, worst_task
@@ -29,6 +30,7 @@ from calibrant.measures.distances.lower import TransportPlan, lower_distance, tr
 from calibrant.measures.distances.sandwich import Distances, distances
 from calibrant.measures.distances.upper import certified_distance, distance_to_calibration, upper_distance
 from calibrant.measures.ece import expected_calibration_error
+from calibrant.measures.in_the_large import calibration_in_the_large
 from calibrant.measures.kernel import kernel_calibration_error
 from calibrant.measures.level_sets import LevelSetWarning
 from calibrant.measures.low_degree import low_degree_error
@@ -38,16 +40,15 @@ from calibrant.measures.registry.resolution import NoCertificateError
 from calibrant.measures.registry.row import Measure
 from calibrant.measures.regression import (
     CoxCalibration,
-    calibration_in_the_large,
     calibration_intercept,
     calibration_slope,
     cox_calibration,
-    integrated_calibration_index,
 )
 from calibrant.measures.scores import Decomposition, brier_score, decompose, log_loss, miscalibration
 from calibrant.measures.smooth import earth_mover_error, smooth_calibration_error
 from calibrant.measures.smoothed_curve import SmoothedReliability, smoothed_reliability
 from calibrant.measures.truthful import averaged_two_bin_error, binned_squared_error
+from calibrant.measures.weighted import weighted_calibration_error
 from calibrant.results import Certified, Measurement, Witness
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ if TYPE_CHECKING:
     from calibrant.groups.group_comparison import GroupComparison
     from calibrant.groups.result import Audit
     from calibrant.groups.rules import Rule
-    from calibrant.groups.search import Search, search_groups
+    from calibrant.groups.search import search_groups
+    from calibrant.groups.search_result import Search
     from calibrant.groups.weight_family import WeightFamily, weight_family
     from calibrant.inference.benefit_curves import NetBenefits
     from calibrant.inference.calibration_test import calibration_test
@@ -75,10 +77,12 @@ if TYPE_CHECKING:
     from calibrant.inference.engine import TestResult
     from calibrant.inference.interval import ConfidenceInterval, confidence_interval
     from calibrant.inference.net_benefits import net_benefits
-    from calibrant.inference.planning import Plan, detectable_distance, required_samples
+    from calibrant.inference.plan import Plan
+    from calibrant.inference.planning import detectable_distance, required_samples
     from calibrant.inference.statistics import hosmer_lemeshow, spiegelhalter
     from calibrant.inference.tolerance import ToleranceResult, tolerance_test
-    from calibrant.measures.decisions.best_actions import BestActions, ConvexScore, as_score, best_actions
+    from calibrant.measures.decisions.best_actions import BestActions, best_actions
+    from calibrant.measures.decisions.convex_score import ConvexScore, as_score
     from calibrant.measures.decisions.fixed_payoff import (
         ActionChange,
         DecisionReport,
@@ -89,7 +93,8 @@ if TYPE_CHECKING:
     from calibrant.measures.decisions.swap_regret import SwapRegret, swap_regret
     from calibrant.measures.multiclass import class_wise, one_vs_rest, top_label
     from calibrant.online.group_monitor import GroupMonitor
-    from calibrant.online.monitor import Monitor, Reading
+    from calibrant.online.monitor import Monitor
+    from calibrant.online.reading import Reading
     from calibrant.recalibration.assess import Assessment
     from calibrant.recalibration.loading import load_recalibration
     from calibrant.recalibration.recalibrate import recalibrate
@@ -114,7 +119,7 @@ _LATER = {
     "ClassTable": "inference.class_table",
     "Comparison": "inference.comparison",
     "ConfidenceInterval": "inference.interval",
-    "ConvexScore": "measures.decisions.best_actions",
+    "ConvexScore": "measures.decisions.convex_score",
     "DecisionCurve": "measures.decisions.net_benefit",
     "DecisionEstimate": "inference.decision",
     "DecisionReport": "measures.decisions.fixed_payoff",
@@ -129,19 +134,19 @@ _LATER = {
     "Incentives": "truthfulness.incentives",
     "Monitor": "online.monitor",
     "NetBenefits": "inference.benefit_curves",
-    "Plan": "inference.planning",
-    "Reading": "online.monitor",
+    "Plan": "inference.plan",
+    "Reading": "online.reading",
     "Recalibration": "recalibration.result",
     "RecalibrationWarning": "recalibration.result",
     "Rule": "groups.rules",
-    "Search": "groups.search",
+    "Search": "groups.search_result",
     "Sketch": "scale.sketch",
     "SwapRegret": "measures.decisions.swap_regret",
     "TestResult": "inference.engine",
     "ToleranceResult": "inference.tolerance",
     "Truthfulness": "truthfulness.gap",
     "WeightFamily": "groups.weight_family",
-    "as_score": "measures.decisions.best_actions",
+    "as_score": "measures.decisions.convex_score",
     "assert_calibrated": "evaluation.assertion",
     "audit": "groups.audit",
     "audit_table": "groups.audit_table",

@@ -7,7 +7,8 @@ import pytest
 from scipy.special import expit
 
 from calibrant.fits.boosting import STAGE, STRETCH, _held_out, boosted
-from calibrant.fits.trees import Growth, boosted_logits
+from calibrant.fits.growth import Growth
+from calibrant.fits.trees import boosted_logits
 
 pytest.importorskip("lightgbm")
 

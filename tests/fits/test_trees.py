@@ -9,9 +9,10 @@ import pytest
 from scipy.special import expit
 
 from calibrant.errors import CalibrantError
-from calibrant.fits import trees
+from calibrant.fits import growth, scikit_learn_trees
 from calibrant.fits.forest import Forest, Node
-from calibrant.fits.trees import GrowingLogits, Growth, boosted_logits, boosted_means
+from calibrant.fits.growth import Growth
+from calibrant.fits.trees import GrowingLogits, boosted_logits, boosted_means
 from calibrant.kernels.forest import forest_sums
 
 CODES = (1, 3)
@@ -92,7 +93,7 @@ def test_scikit_learn_says_the_same_as_its_tables():
     rows, y = table(4, 3000)
     growth = Growth(CODES, trees=40, smallest_leaf=20)
     forest = boosted_means(rows, y, np.ones(3000), growth, "scikit-learn")
-    kept, columns = trees._few_codes(rows, CODES)
+    kept, columns = scikit_learn_trees._few_codes(rows, CODES)
     model = ensemble.HistGradientBoostingRegressor(
         max_iter=40,
         learning_rate=growth.learning_rate,
@@ -161,11 +162,11 @@ def test_no_trees_add_nothing():
 
 
 def test_where_neither_package_is_installed_the_extra_is_named(monkeypatch):
-    monkeypatch.setattr(trees, "find_spec", lambda name: None)
+    monkeypatch.setattr(growth, "find_spec", lambda name: None)
     with pytest.raises(CalibrantError, match=r"calibrant\[boost\]"):
-        trees.grower()
-    monkeypatch.setattr(trees, "find_spec", lambda name: None if name == "lightgbm" else object())
-    assert trees.grower() == "scikit-learn"
+        growth.grower()
+    monkeypatch.setattr(growth, "find_spec", lambda name: None if name == "lightgbm" else object())
+    assert growth.grower() == "scikit-learn"
 
 
 @pytest.mark.parametrize("n", [5, 60, 600])

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from oracles import multicalibration as oracle
 
 from calibrant.groups.audit import audit
+from calibrant.groups.batches import Lists
 from calibrant.groups.family_null import FamilyNull, adjusted_pvalues, bernoulli_words
-from calibrant.groups.metric import Lists
 from calibrant.groups.variants import Terms, Variant
 from calibrant.kernels.segments import LANES, null_ranges
 from calibrant.records import Records, check

@@ -13,7 +13,8 @@ from samples import Sample, samples
 
 from calibrant import kuiper_error
 from calibrant.groups.audit import audit
-from calibrant.groups.metric import SUMS, Lists
+from calibrant.groups.batches import Lists
+from calibrant.groups.metric import SUMS
 from calibrant.groups.variants import Variant
 from calibrant.kernels.segments import segment_curves, successive_variances
 

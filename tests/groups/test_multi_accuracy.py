@@ -14,9 +14,9 @@ from people import people, planted
 
 from calibrant import audit, search_groups
 from calibrant.errors import CalibrantError
+from calibrant.groups.batches import Lists
 from calibrant.groups.family import Family
 from calibrant.groups.family_null import FamilyNull
-from calibrant.groups.metric import Lists
 from calibrant.groups.subpopulations import everyone
 from calibrant.groups.variants import Variant
 from calibrant.records import Records, check

@@ -18,7 +18,8 @@ from people import people
 import calibrant as cb
 from calibrant.errors import CalibrantError
 from calibrant.groups.coding import code_columns
-from calibrant.groups.conditions import OneOf, Within, written
+from calibrant.groups.condition_words import written
+from calibrant.groups.conditions import OneOf, Within
 from calibrant.groups.rules import Rule, among, between
 
 UGLY = st.text(st.sampled_from("ab =!<>{},\"'\\\n\t\u2028 andorismissingin()"), max_size=8)

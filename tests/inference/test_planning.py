@@ -7,6 +7,7 @@ import pytest
 
 import calibrant as cb
 from calibrant.errors import InvalidInputError
+from calibrant.inference.power_study import PowerStudy
 
 
 def test_the_promised_power_is_there():
@@ -103,10 +104,9 @@ def test_alternatives_see_how_often_predictions_occur():
 
 @pytest.mark.parametrize("n", [2, 16, 100, 199, 1234])
 def test_records_are_shared_out_by_frequency_at_any_n(n):
-    from calibrant.inference.planning import _Study
 
     for predictions in (None, RARE, [0.1, 0.4, 0.4, 0.9]):
-        study = _Study(predictions, "kuiper", "shift", 0.05, 0.9, 99, 1)
+        study = PowerStudy(predictions, "kuiper", "shift", 0.05, 0.9, 99, 1)
         at, counts = study._records(n)
         assert counts.sum() == n
         assert counts.min() >= 1

@@ -11,7 +11,8 @@ from samples import samples
 from time_limit import time_limit
 
 import calibrant as cb
-from calibrant.kernels.intervals import shifted_error, spread_boundaries
+from calibrant.kernels.intervals import spread_boundaries
+from calibrant.kernels.shifted_bins import shifted_error
 from calibrant.measures.distances import interval as module
 
 certify = cb.interval_calibration_error.core

@@ -8,7 +8,15 @@ from typing import Any, get_args
 
 import click
 
-from calibrant.cli.options import NAMES, as_json, columns_unless_sketch, require_columns, rows_in, seed
+from calibrant.cli.options import (
+    NAMES,
+    as_json,
+    columns_unless_sketch,
+    option_of,
+    require_columns,
+    rows_in,
+    seed,
+)
 from calibrant.cli.rows import refuse_swapped
 from calibrant.cli.showing import note, say, watched_by_a_person
 from calibrant.cli.sketched import chosen_groups, listed, shown_name, stored_sketch
@@ -17,9 +25,10 @@ from calibrant.disk import check_target, write_whole
 from calibrant.groups import audit as audits
 from calibrant.groups import search as searches
 from calibrant.groups.family import Progress
-from calibrant.groups.result import Audit, Group, is_bound
+from calibrant.groups.group import Group, is_bound
+from calibrant.groups.result import Audit
 from calibrant.groups.rules import Rule
-from calibrant.groups.search import Search
+from calibrant.groups.search_result import Search
 from calibrant.groups.stored_rules import rules_to_json
 from calibrant.groups.variants import StatisticName, VariantName
 from calibrant.inputs import Names
@@ -52,45 +61,40 @@ LEVEL = 0.05  # family-wise, of the rules that --rules writes
     type=NAMES,
     help="Covariates that are numbers without an order, such as codes.",
 )
-@click.option(
+@option_of(
+    audits.audit,
     "--subpopulations",
     type=click.IntRange(1, 1_000_000_000),
-    default=1000,
-    show_default=True,
     help="How many to make of covariates.",
 )
-@click.option(
+@option_of(
+    audits.audit,
     "--depth",
     type=click.IntRange(1, 100),
-    default=2,
-    show_default=True,
     help="How many columns of --groups to combine.",
 )
-@click.option(
+@option_of(
+    audits.audit,
     "--limit",
     type=click.IntRange(1, 1_000_000_000),
-    default=10_000,
-    show_default=True,
     help="How many of --groups to test at most.",
 )
-@click.option(
+@option_of(
+    audits.audit,
     "--min-size",
     type=click.IntRange(0, 1_000_000_000_000_000),
-    default=10,
-    show_default=True,
     help="Rows a subpopulation needs to be tested.",
 )
-@click.option(
+@option_of(
+    audits.audit,
     "--min-variance",
     type=click.FloatRange(min=0, max=1e300),
-    default=0.0,
     help="Least sum of p (1 - p) in a subpopulation; try 5.",
 )
-@click.option(
+@option_of(
+    audits.audit,
     "--draws",
     type=click.IntRange(0, 10_000_000),
-    default=199,
-    show_default=True,
     help="Simulated data sets for p-values; 0 for none.",
 )
 @click.option(
@@ -100,7 +104,7 @@ LEVEL = 0.05  # family-wise, of the rules that --rules writes
     show_default=True,
     help="How records count; real is for outcomes that are not 0 or 1.",
 )
-@click.option("--rho", default=0.01, show_default=True, help="Floor of the proportional variants.")
+@option_of(audits.audit, "--rho", help="Floor of the proportional variants.")
 @click.option(
     "--statistic",
     type=click.Choice(get_args(StatisticName)),
@@ -151,10 +155,7 @@ def audit(
         _tell(_audit_sketch(sketch, groups, options), None, f"sketch {shown_name(file)}", html, top, json_)
         return
     outcome, prediction = require_columns(outcome, prediction)
-    if not covariates and not groups:
-        raise click.UsageError("give --covariates or --groups, or both")
-    if search and not covariates:
-        raise click.UsageError("--search needs --covariates")
+    _refuse_nobody(covariates, groups, search)
     main, others = read_table(file, [outcome, prediction] + ([weight] if weight else []), covariates + groups)
     weights, names = main[weight] if weight else None, Names.of_columns(outcome, prediction, weight)
     refuse_swapped(check(main[outcome], main[prediction], weights, missing, names, "real"), names)
@@ -190,6 +191,13 @@ def _refuse_rows(given: Mapping[str, object]) -> None:
     for option, value in given.items():
         if value:
             raise click.UsageError(f"{option} needs the rows, which a sketch no longer has")
+
+
+def _refuse_nobody(covariates: list[str], groups: list[str], search: bool) -> None:
+    if not covariates and not groups:
+        raise click.UsageError("give --covariates or --groups, or both")
+    if search and not covariates:
+        raise click.UsageError("--search needs --covariates")
 
 
 def _write_rules(path: str, audited: Audit, confirmed: Search | None) -> None:

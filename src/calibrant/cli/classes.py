@@ -7,9 +7,9 @@ from typing import Any
 import click
 import numpy as np
 
-from calibrant.cli.options import MEASURE, NAME, NAMES, as_json, missing, rows_in, seed
+from calibrant.cli.options import MEASURE, NAME, NAMES, as_json, missing, option_of, rows_in, seed
 from calibrant.cli.showing import say
-from calibrant.cli.tables import show_json, show_table
+from calibrant.cli.tables import show_json, show_sheet
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.inference.class_table import class_table
 from calibrant.records import Missing
@@ -37,7 +37,7 @@ from calibrant.scale.files import FileNames, read_table
 @click.option("--weight", "-w", type=NAME, help="Column of record weights.")
 @missing
 @click.option("--measure", "-m", type=MEASURE, default="smooth", show_default=True, help="The error shown.")
-@click.option("--draws", default=199, show_default=True, help="Simulations, where a p-value needs them.")
+@option_of(class_table, "--draws", help="Simulations, where a p-value needs them.")
 @seed
 @as_json
 def classes(
@@ -73,8 +73,7 @@ def classes(
         show_json(result.to_dict())
         return
     say(f"{result}\n")
-    sheet = result.sheet()
-    show_table(list(sheet.columns), [[cell.text for cell in line] for line in sheet.lines])
+    show_sheet(result.sheet())
 
 
 def _named(occurred: Any, predictions: tuple[str, ...], labels: list[str] | None) -> tuple[Any, list[Any]]:

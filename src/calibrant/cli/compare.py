@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.cli.charts import charts_out, check_chart_targets, write_charts
-from calibrant.cli.options import MEASURE, NAME, Thresholds, as_json, missing, rows_in, seed, typed
+from calibrant.cli.option_types import Thresholds
+from calibrant.cli.options import MEASURE, NAME, as_json, missing, option_of, rows_in, seed, typed
 from calibrant.cli.rows import refuse_swapped
 from calibrant.cli.showing import say
-from calibrant.cli.tables import show_json, show_table
+from calibrant.cli.tables import show_json, show_sheet
 from calibrant.cli.test import draws_bar
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
@@ -24,7 +25,6 @@ from calibrant.inference.net_benefits import net_benefits
 from calibrant.inputs import Names
 from calibrant.records import Missing, check
 from calibrant.scale.files import FileNames, read_columns, read_table
-from calibrant.sheets import Sheet
 
 
 @click.command()
@@ -68,8 +68,8 @@ from calibrant.sheets import Sheet
     help="Show the net benefit of every column at these thresholds of action, with intervals.",
 )
 @charts_out
-@click.option("--draws", default=999, show_default=True, help="Resamples of the rows.")
-@click.option("--confidence", default=0.95, show_default=True, help="Of the intervals.")
+@option_of(compare_models, "--draws", help="Resamples of the rows.")
+@option_of(compare_models, "--confidence", help="Of the intervals.")
 @seed
 @as_json
 def compare(
@@ -234,9 +234,3 @@ def _show(given: Comparison | None, benefits: NetBenefits | None) -> None:
         show_sheet(benefits.sheet())
         if benefits.differences:
             show_sheet(benefits.difference_sheet())
-
-
-def show_sheet(sheet: Sheet) -> None:
-    """Print a table and an empty line."""
-    show_table(list(sheet.columns), [[cell.text for cell in line] for line in sheet.lines])
-    say()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from calibrant.cli.options import NAMES, as_json, columns, rows_in, seed
+from calibrant.cli.options import NAMES, as_json, columns, option_of, rows_in, seed
 from calibrant.cli.showing import note, say
 from calibrant.cli.sketched import listed, shown_name
 from calibrant.cli.tables import show_json, show_table
@@ -25,8 +25,8 @@ from calibrant.scale.files import FileNames, read_table
     help="Columns that the auditor may learn from.",
 )
 @click.option("--nominal", metavar="A,B,C", type=NAMES, help="Covariates that are numbers without an order.")
-@click.option("--draws", default=999, show_default=True, help="Simulated data sets for each p-value.")
-@click.option("--confidence", default=0.95, show_default=True, help="Of the interval.")
+@option_of(learned.distinguish, "--draws", help="Simulated data sets for each p-value.")
+@option_of(learned.distinguish, "--confidence", help="Of the interval.")
 @click.option("--html", type=click.Path(dir_okay=False), help="Write the report, one self-contained page.")
 @seed
 @as_json

@@ -18,7 +18,8 @@ from calibrant.disk import check_target, write_whole
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.numerals import pvalue_text
 from calibrant.online.group_monitor import GroupMonitor
-from calibrant.online.monitor import Monitor, Reading
+from calibrant.online.monitor import Monitor
+from calibrant.online.reading import Reading
 from calibrant.online.state import locked, read_text, sealed
 from calibrant.scale.files import FileNames
 

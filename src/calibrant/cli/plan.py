@@ -6,16 +6,13 @@ from typing import Any
 
 import click
 
-from calibrant.cli.options import MEASURE, NAME, as_json, missing, rows_if_any, seed, typed
+from calibrant.cli.options import MEASURE, NAME, as_json, missing, option_of, rows_if_any, seed, typed
 from calibrant.cli.showing import say
 from calibrant.cli.tables import show_json
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.inference.planning import (
-    ALTERNATIVES,
-    checked_predictions,
-    detectable_distance,
-    required_samples,
-)
+from calibrant.inference.alternatives import ALTERNATIVES
+from calibrant.inference.planning import detectable_distance, required_samples
+from calibrant.inference.power_study import checked_predictions
 from calibrant.inference.statistics import DEFAULT_TEST
 from calibrant.records import Missing
 from calibrant.results import Array
@@ -30,11 +27,11 @@ from calibrant.scale.files import FileNames, read_columns
 @missing
 @click.option("--distance", "-d", type=float, help="Distance from calibration to be detected.")
 @click.option("--records", "-n", type=click.IntRange(1, 10**9), help="Labelled records at hand.")
-@click.option("--power", default=0.9, show_default=True, help="Probability of detection.")
-@click.option("--alpha", default=0.05, show_default=True, help="Level of the test.")
+@option_of(required_samples, "--power", help="Probability of detection.")
+@option_of(required_samples, "--alpha", help="Level of the test.")
 @click.option("--accept", type=float, help="Distance small enough to accept; with --reject.")
 @click.option("--reject", type=float, help="Distance too large: records that decide between the two.")
-@click.option("--confidence", default=0.95, show_default=True, help="Of that verdict.")
+@option_of(required_samples, "--confidence", help="Of that verdict.")
 @click.option(
     "--measure",
     "-m",
@@ -48,7 +45,7 @@ from calibrant.scale.files import FileNames, read_columns
     show_default=True,
     help="In which way the predictions may be wrong.",
 )
-@click.option("--draws", default=999, show_default=True, help="Simulated data sets.")
+@option_of(required_samples, "--draws", help="Simulated data sets.")
 @seed
 @as_json
 def plan(

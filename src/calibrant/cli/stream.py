@@ -23,7 +23,7 @@ from calibrant.measures.distances.lower import lower_distance
 from calibrant.measures.smooth import smooth_calibration_error
 from calibrant.online.calibrator import OnlineCalibrator
 from calibrant.online.experts import NAMES
-from calibrant.online.inputs import batch_ends
+from calibrant.online.input_columns import batch_ends
 from calibrant.online.run import Run
 from calibrant.online.state import locked, read_text, sealed
 from calibrant.results import Array

@@ -12,8 +12,9 @@ from typing import Any
 
 import click
 
-from calibrant.cli.showing import shown_as
+from calibrant.cli.showing import say, shown_as
 from calibrant.cli.streams import printable
+from calibrant.sheets import Sheet
 
 SECOND_TABLE = "calibrant.second_table"
 
@@ -29,6 +30,12 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str
         _show_rich(columns, rows, title)
     else:
         _show_plain(columns, rows, title)
+
+
+def show_sheet(sheet: Sheet) -> None:
+    """Print a table and an empty line."""
+    show_table(list(sheet.columns), [[cell.text for cell in line] for line in sheet.lines])
+    say()
 
 
 def _show_plain(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import click
 
-from calibrant.cli.options import MEASURE, as_json, columns_unless_sketch, rows_in, seed
+from calibrant.cli.options import MEASURE, as_json, columns_unless_sketch, option_of, rows_in, seed
 from calibrant.cli.rows import read_rows
 from calibrant.cli.showing import say
 from calibrant.cli.sketched import needed_sketch, progress_bar
@@ -39,7 +39,7 @@ from calibrant.seeds import Progress, recorded_seed
     show_default=True,
     help="Simulate the null, use a limit law, or choose; validity accepts while ATB <= 1/T.",
 )
-@click.option("--draws", default=999, show_default=True, help="Simulated data sets.")
+@option_of(calibration_test, "--draws", help="Simulated data sets.")
 @click.option(
     "--interval",
     is_flag=True,
@@ -47,7 +47,7 @@ from calibrant.seeds import Progress, recorded_seed
 )
 @click.option("--accept", type=float, help="Distance from calibration that does not matter.")
 @click.option("--reject", type=float, help="Distance from calibration that must not be missed.")
-@click.option("--confidence", default=0.95, show_default=True, help="Of the verdict and of the interval.")
+@option_of(tolerance_test, "--confidence", help="Of the verdict and of the interval.")
 @seed
 @as_json
 def test(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from calibrant.cli.options import MEASURE, NAME, as_json, missing, rows_if_any, seed, typed
+from calibrant.cli.options import MEASURE, NAME, as_json, missing, option_of, rows_if_any, seed, typed
 from calibrant.cli.showing import note, say
 from calibrant.cli.tables import number, show_json, show_table
 from calibrant.cli.test import draws_bar
@@ -30,7 +30,7 @@ EXAMPLE = (0.25, 0.75)  # Table 1 of the truthfulness paper
 @click.option("--truth", help="Probabilities of a few rounds, with commas: .25,.75")
 @click.option("--n", "rounds", type=int, help="Rounds (1 to 3): find the truth that tempts most.")
 @click.option("--sequential", is_flag=True, help="Tell the forecaster each outcome before the next report.")
-@click.option("--budget", default=5.0, show_default=True, help="Seconds to search, per measure.")
+@option_of(truthfulness_gap, "--budget", help="Seconds to search, per measure.")
 @click.option("--draws", type=int, help="Replays of the outcomes of FILE; 999, fewer for many predictions.")
 @missing
 @seed
@@ -109,7 +109,7 @@ def _refuse_with_file(given: dict[str, object]) -> None:
 
 
 def _predictions(file: FileNames, prediction: str, missing: Missing) -> object:
-    from calibrant.inference.planning import checked_predictions
+    from calibrant.inference.power_study import checked_predictions
 
     read = read_columns(file, [prediction])[prediction]
     kept = read if missing == "error" else read[read == read]  # only NaN differs from itself

@@ -19,7 +19,8 @@ from calibrant.inference.engine import TestResult
 from calibrant.numerals import short
 
 if TYPE_CHECKING:
-    from calibrant.groups.result import Audit, Group
+    from calibrant.groups.group import Group
+    from calibrant.groups.result import Audit
 
 Status = Literal["calibrated", "miscalibrated", "groups", "too little data", "untested"]
 

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.fits.forest import Forest
-from calibrant.fits.trees import GrowingLogits, Growth, boosted_logits
+from calibrant.fits.growth import Growth
+from calibrant.fits.trees import GrowingLogits, boosted_logits
 from calibrant.results import Array
 
 STAGE = 10  # trees between two looks at the held-out loss

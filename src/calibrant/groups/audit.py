@@ -14,10 +14,11 @@ from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.frames import Given, inputs_of
 from calibrant.groups.audit_sketch import refuse_beside_a_sketch, strata_family
-from calibrant.groups.coding import Column, code_columns
+from calibrant.groups.batches import Batch
+from calibrant.groups.coding import code_columns
+from calibrant.groups.column_codes import Column
 from calibrant.groups.family import Family, Progress
 from calibrant.groups.family_null import FamilyNull
-from calibrant.groups.metric import Batch
 from calibrant.groups.paths import FRUITLESS, random_paths
 from calibrant.groups.result import Audit
 from calibrant.groups.subpopulations import (
@@ -132,10 +133,9 @@ def audit(
     kind, seed = Variant(variant, rho, statistic), recorded_seed(seed)
     if hasattr(type(y_true), "strata"):  # a Sketch, of a room above this one
         refuse_beside_a_sketch(y_prob, sample_weight, covariates, nominal, variant)
-        strata = y_true.strata().scaled()
         family, cells = strata_family(
-            strata, groups, depth=depth, limit=limit, min_size=min_size, min_variance=min_variance,
-            statistic=statistic, draws=draws, seed=seed, progress=progress,
+            y_true.strata().scaled(), groups, depth=depth, limit=limit, min_size=min_size,
+            min_variance=min_variance, statistic=statistic, draws=draws, seed=seed, progress=progress,
         )  # fmt: skip
         return _result(family, kind, draws, seed, None, cells)
     _check_choice(groups, covariates, nominal)

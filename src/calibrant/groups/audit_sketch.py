@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
-from calibrant.groups.coding import Column, code_columns
+from calibrant.groups.coding import code_columns
+from calibrant.groups.column_codes import Column
 from calibrant.groups.family import Family, Progress
-from calibrant.groups.strata import Strata, divided
+from calibrant.groups.strata import Strata
 from calibrant.groups.strata_null import StrataNull
+from calibrant.groups.strata_partition import divided
 from calibrant.groups.subpopulations import offered_combinations
 from calibrant.groups.variants import StatisticName
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -13,10 +11,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
-
-AMBIGUOUS = re.compile(
-    r'[=<>{},"\\\x00-\x1f\x7f-\x9f\u2028\u2029]|^[\s(]|\s$|^$|^missing$| (and|or|in|is|not) '
-)
+from calibrant.groups.condition_words import in_words, written
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,27 +134,3 @@ def _plain(value: Any) -> Any:
             value = value.replace(tzinfo=None)
         return np.datetime64(value).astype("datetime64[us]").astype(np.int64).item()
     return value.item() if isinstance(value, np.generic) else value
-
-
-def written(name: str) -> str:
-    """Return a column or category as it stands in a rule: quoted where it could be read as something else.
-
-    >>> written("age"), written("rate = high")
-    ('age', '"rate = high"')
-    """
-    return _quoted(name) if AMBIGUOUS.search(name) else name
-
-
-def _quoted(text: str) -> str:
-    """Quote as JSON does; what would break the line or steer a terminal is escaped."""
-    plain = json.dumps(text, ensure_ascii=False)
-    return re.sub(r"[\x7f-\x9f\u2028\u2029]", lambda found: f"\\u{ord(found[0]):04x}", plain)
-
-
-def in_words(value: Any, quoted: bool = False) -> str:
-    """Return a value as it stands in a rule."""
-    if isinstance(value, float | np.floating):
-        return f"{value:.17g}" if float(f"{value:.12g}") != value else f"{value:.12g}"
-    if not isinstance(value, str):
-        return written(str(value))
-    return _quoted(value) if quoted else written(value)

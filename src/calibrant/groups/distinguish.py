@@ -16,14 +16,16 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
 from calibrant.fits.forest import Forest
-from calibrant.fits.trees import Growth, boosted_means
-from calibrant.groups.coding import Column, code_columns
+from calibrant.fits.growth import Growth
+from calibrant.fits.trees import boosted_means
+from calibrant.groups.batches import Lists
+from calibrant.groups.coding import code_columns
+from calibrant.groups.column_codes import Column
 from calibrant.groups.distinguisher import Distinguisher, Half, Telltale
 from calibrant.groups.family import Family
 from calibrant.groups.features import Features
-from calibrant.groups.metric import Lists
+from calibrant.groups.group import GroupCurve
 from calibrant.groups.null_sums import null_sums
-from calibrant.groups.result import GroupCurve
 from calibrant.groups.shallow_tree import Leaf, shallow_tree
 from calibrant.groups.subpopulations import everyone
 from calibrant.groups.variants import Variant

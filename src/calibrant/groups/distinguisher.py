@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from calibrant.groups.result import GroupCurve, is_bound
+from calibrant.groups.group import GroupCurve, is_bound
 from calibrant.numerals import left_out, pvalue_text
 
 SHOWN = 5

@@ -15,11 +15,12 @@ from typing import Protocol
 
 import numpy as np
 
+from calibrant.groups.batches import Batch
 from calibrant.groups.cores import WORKERS, on_all_cores
 from calibrant.groups.family_null import adjusted_pvalues
-from calibrant.groups.metric import Batch, Curves
+from calibrant.groups.group import Group, GroupCurve, NotTested, contribution
+from calibrant.groups.metric import Curves
 from calibrant.groups.partition import Partition
-from calibrant.groups.result import Group, GroupCurve, NotTested, contribution
 from calibrant.groups.rules import Rule
 from calibrant.groups.variants import Terms
 from calibrant.kernels.segments import thinned_curve

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.groups.metric import Batch, Lists
+from calibrant.groups.batches import Batch, Lists
 from calibrant.groups.variants import Variant
 from calibrant.kernels.segments import (
     LANES,

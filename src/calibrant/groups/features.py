@@ -16,7 +16,8 @@ from typing import Any, Literal
 import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
-from calibrant.groups.coding import Column, code_columns
+from calibrant.groups.coding import code_columns
+from calibrant.groups.column_codes import Column
 from calibrant.results import Array
 
 Kind = Literal["number", "moment", "ordered", "category"]

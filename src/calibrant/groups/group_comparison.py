@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.frames import frame_of
-from calibrant.groups.result import is_bound
+from calibrant.groups.group import is_bound
 from calibrant.numerals import left_out, percent, pvalue_text, short
 from calibrant.results import Result
 from calibrant.sheets import Sheet, number, paragraphs, text

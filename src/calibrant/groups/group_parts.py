@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.forecasts import Forecasts
-from calibrant.groups.coding import Column
+from calibrant.groups.column_codes import Column
 from calibrant.records import Checked
 from calibrant.results import Array
 

@@ -10,8 +10,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.groups.coding import Codes, Column, narrowest
-from calibrant.groups.metric import SUMS, Curves, Lists, curves_of
+from calibrant.groups.batches import Lists
+from calibrant.groups.column_codes import Codes, Column, narrowest
+from calibrant.groups.metric import SUMS, Curves, curves_of
 from calibrant.groups.rules import Rule, conjunction, equality
 from calibrant.groups.variants import Terms
 from calibrant.kernels.segments import Index, counting_sort, partition_curves

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from calibrant.groups.coding import Column
+from calibrant.groups.batches import Lists
+from calibrant.groups.column_codes import Column
 from calibrant.groups.conditions import Condition
-from calibrant.groups.metric import Lists
 from calibrant.groups.rules import Rule, among, between, conjunction
 from calibrant.kernels.segments import Index
 

@@ -6,120 +6,14 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from calibrant.groups.rules import Rule
-from calibrant.numerals import left_out, percent, predicted_happened, pvalue_text
+from calibrant.groups.group import Group, GroupCurve, NotTested, is_bound, plain
+from calibrant.numerals import left_out, percent, pvalue_text
 from calibrant.options import closed_share, whole_number
-from calibrant.results import Array
 from calibrant.sheets import Cell, Sheet, number, paragraphs, text
 
-NOTHING = 1e-12  # a statistic so small may be rounding, whose z counts as 0
 AUDITED = {"kuiper": "Multi-calibration", "mean": "Multi-accuracy"}
 
 IN_NOTEBOOKS = 15  # groups shown below a cell
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """One subpopulation. `rule` says who is in it, in words and by `rule.members(frame)` among new rows.
-
-    `name` is its text, or the name of the user's mask.
-
-    `kuiper` is D_k, `gap` the mean residual (outcome minus prediction), `sigma` its deviation if calibrated.
-    `z` is the statistic over sigma, kuiper or |gap|, `expected` the mean of that statistic if calibrated, and
-    `metric` = z sigma_0 what the group contributes to M. `share`, `mean_prediction` and `mean_outcome` are by
-    the records' own weights, whatever the variant. `pvalue` is adjusted for all subpopulations tested (None
-    without draws). `predictions` says whether they are "too high", "too low" or neither ("none") for scores
-    from `start` to `stop`, the interval where residuals add up most (for the mean, all scores). The statistic
-    on the raw rows is at least `lower` and at most `upper`, which differ from it for a sketch alone.
-    """
-
-    name: str
-    rule: Rule
-    size: int
-    share: float
-    kuiper: float
-    gap: float
-    expected: float
-    sigma: float
-    z: float
-    metric: float
-    pvalue: float | None
-    predictions: str
-    start: float
-    stop: float
-    mean_prediction: float
-    mean_outcome: float
-    lower: float
-    upper: float
-
-    def __str__(self) -> str:
-        return self.sentence("kuiper")
-
-    def means(self) -> str:
-        """Say what was predicted and what happened, and where the error is if the means do not show it."""
-        said = predicted_happened(self.mean_prediction, self.mean_outcome)
-        if self.predictions == "none" or 2 * abs(self.mean_outcome - self.mean_prediction) >= self.kuiper:
-            return said
-        return f"{said}; {self.predictions} for scores {self.start:.3g} to {self.stop:.3g}"
-
-    def statistic(self, name: str) -> float:
-        """Return what was tested: D_k, or the absolute mean residual."""
-        return abs(self.gap) if name == "mean" else self.kuiper
-
-    def metric_of(self, bound: float, sigma_0: float) -> float:
-        """Return what the group contributes to M if its statistic is this bound."""
-        if self.lower == self.upper or self.sigma == 0:
-            return self.metric
-        if bound <= self.lower <= NOTHING:
-            return 0.0
-        return contribution(bound / self.sigma, bound, sigma_0)
-
-    def sentence(self, statistic: str) -> str:
-        """Say who this is and what was found: a range of scores, or for the mean by how much on average."""
-        real = "" if self.pvalue is None else f", p = {self.pvalue:.3g}"
-        if statistic == "mean":
-            value, where = f"mean residual {self.gap:+.4f}", f"by {abs(self.gap):.3g} on average"
-        else:
-            value, where = f"Kuiper {self.kuiper:.4f}", f"for scores {self.start:.3g} to {self.stop:.3g}"
-        said = "" if self.predictions == "none" else f"; predictions {self.predictions} {where}"
-        return f"{self.rule}: {self.size:,} rows, {value}, z = {self.z:.2f}{real}{said}"
-
-
-def contribution(z: float, statistic: float, sigma_0: float) -> float:
-    """D_k sigma_0 / sigma_k of eq. (4); D_k itself where no prediction leaves any doubt (sigma_0 = 0)."""
-    return z * sigma_0 if sigma_0 > 0 else statistic
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class GroupCurve:
-    """The cumulative curve of one subpopulation, thinned for a chart: its extremes are kept.
-
-    `share` is the part of the subpopulation's weight at or below `prediction`; `cumulative` is C there.
-    """
-
-    rule: Rule
-    share: Array
-    prediction: Array
-    cumulative: Array
-
-
-@dataclass(frozen=True, slots=True)
-class NotTested:
-    """How many subpopulations came up and were not tested, and why.
-
-    Once the limit is reached, groups are counted without a look at them: `over_limit` has those among them
-    that are too small or the same as another, and combinations of values that nobody has.
-    """
-
-    too_small: int = 0
-    duplicates: int = 0
-    over_limit: int = 0
-
-    def __str__(self) -> str:
-        return (
-            f"{self.too_small:,} too small, {self.duplicates:,} with the same members as another, "
-            f"{self.over_limit:,} over the limit"
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -311,13 +205,3 @@ def _line(group: Group, draws: int) -> tuple[Cell, ...]:
         number(group.pvalue, pvalue_text(group.pvalue, floor=is_bound(group.pvalue, draws))),
         text(finding),
     )
-
-
-def is_bound(pvalue: float | None, draws: int) -> bool:
-    """Tell whether no draw reached so far, so that the p-value is this or less."""
-    return pvalue is not None and pvalue * (draws + 1) < 1.5
-
-
-def plain(value: Any) -> Any:
-    """Return a value that JSON can say."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value

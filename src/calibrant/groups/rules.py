@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import reject_name
-from calibrant.groups.coding import Column, code_columns, named_columns
+from calibrant.groups.coding import code_columns, named_columns
+from calibrant.groups.column_codes import Column
 from calibrant.groups.conditions import Condition, Masked, OneOf, Within, check_kind
 
 EVERYONE = "everyone"

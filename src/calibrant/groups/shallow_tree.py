@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.groups.coding import Column
+from calibrant.groups.column_codes import Column
 from calibrant.groups.conditions import Condition
 from calibrant.groups.rules import Rule, among, between, conjunction
 from calibrant.kernels.segments import Index

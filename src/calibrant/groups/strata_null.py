@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.groups.metric import Batch
-from calibrant.groups.strata import Strata, StrataPartition
+from calibrant.groups.batches import Batch
+from calibrant.groups.strata import Strata
+from calibrant.groups.strata_partition import StrataPartition
 from calibrant.groups.variants import StatisticName
 from calibrant.inference.stand_ins import StandIns
 from calibrant.results import Array

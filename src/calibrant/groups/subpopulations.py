@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.groups.coding import Column
-from calibrant.groups.metric import Batch, Lists
+from calibrant.groups.batches import Batch, Lists
+from calibrant.groups.column_codes import Column
 from calibrant.groups.partition import Partition
 from calibrant.groups.rules import Rule, named_mask
 from calibrant.inputs import array_of, check_aligned, check_same_length

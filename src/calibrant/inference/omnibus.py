@@ -21,10 +21,11 @@ from calibrant.forecasts import Forecasts
 from calibrant.inference.continuous import deviation_of_continuous, squared_residuals
 from calibrant.kernels.curves import curve_extremes
 from calibrant.measures.registry.calling import public
-from calibrant.measures.registry.laws import Law, log_normal_tails, log_range_tails
+from calibrant.measures.registry.laws import Law
 from calibrant.measures.registry.null import Null
 from calibrant.measures.registry.papers import BESIDE_MEASURES
 from calibrant.measures.registry.row import Measure
+from calibrant.measures.registry.tails import log_normal_tails, log_range_tails
 from calibrant.measures.regression import logits
 from calibrant.results import Array, Certified
 from calibrant.sums import dot

@@ -2,115 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from calibrant.errors import CalibrantError, InvalidInputError, reject_name, reject_rows, sentence
-from calibrant.forecasts import Forecasts
-from calibrant.inference.engine import badness, centre_of
-from calibrant.inference.null_outcomes import one_by_one
-from calibrant.inference.statistics import DEFAULT_TEST, find_test
+from calibrant.errors import CalibrantError, InvalidInputError, sentence
+from calibrant.inference.alternatives import Alternative
+from calibrant.inference.plan import Plan
+from calibrant.inference.power_study import MOST, PRECISION, PowerStudy
+from calibrant.inference.statistics import DEFAULT_TEST
 from calibrant.inference.tolerance import records_for_verdict
-from calibrant.inputs import check_unit_interval, vector
-from calibrant.measures.distances.lower import lower_distance
-from calibrant.measures.registry.lookup import in_words
-from calibrant.options import number, open_share
-from calibrant.records import check
-from calibrant.results import Array
-from calibrant.seeds import checked_draws, recorded_seed
-from calibrant.sheets import paragraphs
-
-LEVELS = 200  # quantiles that stand for the predictions: one level holds many records, at any n
-MOST = 10**9  # records
-PRECISION = 0.02  # relative, of what is searched for
-
-Alternative = Callable[[Array], Array]
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """`n` records detect `distance` from calibration with probability `power` at level `alpha`.
-
-    `distance` is the lower distance of the alternative that was tried; `power` is what simulation found. A
-    plan for tolerance_test has `accept` and `reject` instead: from `n` records on its verdict is never
-    "undecided", whatever the truth, and wrong with probability `alpha` at most. Nothing is simulated for it.
-    """
-
-    n: int
-    distance: float | None
-    power: float
-    alpha: float
-    measure: str
-    alternative: str
-    draws: int
-    seed: int | None
-    accept: float | None = None
-    reject: float | None = None
-
-    def __str__(self) -> str:
-        if self.distance is None:
-            return (
-                f"{self.n:,} records always decide between a distance from calibration below "
-                f"{self.reject:g} and one above {self.accept:g}, wrongly with probability {self.alpha:.2g} "
-                f"at most, by {in_words(self.measure)}"
-            )
-        return (
-            f"{self.n:,} records detect a distance of {self.distance:.4f} from calibration "
-            f"({self.alternative}) with power {self.power:.2f} at level {self.alpha:g}, "
-            f"by the {in_words(self.measure)} (seed {self.seed})"
-        )
-
-    def _repr_html_(self) -> str:
-        return paragraphs(f"{self}.")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields, ready for JSON."""
-        return asdict(self)
-
-
-def shift(values: Array) -> Array:
-    """Every true probability lies to the same side of its prediction: the side with more room."""
-    return np.full(len(values), 1.0 if values.mean() < 0.5 else -1.0)
-
-
-def overconfident(values: Array) -> Array:
-    """True probabilities lie nearer to the middle than predicted."""
-    return np.asarray(1 - 2 * values)
-
-
-def underconfident(values: Array) -> Array:
-    """True probabilities lie further from the middle than predicted."""
-    return np.asarray(2 * values - 1)
-
-
-def local(values: Array) -> Array:
-    """Only predictions within 0.1 of the median are wrong: a bump."""
-    away = np.abs(values - np.median(values))
-    return np.asarray(np.maximum(0.0, 1 - away / 0.1))
-
-
-def alternating(values: Array) -> Array:
-    """Neighbours err in opposite ways, with random signs: hard to see, because errors nearly cancel."""
-    return _signs(values, len(values))
-
-
-def _signs(values: Array, blocks: int) -> Array:
-    """Return one random sign for each of `blocks` stretches of the predictions; always the same signs."""
-    signs = np.random.default_rng(blocks).choice([-1.0, 1.0], blocks)
-    return np.asarray(signs[np.arange(len(values)) * blocks // len(values)])
-
-
-ALTERNATIVES: dict[str, Alternative] = {
-    "shift": shift,
-    "overconfident": overconfident,
-    "underconfident": underconfident,
-    "local": local,
-    "alternating": alternating,
-}
+from calibrant.options import open_share
 
 
 def required_samples(
@@ -176,7 +78,7 @@ def required_samples(
         raise InvalidInputError(sentence("required_samples", rule))
     if distance is None:
         return _for_tolerance(accept, reject, confidence, measure)  # type: ignore[arg-type]
-    study = _Study(predictions, measure or DEFAULT_TEST, alternative, alpha, power, draws, seed)
+    study = PowerStudy(predictions, measure or DEFAULT_TEST, alternative, alpha, power, draws, seed)
     truth = study.at_distance(distance)
     high = 16
     while study.power(high, truth) < power:
@@ -240,7 +142,7 @@ def detectable_distance(
     """
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 2:
         raise InvalidInputError(sentence("n", "must be a whole number from 2", f"got {n!r}"))
-    study = _Study(predictions, measure, alternative, alpha, power, draws, seed)
+    study = PowerStudy(predictions, measure, alternative, alpha, power, draws, seed)
     low, high = 0.0, 1.0
     if study.power(n, study.truth(high)) < power:
         got = f"got power {study.power(n, study.truth(high)):.2f} at best"
@@ -249,140 +151,3 @@ def detectable_distance(
         middle = (low + high) / 2
         low, high = (low, middle) if study.power(n, study.truth(middle)) >= power else (middle, high)
     return study.plan(int(n), study.truth(high))
-
-
-class _Study:
-    """One test against one kind of alternative, at any n and any size of the error.
-
-    `values` are LEVELS quantiles in ascending order; a prediction that is common occurs among them often.
-    """
-
-    def __init__(
-        self,
-        predictions: Any,
-        measure: str,
-        alternative: str | Alternative,
-        alpha: float,
-        power: float,
-        draws: int,
-        seed: int | None,
-    ) -> None:
-        for name, value in (("alpha", alpha), ("power", power)):
-            open_share(name, value)
-        self.alpha = alpha
-        self.measure = measure
-        self.draws, self.seed = checked_draws(draws), recorded_seed(seed)
-        if alpha * (self.draws + 1) < 1:
-            raise InvalidInputError(
-                sentence("draws", f"must be at least 1 / alpha = {1 / alpha:.0f}", f"got {draws}")
-            )
-        self.values = _quantiles(predictions)
-        if alternative == "alternating" and predictions is None:
-            self.values = (1 + self.values) / 3  # D_theta of the testing paper: u_i = 1/3 + i / (3 t)
-        if isinstance(alternative, str):
-            if alternative not in ALTERNATIVES:
-                raise reject_name("alternative", alternative, list(ALTERNATIVES))
-            self.name, direction = alternative, ALTERNATIVES[alternative]
-        else:
-            self.name, direction = getattr(alternative, "__name__", "custom"), alternative
-        self.direction = np.asarray(direction(self.values), dtype=np.float64)
-
-    def truth(self, size: float) -> Array:
-        """Return the true probabilities when the error has this size."""
-        return np.clip(self.values + size * self.direction, 0.0, 1.0)
-
-    def at_distance(self, distance: float) -> Array:
-        """Return the true probabilities that put the predictions at this lower distance."""
-        if self.name == "alternating":
-            self._widen(distance)
-        largest = self.distance(self.truth(1.0))
-        if not 0 < number("distance", distance) <= largest:
-            got = f"got {distance}"
-            raise InvalidInputError(
-                sentence("distance", f"must lie in (0, {largest:.4g}] for these predictions", got)
-            )
-        from scipy.optimize import brentq
-
-        size = brentq(lambda a: self.distance(self.truth(a)) - distance, 0.0, 1.0, xtol=1e-5)
-        return self.truth(float(size))
-
-    def _widen(self, distance: float) -> None:
-        """Let signs alternate as often as leaves room for the distance: errors of neighbours cancel."""
-        blocks = LEVELS
-        while blocks > 1 and self.distance(self.truth(1 / 3)) < distance:
-            blocks //= 2
-            self.direction = _signs(self.values, blocks)
-
-    def distance(self, truth: Array) -> float:
-        """Return the lower distance of predictions whose outcome rates are `truth`."""
-        if np.array_equal(truth, self.values):
-            return 0.0
-        return lower_distance(Forecasts.of_checked(check(truth, self.values)), tolerance=1e-5)
-
-    def power(self, n: int, truth: Array) -> float:
-        """Return the probability of rejection, from as many simulated sets under each hypothesis."""
-        generator = np.random.default_rng(self.seed)
-        at, counts = self._records(n)
-        values = self.values[at]
-        forecasts = Forecasts.from_levels(
-            values,
-            counts / n,
-            counts / n * values,
-            squared_weights=counts / n**2,
-            counts=counts,
-            total_weight=float(n),
-        )
-        null, other = (
-            self._statistics(forecasts, generator.binomial(counts, chances, size=(self.draws, len(at))) / n)
-            for chances in (values, truth[at])
-        )
-        # an outcome that was impossible has an infinite statistic, of which there is nothing to take away
-        least = np.subtract(other, 1e-9 * np.abs(other) + 1e-15, where=np.isfinite(other), out=other.copy())
-        reached = len(null) - np.searchsorted(np.sort(null), least)
-        return float(np.mean((1 + reached) / (len(null) + 1) <= self.alpha))
-
-    def _records(self, n: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
-        """Return where each level with a record starts, and its records: in proportion to its quantiles."""
-        starts, times = np.unique(self.values, return_index=True, return_counts=True)[1:]
-        counts = np.diff(np.rint(np.cumsum(times) * (n / LEVELS)).astype(np.int64), prepend=0)
-        return starts[counts > 0], counts[counts > 0]
-
-    def _statistics(self, forecasts: Forecasts, outcomes: Array) -> Array:
-        row = find_test(self.measure, forecasts)
-        settings = dict(row.options)
-        residuals = outcomes - forecasts.weights * forecasts.values
-        values = row.null.batch(forecasts, residuals, settings) if row.null.batch else None
-        if values is None:
-            values = one_by_one(forecasts, row, settings, outcomes)
-        return np.asarray(badness(row, values, centre_of(forecasts, row, settings)))
-
-    def plan(self, n: int, truth: Array) -> Plan:
-        """Return the finding."""
-        return Plan(
-            n=n,
-            distance=self.distance(truth),
-            power=self.power(n, truth),
-            alpha=self.alpha,
-            measure=self.measure,
-            alternative=self.name,
-            draws=self.draws,
-            seed=self.seed,
-        )
-
-
-def checked_predictions(
-    predictions: Any, name: str = "predictions", hint: str = "leave such rows out"
-) -> Array:
-    """Return predictions without outcomes as an array; `name` is how errors call them."""
-    given = vector(predictions, name).astype(np.float64)
-    reject_rows(name, "must not be missing", given, np.isnan(given), hint)
-    check_unit_interval(given, name)
-    return given
-
-
-def _quantiles(predictions: Any) -> Array:
-    """Return quantiles of the predictions, each one that occurs, or of the uniform distribution."""
-    share = (np.arange(LEVELS) + 0.5) / LEVELS
-    if predictions is None:
-        return share
-    return np.quantile(checked_predictions(predictions), share, method="inverted_cdf")

@@ -3,7 +3,7 @@
 If logit P(y = 1) = logit p + a, the number of events S of a group has a Poisson-binomial law that is tilted
 by exp(a S). Given the events of several groups together, the shift that they share drops out: what is left
 is Fisher's exact test with a prediction of its own for every record. Nothing is approximated but what lies
-further out than `OUTSIDE`.
+further out than 16 standard deviations.
 """
 
 from __future__ import annotations
@@ -14,81 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.inference.event_count import OUTSIDE, EventCount, joined
+from calibrant.inference.shift_interval import FARTHEST, Counts, exact_interval, tail
 from calibrant.results import Array
 
-OUTSIDE = 1e-60  # shares of the largest probability that are cut off: 16 standard deviations out
-SMALL = 64  # records that are convolved one by one, for all blocks at once
-FARTHEST = 700.0  # a shift beyond that is infinite
 ROUNDING = 1e-9  # a shift is not known better, even where outcomes are fractions that say all
 SMALLEST = 1e-200  # in place of a variance of 0, which predictions next to 0 have
-
-Counts = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class EventCount:
-    """The law of the number of events of a group: log probabilities of `first`, `first` + 1, ...
-
-    They are those at the shift `tilt`; at the shift a they are larger by (a - tilt) times the number.
-    """
-
-    first: int
-    logs: Array
-    tilt: float
-    records: int
-
-    @classmethod
-    def of(cls, logits: Array, tilt: float) -> EventCount:
-        """Convolve the records of a group, each with the odds exp(logit + tilt)."""
-        from scipy.special import expit
-
-        first, masses = _convolved(expit(logits + tilt))
-        with np.errstate(divide="ignore"):
-            return cls(first, np.log(masses), tilt, len(logits))
-
-    @property
-    def counts(self) -> Counts:
-        """The numbers of events that have a probability."""
-        return np.arange(self.first, self.first + len(self.logs))
-
-    def at(self, counts: Counts) -> Array:
-        """Return log probabilities of these numbers of events."""
-        place = counts - self.first
-        inside = (place >= 0) & (place < len(self.logs))
-        return np.where(inside, self.logs[np.where(inside, place, 0)], -np.inf)
-
-    def shift_interval(self, events: int, confidence: float) -> tuple[float, float]:
-        """Return the shifts that these events do not reject, either tail at (1 - confidence) / 2."""
-        return exact_interval(self.logs, self.counts, events, self.tilt, confidence)
-
-
-def _convolved(rates: Array) -> tuple[int, Array]:
-    """Return the first number of events with a probability that counts, and the probabilities from there.
-
-    All terms are positive, so that even tiny probabilities keep their digits.
-    """
-    padded = np.zeros(-(-len(rates) // SMALL) * SMALL)
-    padded[: len(rates)] = rates  # a record that is never an event changes nothing
-    blocks = padded.reshape(-1, SMALL)
-    table = np.zeros((len(blocks), SMALL + 1))
-    table[:, 0] = 1.0
-    for rate in blocks.T[:, :, np.newaxis]:
-        table[:, 1:] = table[:, 1:] * (1 - rate) + table[:, :-1] * rate
-        table[:, :1] *= 1 - rate
-    laws = [_trimmed(0, masses) for masses in table]
-    while len(laws) > 1:
-        joined = [_joined(one, other) for one, other in zip(laws[::2], laws[1::2], strict=False)]
-        laws = joined + laws[2 * len(joined) :]
-    return laws[0]
-
-
-def _joined(one: tuple[int, Array], other: tuple[int, Array]) -> tuple[int, Array]:
-    return _trimmed(one[0] + other[0], np.convolve(one[1], other[1]))
-
-
-def _trimmed(first: int, masses: Array) -> tuple[int, Array]:
-    kept = np.flatnonzero(masses > OUTSIDE * masses.max())
-    return first + int(kept[0]), masses[kept[0] : kept[-1] + 1]
 
 
 def common_shift(
@@ -114,46 +45,10 @@ def common_shift(
     return float(brentq(surplus, least, 1 - float(logits.min()), xtol=1e-12))
 
 
-def exact_interval(
-    logs: Array, counts: Counts, events: int, tilt: float, confidence: float
-) -> tuple[float, float]:
-    """Return the shifts at which so many events, or more (or fewer), have half of the remaining probability.
-
-    The log probabilities are those at the shift `tilt`, from where the ends are looked for.
-    """
-    rest = (1 - confidence) / 2
-
-    def surplus(shift: float, above: bool) -> float:
-        return tail(logs + (shift - tilt) * counts, counts, events, above) - rest
-
-    low = -np.inf if events <= counts[0] else _rising_root(lambda shift: surplus(shift, True), tilt)
-    high = np.inf if events >= counts[-1] else -_rising_root(lambda shift: surplus(-shift, False), -tilt)
-    return low, high
-
-
-def _rising_root(function: Callable[[float], float], start: float) -> float:
-    """Return where a rising function is 0, looked for around `start`; infinite where it never is."""
-    from scipy.optimize import brentq
-
-    reach = 0.1
-    while function(start - reach) > 0 or function(start + reach) < 0:
-        reach *= 2
-        if reach > FARTHEST:
-            return float(-np.inf if function(start) > 0 else np.inf)
-    return float(brentq(function, start - reach, start + reach, xtol=1e-9))
-
-
 def odds_of(shift: float) -> float:
     """Return the factor of the odds that a shift stands for; infinite beyond what a number can hold."""
     with np.errstate(over="ignore"):
         return float(np.exp(shift))
-
-
-def tail(logs: Array, counts: Counts, events: int, above: bool) -> float:
-    """Return the probability of `events` or more (or fewer) under unnormalised log probabilities."""
-    masses = np.exp(logs - logs.max())
-    beyond = masses[counts >= events] if above else masses[counts <= events]
-    return min(1.0, float(beyond.sum() / masses.sum()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +116,7 @@ def _given_total(laws: list[EventCount], total: int, draws: int, generator: np.r
     """Draw the events of every group (columns), given how many there are in all."""
     rest = [(law.first, np.exp(law.logs)) for law in laws]
     for k in range(len(laws) - 2, -1, -1):  # the law of the groups from k on
-        rest[k] = _joined(rest[k], rest[k + 1])
+        rest[k] = joined(rest[k], rest[k + 1])
     left = np.full(draws, total)
     drawn = np.empty((draws, len(laws)))
     for k, law in enumerate(laws[:-1]):

@@ -19,10 +19,11 @@ from calibrant.inference.omnibus import omnibus_row
 from calibrant.measures.bins import bin_starts
 from calibrant.measures.registry import null
 from calibrant.measures.registry.calling import public
-from calibrant.measures.registry.laws import SPIEGELHALTER, Law, log_chi_square_tail, log_normal_tail
+from calibrant.measures.registry.laws import SPIEGELHALTER, Law
 from calibrant.measures.registry.lookup import find_measure, measures
 from calibrant.measures.registry.papers import BESIDE_MEASURES
 from calibrant.measures.registry.row import Measure
+from calibrant.measures.registry.tails import log_chi_square_tail, log_normal_tail
 from calibrant.results import NOTHING, Array, Certified
 from calibrant.sums import dot, dots
 

@@ -12,15 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.kernels.chain import solve_chain
-from calibrant.kernels.chain_bounds import (
-    ChainLevels,
-    balanced,
-    lipschitz,
-    plan_cost,
-    split_onto,
-    thinned,
-    violation,
-)
+from calibrant.kernels.chain_bounds import ChainLevels, balanced, plan_cost, split_onto, thinned
+from calibrant.kernels.chain_certificates import lipschitz, violation
 
 Floats = npt.NDArray[np.float64]
 

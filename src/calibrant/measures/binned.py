@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.kernels.intervals import shifted_error
+from calibrant.kernels.shifted_bins import shifted_error
 from calibrant.measures.bins import Bins, bin_starts
 from calibrant.measures.registry.bin_bounds import residual_ranges, settled_bins, touched_bins
 from calibrant.measures.registry.calling import public

@@ -1,4 +1,4 @@
-"""Recalibration summaries of clinical statistics: in the large, Cox slope and intercept, ICI."""
+"""Cox's recalibration: slope and intercept of the outcome on the logit of the prediction."""
 
 from __future__ import annotations
 
@@ -6,38 +6,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
+from calibrant.errors import TooFewRecordsError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.kernels.logistic import logistic_fit, logistic_fits
 from calibrant.measures.registry.calling import of_rows, public
-from calibrant.measures.registry.laws import NORMAL
-from calibrant.measures.registry.null import Null, Settings, zero
-from calibrant.measures.registry.papers import COX_PAPER, INDEX_PAPER
-from calibrant.measures.registry.resolution import same
+from calibrant.measures.registry.null import Null, Settings
+from calibrant.measures.registry.papers import COX_PAPER
 from calibrant.measures.registry.row import Measure
-from calibrant.measures.scores import isotonic_curve
 from calibrant.results import Array, Certified, Result
 from calibrant.sums import dot
 
 COARSE = 4096  # groups of neighbouring levels on which the fit of many levels begins
 LARGEST_LOGIT = 27.6  # predictions of 0 and 1 have no logit: they count as 1e-12 from the end
-
-
-@public
-def calibration_in_the_large(forecasts: Forecasts) -> Certified:
-    """Mean outcome minus mean prediction: signed, positive when predictions are too low on average.
-
-    Returns
-    -------
-    float
-        Mean outcome minus mean prediction.
-
-    Examples
-    --------
-    >>> calibration_in_the_large([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5])
-    0.25
-    """
-    return Certified.point(float(forecasts.curve[-1]))
 
 
 @public
@@ -75,38 +55,6 @@ def calibration_intercept(forecasts: Forecasts) -> Certified:
     1.098612
     """
     return Certified.point(_offset(forecasts))
-
-
-@public
-def integrated_calibration_index(forecasts: Forecasts, *, quantile: float | None = None) -> Certified:
-    """Mean distance between prediction and recalibrated prediction (ICI; Austin & Steyerberg 2019).
-
-    `quantile=0.5` and `0.9` give E50 and E90. The recalibrated prediction here is the isotonic fit, which
-    needs no bandwidth; the authors used loess, so figures differ slightly.
-
-    Parameters
-    ----------
-    quantile
-        0.5 for E50, 0.9 for E90; the mean if absent.
-
-    Returns
-    -------
-    float
-        The mean, or quantile, of the distance.
-
-    Examples
-    --------
-    >>> round(integrated_calibration_index([0, 1, 1, 1], [0.5, 0.6, 0.7, 0.8]), 6)
-    0.35
-    """
-    gap = np.abs(isotonic_curve(forecasts) - forecasts.values)
-    if quantile is None:
-        return Certified.point(dot(forecasts.weights, gap))
-    if not 0 <= quantile <= 1:
-        raise InvalidInputError(sentence("quantile", "must lie in [0, 1]", f"got {quantile}"))
-    order = np.argsort(gap)
-    reached = np.cumsum(forecasts.weights[order]) >= quantile - 1e-12  # the slack absorbs rounding of the sum
-    return Certified.point(float(gap[order[np.argmax(reached)]]))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -246,14 +194,6 @@ def _newton_step(x: Array, ones: Array, weights: Array, beta: Array) -> tuple[Ar
     return gradient, np.linalg.lstsq(curvature, gradient, rcond=None)[0]
 
 
-calibration_in_the_large.certified_by(same)
-
-
-def _ends(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
-    """Calibration in the large."""
-    return np.asarray(residuals.sum(axis=1))
-
-
 def _slopes(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings) -> Array | None:
     """Cox's slope; fewer numbers than machine code repays are fitted one data set at a time."""
     if not logistic_fits.pays(outcomes.size):
@@ -268,21 +208,6 @@ def _slopes(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Set
 
 
 ROWS = (
-    Measure(
-        "in-the-large",
-        calibration_in_the_large,
-        words="calibration in the large",
-        family="regression",
-        headline=True,
-        meaning="mean outcome minus mean prediction; positive when predictions are too low",
-        continuous=True,
-        complete=True,
-        signed=True,
-        lipschitz=1.0,
-        null=Null(_ends, residuals_only=True, mean=zero, law=NORMAL, two_sided=True),
-        cost="O(m)",
-        citation="Steyerberg 2019, Clinical prediction models, chapter 15",
-    ),
     Measure(
         "slope",
         calibration_slope,
@@ -308,38 +233,5 @@ ROWS = (
         needs_both_outcomes=True,
         cost="O(m) a step",
         citation=COX_PAPER,
-    ),
-    Measure(
-        "ici",
-        integrated_calibration_index,
-        words="integrated calibration index",
-        family="regression",
-        meaning="mean distance between the prediction and its isotonic recalibration",
-        complete=True,
-        symmetric=True,
-        cost="O(m)",
-        citation=INDEX_PAPER,
-    ),
-    Measure(
-        "e50",
-        integrated_calibration_index,
-        words="median calibration gap",
-        options={"quantile": 0.5},
-        family="regression",
-        meaning="median distance between the prediction and its isotonic recalibration",
-        complete=True,
-        cost="O(m log m)",
-        citation=INDEX_PAPER,
-    ),
-    Measure(
-        "e90",
-        integrated_calibration_index,
-        words="90th percentile of the calibration gap",
-        options={"quantile": 0.9},
-        family="regression",
-        meaning="distance between prediction and isotonic recalibration that 90 % of records stay below",
-        complete=True,
-        cost="O(m log m)",
-        citation=INDEX_PAPER,
     ),
 )

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from calibrant.online.distance import DistanceForecaster
     from calibrant.online.expected_error import ExpectedErrorForecaster
     from calibrant.online.group_monitor import GroupMonitor
-    from calibrant.online.monitor import Monitor, Reading
+    from calibrant.online.monitor import Monitor
+    from calibrant.online.reading import Reading
     from calibrant.online.run import Run
 
 _LATER = {

@@ -13,16 +13,8 @@ from calibrant.online.base import Stream
 from calibrant.online.bounds import SLACK, SPLIT_COST, as_numbers, guard_bound, regret_bound
 from calibrant.online.experts import NAMES, Experts
 from calibrant.online.grid import Grid
-from calibrant.online.inputs import (
-    Key,
-    batch_ends,
-    checked_bins,
-    checked_count,
-    checked_fraction,
-    checked_probability,
-    outcome_column,
-    probability_column,
-)
+from calibrant.online.input_columns import batch_ends, outcome_column, probability_column
+from calibrant.online.inputs import Key, checked_bins, checked_count, checked_fraction, checked_probability
 from calibrant.online.labels import label_name, label_names
 from calibrant.online.pending import Pending
 from calibrant.online.run import Run

@@ -9,15 +9,8 @@ import numpy as np
 from calibrant.online.base import Stream
 from calibrant.online.bounds import adaptive_bound, as_numbers, uniform_bound, uniform_cells
 from calibrant.online.grid import Grid
-from calibrant.online.inputs import (
-    Key,
-    batch_ends,
-    checked_count,
-    checked_horizon,
-    checked_probability,
-    outcome_column,
-    probability_column,
-)
+from calibrant.online.input_columns import batch_ends, outcome_column, probability_column
+from calibrant.online.inputs import Key, checked_count, checked_horizon, checked_probability
 from calibrant.online.run import Run
 from calibrant.online.state import Fields
 

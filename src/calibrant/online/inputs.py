@@ -6,11 +6,8 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, reject_rows, sentence
-from calibrant.inputs import array_of, check_same_length, check_unit_interval, vector
-from calibrant.results import Array
+from calibrant.errors import InvalidInputError, sentence
 
 MOST_ROUNDS = 10**10  # of a horizon: more would need more cells than anybody wants to wait for
 MOST_BINS = 10**5
@@ -70,47 +67,3 @@ def checked_fraction(value: Any, name: str, *, one: bool) -> float:
         rule = "must lie in (0, 1]" if one else "must lie strictly between 0 and 1"
         raise InvalidInputError(sentence(name, rule, f"got {value!r}"))
     return float(value)
-
-
-def outcome_column(y: Any) -> Array:
-    """Return a column of outcomes, all 0 or 1; it may be empty."""
-    if array_of(y, "y").shape == (0,):
-        return np.empty(0)
-    column = vector(y, "y")
-    if column.dtype.kind == "f":
-        reject_rows("y", "must not be missing", column, np.isnan(column))
-    reject_rows("y", "must be 0 or 1", column, (column != 0) & (column != 1), FRACTION)
-    return column.astype(np.float64)
-
-
-def probability_column(p: Any, outcomes: Array, name: str) -> Array:
-    """Return a column of probabilities as long as the outcomes."""
-    if len(outcomes) == 0 and array_of(p, name).shape == (0,):
-        return np.empty(0)
-    column = vector(p, name)
-    check_same_length(column, outcomes, (name, "y"))
-    if column.dtype.kind == "f":
-        reject_rows(name, "must not be missing", column, np.isnan(column))
-    check_unit_interval(column, name)
-    return column.astype(np.float64) + 0.0
-
-
-def batch_ends(batches: Any, size: int) -> npt.NDArray[np.int64]:
-    """Return where each batch ends; equal neighbours are one batch, and None makes every row its own.
-
-    A label that comes back after others have come would be learnt before it is forecast: refused.
-    """
-    if batches is None:
-        return np.arange(1, size + 1, dtype=np.int64)
-    labels = array_of(batches, "batches")
-    check_same_length(labels, np.empty(size), ("batches", "y"))
-    if size == 0:
-        return np.empty(0, dtype=np.int64)
-    changes = np.flatnonzero(labels[1:] != labels[:-1]) + 1
-    starts = labels[np.concatenate([[0], changes])]
-    if len(set(starts.tolist())) < len(starts):
-        again = next(label for k, label in enumerate(starts.tolist()) if label in starts.tolist()[:k])
-        rule = "must hold each batch in one stretch of rows"
-        hint = "sort the rows by batch first"
-        raise InvalidInputError(sentence("batches", rule, f"got {again!r} in two stretches", hint))
-    return np.concatenate([changes, [size]]).astype(np.int64)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,8 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.inputs import array_of
-from calibrant.numerals import pvalue_text
 from calibrant.online.bets import CERTAIN, SHAPES, STAKES, bet_names, log_pays
+from calibrant.online.reading import Reading
 from calibrant.online.state import Fields, not_a_state, parsed, read_text, save_text
 from calibrant.records import check, warn_if_swapped
 from calibrant.results import Array
@@ -27,42 +26,6 @@ _LEVELS = ("pay", "lowest", "highest", "rise")
 _MOMENTS = ("lowest_at", "rise_from")
 RATES = np.array([1, 1 / 8, 1 / 64, 1 / 512, 1 / 4096, 1 / 32768])  # of a purse's cash, staked each time
 PURSES = np.log([0.5, 0.1, 0.1, 0.1, 0.1, 0.1])  # log of the money in each purse at the start
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What a monitor knows after some records.
-
-    `log_evalue` is the log of the evidence against calibration now, `pvalue` 1 over the largest evidence so
-    far (valid at any time, however often you look). `alarm` stays on once raised, at record `alarm_at`.
-    `onset` estimates after how many records the trouble began, and `suspicion` what kind it is, from the
-    stretch in which a bet gained most; both are None until there is evidence to speak of.
-    """
-
-    n: int
-    log_evalue: float
-    pvalue: float
-    alarm: bool
-    alarm_at: int | None
-    onset: int | None
-    suspicion: str | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields, ready for JSON."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        kind = "" if self.suspicion is None else f" Suspicion: {self.suspicion}."
-        since = "" if self.onset is None else f" The trouble seems to begin after record {self.onset:,}."
-        p = f"p = {pvalue_text(self.pvalue)}, valid at any time"
-        if self.alarm:
-            return (
-                f"Alarm at record {self.alarm_at:,}: not calibrated ({self.n:,} records, {p}).{kind}{since}"
-            )
-        return f"No alarm after {self.n:,} records ({p}).{kind}{since}"
-
-    def _repr_html_(self) -> str:
-        return paragraphs(str(self))
 
 
 class Monitor:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.groups.coding import Column, code_columns
+from calibrant.groups.coding import code_columns
+from calibrant.groups.column_codes import Column
 from calibrant.groups.features import Encoded, Feature, Features
 from calibrant.results import Array
 

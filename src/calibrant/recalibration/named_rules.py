@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.groups.result import Audit, Group
+from calibrant.groups.group import Group
+from calibrant.groups.result import Audit
 from calibrant.groups.rules import Rule
-from calibrant.groups.search import ConfirmedRule, Search
+from calibrant.groups.search_result import ConfirmedRule, Search
 
 
 def rules_of(groups: Any) -> tuple[Rule, ...]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from calibrant.evaluation.sheets import group_sheet
-from calibrant.groups.result import AUDITED, Audit, is_bound
-from calibrant.groups.search import Search
+from calibrant.groups.group import is_bound
+from calibrant.groups.result import AUDITED, Audit
+from calibrant.groups.search_result import Search
 from calibrant.numerals import pvalue_text
 from calibrant.report.charts.groups import forest, group_curves
 from calibrant.report.page import rendered

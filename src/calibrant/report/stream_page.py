@@ -10,12 +10,8 @@ import numpy as np
 
 from calibrant.numerals import short
 from calibrant.online.run import Run
-from calibrant.report.charts.online import (
-    certificate_over_time,
-    evidence_over_time,
-    expert_weights,
-    gain_over_time,
-)
+from calibrant.report.charts.evidence import evidence_over_time
+from calibrant.report.charts.online import certificate_over_time, expert_weights, gain_over_time
 from calibrant.report.page import rendered
 from calibrant.report.sections import Section
 from calibrant.results import Array

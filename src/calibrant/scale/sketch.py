@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Cells, Forecasts
 from calibrant.groups.strata import Strata
 from calibrant.measures.registry.lookup import measure, measures
@@ -34,6 +34,7 @@ from calibrant.scale.cells import (
 from calibrant.scale.labels import Label, ordered_labels, refuse_lookalikes
 from calibrant.scale.large_files import aggregate_file
 from calibrant.scale.rejects import refuse
+from calibrant.scale.sketch_options import as_names, check_choice
 
 
 class Sketch:
@@ -371,19 +372,3 @@ def merge(*sketches: Sketch) -> Sketch:
 def certified_measures() -> tuple[Measure, ...]:
     """Return the rows of the registry that have a certificate on a sketch."""
     return tuple(row for row in measures().values() if row.certified)
-
-
-def as_names(by: str | list[str] | None) -> tuple[str, ...]:
-    """Return the columns of groups as a tuple."""
-    names = () if by is None else (by,) if isinstance(by, str) else by
-    listed = isinstance(names, list | tuple) and all(isinstance(name, str) and name for name in names)
-    if not listed or len(set(names)) < len(names):
-        raise InvalidInputError(sentence("by", "must name different columns", f"got {by!r}"))
-    return tuple(names)
-
-
-def check_choice(**choices: str) -> None:
-    """Refuse what is neither "error" nor "drop"."""
-    for name, choice in choices.items():
-        if choice not in ("error", "drop"):
-            raise reject_name(name, choice, ["error", "drop"])

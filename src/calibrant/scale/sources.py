@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence
-from calibrant.scale.dialect import LATIN, CsvDialect, not_utf8, read_dialect, stray_byte
+from calibrant.scale.dialect import CsvDialect, read_dialect
+from calibrant.scale.file_head import LATIN, not_utf8, stray_byte
 from calibrant.scale.located import kind_of
 from calibrant.scale.session import literal, quoted
 from calibrant.scale.text_numbers import Notation, number_sql

@@ -1,4 +1,4 @@
-"""The best response to a prediction, and the convex function behind a table of payoffs."""
+"""The best response to a prediction."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def best_actions(y_prob: Any, payoff: Payoff) -> BestActions:
     >>> best_actions([0.1, 0.25, 0.7], 0.25)
     BestActions(wait: 2, act: 1; 1 tied, first taken)
     """
-    table = _table(payoff)
+    table = table_of(payoff)
     p = vector(y_prob, "y_prob").astype(np.float64)
     hint = "leave such rows out: there is one action per row"
     reject_rows("y_prob", "must not be missing", p, np.isnan(p), hint)
@@ -85,90 +85,7 @@ def best_actions(y_prob: Any, payoff: Payoff) -> BestActions:
     return BestActions(actions, table.names, earned, best.sum(axis=1) > 1)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ConvexScore:
-    """What the best response earns at each probability: phi(v) = max over actions of E[payoff].
-
-    Convex and piecewise linear; Definition 4.5 of the survey. Call it for phi(v); `gradient(v)` is its slope
-    (at a kink that of the first best action) and `score(v, y)` = phi(v) + phi'(v) (y - v), a proper score,
-    is what somebody earns who acts on v when y happens. The `actions` that are ever best, in the order of
-    growing probability, change at `thresholds`.
-    """
-
-    thresholds: Array
-    actions: tuple[str, ...]
-    intercepts: Array  # of the line of each of these actions
-    slopes: Array
-
-    def __call__(self, v: npt.ArrayLike) -> Array:
-        p = np.asarray(v, dtype=np.float64)
-        return np.asarray(np.max(self.intercepts + np.multiply.outer(p, self.slopes), axis=-1))
-
-    def gradient(self, v: npt.ArrayLike) -> Array:
-        """Return the slope of phi."""
-        return self.slopes[np.searchsorted(self.thresholds, np.asarray(v, dtype=np.float64))]
-
-    def score(self, v: npt.ArrayLike, y: npt.ArrayLike) -> Array:
-        """Return what acting on v earns when y happens."""
-        p = np.asarray(v, dtype=np.float64)
-        piece = np.searchsorted(self.thresholds, p)
-        return np.asarray(self.intercepts[piece] + self.slopes[piece] * np.asarray(y, dtype=np.float64))
-
-    def __repr__(self) -> str:
-        parts = [self.actions[0]]
-        for mu, name in zip(self.thresholds, self.actions[1:], strict=True):
-            parts.append(f"{name} from {mu:.4g}")
-        return f"ConvexScore({', '.join(parts)})"
-
-
-def as_score(payoff: Payoff) -> ConvexScore:
-    """Return the convex function behind a table of payoffs: every task is a proper score.
-
-    Parameters
-    ----------
-    payoff : number, table or mapping
-        As for best_actions.
-
-    Returns
-    -------
-    ConvexScore
-        Callable on predictions, with its gradient.
-
-    Examples
-    --------
-    >>> phi = as_score({"wait": (0, -1), "act": (-0.25, -0.25)})
-    >>> phi
-    ConvexScore(wait, act from 0.25)
-    >>> phi([0.0, 0.25, 1.0]).tolist()
-    [0.0, -0.25, -0.25]
-    """
-    table = _table(payoff)
-    intercepts, slopes = table.payoff[:, 0], table.payoff[:, 1] - table.payoff[:, 0]
-    lines, thresholds = _upper_envelope(intercepts, slopes)
-    names = tuple(table.names[k] for k in lines)
-    return ConvexScore(np.array(thresholds), names, intercepts[lines], slopes[lines])
-
-
-def _upper_envelope(intercepts: Array, slopes: Array) -> tuple[list[int], list[float]]:
-    """Return the lines that are highest somewhere on [0, 1], in order, and where one takes over."""
-    place, line = 0.0, int(np.lexsort((-slopes, -intercepts))[0])  # at 0 the highest, of equals the steepest
-    lines, thresholds = [line], []
-    while True:
-        steeper = np.flatnonzero(slopes > slopes[line])
-        if len(steeper) == 0:
-            break
-        crossing = (intercepts[line] - intercepts[steeper]) / (slopes[steeper] - slopes[line])
-        first = float(crossing.min())
-        if not first < 1.0:
-            break
-        nearest = steeper[crossing <= first]
-        place, line = max(place, first), int(nearest[np.argmax(slopes[nearest])])
-        lines.append(line)
-        thresholds.append(place)
-    return lines, thresholds
-
-
-def _table(payoff: Payoff) -> Table:
+def table_of(payoff: Payoff) -> Table:
     task = task_of(payoff)
     if not isinstance(task, Table):
         rule = "must be a table of actions or a cost-loss ratio"

@@ -9,12 +9,8 @@ import numpy as np
 
 from calibrant.errors import reject_name
 from calibrant.forecasts import Forecasts
-from calibrant.kernels.intervals import (
-    least_average_width,
-    least_largest_width,
-    shifted_error,
-    spread_boundaries,
-)
+from calibrant.kernels.intervals import least_average_width, least_largest_width, spread_boundaries
+from calibrant.kernels.shifted_bins import shifted_error
 from calibrant.measures.distances.lower import proven_lower
 from calibrant.measures.registry.calling import public
 from calibrant.measures.registry.null import Settings

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.kernels.chain_bounds import ChainLevels, couple
+from calibrant.kernels.chain_bounds import ChainLevels
+from calibrant.kernels.chain_certificates import couple
 from calibrant.kernels.nearest import nearest_calibrated
 from calibrant.measures.registry.calling import of_rows, public
 from calibrant.measures.registry.null import Null, Settings

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from calibrant.measures import (
     binned,
+    calibration_index,
     convolved,
     curve,
     ece,
+    in_the_large,
     kernel,
     low_degree,
     regression,
@@ -37,5 +39,7 @@ ROWS: tuple[Measure, ...] = (
     *convolved.ROWS,
     *low_degree.ROWS,
     *scores.ROWS,
+    *in_the_large.ROWS,
     *regression.ROWS,
+    *calibration_index.ROWS,
 )

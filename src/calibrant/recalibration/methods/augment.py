@@ -9,8 +9,9 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.fits.forest import Forest
+from calibrant.fits.growth import Growth
 from calibrant.fits.linear import Linear, logistic_regression
-from calibrant.fits.trees import Growth, boosted_logits, boosted_means
+from calibrant.fits.trees import boosted_logits, boosted_means
 from calibrant.groups.features import Features
 from calibrant.recalibration.levels_of_columns import coded, met
 from calibrant.recalibration.maps.augment import AugmentMap, spoken

@@ -6,8 +6,8 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.fits.boosting import STAGE, boosted
+from calibrant.fits.growth import Growth, grower
 from calibrant.fits.logits import logit
-from calibrant.fits.trees import Growth, grower
 from calibrant.groups.features import Features
 from calibrant.recalibration.levels_of_columns import coded, met
 from calibrant.recalibration.maps.boost import CLIP, BoostMap

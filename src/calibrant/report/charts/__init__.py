@@ -7,15 +7,11 @@ from calibrant.report.charts.comparison import comparison
 from calibrant.report.charts.cumulative import cumulative_differences
 from calibrant.report.charts.distinguisher import carriers, giveaways
 from calibrant.report.charts.dominance import murphy_difference
+from calibrant.report.charts.evidence import evidence_over_time
 from calibrant.report.charts.groups import forest, group_curves
 from calibrant.report.charts.net_benefit import decision_curves
 from calibrant.report.charts.null import null_histogram
-from calibrant.report.charts.online import (
-    certificate_over_time,
-    evidence_over_time,
-    expert_weights,
-    gain_over_time,
-)
+from calibrant.report.charts.online import certificate_over_time, expert_weights, gain_over_time
 from calibrant.report.charts.reliability import reliability_diagram
 from calibrant.report.charts.threshold import threshold_loss
 from calibrant.report.charts.witness import smooth_witness

@@ -16,7 +16,7 @@ from calibrant.report.charts.style import Canvas, Chart, altair
 from calibrant.report.palette import LIGHT
 
 if TYPE_CHECKING:
-    from calibrant.groups.result import Group
+    from calibrant.groups.group import Group
 
 FOREST = "Worst groups"
 FOREST_CAPTION = (

@@ -1,0 +1,84 @@
+"""Tails of limit laws, right far out: log p-values to 1e-300 and below.
+
+The cumulative curve of calibrated forecasts, divided by its standard deviation sigma, tends to Brownian
+motion on [0, 1]. Near 0 the usual series for the distribution function is used; in the tail its
+complement (the same theta function after Jacobi's transformation), so that nothing cancels.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from calibrant.results import Array
+
+_SWITCH = 1.5  # both series converge fast here
+
+
+def log_range_tail(x: float) -> float:
+    """Return log P(max B - min B > x) for Brownian motion B on [0, 1] (Kuiper's statistic; Feller 1951)."""
+    return float(log_range_tails(np.array([x]))[0])
+
+
+def log_range_tails(x: Array) -> Array:
+    """Return the same for many x at once."""
+    logs = np.zeros(len(x))
+    k = np.arange(1.0, 9.0)
+    near, far = (x > 0) & (x < _SWITCH), x >= _SWITCH
+    small, h2 = x[near, None], (k - 0.5) ** 2 * math.pi**2
+    logs[near] = np.log1p(-np.sum((8 / small**2 + 2 / h2) * np.exp(-2 * h2 / small**2), axis=1))
+    logs[far] = _alternating(math.log(8) + np.log(k), x[far, None] * k)
+    return logs
+
+
+def log_largest_tail(x: float) -> float:
+    """Return log P(max |B| > x) for Brownian motion B on [0, 1] (the Kolmogorov-Smirnov statistic)."""
+    if x <= 0:
+        return 0.0
+    k = 2.0 * np.arange(8) + 1
+    if x < _SWITCH:
+        signs = np.where(np.arange(8) % 2 == 0, 1.0, -1.0)
+        return math.log1p(-4 / math.pi * float(np.sum(signs / k * np.exp(-(k**2) * math.pi**2 / (8 * x**2)))))
+    return float(_alternating(np.full(8, math.log(4)), np.asarray(k[None] * x))[0])
+
+
+def log_normal_tail(x: float) -> float:
+    """Return log P(|Z| > x) for a standard normal Z."""
+    return float(log_normal_tails(np.array([x]))[0])
+
+
+def log_normal_tails(x: Array) -> Array:
+    """Return the same for many x at once."""
+    from scipy.special import log_ndtr
+
+    return np.minimum(0.0, math.log(2) + log_ndtr(-np.abs(x)))
+
+
+def log_chi_square_tail(x: float, degrees: float) -> float:
+    """Return log P(chi-square > x), by the leading factor of the tail once the tail itself underflows."""
+    from scipy.special import gammaincc, gammaln
+
+    a, t = degrees / 2, x / 2
+    tail = float(gammaincc(a, t))
+    if tail > 1e-290:
+        return math.log(tail)
+    return (a - 1) * math.log(t) - t - float(gammaln(a)) + _log_continued_fraction(a, t)
+
+
+def _log_continued_fraction(a: float, t: float) -> float:
+    """Return log(gamma(a, t) / (t^(a-1) e^-t)), by Legendre's continued fraction from its far end."""
+    rest = 0.0
+    for k in range(200, 0, -1):
+        rest = k * (k - a) / (t + 2 * k + 1 - a - rest)
+    return math.log(t) - math.log(t + 1 - a - rest)
+
+
+def _alternating(log_factors: Array, points: Array) -> Array:
+    """Return log sum_k (-1)^k exp(log_factors_k) Q(points_k) a row, Q the normal tail, led by k = 0."""
+    from scipy.special import log_ndtr
+
+    logs = log_factors + log_ndtr(-points)
+    signs = np.where(np.arange(logs.shape[1]) % 2 == 0, 1.0, -1.0)[1:]
+    rest = np.sum(signs * np.exp(logs[:, 1:] - logs[:, :1]), axis=1)
+    return np.asarray(np.minimum(0.0, logs[:, 0] + np.log1p(rest)))

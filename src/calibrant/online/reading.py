@@ -1,0 +1,45 @@
+"""What a monitor says at a moment."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from calibrant.numerals import pvalue_text
+from calibrant.sheets import paragraphs
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a monitor knows after some records.
+
+    `log_evalue` is the log of the evidence against calibration now, `pvalue` 1 over the largest evidence so
+    far (valid at any time, however often you look). `alarm` stays on once raised, at record `alarm_at`.
+    `onset` estimates after how many records the trouble began, and `suspicion` what kind it is, from the
+    stretch in which a bet gained most; both are None until there is evidence to speak of.
+    """
+
+    n: int
+    log_evalue: float
+    pvalue: float
+    alarm: bool
+    alarm_at: int | None
+    onset: int | None
+    suspicion: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields, ready for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        kind = "" if self.suspicion is None else f" Suspicion: {self.suspicion}."
+        since = "" if self.onset is None else f" The trouble seems to begin after record {self.onset:,}."
+        p = f"p = {pvalue_text(self.pvalue)}, valid at any time"
+        if self.alarm:
+            return (
+                f"Alarm at record {self.alarm_at:,}: not calibrated ({self.n:,} records, {p}).{kind}{since}"
+            )
+        return f"No alarm after {self.n:,} records ({p}).{kind}{since}"
+
+    def _repr_html_(self) -> str:
+        return paragraphs(str(self))
