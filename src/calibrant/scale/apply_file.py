@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from calibrant.disk import check_target, scratch_folder, whole_file
 from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence
 from calibrant.recalibration.result import Recalibration
 from calibrant.scale.dialect import read_dialect
-from calibrant.scale.files import FileNames, in_pieces_or_whole, read_table
+from calibrant.scale.files import FileNames, in_pieces_or_whole
 from calibrant.scale.large_files import watched
 from calibrant.scale.located import TEXT_KINDS, kind_of, located
+from calibrant.scale.map_query import made_beforehand, map_query
 from calibrant.scale.session import connect, literal, plain_names, quoted
 from calibrant.scale.sources import SourceColumn, csv_scan, place_of, unreadable
 from calibrant.scale.text_numbers import written_as
@@ -78,7 +77,7 @@ def _written(
 
     settings = {"memory_limit": MEMORY, "enable_progress_bar": "true", "enable_progress_bar_print": "false"}
     settings["progress_bar_time"] = "0"
-    if fitted.map.needs_covariates:
+    if made_beforehand(fitted):
         settings["threads"] = "1"  # a positional join with a scan by several threads mixes rows up
     with scratch_folder() as spill, plain_names(files) as names, whole_file(target, files) as part:
         settings["temp_directory"] = str(spill)
@@ -86,9 +85,9 @@ def _written(
             try:
                 read = _scan(connection, files, names, parallel)
                 rows = _rows(read, prediction, into, files[0])
-                value, beside = _value(connection, fitted, files, prediction)
+                mapped, value = map_query(connection, fitted, rows, quoted(PREDICTION), files, prediction)
                 kept = ", ".join(f"{_cell(column)} AS {quoted(column.name)}" for column in read.columns)
-                query = f"SELECT {kept}, {value} AS {quoted(into)} FROM ({rows}){beside}"
+                query = f"SELECT {kept}, {value} AS {quoted(into)} FROM ({mapped})"
                 copy = f"COPY ({query}) TO {literal(str(part))} ({writer})"
                 watched(connection, lambda: connection.execute(copy), progress)
                 applied = _counted(connection, rows, fitted)
@@ -98,24 +97,6 @@ def _written(
             got = f"got none in {applied.rows:,} rows"
             raise InvalidInputError(sentence(f"column {prediction!r}", "must hold probabilities", got))
         return applied
-
-
-def _value(
-    connection: DuckDBPyConnection, fitted: Recalibration, files: list[Path], prediction: str
-) -> tuple[str, str]:
-    """Return the recalibrated prediction as SQL, and what must be joined to the rows for it."""
-    if not fitted.map.needs_covariates:
-        return fitted.to_sql(PREDICTION), ""
-    numbers, columns = read_table([str(file) for file in files], [prediction], fitted.map.column_names)
-    p = numbers[prediction]
-    with np.errstate(invalid="ignore"):
-        usable = (p >= 0) & (p <= 1)
-    q = np.full(len(p), np.nan)
-    if usable.any():
-        q[usable] = fitted.predict(p[usable], {name: column[usable] for name, column in columns.items()})
-    connection.register("calibrant_repaired", {"q": q})
-    value = "CASE WHEN isnan(calibrant_repaired.q) THEN NULL ELSE calibrant_repaired.q END"
-    return value, " AS calibrant_rows POSITIONAL JOIN calibrant_repaired"
 
 
 def _scan(

@@ -15,6 +15,8 @@ from calibrant.recalibration.maps.form import Knot, Map
 from calibrant.recalibration.maps.stored import refused, stored_clip, stored_numbers, stored_steps
 from calibrant.results import Array
 
+ROUNDING = 1e-12  # more than a linear piece can miss its ends by
+
 
 def interpolated(x: Array, values: Array, heights: Array) -> Array:
     """Return heights at x, linear between values and constant outside; never beyond the two neighbours."""
@@ -23,21 +25,22 @@ def interpolated(x: Array, values: Array, heights: Array) -> Array:
     left = np.clip(np.searchsorted(values, x, side="right") - 1, 0, len(values) - 2)
     inside = np.clip(x, values[0], values[-1])
     start, stop = heights[left], heights[left + 1]
-    result = start + slopes(values, heights)[left] * (inside - values[left])
+    slope = slopes(stop - start, values[left + 1] - values[left])
+    result = start + slope * (inside - values[left])
     result = np.where(x >= values[-1], heights[-1], result)
     return np.asarray(np.clip(result, np.minimum(start, stop), np.maximum(start, stop)))
 
 
-def slopes(values: Array, heights: Array) -> Array:
+def slopes(rises: Array, runs: Array) -> Array:
     """Return the slope of each piece; 0 where it is too short to have a finite one."""
     with np.errstate(over="ignore", divide="ignore"):
-        slope = np.diff(heights) / np.diff(values)
+        slope = rises / runs
     return np.where(np.isfinite(slope), slope, 0.0)
 
 
 def linear_pieces(values: Array, heights: Array) -> tuple[Array, Array, Array]:
     """Return start, slope and height of each piece, the constant ones before and after all knots included."""
-    slope = np.concatenate(([0.0], slopes(values, heights), [0.0]))
+    slope = np.concatenate(([0.0], slopes(np.diff(heights), np.diff(values)), [0.0]))
     return np.concatenate((values[:1], values)), slope, np.concatenate((heights[:1], heights))
 
 
@@ -73,7 +76,8 @@ class PiecewiseMap(Map):
             linear_pieces(self.values, self.rates),
             lambda start, slope, rate: (p - start) * slope + rate,
         )
-        return algebra.clip(line, 0.0, 1.0)  # rounding
+        inside = self.rates.min() > ROUNDING and self.rates.max() < 1.0 - ROUNDING
+        return line if inside else algebra.clip(line, 0.0, 1.0)
 
     @property
     def knots(self) -> Knot:

@@ -1,0 +1,94 @@
+"""calibrant apply: every map, by lists, by a function or beforehand, gives each row what predict gives it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from calibrant import recalibrate, recalibrations
+from calibrant.recalibration.lookups import MOST, LookupAlgebra, TooManyPiecesError
+from calibrant.recalibration.maps.piecewise import PiecewiseMap
+from calibrant.recalibration.sql import Sql
+from calibrant.scale import map_query
+from calibrant.scale.apply_file import apply_file
+
+N = 12_000
+METHODS = [name for name, row in recalibrations().items() if row.fit is not None and not row.needs_covariates]
+
+
+def records(n=3_000):
+    rng = np.random.default_rng(0)
+    p = rng.beta(0.6, 1.2, n)
+    return (rng.random(n) < p**1.3).astype(float), p
+
+
+def awkward(fitted):
+    """Predictions at the cuts of a map, a hair beside them, at the ends, and anywhere."""
+    x = np.random.default_rng(1).random(N)
+    held = [getattr(fitted.map, name, np.array([])) for name in ("values", "edges")]
+    cuts = np.concatenate(held)[: N // 4]
+    near = np.concatenate((cuts, np.nextafter(cuts, 2.0), np.nextafter(cuts, -1.0)))
+    x[: len(near)] = np.clip(near, 0.0, 1.0)
+    x[-4:] = 0.0, 1.0, np.nextafter(1.0, 0.0), 5e-324
+    return x
+
+
+def check_file(fitted, folder):
+    x = awkward(fitted)
+    written = x.astype(object)
+    written[7::1000], written[8::1000], written[9::1000], written[10::1000] = None, np.nan, 1.5, -0.25
+    table = pa.table({"row": np.arange(N), "p": pa.array(written, pa.float64(), from_pandas=False)})
+    pq.write_table(table, folder / "in.parquet", row_group_size=1_000)
+    done = apply_file(fitted, str(folder / "in.parquet"), folder / "out.parquet", prediction="p", into="q")
+    again = pq.read_table(folder / "out.parquet")
+    assert again["row"].to_pylist() == list(range(N))
+    unusable = np.isin(np.arange(N) % 1000, [7, 8, 9, 10])
+    assert done.unusable == unusable.sum()
+    assert (np.asarray(again["q"].is_null()) == unusable).all()
+    q = again["q"].to_numpy()[~unusable]
+    np.testing.assert_allclose(q, fitted.predict(x[~unusable]), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_row_gets_what_predict_says(method, tmp_path):
+    y, p = records()
+    check_file(recalibrate(y, p, method=method, seed=0), tmp_path)
+
+
+@pytest.mark.parametrize("arrow", [True, False])
+def test_a_map_of_more_pieces_than_lists_serve(arrow, tmp_path, monkeypatch):
+    y, p = records(9 * MOST // 2)
+    fitted = recalibrate(y, p, method="bounded-slope")
+    assert len(fitted.knots.values) > MOST
+    if not arrow:
+        monkeypatch.setattr(map_query, "find_spec", lambda name: None)
+    assert map_query.made_beforehand(fitted) is not arrow
+    check_file(fitted, tmp_path)
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_lists_find_the_piece_that_a_search_finds(data):
+    import duckdb
+
+    places = st.floats(0, 1) | st.integers(0, 16).map(lambda k: k / 16) | st.floats(0, 1e-3)
+    cuts = np.unique(data.draw(st.lists(places, min_size=1, max_size=60)))
+    p = np.concatenate((cuts, np.nextafter(cuts, 2.0), np.nextafter(cuts, -1.0), [0.0, 0.5, 1.0])).clip(0, 1)
+    algebra = LookupAlgebra()
+    found = algebra.pieces(Sql("p"), cuts, (np.arange(len(cuts) + 1.0),), lambda number: number)
+    rows = "SELECT unnest($p) AS p"
+    for name, text in algebra.columns:
+        rows = f"SELECT *, {text} AS {name} FROM ({rows})"
+    with duckdb.connect() as connection:
+        pieces = connection.execute(f"SELECT {found.text} AS k FROM ({rows})", {"p": p.tolist()}).fetchall()
+    assert [int(k) for (k,) in pieces] == np.searchsorted(cuts, p, side="right").tolist()
+
+
+def test_lists_say_when_there_are_too_many_pieces():
+    many = PiecewiseMap(np.linspace(0, 1, MOST + 1), np.linspace(0, 1, MOST + 1))
+    with pytest.raises(TooManyPiecesError):
+        many.expression(Sql("p"), LookupAlgebra())
