@@ -134,7 +134,7 @@ def _numbers(array: npt.NDArray[Any], name: str) -> Array:
     out = np.empty(array.size)
     for row, item in enumerate(array):
         try:
-            out[row] = np.nan if _is_gap(item) else float(item)
+            out[row] = np.nan if is_gap(item) else float(item)
         except OverflowError:
             got = f"got a whole number of {len(str(abs(item)))} digits in row {row}"
             raise InvalidInputError(sentence(name, "must fit into a float64", got)) from None
@@ -147,7 +147,7 @@ def _numbers(array: npt.NDArray[Any], name: str) -> Array:
     return out
 
 
-def _is_gap(item: object) -> bool:
+def is_gap(item: object) -> bool:
     """Return whether an object stands for a missing value: None, pandas.NA, NaT or NaN."""
     return item is None or type(item).__name__ in ("NAType", "NaTType") or item != item
 
@@ -177,7 +177,7 @@ def _distinct(array: npt.NDArray[Any]) -> tuple[npt.NDArray[np.bool_], list[Any]
     if array.dtype.kind != "O":
         gaps = np.asarray(array != array)
         return gaps, np.unique(array[~gaps]).tolist()
-    gaps = np.fromiter((_is_gap(item) for item in array), dtype=bool, count=len(array))
+    gaps = np.fromiter((is_gap(item) for item in array), dtype=bool, count=len(array))
     return gaps, list(dict.fromkeys(array[~gaps].tolist()))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -242,6 +243,18 @@ def test_spiegelhalter_is_two_sided_and_equals_the_brier_test():
     z = np.sum((y - p) * (1 - 2 * p)) / math.sqrt(np.sum((1 - 2 * p) ** 2 * p * (1 - p)))
     assert cb.spiegelhalter(y, p) == pytest.approx(z)
     assert found.n == n
+
+
+def test_hosmer_lemeshow_keeps_its_digits_next_to_certainty():
+    """By exact fractions: 1 - mean of predictions next to 1 has few digits if it is a difference."""
+    p, w = [1 - 2.0**-30, 1 - 2.0**-40, 0.5], [2.0**30, 2.0**20, 1.0]
+    mean = sum(Fraction(a) * Fraction(b) for a, b in zip(p, w, strict=True)) / Fraction(sum(w))
+    events = Fraction(w[0])
+    expected = mean * Fraction(sum(w))
+    variance = sum(Fraction(b) ** 2 for b in w) * mean * (1 - mean)
+    exact = float((events - expected) ** 2 / variance)
+    assert cb.hosmer_lemeshow([1, 0, 0], p, sample_weight=w, groups=1) == pytest.approx(exact, rel=1e-12)
+    assert cb.hosmer_lemeshow([1.0, 0.0], [5e-324, 0.5]) == np.inf
 
 
 def test_hosmer_lemeshow_by_hand():

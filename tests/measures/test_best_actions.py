@@ -62,3 +62,27 @@ def test_refusals():
         cb.best_actions([1.5], 0.2)
     with pytest.raises(cb.CalibrantError, match="must not be missing"):
         cb.best_actions([np.nan], 0.2)
+    phi = cb.as_score(0.2)
+    for bad, rule in (
+        ("abc", "numeric"),
+        ([0.5, 1.5], "must lie in"),
+        ([np.nan], "missing"),
+        ([[0.1], [1, 2]], "array"),
+    ):
+        for question in (phi, phi.gradient, lambda v: phi.score(v, 1), lambda y: phi.score(0.5, y)):
+            with pytest.raises(cb.InvalidInputError, match=rule):
+                question(bad)
+    with pytest.raises(cb.InvalidInputError, match="same shape"):
+        phi.score([0.1, 0.2], [0, 1, 0])
+    assert phi([]).shape == (0,)
+    assert phi.score([[0.1], [0.9]], [0, 1]).shape == (2, 2)
+
+
+@given(st.permutations([0.5, 1e-12, 1e-12, 0.0, 1 - 1e-12, 0.3, 0.6, 1.0]), st.permutations(range(4)))
+@settings(max_examples=40)
+def test_the_order_of_rows_decides_no_action(p, actions):
+    table = np.array([[0.5, -0.6], [-1.0, -0.9], [0.5, 0.2], [0.0, 0.4]])[actions]
+    best, ascending = cb.best_actions(p, table), cb.best_actions(sorted(p), table)
+    place = np.searchsorted(sorted(p), p)
+    assert best.actions.tolist() == ascending.actions[place].tolist()
+    assert best.tied.tolist() == ascending.tied[place].tolist()

@@ -67,3 +67,39 @@ def test_softmax_outputs_of_a_network(shared_data):
     assert f.base_rate == pytest.approx(np.mean(table.argmax(axis=1) == labels))
     every = cb.class_wise(labels, table)
     assert sum(g.base_rate for g in every.values()) == pytest.approx(1)
+
+
+SIX = [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6]] * 2
+
+
+def test_the_columns_of_a_frame_name_the_classes():
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    named = cb.class_wise(list("abc") * 2, SIX, classes="abc")
+    for frame in (pd.DataFrame(SIX, columns=list("abc")), pl.DataFrame(SIX, list("abc"), orient="row")):
+        found = cb.class_wise(list("abc") * 2, frame)
+        assert list(found) == ["a", "b", "c"]
+        assert [found[k].base_rate for k in "abc"] == [named[k].base_rate for k in "abc"]
+        assert cb.top_label([0, 1, 2] * 2, frame).base_rate == 1.0  # numbers of the columns serve as well
+    nullable = pd.DataFrame(SIX, columns=list("abc")).astype("Float64")
+    nullable.iloc[0, 0] = pd.NA
+    assert cb.top_label(list("abc") * 2, nullable, missing="drop").dropped == 1
+
+
+def test_a_row_is_named_as_the_user_counts_it_and_a_missing_weight_is_dropped():
+    with pytest.raises(cb.InvalidInputError, match="got 9 in row 4"):
+        cb.top_label([None, 1, 2, 0, 9, 2], SIX, missing="drop")
+    with pytest.raises(cb.InvalidInputError, match="in row 3"):
+        cb.top_label([None, 1, 2, 0, 1, 2], [*SIX[:3], [0.5, 0.1, 0.1], *SIX[4:]], missing="drop")
+    assert (
+        cb.top_label([0, 1, 2] * 2, SIX, sample_weight=[np.nan, 1, 1, 1, 1, 1], missing="drop").dropped == 1
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"classes": 5}, {"classes": [[1], [2], [3]]}, {"y_true": [{}] * 6}, {"label": None}, {"label": [1]}],
+)
+def test_names_that_cannot_be_names_are_refused_clearly(change):
+    arguments = {"y_true": [0, 1, 2] * 2, "probabilities": SIX, "label": 0}
+    with pytest.raises(cb.InvalidInputError, match="must"):
+        cb.one_vs_rest(**{**arguments, **change})

@@ -120,13 +120,13 @@ def class_table(
     y_true
         The class that occurred, per record.
     probabilities
-        One column per class, rows summing to 1.
+        One column per class, rows summing to 1; or a frame whose columns name the classes.
     measure
         The error shown; p-values are those of the default test, whatever is shown.
     sample_weight
         Non-negative weights, one per record.
     classes
-        Names of the columns, in order, where the labels are not 0, 1, 2, ...
+        Names of the columns, in order, where the labels are neither 0, 1, 2, ... nor columns of a frame.
     missing
         Refuse rows without a label or a probability ("error"), or leave them out and count them ("drop").
     draws, seed

@@ -57,7 +57,7 @@ def spiegelhalter(forecasts: Forecasts) -> Certified:
 def hosmer_lemeshow(forecasts: Forecasts, *, groups: int = 10, fitted: bool = False) -> Certified:
     """Hosmer-Lemeshow statistic over `groups` bins of about equal weight; ties are never split.
 
-    Chi-square with one degree of freedom a bin, or two fewer when the predictions were `fitted` to these
+    Chi-square with one degree of freedom per bin, or two fewer when the predictions were `fitted` to these
     same outcomes. With weights, counts become effective counts.
 
     Parameters
@@ -92,14 +92,18 @@ def _bins(forecasts: Forecasts, groups: int) -> tuple[npt.NDArray[np.intp], Arra
     """Return where the bins start, and the variance of each bin's residual."""
     starts = bin_starts(forecasts, groups, "quantile")
     weight = np.add.reduceat(forecasts.weights, starts)
-    mean = np.add.reduceat(forecasts.weights * forecasts.values, starts) / weight
-    return starts, np.add.reduceat(forecasts.squared_weights, starts) * mean * (1 - mean)
+    mean, rest = (
+        np.add.reduceat(forecasts.weights * share, starts) / weight
+        for share in (forecasts.values, 1 - forecasts.values)  # 1 - mean would lose its digits next to 1
+    )
+    return starts, np.add.reduceat(forecasts.squared_weights, starts) * mean * rest
 
 
 def _chi_square(residuals: Array, spread: Array) -> Array:
     """Sum squared residuals over their variance; a bin that cannot vary counts only if it did."""
     certain = spread <= 0
-    terms = np.square(residuals) / np.where(certain, 1.0, spread)
+    with np.errstate(over="ignore"):  # an event that was next to impossible: infinite
+        terms = np.square(residuals) / np.where(certain, 1.0, spread)
     terms[:, certain] = np.where(np.abs(residuals[:, certain]) > 1e-12, np.inf, 0.0)
     return np.asarray(terms.sum(axis=1))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.inputs import ROW_SUM, array_of, check_aligned, row_labels
+from calibrant.inputs import ROW_SUM, array_of, check_aligned, is_gap, row_labels, vector
 from calibrant.records import Missing
 from calibrant.results import Array
 
@@ -37,7 +37,7 @@ def top_label(
     sample_weight
         Non-negative weights, one per record.
     classes
-        Names of the columns, in order, where the labels are not 0, 1, 2, ...
+        Names of the columns, in order, where the labels are neither 0, 1, 2, ... nor columns of a frame.
     missing
         Refuse rows without a label or a probability ("error"), or leave them out and count them ("drop").
 
@@ -51,7 +51,7 @@ def top_label(
     >>> top_label([0, 2], [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3]]).values.tolist()
     [0.6, 0.7]
     """
-    rows = _checked(probabilities, y_true, classes, missing)
+    rows = _checked(probabilities, y_true, classes, missing, sample_weight)
     top = np.argmax(rows.table, axis=1)
     confidence = rows.table[np.arange(len(rows.table)), top]
     return rows.forecasts(top == rows.labels, confidence, sample_weight)
@@ -79,7 +79,7 @@ def one_vs_rest(
     sample_weight
         Non-negative weights, one per record.
     classes
-        Names of the columns, in order, where the labels are not 0, 1, 2, ...
+        Names of the columns, in order, where the labels are neither 0, 1, 2, ... nor columns of a frame.
     missing
         Refuse rows without a label or a probability ("error"), or leave them out and count them ("drop").
 
@@ -93,8 +93,8 @@ def one_vs_rest(
     >>> one_vs_rest(["a", "c"], [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3]], "c", classes="abc").values.tolist()
     [0.1, 0.3]
     """
-    rows = _checked(probabilities, y_true, classes, missing)
-    place = _places(np.asarray([label]), _class_names(classes, rows.table.shape[1]), "label")[0]
+    rows = _checked(probabilities, y_true, classes, missing, sample_weight)
+    place = _places([label], rows.names, "label")[0]
     return rows.forecasts(rows.labels == place, rows.table[:, place], sample_weight)
 
 
@@ -117,7 +117,7 @@ def class_wise(
     sample_weight
         Non-negative weights, one per record.
     classes
-        Names of the columns, in order, where the labels are not 0, 1, 2, ...
+        Names of the columns, in order, where the labels are neither 0, 1, 2, ... nor columns of a frame.
     missing
         Refuse rows without a label or a probability ("error"), or leave them out and count them ("drop").
 
@@ -131,36 +131,59 @@ def class_wise(
     >>> sorted(class_wise([0, 2], [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3]]))
     [0, 1, 2]
     """
-    rows = _checked(probabilities, y_true, classes, missing)
-    names = _class_names(classes, rows.table.shape[1])
+    rows = _checked(probabilities, y_true, classes, missing, sample_weight)
     return {
         name: rows.forecasts(rows.labels == place, rows.table[:, place], sample_weight)
-        for place, name in enumerate(names)
+        for place, name in enumerate(rows.names)
     }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rows:
-    """Probabilities and the column of the class that occurred, for the `kept` rows of all."""
+    """Probabilities, names of the columns and the column of the class that occurred; all rows, gaps too."""
 
     table: Array
+    names: list[Any]
     labels: npt.NDArray[np.intp]
     kept: npt.NDArray[np.bool_]
+    missing: Missing
 
-    def forecasts(self, outcome: Array | npt.NDArray[np.bool_], prediction: Array, weights: Any) -> Forecasts:
-        """Reduce to one question; rows that were left out are gaps, which Forecasts drops and counts."""
-        if self.kept.all():
-            return Forecasts(outcome, prediction, sample_weight=weights)
-        y, p = np.full((2, len(self.kept)), np.nan)
-        y[self.kept], p[self.kept] = outcome, prediction
-        return Forecasts(y, p, sample_weight=weights, missing="drop")
+    def forecasts(self, outcome: npt.NDArray[np.bool_], prediction: Array, weights: Any) -> Forecasts:
+        """Reduce to one question; rows that are left out are gaps, which Forecasts drops and counts."""
+        y, p = (
+            (outcome, prediction) if self.kept.all() else np.where(self.kept, (outcome, prediction), np.nan)
+        )
+        return Forecasts(y, p, sample_weight=weights, missing=self.missing)
 
 
-def _checked(probabilities: Any, y_true: Any, classes: Any, missing: Missing) -> _Rows:
+def _checked(probabilities: Any, y_true: Any, classes: Any, missing: Missing, sample_weight: Any) -> _Rows:
     """Check the table of probabilities and find, for each row, the column of the class that occurred."""
     if missing not in ("error", "drop"):
         raise reject_name("missing", missing, ["error", "drop"])
+    table = _numbers(probabilities)
+    labels = array_of(y_true, "y_true")
+    if labels.shape != (len(table),):
+        got = f"got shape {labels.shape} for {len(table):,} rows"
+        raise InvalidInputError(sentence("y_true", "must be one class label per row", got))
+    check_aligned(y_true, row_labels(probabilities), ("y_true", "probabilities"))
+    check_aligned(sample_weight, row_labels(probabilities), ("sample_weight", "probabilities"))
+    kept = _complete(table, labels, missing)
+    with np.errstate(invalid="ignore"):
+        outside = kept & ~np.all((table >= 0) & (table <= 1), axis=1)
+    reject_rows("probabilities", "must lie in [0, 1]", table, outside, "pass softmax of logits, not logits")
+    sums = table.sum(axis=1, dtype=np.float64)
+    reject_rows("probabilities", "must sum to 1 in each row", sums, kept & (np.abs(sums - 1) > ROW_SUM))
+    known = _whole(labels, kept)
+    names = _class_names(classes, probabilities, known, table.shape[1])
+    places = _places([names[0] if label is None else label for label in known], names, "y_true")
+    return _Rows(table, names, places, kept, missing)
+
+
+def _numbers(probabilities: Any) -> npt.NDArray[Any]:
+    """Return the table of probabilities, objects such as pandas.NA as numbers."""
     table = array_of(probabilities, "probabilities")
+    if table.ndim == 2 and table.dtype.kind == "O" and table.size:
+        table = np.stack([vector(column, "probabilities") for column in table.T], axis=1)
     if table.ndim != 2 or table.shape[1] < 2 or table.dtype.kind not in "fiu":
         rule = "must be numbers, a row for each record and a column for each class"
         raise InvalidInputError(
@@ -168,23 +191,12 @@ def _checked(probabilities: Any, y_true: Any, classes: Any, missing: Missing) ->
         )
     if len(table) == 0:
         raise InvalidInputError(sentence("probabilities", "must not be empty", "got no rows"))
-    labels = array_of(y_true, "y_true")
-    if labels.shape != (len(table),):
-        got = f"got shape {labels.shape} for {len(table):,} rows"
-        raise InvalidInputError(sentence("y_true", "must be one class label per row", got))
-    check_aligned(y_true, row_labels(probabilities), ("y_true", "probabilities"))
-    kept = _complete(table, labels, missing)
-    table, labels = table[kept], _whole(labels[kept])
-    outside = ~np.all((table >= 0) & (table <= 1), axis=1)
-    reject_rows("probabilities", "must lie in [0, 1]", table, outside, "pass softmax of logits, not logits")
-    sums = table.sum(axis=1, dtype=np.float64)
-    reject_rows("probabilities", "must sum to 1 in each row", sums, np.abs(sums - 1) > ROW_SUM)
-    return _Rows(table, _places(labels, _class_names(classes, table.shape[1]), "y_true"), kept)
+    return table
 
 
 def _complete(table: Array, labels: npt.NDArray[Any], missing: Missing) -> npt.NDArray[np.bool_]:
     """Return the rows that have a label and every probability."""
-    absent = np.array([label is None or label != label for label in labels.tolist()], dtype=bool)
+    absent = np.array([is_gap(label) for label in labels.tolist()], dtype=bool)
     gaps = np.asarray(np.isnan(table).any(axis=1))
     if missing == "error":
         hint = 'pass missing="drop" to leave such rows out and have them counted'
@@ -197,29 +209,39 @@ def _complete(table: Array, labels: npt.NDArray[Any], missing: Missing) -> npt.N
     return np.asarray(kept)
 
 
-def _whole(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return numbers of classes as whole numbers again, which gaps beside them had made fractions."""
-    if labels.dtype.kind == "f" and np.all(labels == np.round(labels)):
-        return labels.astype(np.int64)
-    return labels
+def _whole(labels: npt.NDArray[Any], kept: npt.NDArray[np.bool_]) -> list[Any]:
+    """Return the labels, None for gaps; whole numbers as such again, which gaps had made fractions."""
+    inside = labels[kept]
+    if labels.dtype.kind == "f" and np.all(inside == np.round(inside)):
+        labels = np.where(kept, labels, 0).astype(np.int64)
+    return [label if is_kept else None for label, is_kept in zip(labels.tolist(), kept, strict=True)]
 
 
-def _class_names(classes: Any, count: int) -> list[Any]:
+def _class_names(classes: Any, probabilities: Any, labels: list[Any], count: int) -> list[Any]:
+    """Return the classes as named, or the columns of a frame if labels are among them, or 0, 1, 2, ..."""
     if classes is None:
-        return list(range(count))
-    names: Sequence[Any] = list(classes)
-    if len(names) != count or len(set(names)) != count:
+        columns = getattr(probabilities, "column_names", getattr(probabilities, "columns", ()))
+        named = [column for column in columns if isinstance(column, Hashable)]
+        among = len(set(named)) == count and any(label in named for label in labels if label is not None)
+        return named if among else list(range(count))
+    names = list(classes) if isinstance(classes, Iterable) else [classes]
+    if (
+        len(names) != count
+        or not all(isinstance(name, Hashable) for name in names)
+        or len(set(names)) < count
+    ):
         got = f"got {names!r} for {count} columns"
         raise InvalidInputError(sentence("classes", "must name each column of probabilities once", got))
-    return list(names)
+    return names
 
 
-def _places(labels: npt.NDArray[Any], names: list[Any], subject: str) -> npt.NDArray[np.intp]:
+def _places(labels: list[Any], names: list[Any], subject: str) -> npt.NDArray[np.intp]:
     """Return the column of each label."""
     place = {name: k for k, name in enumerate(names)}
-    result = np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.intp)
-    shown = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
-    reject_rows(
-        subject, f"must be one of the classes {shown}", labels, result < 0, "name the columns with classes="
+    result = np.array(
+        [place.get(label, -1) if isinstance(label, Hashable) else -1 for label in labels], dtype=np.intp
     )
+    shown = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
+    rule, hint = f"must be one of the classes {shown}", "name the columns with classes="
+    reject_rows(subject, rule, np.array(labels, dtype=object), result < 0, hint)
     return result

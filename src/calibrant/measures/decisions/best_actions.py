@@ -79,7 +79,8 @@ def best_actions(y_prob: Any, payoff: Payoff) -> BestActions:
     hint = "leave such rows out: there is one action per row"
     reject_rows("y_prob", "must not be missing", p, np.isnan(p), hint)
     check_unit_interval(p, "y_prob")
-    best = table.best(p)
+    levels, place = np.unique(p, return_inverse=True)  # `best` wants them to ascend
+    best = table.best(levels)[place]
     actions = np.argmax(best, axis=1)
     earned = table.expected(p)[np.arange(len(p)), actions]
     return BestActions(actions, table.names, earned, best.sum(axis=1) > 1)

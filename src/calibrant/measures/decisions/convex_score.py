@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.errors import InvalidInputError, reject_rows, sentence
+from calibrant.inputs import array_of, check_unit_interval, vector
 from calibrant.measures.decisions.best_actions import table_of
 from calibrant.measures.decisions.payoff import Payoff
 from calibrant.results import Array
@@ -28,18 +30,22 @@ class ConvexScore:
     slopes: Array
 
     def __call__(self, v: npt.ArrayLike) -> Array:
-        p = np.asarray(v, dtype=np.float64)
+        p = _probabilities(v, "v")
         return np.asarray(np.max(self.intercepts + np.multiply.outer(p, self.slopes), axis=-1))
 
     def gradient(self, v: npt.ArrayLike) -> Array:
         """Return the slope of phi."""
-        return self.slopes[np.searchsorted(self.thresholds, np.asarray(v, dtype=np.float64))]
+        return self.slopes[np.searchsorted(self.thresholds, _probabilities(v, "v"))]
 
     def score(self, v: npt.ArrayLike, y: npt.ArrayLike) -> Array:
         """Return what acting on v earns when y happens."""
-        p = np.asarray(v, dtype=np.float64)
+        p, outcome = _probabilities(v, "v"), _probabilities(y, "y")
         piece = np.searchsorted(self.thresholds, p)
-        return np.asarray(self.intercepts[piece] + self.slopes[piece] * np.asarray(y, dtype=np.float64))
+        try:
+            return np.asarray(self.intercepts[piece] + self.slopes[piece] * outcome)
+        except ValueError:
+            got = f"got shapes {p.shape} and {outcome.shape}"
+            raise InvalidInputError(sentence("v and y", "must have the same shape", got)) from None
 
     def __repr__(self) -> str:
         parts = [self.actions[0]]
@@ -93,3 +99,14 @@ def _upper_envelope(intercepts: Array, slopes: Array) -> tuple[list[int], list[f
         lines.append(line)
         thresholds.append(place)
     return lines, thresholds
+
+
+def _probabilities(values: npt.ArrayLike, name: str) -> Array:
+    """Return numbers of [0, 1] in the shape in which they were given."""
+    array = array_of(values, name)
+    if array.size == 0:
+        return np.zeros(array.shape)
+    flat = vector(array.ravel(), name).astype(np.float64)
+    reject_rows(name, "must not be missing", flat, np.isnan(flat))
+    check_unit_interval(flat, name)
+    return flat.reshape(array.shape)
