@@ -25,9 +25,11 @@ class Demonstration:
     outcome: npt.NDArray[np.bool_]
     prediction: Array
     probability: Array  # the truth that the outcomes were drawn from
+    older: Array  # what a weaker model predicted, which knows its limits
     employment: npt.NDArray[np.str_]
     region: npt.NDArray[np.str_]
     age: npt.NDArray[np.int64]
+    month: npt.NDArray[np.int64]
     seed: int
     truth: str = TRUTH
 
@@ -37,9 +39,11 @@ class Demonstration:
         return {
             "default": self.outcome.astype(np.int64),
             "p": self.prediction,
+            "p_old": self.older,
             "employment": self.employment,
             "region": self.region,
             "age": self.age,
+            "month": self.month,
         }
 
     def as_csv(self) -> str:
@@ -66,17 +70,21 @@ def demonstration(rows: int = 20_000, seed: int = 1) -> Demonstration:
     score = rng.normal(-1.9, 1.1, rows) - 0.01 * (age - 45)  # what the model believes, on the logit scale
     truth = 0.8 * (score + 1.9) - 1.9 + 0.35 * (employment == "self-employed")
     probability = _expit(truth)
+    outcome = rng.random(rows) < probability
+    older = 0.55 * (score + 1.9) - 1.75 + rng.normal(0, 0.4, rows)
+    month = 1 + np.arange(rows) * 12 // rows
     return Demonstration(
-        rng.random(rows) < probability, _expit(score), probability, employment, region, age, seed
+        outcome, _expit(score), probability, _expit(older), employment, region, age, month, seed
     )
 
 
 def load_demo(rows: int = 20_000, seed: int = 1) -> Any:
     """Return the loans of the demo as a data frame: something to try everything on.
 
-    The columns are `default` (the outcome, 0 or 1), `p` (the predicted probability), `employment`, `region`
-    and `age`. The predictions are wrong in a known way: overconfident (slope 0.8 on the logit scale), and too
-    low for the self-employed.
+    The columns are `default` (the outcome, 0 or 1), `p` (the predicted probability), `p_old` (that of an
+    older model, weaker and better calibrated), `employment`, `region`, `age`, and `month`, 1 to 12 in the
+    order of the rows. The predictions `p` are wrong in a known way: overconfident (slope 0.8 on the logit
+    scale), and too low for the self-employed.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ def test_monitor_raises_the_alarm_once_and_for_all(tmp_path):
     arguments = ("-y", "y", "-p", "p", "--state", state, "--json")
     codes = []
     for file in (good, bad, good):
-        result = verb("monitor", file, *arguments)
+        result = verb("monitor", file, *arguments, "--same")
         codes.append(result.exit_code)
     assert codes == [0, 1, 1]
     reading = json.loads(result.stdout)["readings"]["everybody"]
@@ -56,6 +56,41 @@ def test_monitor_raises_the_alarm_once_and_for_all(tmp_path):
     assert "less often than predicted" in reading["suspicion"]
     monitor = cb.Monitor.load(state)
     assert monitor.n == 2400
+
+
+@pytest.mark.parametrize("name", ["monitor", "stream"])
+def test_rows_that_were_counted_are_refused_under_any_name(tmp_path, name):
+    rows, state = stream(60), tmp_path / "s.json"
+    today = write(tmp_path / "today.csv", rows)
+    copy = write(tmp_path / "copy.csv", {"extra": np.arange(60), **rows})
+    arguments = ("-y", "y", "-p", "p", "--state", state)
+    assert verb(name, today, *arguments).exit_code == 0
+    kept = state.read_bytes()
+    for file in (today, copy):
+        again = verb(name, file, *arguments)
+        assert "got the rows of an earlier run. Hint: pass --same" in str(again.exception)
+        assert state.read_bytes() == kept
+    assert verb(name, write(tmp_path / "b.csv", stream(60, 1)), *arguments).exit_code == 0
+    assert isinstance(verb(name, copy, *arguments).exception, cb.InvalidInputError)
+    assert verb(name, copy, *arguments, "--same").exit_code == 0
+    twice = verb(name, today, today, "-y", "y", "-p", "p")
+    assert "FILE must name each file once" in str(twice.exception)
+
+
+@pytest.mark.parametrize("name", ["monitor", "stream"])
+def test_rows_that_may_well_be_equal_by_chance_are_counted(tmp_path, name):
+    quiet = write(tmp_path / "quiet.csv", {"y": np.zeros(50, dtype=int), "p": np.full(50, 0.01)})
+    for _ in range(2):
+        assert verb(name, quiet, "-y", "y", "-p", "p", "--state", tmp_path / "s.json").exit_code == 0
+
+
+def test_a_morning_without_outcomes_is_no_part_of_the_stream(tmp_path):
+    rows, state = stream(60), tmp_path / "s.json"
+    morning = write(tmp_path / "m.csv", {**rows, "y": [""] * 60})
+    evening = write(tmp_path / "e.csv", rows)
+    arguments = ("-y", "y", "-p", "p", "--state", state, "--forget-missing")
+    codes = [verb("stream", file, *arguments).exit_code for file in (morning, morning, evening, evening)]
+    assert codes == [0, 0, 0, 1]  # refused
 
 
 def test_monitor_of_groups_and_of_a_file_that_grows(tmp_path):

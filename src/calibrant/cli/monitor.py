@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from calibrant.cli.learnt_parts import counted_parts, same, with_part, with_parts
 from calibrant.cli.options import NAME, as_json, rows_in
 from calibrant.cli.ordered_rows import OrderedRows, read_ordered
 from calibrant.cli.showing import note
@@ -37,18 +38,19 @@ ALARM = 1  # exit code
 @click.option("--alpha", type=float, help=f"Chance of a false alarm, ever.  [default: {ALPHA:g}]")
 @click.option("--state", type=click.Path(dir_okay=False), help="File that keeps the monitor between runs.")
 @click.option("--grown", is_flag=True, help="FILE starts at the first record: skip those already seen.")
+@same
 @as_json
 def monitor(
     file: FileNames, outcome: str, prediction: str, order: str | None, by: str | None, groups: Sequence[str],
-    alpha: float | None, state: str | None, grown: bool, json_: bool,
+    alpha: float | None, state: str | None, grown: bool, same: bool, json_: bool,
 ) -> None:  # fmt: skip
     """Watch the records in FILE for loss of calibration, continuing where the state left off.
 
     Exit code 0: no alarm. 1: the alarm is on, now or since an earlier run. 2: bad input or usage. However
     often you look and however long the stream, a false alarm ever has probability at most alpha. Each
     prediction must have been fixed before its outcome was known. The state is written whole and last of all:
-    a run that was stopped before has changed nothing and can be repeated. A file given again after a
-    complete run counts again, unless --grown skips it.
+    a run that was stopped before has changed nothing and can be repeated. Rows given again after a complete
+    run are refused unless --same counts them again; --grown skips those of a file that grows.
     """
     if grown and not state:
         raise InvalidInputError(sentence("--grown", "needs --state", "got none"))
@@ -67,10 +69,12 @@ def monitor(
     )
     with _kept(state) as path:
         watch = _opened(path, rows, by, groups, alpha)
+        parts = counted_parts(path, type(watch).__name__)
+        parts = parts if grown else with_part(parts, rows, same)
         readings = _updated(watch, rows, by, grown)
         _show(readings, watch.alpha, json_)
         if path is not None:
-            write_whole(path, sealed(watch.to_json()))
+            write_whole(path, sealed(with_parts(watch.to_json(), parts)))
     sys.exit(ALARM if any(reading.alarm for reading in readings.values()) else 0)
 
 

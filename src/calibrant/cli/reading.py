@@ -68,10 +68,20 @@ def _as_files(context: click.Context, argument: click.Parameter, value: tuple[st
         raise InvalidInputError(
             sentence(options, "must be given with a .duckdb file", f"got {', '.join(value) or 'none'}")
         )
+    _refuse_repeated(value)
     names = tuple(_as_file(context, name, selected) for name in value)
     if argument.name == "files":
         return names
     return names[0] if len(names) == 1 else names or None
+
+
+def _refuse_repeated(names: tuple[str, ...]) -> None:
+    """Refuse a file that is named twice: its rows would count twice."""
+    places = [Path(name).resolve() for name in names]
+    again = next((name for k, name in enumerate(names) if places[k] in places[:k]), None)
+    if again is not None:
+        hint = "copy it under another name if its rows shall count twice"
+        raise InvalidInputError(sentence("FILE", "must name each file once", f"got {again!r} twice", hint))
 
 
 def _as_file(context: click.Context, name: str, selected: Mapping[str, str]) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import click
 import numpy as np
 
+from calibrant.cli.learnt_parts import counted_parts, same, with_part, with_parts
 from calibrant.cli.options import NAME, as_json, rows_in
 from calibrant.cli.ordered_rows import OrderedRows, read_ordered
 from calibrant.cli.showing import note
@@ -49,17 +50,19 @@ FEW = 100_000  # rows up to which the lower distance is computed while one waits
 @click.option("--state", type=click.Path(dir_okay=False), help="File that keeps the calibrator between runs.")
 @click.option("--out", "-o", type=click.Path(dir_okay=False), help="CSV file to write, in the order of FILE.")
 @click.option("--html", type=click.Path(dir_okay=False), help="Write a page with charts.")
+@same
 @as_json
 def stream(
     file: FileNames, outcome: str, prediction: str, order: str | None, by: str | None, batch_by: str | None,
     delay: int | None, guard: bool, forget_missing: bool, state: str | None, out: str | None,
-    html: str | None, json_: bool,
+    html: str | None, same: bool, json_: bool,
 ) -> None:  # fmt: skip
     """Calibrate the predictions in FILE in order, each with what was known before it.
 
     Writes a CSV file with the columns named here and the column `calibrated`, and prints the certificate
     and the scores of raw and calibrated side by side. The state is written whole and last of all: a run that
-    was stopped before has changed nothing and can be repeated; a file given again after that is learnt again.
+    was stopped before has changed nothing and can be repeated. Rows that the state has learnt are refused
+    unless --same learns them again.
     """
     _check_targets(file, {"--out": out, "--state": state, "--html": html})
     others = [name for name in (by, batch_by) if name]
@@ -74,6 +77,7 @@ def stream(
     )
     with locked(state) if state else nullcontext():
         calibrator = _opened(state, by, delay, guard)
+        parts = with_part(counted_parts(state, "OnlineCalibrator"), rows, same)
         run = _played(calibrator, rows, by, batch_by)
         if out:
             write_whole(out, _as_csv(rows, run, outcome, prediction))
@@ -81,7 +85,7 @@ def stream(
             _write_page(html, calibrator, rows, run, shown_name(file))
         _show(_summary(calibrator, rows, run), json_)
         if state:
-            write_whole(state, sealed(calibrator.to_json()))
+            write_whole(state, sealed(with_parts(calibrator.to_json(), parts)))
 
 
 def _check_targets(file: FileNames, targets: Mapping[str, str | None]) -> None:
@@ -214,8 +218,8 @@ def _promises(summary: Mapping[str, Any]) -> list[str]:
     rounds, certificate, bound = (summary[name] for name in ("rounds", "certificate", "bound"))
     lines = [f"{summary['rows']:,} rows, {rounds:,} outcomes learnt, {summary['steered']:,} steered"]
     if certificate is not None and rounds:
-        promised = f"at most {bound / rounds:.4f} whatever happens"
-        lines.append(f"distance to calibration at most {certificate / rounds:.4f} ({promised})")
+        promised = f" (at most {bound / rounds:.4f} whatever happens)" if bound < rounds else ""
+        lines.append(f"distance to calibration at most {certificate / rounds:.4f}{promised}")
     if summary["brier_bound"] is not None:
         lines.append(f"total Brier score at most {summary['brier_bound']:.3f} above raw, whatever happens")
     elif summary["most_pending"] > summary["delay"] + 1:

@@ -122,7 +122,19 @@ def compare_column(
         wrong=sum(part.wrong for part in parts),
         draws=draws,
         seed=seed,
+        reason="" if exact else _why_approximate(checked),
     )
+
+
+def _why_approximate(checked: Checked) -> str:
+    """Say why p-values are approximate, and what to do about it where something can be done."""
+    fractions = int(np.count_nonzero((checked.outcome > 0) & (checked.outcome < 1)))
+    if checked.weight is not None:
+        return "rows have weights"
+    if fractions:
+        are = "outcome is a fraction" if fractions == 1 else "outcomes are fractions"
+        return f"{fractions:,} {are}; leave such rows (ties) out for exact ones"
+    return f"more than {MOST_EXACT:,} rows" if len(checked) > MOST_EXACT else "as asked"
 
 
 def _column(groups: Any, checked: Checked) -> Column:

@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.frames import frame_of
 from calibrant.groups.group import is_bound
-from calibrant.numerals import left_out, percent, pvalue_text, short
+from calibrant.numerals import left_out, percent, predicted_happened, pvalue_text, short
 from calibrant.results import Result
 from calibrant.sheets import Sheet, number, paragraphs, text
 
@@ -78,8 +78,9 @@ class GroupComparison(Result):
 
     `pvalue` is the chance of groups so different if the odds of all were off by one common factor, and
     `trend` the same for a steady drift along an ordered column (None where there is no order). `method` is
-    "exact" or "approximate". `certain` counts predictions of exactly 0 or 1, which no factor changes: they
-    count in the rates of their group and in no test. `wrong` of them did not come true.
+    "exact" or "approximate", and `reason` says why it is not exact. `certain` counts predictions of exactly
+    0 or 1, which no factor changes: they count in the rates of their group and in no test. `wrong` of them
+    did not come true.
     """
 
     column: str
@@ -96,6 +97,7 @@ class GroupComparison(Result):
     wrong: int
     draws: int
     seed: int
+    reason: str = ""
 
     @property
     def real(self) -> tuple[GroupDifference, ...]:
@@ -114,8 +116,7 @@ class GroupComparison(Result):
         low = min(self.groups, key=lambda group: group.gap)
         high = max(reversed(self.groups), key=lambda group: group.gap)
         ends = "; ".join(
-            f"{group.name}: {percent(group.predicted)} predicted, {percent(group.happened)} happened"
-            for group in (low, high)
+            f"{group.name}: {predicted_happened(group.predicted, group.happened)}" for group in (low, high)
         )
         if self.pvalue <= 1 - self.confidence + 1e-12:
             return (
@@ -157,7 +158,8 @@ class GroupComparison(Result):
         ]
 
     def _how(self) -> str:
-        how = f"{self.draws:,} draws, seed {self.seed}" if self.method == "exact" else "approximate p-values"
+        exact = self.method == "exact"
+        how = f"{self.draws:,} draws, seed {self.seed}" if exact else f"approximate p-values ({self.reason})"
         aside = ""
         if self.certain:
             aside = (

@@ -143,13 +143,15 @@ class Audit:
         wrong = self.significant()
         if not wrong:
             return f"No group of {others:,} is wrong by more than chance at the 5 % level."
-        worst, count = wrong[0], len([group for group in wrong if group is not self.everyone])
-        whom = (
-            f"{count:,} of {others:,} groups"
-            if count
-            else f"everyone, and for none of {others:,} groups alone"
+        named = [group for group in wrong if group is not self.everyone]
+        whole = f"everyone together: {self.everyone.means()}"
+        if not named:
+            return f"Predictions are wrong at the 5 % level for {whole}. For none of {others:,} groups alone."
+        also = f" Also for {whole}." if len(named) < len(wrong) else ""
+        return (
+            f"Predictions are wrong for {len(named):,} of {others:,} groups at the 5 % level. Worst: "
+            f"{named[0].rule}, {named[0].means()}.{also}"
         )
-        return f"Predictions are wrong for {whom} at the 5 % level. Worst: {worst.rule}, {worst.means()}."
 
     def sheet(self, top: int = 50) -> Sheet:
         """Return the table of the worst groups."""

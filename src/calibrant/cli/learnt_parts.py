@@ -1,0 +1,69 @@
+"""Parts of a stream that a state has counted, so that the same rows are not counted twice by mistake."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from calibrant.cli.options import F
+from calibrant.cli.ordered_rows import OrderedRows
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.online.state import Fields, parsed, read_text
+
+PARTS = "parts"  # the field of a state that holds them
+KEPT = 10_000  # the latest; as many nights are 27 years
+DIFFERENT = 10  # predictions: with fewer, new rows may well equal old ones
+
+
+def same(verb: F) -> F:
+    """Add --same."""
+    return click.option("--same", is_flag=True, help="Count rows even if the state has counted the same.")(
+        verb
+    )
+
+
+def counted_parts(state: str | Path | None, kind: str) -> list[str]:
+    """Return the parts that a state has counted; older states say nothing about theirs."""
+    if state is None or not Path(state).exists():
+        return []
+    fields = Fields(parsed(read_text(state), kind), kind)
+    if PARTS not in fields.content:
+        return []
+    parts = fields.items(PARTS)
+    if not all(isinstance(part, str) for part in parts):
+        raise fields.refused(PARTS, "must be a list of texts")
+    return parts
+
+
+def with_part(parts: list[str], rows: OrderedRows, same: bool) -> list[str]:
+    """Return the parts with these rows among them; rows that are there already are refused."""
+    part = _digest(rows)
+    if part is None:
+        return parts
+    if part in parts and not same:
+        rule, got = "must hold rows that the state has not counted yet", "got the rows of an earlier run"
+        raise InvalidInputError(sentence("FILE", rule, got, "pass --same to count them again"))
+    return [*(known for known in parts if known != part), part][-KEPT:]
+
+
+def with_parts(text: str, parts: list[str]) -> str:
+    """Return the JSON of a state with its parts as the last field."""
+    return f'{text[:-1]}, "{PARTS}": {json.dumps(parts)}}}' if parts else text
+
+
+def _digest(rows: OrderedRows) -> str | None:
+    """Return a digest of the rows whose outcome is known, None where chance may well repeat them."""
+    known = rows.taken(np.flatnonzero(~np.isnan(rows.outcome)))
+    if len(np.unique(known.prediction)) < DIFFERENT:
+        return None
+    digest = hashlib.sha256(
+        b"".join(part.astype("<f8").tobytes() for part in (known.outcome, known.prediction))
+    )
+    columns: list[Any] = [[str(cell) for cell in column.tolist()] for column in known.columns.values()]
+    digest.update(json.dumps(columns).encode())
+    return digest.hexdigest()[:16]
