@@ -5,11 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from oracles import distance as oracle
 from samples import samples
 
 import calibrant as cb
+from calibrant.kernels import nearest
 
+probabilities = st.one_of(st.integers(0, 10).map(lambda k: k / 10), st.floats(0, 1))
+masses_of_any_size = st.one_of(st.just(1.0), st.floats(-12, 0).map(lambda k: 10.0**k))
 certify = cb.lower_distance.core
 
 
@@ -195,3 +199,33 @@ def test_both_proofs_can_be_checked_by_hand(sample):
     u, x = found.details["calibrated_values"], found.details["calibrated_weights"]
     assert x.sum() == pytest.approx(1)
     assert u @ x == pytest.approx(f.base_rate)
+
+
+@given(
+    st.lists(st.tuples(probabilities, masses_of_any_size), min_size=1, max_size=6),
+    probabilities,
+    masses_of_any_size,
+    st.booleans(),
+)
+@settings(max_examples=150)
+def test_a_lone_outcome_has_a_closed_form(others, at, mass, mirrored):
+    """Plan and potentials agree to the last bits, and with the general solver, which the limit keeps off."""
+    values, weights = zip(*others, strict=True)
+    y = [0.0] * len(others) + [1.0]
+    p = np.array([*values, at])
+    f = cb.Forecasts(
+        1 - np.array(y) if mirrored else y, 1 - p if mirrored else p, sample_weight=[*weights, mass]
+    )
+    found = certify(f)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nearest, "FEW", 0)
+        general = certify(f, tolerance=1e-9)
+    assert found.upper - found.lower <= 1e-12
+    assert general.lower - 1e-14 <= found.value <= general.upper + 1e-14
+
+
+def test_three_records_are_always_exact():
+    rng = np.random.default_rng(0)
+    for outcomes in np.ndindex(2, 2, 2):
+        for _ in range(20):
+            assert certify(cb.Forecasts(outcomes, np.round(rng.random(3), 2))).exact

@@ -14,12 +14,14 @@ import numpy.typing as npt
 from calibrant.kernels.chain import solve_chain
 from calibrant.kernels.chain_bounds import ChainLevels, balanced, plan_cost, split_onto, thinned
 from calibrant.kernels.chain_certificates import lipschitz, violation
+from calibrant.kernels.lone_outcome import Zeros, lone_outcome
 
 Floats = npt.NDArray[np.float64]
 
 COARSE = 4_096  # nodes of the first attempt on long data; enough for 1e-4 on any data
 ROUNDS = 12
 CUTS_PER_GAP = 64
+FEW = 16  # levels up to which the closed form is tried: its work grows with their square
 
 
 class Nearest(NamedTuple):
@@ -49,6 +51,9 @@ def nearest_calibrated(levels: ChainLevels, tolerance: float, max_nodes: int) ->
     bias, apart = levels.total_variation()
     nearest = _from_bias(bias, slack)
     if apart - abs(bias) > slack:
+        closed = _closed_form(levels, slack)
+        if closed is not None:
+            return closed
         nearest = _refine(nearest, levels, tolerance, max_nodes, slack)
     if apart < nearest.cost:  # every level goes to its own mean outcome
         means = np.clip(levels.outcomes / levels.weights, 0.0, 1.0)
@@ -64,6 +69,37 @@ def _from_bias(bias: float, slack: float) -> Nearest:
     potentials = np.copysign(1.0, bias) * np.array([[0.0, -1.0], [1.0, 0.0]])
     nothing = np.empty(0)
     return Nearest(abs(bias) - slack, np.inf, np.inf, nothing, nothing, corners, potentials)
+
+
+def _closed_form(levels: ChainLevels, slack: float) -> Nearest | None:
+    """Return the exact answer where one of the outcomes stands at a single one of few levels."""
+    if len(levels.values) > FEW:
+        return None
+    zeros, ones = levels.masses(slice(None))
+    values = levels.values
+    if np.count_nonzero(ones) == 1:
+        return _of_lone_ones(values, zeros, ones, slack)
+    if np.count_nonzero(zeros) == 1:
+        mirror = _of_lone_ones(1 - values[::-1], ones[::-1], zeros[::-1], slack)
+        return mirror and mirror._replace(
+            nodes=1 - mirror.nodes[::-1],
+            absorbed=mirror.absorbed[::-1],
+            corners=1 - mirror.corners[::-1],
+            potentials=mirror.potentials[::-1, ::-1],
+        )
+    return None
+
+
+def _of_lone_ones(values: Floats, zeros: Floats, ones: Floats, slack: float) -> Nearest | None:
+    """Return the closed form, provided that plan and potentials prove the same value up to rounding."""
+    at = int(ones.argmax())
+    others = [Zeros(v, mass) for v, mass in zip(values.tolist(), zeros.tolist(), strict=True) if mass > 0]
+    solved = lone_outcome(others, float(ones[at]), float(values[at]))
+    cost, parts = solved.plan.cost, (*solved.plan[:2], solved.corners, solved.potentials)
+    moved = sum(solved.plan.absorbed)
+    if abs(cost - solved.value) > slack or abs(moved - float((zeros + ones).sum())) > slack:
+        return None
+    return Nearest(cost, cost, cost, *map(np.array, parts))
 
 
 def _refine(nearest: Nearest, levels: ChainLevels, tolerance: float, max_nodes: int, slack: float) -> Nearest:

@@ -20,6 +20,7 @@ OTHER = 1e-3  # in some round: a report that differs by less is taken for the tr
 GRID = 21  # values tried when all rounds are pooled
 COARSE = 11  # values tried per block when there are two
 STARTS = 3  # of a face that are descended from
+ROUGH, FINE = 1e-4, 1e-9  # to which descents go that look around, and the last one
 SHARE = 0.75  # of the time is for looking around, the rest for a last descent from the best
 NEAR = 1e-6  # by which blocks are held apart when their order matters and their value does not
 
@@ -76,7 +77,7 @@ def _polish(expected: Objective, best: BestReport, deadline: float) -> None:
     """Descend once more from the best report, in the time that was kept for it."""
     ended, best.finished, best.deadline = best.finished, True, deadline
     _, face = np.unique(best.report, return_inverse=True)
-    _descend(expected, best, face, _on_face(best.report, face), 1e-9)
+    _descend(expected, best, face, _on_face(best.report, face), FINE)
     best.finished &= ended
 
 
@@ -107,12 +108,12 @@ def _pooled(expected: Objective, best: BestReport, seed: int) -> None:
         report = np.full(n, value)
         tried.append(expected(report))
         best.offer(tried[-1], report)
-    _descend(expected, best, together, values[[int(np.argmin(tried))]], 1e-5)
+    _descend(expected, best, together, values[[int(np.argmin(tried))]])
 
 
 def _descents_from_means(expected: Objective, best: BestReport, seed: int) -> None:
     for face in pools(len(best.truth)):
-        _descend(expected, best, face, _on_face(best.truth, face), 1e-5)
+        _descend(expected, best, face, _on_face(best.truth, face))
 
 
 def _thorough(expected: Objective, best: BestReport, seed: int) -> None:
@@ -127,7 +128,7 @@ def _thorough(expected: Objective, best: BestReport, seed: int) -> None:
             tried.append((expected(report), len(tried), start))
             best.offer(tried[-1][0], report)
         for _, _, start in sorted(tried, key=lambda item: item[:2])[:STARTS]:
-            _descend(expected, best, face, start, 1e-6)
+            _descend(expected, best, face, start)
 
 
 def _starts(truth: Array, face: Labels, generator: np.random.Generator) -> Iterator[Array]:
@@ -147,7 +148,9 @@ def _on_face(report: Array, face: Labels) -> Array:
     return np.asarray(np.bincount(face, report) / np.bincount(face))
 
 
-def _descend(expected: Objective, best: BestReport, face: Labels, start: Array, precision: float) -> None:
+def _descend(
+    expected: Objective, best: BestReport, face: Labels, start: Array, precision: float = ROUGH
+) -> None:
     """Improve one value per block by the simplex method of Nelder and Mead, as long as there is time."""
     from scipy.optimize import minimize
 
