@@ -23,7 +23,9 @@ PARTS = (
     "survey_rates",
     "truthful_table1",
     "truthful_examples",
+    "truthful_gaps",
     "truthful_properties",
+    "truthful_duels",
 )
 
 HEAD = """# The papers, reproduced

@@ -1,4 +1,4 @@
-"""Properties in the truthfulness paper, measured: ranks, completeness, soundness, continuity, duels."""
+"""Properties in the truthfulness paper, measured: ranks, completeness, soundness, continuity."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from calibrant.truthfulness.outcomes import all_outcomes, chances
 from reproduce.layout import table
 
 PAPER = "A Perfectly Truthful Calibration Measure"
-TITLE = "Theorem 1.6 and sections 4 to 6: ranks, completeness, continuity, duels"
+TITLE = "Theorem 1.6 and sections 4 to 6: ranks, completeness, continuity"
 PAIRS, ROUNDS = 400, 5
 MOVES = 1500
 
@@ -56,7 +56,6 @@ TRUTHS: dict[str, Callable[[Any], Any]] = {
     "too extreme": lambda v: 0.5 + 0.6 * (v - 0.5),
 }
 LIPSCHITZ = {"lower distance": 1.0, "smooth": 2.0, "l1-ATB": 3.0, "ATB": 6.0}
-DUELS = ("atb", "ece", "binned", "l1-atb", "kuiper", "brier")
 
 
 def reports(rng: np.random.Generator, truth: Any) -> list[Any]:
@@ -132,18 +131,11 @@ def steepest(measure: Measure, moves: int = MOVES) -> float:
     return most
 
 
-def pooling_wins(n: int) -> dict[str, float]:
-    """Return how often pooling everything to the mean beats an honest, perfect forecaster."""
-    p = np.random.default_rng(n).beta(2, 2, n)
-    found = cb.incentives(p, list(DUELS), lies=["mean"], draws=999, seed=0)
-    return {row.measure: row.wins for row in found.table}
-
-
 def page() -> str:
     """Return the section of the docs page."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cb.LevelSetWarning)
-        return "\n\n".join([_ranks(), _complete(), _continuous(), _duels()])
+        return "\n\n".join([_ranks(), _complete(), _continuous()])
 
 
 def _ranks() -> str:
@@ -181,17 +173,6 @@ def _continuous() -> str:
         shown = f"{found:.2f}" if found < 10 else "unbounded" if found > 100 else f"{found:.1f}"
         rows.append((name, shown, LIPSCHITZ.get(name, "")))
     return f"{text}\n\n{table(['measure', 'largest', 'proved'], rows)}"
-
-
-def _duels() -> str:
-    text = (
-        "**Duels.** How often pooling every forecast to the mean beats an honest, perfect forecaster on the "
-        "same outcomes (predictions from beta(2, 2), 999 replays). ATB is truthful in expectation, and yet "
-        "honesty loses most duels by it."
-    )
-    small, large = pooling_wins(20), pooling_wins(200)
-    rows = [(name, f"{small[name]:.0%}", f"{large[name]:.0%}") for name in DUELS]
-    return f"{text}\n\n{table(['measure', 'n = 20', 'n = 200'], rows)}"
 
 
 if __name__ == "__main__":

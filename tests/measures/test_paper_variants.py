@@ -117,6 +117,38 @@ def test_random_ties_are_the_mean_over_all_orders(data):
     assert found == pytest.approx(np.mean(values), abs=1e-12)
 
 
+def binned_at(y, p, ends):
+    """The mean over all ways to break ties, for bins that end with these records."""
+    values = []
+    for order in map(list, itertools.permutations(range(len(p)))):
+        if np.all(np.diff(p[order]) >= 0):
+            sums = np.concatenate([[0], np.cumsum(y[order] - p[order])])[[0, *ends]]
+            values.append(np.sum(np.diff(sums) ** 2) / len(p) ** 2)
+    return float(np.mean(values))
+
+
+@pytest.mark.parametrize("ends", [(2, 5), (3, 5)])
+def test_bins_of_unequal_size_are_truthful_wherever_the_odd_record_goes(ends):
+    """Lemma 3.3 by enumeration: E[CAL(r, y)] = CAL(r, p) + sum p (1 - p) / n^2 for either rule, with ties."""
+    rng = np.random.default_rng(3)
+    for _ in range(4):
+        truth = rng.random(5)
+        report = rng.choice([0.2, 0.5, 0.5, 0.9], 5)
+        expected = sum(
+            float(np.prod(np.where(y, truth, 1 - truth))) * binned_at(np.array(y), report, ends)
+            for y in itertools.product((0, 1), repeat=5)
+        )
+        noise = float(truth @ (1 - truth)) / 25
+        assert expected == pytest.approx(binned_at(truth, report, ends) + noise, abs=1e-12)
+
+
+def test_two_rules_for_five_records_in_two_bins_differ_and_ours_is_the_documented_one():
+    y, p = np.array([0, 1, 1, 0, 1]), np.array([0.2, 0.5, 0.5, 0.5, 0.9])
+    found = cb.binned_squared_error(y, p, bins=2, ties="random")
+    assert found == pytest.approx(binned_at(y, p, (2, 5)), abs=1e-15)
+    assert abs(found - binned_at(y, p, (3, 5))) > 0.001
+
+
 def test_random_ties_keep_the_mean_under_calibration_and_refuse_weights():
     row, f = cb.measures()["ubse"], cb.Forecasts([0, 1, 1, 0, 1, 0], [0.5, 0.5, 0.5, 0.2, 0.2, 0.9])
     total = 0.0

@@ -46,7 +46,9 @@ def log_loss(forecasts: Forecasts, *, clip: float = CLIP, normalised: bool = Fal
     """Mean negative log likelihood, in nats; predictions are first clipped to [clip, 1 - clip].
 
     ``normalised=True`` divides by the entropy of the base rate: normalised cross entropy, which is 1 for
-    always predicting the base rate and needs both outcomes.
+    always predicting the base rate and needs both outcomes. On the same records it ranks models as the log
+    loss does. But it is no longer truthful: the entropy depends on the outcomes, so outcomes near one rate
+    count for more, and a forecaster gains by leaning towards them.
 
     Parameters
     ----------
@@ -315,6 +317,7 @@ ROWS = (
         continuous=True,
         sound=True,
         truthful="strict",
+        decisive=("normalised",),
         symmetric=True,
         null=Null(_log_score, tables=_log_loss_tables, mean=_log_mean, two_sided=True),
         cost="O(m)",

@@ -68,8 +68,10 @@ def binned_squared_error(
     UBSE of the truthfulness paper, perfectly truthful for every partition that depends on the predictions
     only. By default n^(1/3) bins of about equal weight; equal predictions share a bin (a level goes where
     the middle of its weight falls). ``ties="random"`` makes bins of equally many records instead and breaks
-    ties at random; the value is the exact mean over all ways to do so. `partition` is a function of your
-    own from an array of predictions to a label for each: equal labels share a bin.
+    ties at random; the value is the exact mean over all ways to do so. The paper leaves open where the
+    bins end when their number does not divide n: here bin b ends with record floor((b + 1) n / bins), and
+    every other rule that looks at the predictions alone would be as truthful. `partition` is a function of
+    your own from an array of predictions to a label for each: equal labels share a bin.
 
     Parameters
     ----------

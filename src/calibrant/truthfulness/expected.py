@@ -48,6 +48,9 @@ class Scored:
         summed = np.zeros((len(outcomes), forecasts.levels))
         np.add.at(summed.T, level, outcomes.T / len(report))
         errors_by_draw = row_values(self.row, self.settings, forecasts, summed)
+        if not np.isfinite(errors_by_draw).all():  # options may ask for what the name alone does not
+            bad = outcomes[int(np.argmin(np.isfinite(errors_by_draw)))].tolist()
+            raise _undefined(self.name, f"got {self.options}, without value for outcomes {bad}")
         return np.asarray(np.abs(errors_by_draw - self.row.ideal)) if self.row.signed else errors_by_draw
 
     def _called(self, report: Array, outcomes: Array) -> Array:
@@ -116,8 +119,12 @@ class Expected:
 def defined(row: Measure) -> Measure:
     """Return the row, or refuse one that has no value on some outcomes."""
     if row.needs_both_outcomes:
-        rule = "has no expected value: it is not defined when all outcomes agree"
-        raise InvalidInputError(
-            sentence(f"measure {row.name!r}", rule, hint="see `calibrant measures` for others")
-        )
+        raise _undefined(row.name)
     return row
+
+
+def _undefined(name: str, got: str = "") -> InvalidInputError:
+    rule = "has no expected value: it is not defined when all outcomes agree"
+    return InvalidInputError(
+        sentence(f"measure {name!r}", rule, got, hint="see `calibrant measures` for others")
+    )
