@@ -146,3 +146,44 @@ def test_rules_are_values():
     assert again == rule
     assert again.conditions == rule.conditions
     assert cb.Rule is Rule
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        ({"age": [50, "x"]}, "must hold numbers as in the rule; got numbers/text"),
+        ({"age": [50, object()]}, "must hold numbers as in the rule; got numbers/other values"),
+        ({"age": 50}, "column 'age' must be one-dimensional; got 50"),
+        ({"city": ["A", "B"], "age": [50]}, "column 'age' and the first column must have the same length"),
+    ],
+)
+def test_new_rows_that_a_rule_cannot_judge_are_refused_clearly(frame, message):
+    with pytest.raises(cb.InvalidInputError, match=message):
+        Rule([Within("age", 43.0, None)]).members(frame)
+
+
+def test_a_rule_is_made_of_conditions():
+    for bad in (["age > 3"], 5):
+        with pytest.raises(cb.InvalidInputError, match="must be made of conditions"):
+            Rule(bad)
+
+
+@pytest.mark.parametrize("source", ["arrow", "polars", "pandas", "mapping"])
+def test_decimals_are_the_same_number_in_every_frame(source):
+    """PyArrow's own cast makes 0.30000000000000004 of the decimal 0.3."""
+    pa = pytest.importorskip("pyarrow")
+    column = [Decimal(k % 11) / 10 for k in range(44)]
+    table = pa.table({"dose": column, "y": [0, 1] * 22})
+    frames = {
+        "arrow": table,
+        "polars": pl.from_arrow(table),
+        "pandas": table.to_pandas(),
+        "mapping": {"dose": column},
+    }
+    found = cb.audit([0, 1] * 22, [0.5] * 44, groups=frames[source], min_size=1, draws=0)
+    three = next(group for group in found.groups if group.rule == "dose = 0.3")
+    assert three.size == 4
+    assert all(three.rule.members(frame).sum() == 4 for frame in frames.values())
+    if source != "mapping":
+        sketch = cb.Sketch.from_frame(frames[source], outcome="y", prediction="dose")
+        assert sketch.forecasts().values.tolist() == [k / 10 for k in range(11)]

@@ -107,7 +107,7 @@ def _code(name: str, values: Any, nominal: bool) -> Column:
         if series.dtype in (nw.Categorical, nw.String, nw.Enum) and not objects:
             return code_labels_of(name, series, True)
         if isinstance(series.dtype, nw.Decimal):
-            series = series.cast(nw.Float64)
+            series = series.cast(nw.String).cast(nw.Float64)  # PyArrow makes 0.30000000000000004 of 0.3
         elif isinstance(series.dtype, nw.Datetime) and series.dtype.time_zone:
             series = series.dt.replace_time_zone(None)
         array = series.to_numpy()

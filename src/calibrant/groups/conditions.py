@@ -99,13 +99,17 @@ Condition = OneOf | Within | Masked
 
 
 def check_kind(condition: Condition, labels: list[Any]) -> None:
-    """Refuse new values of another kind than those the condition speaks of: nobody would be a member."""
+    """Refuse new values of another kind than those the condition speaks of.
+
+    Nobody would be a member if all are, and what has no place in an order is not below or above a limit.
+    """
     ends = condition.values if isinstance(condition, OneOf) else ()
     if isinstance(condition, Within):
         ends = condition.categories or (condition.low, condition.high)
     known = {_kind(value) for value in ends if value is not None}
     kinds = {_kind(label) for label in labels if label is not None}
-    if known and kinds and not known & kinds:
+    compared = isinstance(condition, Within) and condition.categories is None
+    if known and kinds and (not known & kinds or (compared and not kinds <= known)):
         got, rule = (
             f"got {'/'.join(sorted(kinds))}",
             f"must hold {'/'.join(sorted(known))} as in the rule",

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import reject_name
+from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.groups.coding import code_columns, named_columns
 from calibrant.groups.column_codes import Column
 from calibrant.groups.conditions import Condition, Masked, OneOf, Within, check_kind
+from calibrant.inputs import check_same_length
 
 EVERYONE = "everyone"
 
@@ -34,7 +35,13 @@ class Rule(str):
 
     def __new__(cls, conditions: Iterable[Condition] = ()) -> Rule:
         """Join conditions."""
-        given = tuple(conditions)
+        given = tuple(conditions) if isinstance(conditions, Iterable) else (conditions,)
+        for condition in given:
+            if not isinstance(condition, Condition):
+                hint = "take the rule of a group of audit, or build it of OneOf, Within and Masked"
+                raise InvalidInputError(
+                    sentence("rule", "must be made of conditions", f"got {condition!r}", hint)
+                )
         self = super().__new__(cls, " and ".join(map(str, given)) or EVERYONE)
         self.conditions = given
         return self
@@ -49,11 +56,19 @@ class Rule(str):
         for condition in self.conditions:
             if condition.column not in named:
                 raise reject_name("column of the rule", condition.column, list(named))
+            check_same_length(
+                named[condition.column], inside, (f"column {condition.column!r}", "the first column")
+            )
             inside &= _met(condition, named[condition.column], len(inside))
         return inside
 
 
 def _rows(named: dict[str, Any]) -> int:
+    for name, values in named.items():
+        if not hasattr(values, "__len__"):
+            raise InvalidInputError(
+                sentence(f"column {name!r}", "must be one-dimensional", f"got {values!r}")
+            )
     return len(next(iter(named.values()), ()))
 
 

@@ -195,6 +195,9 @@ def _opened(frame: Any, columns: Columns) -> Any:
             values = vector(table[name].to_numpy(), f"column {name!r}")
             made = nw.new_series(name, values.astype(np.float64), backend=table.implementation)
             table = table.with_columns(made)
+        elif isinstance(schema[name], nw.Decimal) and isinstance(table, nw.DataFrame):
+            # through text, because PyArrow makes 0.30000000000000004 of 0.3
+            table = table.with_columns(nw.col(name).cast(nw.String).cast(nw.Float64))
         elif not (schema[name].is_numeric() or schema[name] == nw.Boolean):
             got = f"got dtype {schema[name]}"
             raise InvalidInputError(
