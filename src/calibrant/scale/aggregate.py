@@ -276,7 +276,7 @@ def from_rows(
         )
     low, high = (np.where(good, _floats(rows[name]), 0.0) for name in (LOW, HIGH))
     raw = [rows[f"calibrant_by_{place}"] for place in range(len(columns.by))]
-    labels, groups = _numbered(raw, len(codes), readers or [plain_label] * len(raw))
+    labels, groups = numbered(raw, len(codes), readers or [plain_label] * len(raw))
     keys = groups * codes_in_a_group(cells) + codes
     return Aggregated(labels, merged([CellTable(keys, counts, sums, low + 0.0, high + 0.0)]))
 
@@ -286,7 +286,7 @@ def _floats(column: Any) -> npt.NDArray[np.float64]:
     return np.array(column, dtype=np.float64)
 
 
-def _numbered(
+def numbered(
     columns: list[Any], size: int, readers: list[Reader]
 ) -> tuple[tuple[Label, ...], npt.NDArray[np.int64]]:
     """Return the distinct labels of the rows, ordered, and which of them each row has."""

@@ -15,6 +15,7 @@ from calibrant.scale.files import FileNames, in_pieces_or_whole, opened
 from calibrant.scale.labels import Reader, label_family, label_reader, label_sql
 from calibrant.scale.rejects import refuse
 from calibrant.scale.sources import Source
+from calibrant.scale.streamed import streamed_cells
 from calibrant.scale.text_numbers import Notation, not_a_number, refuse_repeats, unread_sql, written_as
 
 if TYPE_CHECKING:
@@ -58,10 +59,12 @@ def _aggregate(
         with opened(path, columns.wanted, parallel, **settings) as (connection, parts):
             inside = _inside(columns)
             table = connection.sql(" UNION ALL ".join(_rows(part, columns, notation) for part in parts))
-            frame = cell_frame(table, inside, cells)
-            rows = watched(connection, lambda: collected(frame), progress)
             readers = [_reader(parts, name) for name in columns.by]
-            aggregated = from_rows(rows, inside, cells, readers)
+            aggregated = streamed_cells(path, table, inside, cells, readers, progress)
+            if aggregated is None:
+                frame = cell_frame(table, inside, cells)
+                rows = watched(connection, lambda: collected(frame), progress)
+                aggregated = from_rows(rows, inside, cells, readers)
             bad = rejected(aggregated.table, cells)
             if invalid == "error" and any("missing" in reason for reason in bad):
                 _refuse_text(connection, parts, columns, notation)

@@ -1,0 +1,122 @@
+"""Rows streamed into a table of cells: the same cells as DuckDB's group-by gives, whatever the columns."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pytest
+
+from calibrant import InvalidInputError, Sketch
+from calibrant.scale import dense_cells, streamed
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+COLUMNS = {
+    "whole": [3, 1, 2],
+    "text": ["b", "a", None],
+    "truth": [True, False, None],
+    "float": [0.5, 2.0, float("nan")],
+    "moment": [datetime.datetime(2024, 1, 31), datetime.datetime(2024, 1, 31, 12, 30), None],
+    "day": [datetime.date(2024, 1, 31), datetime.date(2023, 1, 1), None],
+}
+
+
+def table_of(n, seed=0):
+    rng = np.random.default_rng(seed)
+    p = np.round(rng.random(n), 3)
+    columns = {name: [values[k] for k in rng.integers(0, 3, n)] for name, values in COLUMNS.items()}
+    return pa.table({"p": p, "y": (rng.random(n) < p).astype(np.int8), **columns})
+
+
+def both_ways(path, monkeypatch, **options):
+    """Sketch a file by DuckDB's group-by, then by streaming, with so few rows at a time that many parts join."""
+    how = {"outcome": "y", "prediction": "p", "cells": 64, **options}
+    grouped = Sketch.from_file(path, **how)
+    seen = []
+
+    def spied(*args):
+        seen.append(streamed_cells(*args))
+        return seen[-1]
+
+    streamed_cells = streamed.streamed_cells
+    monkeypatch.setattr("calibrant.scale.large_files.streamed_cells", spied)
+    monkeypatch.setattr(dense_cells, "LEAST_ROWS", 1)
+    monkeypatch.setattr(dense_cells, "AT_ONCE", 300)
+    monkeypatch.setattr(streamed, "BATCH", 100)
+    return grouped, Sketch.from_file(path, **how), seen[0] is not None
+
+
+def assert_same(one, other):
+    assert one.found.labels == other.found.labels
+    assert one.rejects == other.rejects
+    for name in ("keys", "counts", "low", "high"):
+        assert np.array_equal(getattr(one.found.table, name), getattr(other.found.table, name)), name
+    np.testing.assert_allclose(one.found.table.sums, other.found.table.sums, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("by", [None, *COLUMNS, ["whole", "text"], ["day", "truth", "float"]], ids=str)
+def test_the_same_cells_by_any_columns(by, tmp_path, monkeypatch):
+    path = tmp_path / "rows.parquet"
+    pq.write_table(table_of(2_000), path, row_group_size=170)
+    grouped, streamed, used = both_ways(path, monkeypatch, by=by)
+    assert used
+    assert_same(grouped, streamed)
+
+
+def test_the_same_cells_of_a_text_file(tmp_path, monkeypatch):
+    path = tmp_path / "rows.csv"
+    path.write_text("y,p,g\n" + "".join(f"{k % 2},{k % 11 / 10},00{k % 3}\n" for k in range(900)))
+    grouped, streamed, used = both_ways(path, monkeypatch, by="g")
+    assert used
+    assert_same(grouped, streamed)
+
+
+def test_bad_rows_are_counted_and_refused_alike(tmp_path, monkeypatch):
+    p = [0.5, None, float("nan"), 1.5, -0.1, 0.25, float("inf"), None, -0.0, 1.0]
+    y = [1.0, 1.0, 0.0, 1.0, None, 2.0, -1.0, None, 0.0, 0.5]
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"p": p, "y": y, "g": list("ababababab")}), path)
+    how = {"missing": "drop", "invalid": "drop", "by": "g"}
+    grouped, streamed, used = both_ways(path, monkeypatch, **how)
+    assert used
+    assert_same(grouped, streamed)
+    assert streamed.dropped == 7
+    with pytest.raises(InvalidInputError, match="missing"):
+        Sketch.from_file(path, outcome="y", prediction="p", by="g")
+
+
+def test_too_many_groups_are_left_to_the_group_by(tmp_path, monkeypatch):
+    path = tmp_path / "rows.parquet"
+    pq.write_table(table_of(2_000).append_column("k", pa.array(range(2_000))), path)
+    monkeypatch.setattr(dense_cells, "MOST_CELLS", 10_000)
+    grouped, streamed, used = both_ways(path, monkeypatch, by="k")
+    assert not used
+    assert_same(grouped, streamed)
+
+
+def test_weights_are_left_to_the_group_by(tmp_path, monkeypatch):
+    path = tmp_path / "rows.parquet"
+    pq.write_table(table_of(500), path)
+    grouped, streamed, used = both_ways(path, monkeypatch, weight="whole")
+    assert not used
+    assert_same(grouped, streamed)
+
+
+def test_a_damaged_file_is_refused_in_words(tmp_path, monkeypatch):
+    path = tmp_path / "rows.csv"
+    path.write_text("y,p\n" + "0,0.5\n" * 50 + "1,half\n")
+    monkeypatch.setattr(dense_cells, "LEAST_ROWS", 1)
+    with pytest.raises(InvalidInputError, match="half"):
+        Sketch.from_file(path, outcome="y", prediction="p")
+
+
+def test_progress_ends_at_the_whole(tmp_path, monkeypatch):
+    path = tmp_path / "rows.parquet"
+    pq.write_table(table_of(2_000), path, row_group_size=500)
+    monkeypatch.setattr(dense_cells, "LEAST_ROWS", 1)
+    shares = []
+    Sketch.from_file(path, outcome="y", prediction="p", progress=shares.append)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
