@@ -8,6 +8,7 @@ from hypothesis import given
 from samples import samples
 
 import calibrant as cb
+from calibrant.fits import dealing
 from calibrant.fits.crossfit import cross_fitted, held_out, isotonic
 from calibrant.measures.decisions.thresholds import curve_of
 from calibrant.measures.scores import isotonic_curve
@@ -195,3 +196,26 @@ def test_where_records_are_not_known_the_preview_says_so():
         found = cb.evaluate(cb.Sketch.from_arrays(*args[0], **args[1]).forecasts(), draws=9, seed=1)
         assert found.recalibration is None
         assert reason in found.to_dict()["recalibration_absent"]
+
+
+def test_very_many_records_are_dealt_by_numbers(monkeypatch):
+    rng = np.random.default_rng(12)
+    p = np.round(rng.random(20_000), 2)
+    forecasts = cb.Forecasts(rng.random(len(p)) < p**1.3, p)
+    one_by_one = cross_fitted(forecasts, "isotonic", 5, 1)
+    monkeypatch.setattr(dealing, "MANY", 10_000)
+    dealt = dealing.deal(forecasts, 5, 1)
+    parts = list(dealt.parts)
+    assert len(parts) == 5
+    for name, whole in (("counts", dealt.whole.counts), ("outcomes", dealt.whole.outcomes)):
+        added = np.zeros(forecasts.levels)
+        for part in parts:
+            added[part.level] += getattr(part, name)
+        assert np.array_equal(added, whole)
+    sizes = [part.counts.sum() for part in parts]
+    assert np.abs(np.array(sizes) - 4_000).max() < 4.5 * np.sqrt(20_000 * 0.2 * 0.8)
+    by_numbers = cross_fitted(forecasts, "isotonic", 5, 1)
+    loss = [np.sum(one.weights * one.rates - one.outcomes) for one in (one_by_one, by_numbers)]
+    assert loss == pytest.approx([0.0, 0.0], abs=1e-3)
+    off = [np.sum(one.weights * (one.rates - one.trusted**1.3) ** 2) for one in (one_by_one, by_numbers)]
+    assert off[1] == pytest.approx(off[0], rel=0.3)

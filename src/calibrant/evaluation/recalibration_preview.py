@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from calibrant.evaluation.rows import value_of
-from calibrant.fits.crossfit import Responses, held_out, joined, why_not_dealt
+from calibrant.fits.crossfit import Responses, held_out, joined
+from calibrant.fits.dealing import why_not_dealt
 from calibrant.forecasts import Forecasts
 from calibrant.measures.decisions.thresholds import ThresholdLossCurve, curve_of
 from calibrant.measures.decisions.u_calibration import u_calibration_error

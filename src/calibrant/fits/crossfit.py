@@ -15,10 +15,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_name, sentence
+from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.fits.dealing import Units, deal
 from calibrant.forecasts import Forecasts
 from calibrant.kernels.pooling import isotonic_rates
-from calibrant.options import whole_number
 from calibrant.results import Array
 
 Fitted = Callable[[Array], Array]
@@ -66,13 +66,11 @@ def held_out(forecasts: Forecasts, recalibrator: Recalibrator, folds: int, seed:
     because a fold that is high on average pushes the rates of the others up.
     """
     fit = _chosen(recalibrator)
-    units = _units(forecasts)
-    fold = _dealt(len(units.level), folds, seed)
-    whole = units.summed()
-    return [_held(forecasts.values, whole, units.summed(fold == k), fit) for k in range(folds)]
+    dealt = deal(forecasts, folds, seed)
+    return [_held(forecasts.values, dealt.whole, part, fit) for part in dealt.parts]
 
 
-def _held(values: Array, whole: _Units, part: _Units, fit: Fit) -> Responses:
+def _held(values: Array, whole: Units, part: Units, fit: Fit) -> Responses:
     """Fit what the whole holds beside the part, and apply it to the part."""
     mass, ones, left = whole.weights.copy(), whole.outcomes.copy(), whole.counts.copy()
     mass[part.level] -= part.weights
@@ -97,76 +95,6 @@ def _chosen(recalibrator: Recalibrator) -> Fit:
     if recalibrator not in known:
         raise reject_name("recalibrator", str(recalibrator), list(known))
     return known[recalibrator]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Units:
-    """What can be dealt, in the order of the levels: level, weight, weight of y and count of each unit.
-
-    Divided by `scale`, the weights of all units sum to 1.
-    """
-
-    level: npt.NDArray[np.intp]
-    weights: Array
-    outcomes: Array
-    counts: npt.NDArray[np.int64]
-    scale: float
-
-    def summed(self, which: npt.NDArray[np.bool_] | slice = slice(None)) -> _Units:
-        """Return one unit for each level that `which` holds something of."""
-        level = self.level[which]
-        starts = np.flatnonzero(np.diff(level, prepend=-1))
-        return _Units(
-            level[starts],
-            np.add.reduceat(self.weights[which], starts),
-            np.add.reduceat(self.outcomes[which], starts),
-            np.add.reduceat(self.counts[which], starts),
-            self.scale,
-        )
-
-
-def _units(forecasts: Forecasts) -> _Units:
-    """Return the records, which can be dealt one by one, those of equal prediction too.
-
-    Without weights records weigh 1 each, so that sums and differences of them are exact.
-    """
-    unknown = why_not_dealt(forecasts)
-    if unknown:
-        raise InvalidInputError(sentence("cross-fitting", f"needs single records: {unknown}"))
-    counts, n = forecasts.counts, forecasts.n
-    level, each = np.repeat(np.arange(forecasts.levels), counts), np.ones(n, dtype=np.int64)
-    weights = np.ones(n) if forecasts.record_weights is None else forecasts.record_weights
-    outcomes = forecasts.record_outcomes
-    if outcomes is None and forecasts.levels == n:
-        outcomes = np.clip(forecasts.outcomes / forecasts.weights, 0.0, 1.0)
-    elif outcomes is None:
-        rank = np.arange(n) - (np.cumsum(counts) - counts)[level]
-        outcomes = (rank < np.rint(forecasts.outcomes * n)[level]).astype(np.float64)
-    scale = float(n) if forecasts.record_weights is None else 1.0
-    return _Units(level, weights, weights * outcomes, each, scale)
-
-
-def why_not_dealt(forecasts: Forecasts) -> str:
-    """Say why the records cannot be dealt one by one; nothing where they can.
-
-    Records without weights and with outcomes 0 and 1 are known by their numbers, in a sketch too.
-    """
-    if forecasts.record_outcomes is not None or (forecasts.levels == forecasts.n and forecasts.cells is None):
-        return ""
-    if not forecasts.binary:
-        return "a sketch of fractional outcomes does not know them"
-    spread = forecasts.squared_weights * forecasts.n
-    if forecasts.record_weights is not None or not np.allclose(spread, forecasts.weights, rtol=1e-6, atol=0):
-        return "a sketch of weighted records does not know them"
-    return ""
-
-
-def _dealt(units: int, folds: int, seed: int) -> npt.NDArray[np.int64]:
-    """Deal the units into folds at random: the fold of each."""
-    if units < 2:
-        raise TooFewRecordsError(sentence("recalibrator", "needs two records at least", f"got {units}"))
-    whole_number("folds", folds, 2, units)
-    return np.random.default_rng(seed).permutation(units) % folds
 
 
 def _applied(fitted: Fitted, values: Array) -> Array:
