@@ -31,7 +31,7 @@ def table_of(n, seed=0):
 
 
 def both_ways(path, monkeypatch, **options):
-    """Sketch a file by DuckDB's group-by, then by streaming, with so few rows at a time that many parts join."""
+    """Sketch a file by DuckDB's group-by, then by streaming, few rows at a time so that many parts join."""
     how = {"outcome": "y", "prediction": "p", "cells": 64, **options}
     grouped = Sketch.from_file(path, **how)
     seen = []
