@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
+from calibrant.numerals import counted
 from calibrant.results import Array
 
 WIDEST_RATIO = (
@@ -228,7 +229,7 @@ def missing_rows(*arrays: npt.NDArray[Any] | None) -> npt.NDArray[np.bool_] | No
 def check_same_length(first: Any, second: Any, names: tuple[str, str]) -> None:
     """Refuse two columns of different length."""
     if len(first) != len(second):
-        got = f"got {len(first):,} and {len(second):,} rows"
+        got = f"got {len(first):,} and {counted(len(second), 'row')}"
         raise InvalidInputError(sentence(f"{names[0]} and {names[1]}", "must have the same length", got))
 
 

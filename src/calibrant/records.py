@@ -35,6 +35,7 @@ from calibrant.inputs import (
     vector,
 )
 from calibrant.kernels.row_order import Rows, Sorting, ascending, ties_ordered
+from calibrant.numerals import counted
 from calibrant.results import Array
 
 Missing = Literal["error", "drop"]
@@ -205,7 +206,7 @@ def _complete(
             if array is not None:
                 reject_rows(name, "must not be missing", array, array != array, hint)
     if absent.all():
-        got = f"got {len(p):,} rows, all with one"
+        got = f"got {counted(len(p), 'row')}, all with one"
         raise InvalidInputError(sentence(names.prediction, "must have a row without missing values", got))
     return np.flatnonzero(~absent)
 

@@ -125,7 +125,7 @@ def test_missing_values_are_refused_or_dropped_and_counted():
         cb.evaluate(y, p)
     found = cb.evaluate(y, p, missing="drop", seed=1)
     assert found.facts.dropped == 1
-    assert "1 rows with missing values left out" in repr(found)
+    assert "1 row with missing values left out" in repr(found)
 
 
 def test_fractional_outcomes_are_measured_but_not_simulated(tmp_path):

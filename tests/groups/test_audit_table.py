@@ -43,7 +43,7 @@ def test_text_json_and_frames():
     assert "±" in str(found)
     again = audit_table(y, {"m": p}, frame, subpopulations=20, seed=1)
     assert again.to_dict() == found.to_dict()
-    assert repr(found) == "AuditTable(1 models, n = 400, 3 seeds)"
+    assert repr(found) == "AuditTable(1 model, n = 400, 3 seeds)"
 
 
 def test_weights_count():

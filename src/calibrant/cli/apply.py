@@ -11,6 +11,7 @@ from calibrant.cli.options import NAME, as_json, rows_in
 from calibrant.cli.showing import note
 from calibrant.cli.sketched import progress_bar, shown_name
 from calibrant.cli.tables import show_json
+from calibrant.numerals import counted
 from calibrant.recalibration.loading import load_recalibration
 from calibrant.recalibration.result import RecalibrationWarning
 from calibrant.scale.apply_file import apply_file
@@ -44,9 +45,9 @@ def apply(map_file: str, file: FileNames, prediction: str, into: str, output: st
     if json_:
         show_json({"output": output, "column": into, **asdict(done)})
         return
-    note(f"{done.rows:,} rows written to {output}")
+    note(f"{counted(done.rows, 'row')} written to {output}")
     if done.unusable:
-        note(f"{done.unusable:,} rows have no prediction in [0, 1]: no value for them")
+        note(f"{counted(done.unusable, 'row has', 'rows have')} no prediction in [0, 1]: no value for them")
     if done.outside:
         seen = f"[{fitted.fit.low:g}, {fitted.fit.high:g}]"
         verb = "row lies" if done.outside == 1 else "rows lie"

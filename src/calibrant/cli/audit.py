@@ -32,7 +32,7 @@ from calibrant.groups.search_result import Search
 from calibrant.groups.stored_rules import rules_to_json
 from calibrant.groups.variants import StatisticName, VariantName
 from calibrant.inputs import Names
-from calibrant.numerals import pvalue_text
+from calibrant.numerals import counted, pvalue_text
 from calibrant.records import Missing, check
 from calibrant.scale.files import FileNames, read_table
 from calibrant.scale.sketch import Sketch
@@ -205,7 +205,7 @@ def _write_rules(path: str, audited: Audit, confirmed: Search | None) -> None:
     groups = audited.significant() if confirmed is None else [one.group for one in confirmed.findings]
     sure = [group.rule for group in groups if group.pvalue is not None and group.pvalue <= LEVEL]
     kept = [rule for rule in sure if isinstance(rule, Rule) and rule.conditions]
-    note(f"{len(kept):,} rules: {write_whole(path, rules_to_json(kept))}")
+    note(f"{counted(len(kept), 'rule')}: {write_whole(path, rules_to_json(kept))}")
 
 
 def _tell(
@@ -235,8 +235,9 @@ def _show(audited: Audit, confirmed: Search | None, top: int) -> None:
     if confirmed is not None:
         say()
         title = (
-            f"Directed search over {confirmed.examined:,} subpopulations of {confirmed.searched:,} rows, "
-            f"{confirmed.taken:,} rules taken to {confirmed.confirming:,} others"
+            f"Directed search over {counted(confirmed.examined, 'subpopulation')} of "
+            f"{counted(confirmed.searched, 'row')}, {counted(confirmed.taken, 'rule')} taken to "
+            f"{confirmed.confirming:,} others"
         )
         show_table(
             _columns(confirmed.statistic),

@@ -28,6 +28,7 @@ from calibrant.evaluation.gate import (
 )
 from calibrant.inference.interval import check_confidence
 from calibrant.measures.registry.lookup import measures
+from calibrant.numerals import counted
 from calibrant.records import Missing
 from calibrant.scale.sketch import Sketch
 from calibrant.seeds import recorded_seed
@@ -197,11 +198,11 @@ def _show(checked: Sequence[_Checked], seed: int, json_: bool) -> None:
     if len(checked) > 1:
         _show_together(checked)
     for part in checked if len(checked) == 1 else ():
-        dropped = f", {part.dropped:,} rows left out" if part.dropped else ""
+        dropped = f", {counted(part.dropped, 'row')} left out" if part.dropped else ""
         show_table(
             ["limit", "outcome", "finding"],
             [[f.name, WORDS[f.outcome], f.reason] for f in part.findings],
-            f"{part.file}: {part.n:,} records{dropped}",
+            f"{part.file}: {counted(part.n, 'record')}{dropped}",
         )
     note(f"{WORDS[every]} (calibrant {__version__}, seed {seed})")
 

@@ -23,6 +23,7 @@ from calibrant.inference.compare import compare as compare_models
 from calibrant.inference.comparison import Comparison
 from calibrant.inference.net_benefits import net_benefits
 from calibrant.inputs import Names
+from calibrant.numerals import counted
 from calibrant.records import Missing, check
 from calibrant.scale.files import FileNames, read_columns, read_table
 
@@ -170,7 +171,7 @@ def _charts(
 
 def _refuse_measure_of_groups(predictions: tuple[str, ...]) -> None:
     if len(predictions) > 1:
-        got = f"got {len(predictions)} columns"
+        got = f"got {counted(len(predictions), 'column')}"
         raise InvalidInputError(
             sentence("--groups", "compares one column of predictions", got, "compare the models one by one")
         )
@@ -228,7 +229,8 @@ def _show(given: Comparison | None, benefits: NetBenefits | None) -> None:
         for sheet in (given.model_sheet(), given.pair_sheet()):
             show_sheet(sheet)
         dropped = f" ({given.dropped:,} dropped)" if given.dropped else ""
-        say(f"{given.n:,} rows{dropped}, {given.draws:,} resamples, seed {given.seed}; {given.method}")
+        drawn = f"{counted(given.draws, 'resample')}, seed {given.seed}"
+        say(f"{counted(given.n, 'row')}{dropped}, {drawn}; {given.method}")
     if benefits is not None:
         say(f"\n{benefits}\n" if given is not None else f"{benefits}\n")
         show_sheet(benefits.sheet())

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
+from calibrant.numerals import counted
 from calibrant.results import Array
 from calibrant.scale.files import FileNames, read_categories, read_columns
 
@@ -30,7 +31,9 @@ class OrderedRows:
         """Return the rows without the first `count`."""
         if count > len(self):
             rule = "must hold at least the records that the state has seen"
-            raise InvalidInputError(sentence("FILE", rule, f"got {len(self):,} rows for {count:,} records"))
+            raise InvalidInputError(
+                sentence("FILE", rule, f"got {counted(len(self), 'row')} for {counted(count, 'record')}")
+            )
         return self.taken(np.arange(count, len(self)))
 
     def taken(self, rows: npt.NDArray[Any]) -> OrderedRows:

@@ -14,6 +14,7 @@ from calibrant.inference.alternatives import ALTERNATIVES
 from calibrant.inference.planning import detectable_distance, required_samples
 from calibrant.inference.power_study import checked_predictions
 from calibrant.inference.statistics import DEFAULT_TEST
+from calibrant.numerals import counted
 from calibrant.records import Missing
 from calibrant.results import Array
 from calibrant.scale.files import FileNames, read_columns
@@ -92,7 +93,7 @@ def plan(
         return
     say(str(planned))
     if dropped:
-        say(f"{dropped:,} row{'s' if dropped > 1 else ''} without a prediction dropped")
+        say(f"{counted(dropped, 'row')} without a prediction dropped")
 
 
 def _shape(file: FileNames, prediction: str, missing: Missing) -> tuple[Array, int]:

@@ -20,6 +20,7 @@ from calibrant.disk import check_target
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.groups.rules import Rule
 from calibrant.groups.stored_rules import rules_from_json
+from calibrant.numerals import counted
 from calibrant.online.state import read_text
 from calibrant.recalibration.assess import FEWEST, FEWEST_EACH, FOLDS, Assessment
 from calibrant.recalibration.choose import FOLDS as CHOICE_FOLDS
@@ -106,7 +107,7 @@ def recalibrate(
         refused = _too_few(fitted) and not force
         _ = None if refused else fitted.assessment  # computed on first access: while the bar is there
     if refused:
-        result = f"{fitted.fit.n:,} records, base rate {fitted.fit.base_rate:g}"
+        result = f"{counted(fitted.fit.n, 'record')}, base rate {fitted.fit.base_rate:g}"
         click.echo(f"calibrant: too little data: {result}; {FEWEST} records and {FEWEST_EACH} of each outcome"
                    " are needed. Nothing written; --force overrides.", err=True)  # fmt: skip
         sys.exit(TOO_LITTLE)
@@ -153,7 +154,7 @@ def _one(file: FileNames) -> str:
     """Return the name of the map's file."""
     names = listed(file)
     if len(names) > 1:
-        raise InvalidInputError(sentence("--sql", "needs one map", f"got {len(names)} files"))
+        raise InvalidInputError(sentence("--sql", "needs one map", f"got {counted(len(names), 'file')}"))
     return names[0]
 
 
@@ -223,7 +224,7 @@ def _show(fitted: Recalibration, output: str | None, json_: bool) -> None:
         show_json({**fitted.to_dict(), "output": output})
         return
     came_to = fitted.chosen if fitted.chosen == fitted.method else f"{fitted.chosen} (chosen by auto)"
-    say(f"method: {came_to}, fitted to {fitted.fit.n:,} records")
+    say(f"method: {came_to}, fitted to {counted(fitted.fit.n, 'record')}")
     if fitted.chosen == "identity" and fitted.method == "auto":
         say("no change is justified by these records")
     assessment = fitted.assessment

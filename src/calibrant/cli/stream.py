@@ -22,6 +22,7 @@ from calibrant.disk import write_whole
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.measures.distances.lower import lower_distance
 from calibrant.measures.smooth import smooth_calibration_error
+from calibrant.numerals import counted
 from calibrant.online.calibrator import OnlineCalibrator
 from calibrant.online.experts import NAMES
 from calibrant.online.input_columns import batch_ends
@@ -216,7 +217,8 @@ def _show(summary: Mapping[str, Any], json_: bool) -> None:
 def _promises(summary: Mapping[str, Any]) -> list[str]:
     """Return what is certified and promised, in sentences."""
     rounds, certificate, bound = (summary[name] for name in ("rounds", "certificate", "bound"))
-    lines = [f"{summary['rows']:,} rows, {rounds:,} outcomes learnt, {summary['steered']:,} steered"]
+    read = f"{counted(summary['rows'], 'row')}, {counted(rounds, 'outcome')} learnt"
+    lines = [f"{read}, {summary['steered']:,} steered"]
     if certificate is not None and rounds:
         promised = f" (at most {bound / rounds:.4f} whatever happens)" if bound < rounds else ""
         lines.append(f"distance to calibration at most {certificate / rounds:.4f}{promised}")

@@ -10,6 +10,7 @@ from calibrant.cli.tables import number, show_json, show_table
 from calibrant.cli.test import draws_bar
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.measures.registry.lookup import measures
+from calibrant.numerals import counted
 from calibrant.records import Missing
 from calibrant.scale.files import FileNames, read_columns
 from calibrant.truthfulness.gap import Truthfulness, truthfulness_gap
@@ -114,7 +115,7 @@ def _predictions(file: FileNames, prediction: str, missing: Missing) -> object:
     read = read_columns(file, [prediction])[prediction]
     kept = read if missing == "error" else read[read == read]  # only NaN differs from itself
     if len(kept) < len(read):
-        note(f"{len(read) - len(kept):,} rows without a prediction dropped")
+        note(f"{counted(len(read) - len(kept), 'row')} without a prediction dropped")
     return checked_predictions(kept, f"column {prediction!r}", "pass --missing drop to leave such rows out")
 
 

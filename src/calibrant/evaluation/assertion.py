@@ -10,6 +10,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.inference.interval import check_confidence
 from calibrant.measures.registry.calling import of_rows
 from calibrant.measures.registry.lookup import measures
+from calibrant.numerals import counted
 from calibrant.seeds import recorded_seed
 
 
@@ -75,6 +76,7 @@ def assert_calibrated(
     if wrong:
         words = {"fail": "broken", "unclear": "undecided"}
         lines = [f"{finding.name}: {words[finding.outcome]}: {finding.reason}" for finding in wrong]
-        head = f"{len(wrong)} of {len(findings)} limits not kept ({forecasts.n:,} records, seed {used})"
+        data = f"{counted(forecasts.n, 'record')}, seed {used}"
+        head = f"{len(wrong)} of {counted(len(findings), 'limit')} not kept ({data})"
         raise AssertionError("\n".join([head, *lines]))
     return findings

@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant.forecasts import Forecasts
 from calibrant.inference.stand_ins import alike
-from calibrant.numerals import mean
+from calibrant.numerals import counted, mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,9 @@ def fractions_note(result: Facts) -> str:
     few = result.fractional is not None and result.fractional <= 0.05 * result.records
     are = "is a fraction" if result.fractional == 1 else "are fractions"
     count = (
-        "Outcomes" if result.fractional is None else f"{result.fractional:,} of {result.records:,} outcomes"
+        "Outcomes"
+        if result.fractional is None
+        else f"{result.fractional:,} of {counted(result.records, 'outcome')}"
     )
     todo = (
         "leave these rows out (ties, say) to have every p-value"
@@ -90,14 +92,15 @@ def facts_sentence(result: Facts) -> str:
     >>> facts_sentence(facts(Forecasts([0, 1, 1], [0.2, 0.7, 0.7])))
     '3 records, 2 distinct predictions (2 records tied); mean prediction 0.5333, mean outcome 0.6667'
     """
-    what = "cells of a sketch" if result.resolution else "distinct predictions"
-    text = f"{result.records:,} record{'s' if result.records != 1 else ''}, {result.levels:,} {what}"
-    text += f" ({result.tied:,} records tied)" if result.tied and not result.resolution else ""
+    what = "cell" if result.resolution else "distinct prediction"
+    text = f"{counted(result.records, 'record')}, {counted(result.levels, what)}"
+    text += " of a sketch" if result.resolution else ""
+    text += f" ({counted(result.tied, 'record')} tied)" if result.tied and not result.resolution else ""
     text += f"; mean prediction {mean(result.mean_prediction)}, mean outcome {mean(result.base_rate)}"
     if result.weighted:
         text += f"; weighted, worth {result.effective_records:,.0f} equal records"
     if result.dropped:
-        text += f"; {result.dropped:,} rows with missing values left out"
+        text += f"; {counted(result.dropped, 'row')} with missing values left out"
     if result.resolution:
         text += f"; predictions up to {result.resolution:.2g} apart share a cell"
     note = fractions_note(result)

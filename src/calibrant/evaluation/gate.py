@@ -11,7 +11,7 @@ from calibrant.evaluation.null_reference import Chance
 from calibrant.evaluation.rows import Row, chosen, take
 from calibrant.forecasts import Forecasts
 from calibrant.measures.registry.resolution import no_certificate
-from calibrant.numerals import short
+from calibrant.numerals import counted, short
 
 if TYPE_CHECKING:
     from calibrant.groups.result import Audit
@@ -55,7 +55,8 @@ def judge(
     wanted = chosen(list(limits))
     least = (FEWEST if confidence else 1) if fewest is None else fewest
     if forecasts.n < least:
-        few = f"{forecasts.n:,} records are too few to say; at least {least:,} were asked for"
+        are = counted(forecasts.n, "record is", "records are")
+        few = f"{are} too few to say; at least {least:,} were asked for"
         return [Finding(row.name, limits[row.name], None, None, None, "unclear", few) for row in wanted]
     luck = Chance(forecasts, draws=draws, confidence=confidence, seed=seed)
     for about in wanted:

@@ -83,7 +83,7 @@ def _slope(rows: Mapping[str, Row], forecasts: Forecasts, tested: TestResult) ->
     over = tested.details["slope_z"] < 0
     name, what = ("Overconfident", "extreme") if over else ("Underconfident", "timid")
     try:
-        slope = calibration_slope(forecasts)
+        slope = calibration_slope.value(forecasts)
     except CalibrantError:  # every outcome is the same, or all predictions are
         slope = 1.0
     if slope == 1 or (slope < 1) != over:  # no fit, or one that has another direction than the score

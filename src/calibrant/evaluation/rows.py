@@ -14,7 +14,7 @@ from calibrant.inference.score_interval import LOGISTIC
 from calibrant.measures.level_sets import LevelSetWarning, singletons
 from calibrant.measures.registry.lookup import measure, measures
 from calibrant.measures.registry.row import Measure
-from calibrant.numerals import pvalue_text, short
+from calibrant.numerals import counted, pvalue_text, short
 from calibrant.results import Measurement
 
 SIZE = "smooth"  # how far: within a factor 2 of the distance to calibration, in units of probability
@@ -94,7 +94,8 @@ def _without_ends(forecasts: Forecasts, name: str) -> str:
     certain = int(forecasts.counts[(forecasts.values == 0) | (forecasts.values == 1)].sum())
     if name not in LOGISTIC or certain == 0:
         return ""
-    said = f"{certain:,} predictions are exactly 0 or 1, so there is no interval"
+    are = counted(certain, "prediction is", "predictions are")
+    said = f"{are} exactly 0 or 1, so there is no interval"
     try:
         inner = forecasts.between(float(np.nextafter(0, 1)), float(np.nextafter(1, 0)))
         return f"{said}; without them it is {short(measure(inner, name).value)}"

@@ -16,7 +16,7 @@ from calibrant.evaluation.rejection import rejection, written_pvalue
 from calibrant.evaluation.rows import SIZE, WHERE, Row
 from calibrant.forecasts import Forecasts
 from calibrant.inference.engine import TestResult
-from calibrant.numerals import short
+from calibrant.numerals import counted, short
 
 if TYPE_CHECKING:
     from calibrant.groups.group import Group
@@ -153,7 +153,7 @@ def _calibrated(
     by_chance = "" if size.chance is None else f"; chance alone would give about {short(size.chance)}"
     return (
         f"The deviation (smooth calibration error {short(size.value)}{by_chance}) is what chance gives "
-        f"{forecasts.n:,} calibrated records ({written_pvalue(tested)}). An error of up to "
+        f"{counted(forecasts.n, 'calibrated record')} ({written_pvalue(tested)}). An error of up to "
         f"{short(unseen, 2)} could still go unseen."
     )
 
@@ -162,10 +162,9 @@ def _too_little(
     rows: Mapping[str, Row], tested: TestResult | str, forecasts: Forecasts, spoke: str, unseen: float
 ) -> str:
     assert isinstance(tested, TestResult)
-    records = f"{forecasts.n:,} record{'s' if forecasts.n != 1 else ''}"
     return (
-        f"Errors of up to {short(unseen, 2)} would go unseen with {records}; nothing was found beyond chance "
-        f"({written_pvalue(tested)})."
+        f"Errors of up to {short(unseen, 2)} would go unseen with {counted(forecasts.n, 'record')}; nothing "
+        f"was found beyond chance ({written_pvalue(tested)})."
     )
 
 
@@ -191,13 +190,10 @@ def _wrong_groups(audit: Audit, alpha: float) -> list[Group]:
 
 
 def _about_groups(audit: Audit, alpha: float, status: Status) -> str:
-    named = _wrong_groups(audit, alpha)
+    named, tested = _wrong_groups(audit, alpha), counted(audit.tested - 1, "group")
     if not named:
-        return (
-            "" if status == "miscalibrated" else f" None of {audit.tested:,} groups is wrong beyond chance."
-        )
-    worst = named[0]
-    return f" Wrong for {len(named):,} of {audit.tested - 1:,} groups. Worst: {worst.rule}, {worst.means()}."
+        return "" if status == "miscalibrated" else f" None of {tested} is wrong beyond chance."
+    return f" Wrong for {len(named):,} of {tested}. Worst: {named[0].rule}, {named[0].means()}."
 
 
 def _next_step(status: Status, audit: Audit | None, unseen: float, forecasts: Forecasts) -> str:
@@ -211,7 +207,7 @@ def _next_step(status: Status, audit: Audit | None, unseen: float, forecasts: Fo
     if status == "too little data":
         records = 1.0 / float(forecasts.squared_weights.sum())
         more = math.ceil(records * max(1.0, (unseen / WANTED) ** 2 - 1))
-        return f"Collect about {_rounded(more):,} more records to see errors of {WANTED:g}."
+        return f"Collect about {counted(_rounded(more), 'more record')} to see errors of {WANTED:g}."
     if audit is None:
         return "Audit groups: predictions that are right on the whole can be wrong for some."
     return "Nothing to repair. Keep it so: monitor new outcomes as they arrive."

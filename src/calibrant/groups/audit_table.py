@@ -12,6 +12,7 @@ from calibrant.errors import InvalidInputError, sentence
 from calibrant.groups.audit import audit
 from calibrant.groups.coding import named_columns
 from calibrant.groups.result import Audit
+from calibrant.numerals import counted
 from calibrant.options import whole_numbers
 from calibrant.records import Missing, Records, check
 from calibrant.seeds import recorded_seed
@@ -55,12 +56,12 @@ class AuditTable:
         return asdict(self)
 
     def __repr__(self) -> str:
-        return f"AuditTable({len(self.models)} models, n = {self.n:,}, {len(self.seeds)} seeds)"
+        return f"AuditTable({counted(len(self.models), 'model')}, n = {self.n:,}, {len(self.seeds)} seeds)"
 
     def __str__(self) -> str:
         width = max(12, *(len(model.name) for model in self.models)) + 2
-        drawn = f"{len(self.seeds)} seeds (seed {self.seed})"
-        lines = [f"{self.n:,} rows, {self.subpopulations:,} subpopulations, {drawn}"]
+        drawn = f"{counted(len(self.seeds), 'seed')} (seed {self.seed})"
+        lines = [f"{counted(self.n, 'row')}, {counted(self.subpopulations, 'subpopulation')}, {drawn}"]
         lines.append(" " * 19 + "".join(f"{model.name:>{width}}" for model in self.models))
         for metric in METRICS:
             collected = [getattr(model, metric) for model in self.models]

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from calibrant.groups.group import GroupCurve, is_bound
-from calibrant.numerals import left_out, pvalue_text
+from calibrant.numerals import counted, left_out, pvalue_text
 
 SHOWN = 5
 
@@ -39,7 +39,9 @@ class Telltale:
 
     def __str__(self) -> str:
         side = "too low" if self.gap > 0 else "too high"
-        return f"{self.rule}: {self.size:,} rows, predictions {side} by {abs(self.gap):.3g} on average"
+        return (
+            f"{self.rule}: {counted(self.size, 'row')}, predictions {side} by {abs(self.gap):.3g} on average"
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,11 +96,11 @@ class Distinguisher:
 
     def __str__(self) -> str:
         lines = [
-            f"Learned auditor of {self.n:,} rows{left_out(self.dropped)}",
+            f"Learned auditor of {counted(self.n, 'row')}{left_out(self.dropped)}",
             f"  advantage  {self.advantage:.4g}   ({self.confidence:.0%} interval {self.lower:.4g} to "
             f"{self.upper:.4g})",
             f"  p-value    {pvalue_text(self.pvalue, floor=self.pvalue_is_bound)}   (both halves, "
-            f"{self.draws:,} draws each, seed {self.seed})",
+            f"{counted(self.draws, 'draw')} each, seed {self.seed})",
             f"  verdict    {self.verdict}",
         ]
         carried = ", ".join(f"{name} {share:.0%}" for name, share in self._carriers())

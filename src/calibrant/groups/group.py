@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibrant.groups.rules import Rule
-from calibrant.numerals import predicted_happened
+from calibrant.numerals import counted, predicted_happened
 from calibrant.results import Array
 
 NOTHING = 1e-12  # a statistic so small may be rounding, whose z counts as 0
@@ -77,7 +77,7 @@ class Group:
         else:
             value, where = f"Kuiper {self.kuiper:.4f}", f"for scores {self.start:.3g} to {self.stop:.3g}"
         said = "" if self.predictions == "none" else f"; predictions {self.predictions} {where}"
-        return f"{self.rule}: {self.size:,} rows, {value}, z = {self.z:.2f}{real}{said}"
+        return f"{self.rule}: {counted(self.size, 'row')}, {value}, z = {self.z:.2f}{real}{said}"
 
 
 def contribution(z: float, statistic: float, sigma_0: float) -> float:

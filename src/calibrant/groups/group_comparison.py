@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.frames import frame_of
 from calibrant.groups.group import is_bound
-from calibrant.numerals import left_out, percent, predicted_happened, pvalue_text, short
+from calibrant.numerals import counted, left_out, percent, predicted_happened, pvalue_text, short
 from calibrant.results import Result
 from calibrant.sheets import Sheet, number, paragraphs, text
 
@@ -159,13 +159,16 @@ class GroupComparison(Result):
 
     def _how(self) -> str:
         exact = self.method == "exact"
-        how = f"{self.draws:,} draws, seed {self.seed}" if exact else f"approximate p-values ({self.reason})"
+        how = (
+            f"{counted(self.draws, 'draw')}, seed {self.seed}"
+            if exact
+            else f"approximate p-values ({self.reason})"
+        )
         aside = ""
         if self.certain:
-            aside = (
-                f" {self.certain:,} predictions of exactly 0 or 1 are in no test; {self.wrong:,} were wrong."
-            )
-        return f"{self.n:,} rows{left_out(self.dropped)}, {how}.{aside}"
+            certain = f"{counted(self.certain, 'prediction')} of exactly 0 or 1"
+            aside = f" In no test: {certain}, of which {counted(self.wrong, 'was', 'were')} wrong."
+        return f"{counted(self.n, 'row')}{left_out(self.dropped)}, {how}.{aside}"
 
     def to_frame(self, backend: str = "pandas") -> Any:
         """Return the groups as a frame of the library named: "pandas", "polars" or "pyarrow"."""

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from calibrant.groups.group import Group, GroupCurve, NotTested, is_bound, plain
-from calibrant.numerals import left_out, percent, pvalue_text
+from calibrant.numerals import counted, left_out, percent, pvalue_text
 from calibrant.options import closed_share, whole_number
 from calibrant.sheets import Cell, Sheet, number, paragraphs, text
 
@@ -137,19 +137,19 @@ class Audit:
     @property
     def verdict(self) -> str:
         """One sentence: for how many groups the predictions are wrong, and for whom most."""
-        others = self.tested - 1
+        others = counted(self.tested - 1, "group")
         if self.pvalue is None:
-            return f"{others:,} groups and everyone ranked by z; without draws there are no p-values."
+            return f"{others} and everyone ranked by z; without draws there are no p-values."
         wrong = self.significant()
         if not wrong:
-            return f"No group of {others:,} is wrong by more than chance at the 5 % level."
+            return f"None of {others} is wrong by more than chance at the 5 % level."
         named = [group for group in wrong if group is not self.everyone]
         whole = f"everyone together: {self.everyone.means()}"
         if not named:
-            return f"Predictions are wrong at the 5 % level for {whole}. For none of {others:,} groups alone."
+            return f"Predictions are wrong at the 5 % level for {whole}. For none of {others} alone."
         also = f" Also for {whole}." if len(named) < len(wrong) else ""
         return (
-            f"Predictions are wrong for {len(named):,} of {others:,} groups at the 5 % level. Worst: "
+            f"Predictions are wrong for {len(named):,} of {others} at the 5 % level. Worst: "
             f"{named[0].rule}, {named[0].means()}.{also}"
         )
 
@@ -160,7 +160,8 @@ class Audit:
 
     def _repr_html_(self) -> str:
         left = len(self.groups) - IN_NOTEBOOKS
-        more = f"{left:,} more groups are in .groups, the worst first." if left > 0 else ""
+        are = counted(left, "more group is", "more groups are")
+        more = f"{are} in .groups, the worst first." if left > 0 else ""
         return paragraphs(self.verdict) + self.sheet(IN_NOTEBOOKS).as_html() + paragraphs(more)
 
     def _of_everyone(self) -> str:
@@ -172,18 +173,18 @@ class Audit:
         return "" if self.lower == self.upper else f", on the raw rows {self.lower:.6g} to {self.upper:.6g}"
 
     def _of_cells(self) -> str:
-        return "" if self.cells is None or not self.draws else f" of {self.cells:,} cells"
+        return "" if self.cells is None or not self.draws else f" of {counted(self.cells, 'cell')}"
 
     def __str__(self) -> str:
         p = "not simulated" if self.pvalue is None else f"{self.pvalue:.3g}"
         return "\n".join(
             [
                 self.verdict,
-                f"{AUDITED[self.statistic]} audit of {self.n:,} rows{left_out(self.dropped)}, "
-                f"{self.tested:,} subpopulations",
+                f"{AUDITED[self.statistic]} audit of {counted(self.n, 'row')}{left_out(self.dropped)}, "
+                f"{counted(self.tested, 'subpopulation')}",
                 f"  M          {self.metric:.6g}   ({self._of_everyone()}){self._on_raw_rows()}",
                 f"  M/sigma_0  {self.ratio:.4g}",
-                f"  p-value    {p}   ({self.draws:,} draws{self._of_cells()}, seed {self.seed})",
+                f"  p-value    {p}   ({counted(self.draws, 'draw')}{self._of_cells()}, seed {self.seed})",
                 f"  worst      {self.worst.sentence(self.statistic)}",
                 f"  not tested {self.not_tested}",
             ]

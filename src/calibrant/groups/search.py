@@ -24,6 +24,7 @@ from calibrant.groups.search_result import ConfirmedRule, Search
 from calibrant.groups.subpopulations import everyone
 from calibrant.groups.variants import StatisticName, Terms, Variant, VariantName
 from calibrant.kernels.segments import Index
+from calibrant.numerals import counted
 from calibrant.options import whole_numbers
 from calibrant.records import Missing, Records, check
 from calibrant.seeds import recorded_seed
@@ -122,8 +123,8 @@ def search_groups(
         columns = [column.known_from(checked.rows) for column in columns]
     records = Records.of(checked, [column.codes for column in columns])
     if len(records) < 2 * min_size:
-        got = f"got {len(records):,} rows"
-        raise TooFewRecordsError(sentence("a search", f"needs at least {2 * min_size:,} rows", got))
+        got = f"got {counted(len(records), 'row')}"
+        raise TooFewRecordsError(sentence("a search", f"needs at least {counted(2 * min_size, 'row')}", got))
     seed = recorded_seed(seed)
     half_seed, null_seed = np.random.SeedSequence(seed).spawn(2)
     first, second = _halves(len(records), np.random.default_rng(half_seed))

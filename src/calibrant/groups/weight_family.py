@@ -13,7 +13,7 @@ from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.groups.family_null import adjusted_pvalues
 from calibrant.groups.null_sums import null_sums
 from calibrant.inputs import check_aligned
-from calibrant.numerals import left_out
+from calibrant.numerals import counted, left_out
 from calibrant.records import Records, check
 from calibrant.results import Array
 from calibrant.seeds import checked_draws, recorded_seed
@@ -61,8 +61,8 @@ class WeightFamily:
 
     def __str__(self) -> str:
         head = (
-            f"{len(self.members):,} weight functions on {self.n:,} rows{left_out(self.dropped)} "
-            f"({self.draws:,} draws, seed {self.seed})"
+            f"{len(self.members):,} weight functions on {counted(self.n, 'row')}{left_out(self.dropped)} "
+            f"({counted(self.draws, 'draw')}, seed {self.seed})"
         )
         rows = [f"  {one.value:+.6f}  p = {one.pvalue:.3g}  {one.name}" for one in self.members]
         return "\n".join([head, *rows])
@@ -157,7 +157,7 @@ def _called(name: str, function: WeightFunction, prediction: Array, covariates: 
     if returned.dtype.kind not in "biuf":
         raise InvalidInputError(sentence(subject, "must return numbers", f"got dtype {returned.dtype}"))
     if returned.shape not in ((), prediction.shape):
-        got = f"got shape {returned.shape} for {len(prediction):,} rows"
+        got = f"got shape {returned.shape} for {counted(len(prediction), 'row')}"
         raise InvalidInputError(sentence(subject, "must return one number per row", got))
     weights = np.broadcast_to(returned.astype(np.float64), prediction.shape) + 0.0
     inside = np.zeros(len(weights), dtype=bool)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.frames import frame_of
-from calibrant.numerals import left_out, short
+from calibrant.numerals import counted, left_out, short
 from calibrant.results import Array, Result
 from calibrant.sheets import Cell, Sheet, number, paragraphs, text
 
@@ -52,7 +52,8 @@ class NetBenefits(Result):
     dropped: int
 
     def __repr__(self) -> str:
-        return f"NetBenefits({', '.join(self.models)}; {len(self.thresholds):,} thresholds, n = {self.n:,})"
+        count = counted(len(self.thresholds), "threshold")
+        return f"NetBenefits({', '.join(self.models)}; {count}, n = {self.n:,})"
 
     def best(self) -> list[str]:
         """Return who has the largest net benefit at each threshold; treating all or none may be."""
@@ -66,7 +67,7 @@ class NetBenefits(Result):
         for name in self.models:
             at = self.thresholds[best == name]
             where = f" ({at.min():g} to {at.max():g})" if len(at) else ""
-            count = f"{len(at)} of {len(self.thresholds)} thresholds{where}"
+            count = f"{len(at)} of {counted(len(self.thresholds), 'threshold')}{where}"
             said.append(f"{name} has the largest net benefit at {count}.")
         return " ".join([*said, *map(self._sure, self.differences), self._how()])
 
@@ -80,7 +81,9 @@ class NetBenefits(Result):
 
     def _how(self) -> str:
         level = f"{100 * self.confidence:g} %"
-        return f"{self.n:,} rows{left_out(self.dropped)}; {level} intervals, one threshold at a time."
+        return (
+            f"{counted(self.n, 'row')}{left_out(self.dropped)}; {level} intervals, one threshold at a time."
+        )
 
     def to_frame(self, backend: str = "pandas") -> Any:
         """Return a frame ("pandas", "polars" or "pyarrow"): one row per curve and threshold.

@@ -11,7 +11,7 @@ from calibrant.inference.adjusting import holm
 from calibrant.inference.calibration_test import calibration_test
 from calibrant.measures.multiclass import class_wise, top_label
 from calibrant.measures.registry.lookup import find_measure
-from calibrant.numerals import left_out, percent, pvalue_text, short
+from calibrant.numerals import counted, left_out, percent, pvalue_text, short
 from calibrant.records import Missing
 from calibrant.results import Result
 from calibrant.seeds import checked_draws, recorded_seed
@@ -64,7 +64,7 @@ class ClassTable(Result):
         top, count = self.top, len(self.wrong)
         off = "not calibrated" if top.pvalue <= ALPHA else "calibrated within noise"
         said = [
-            f"The most probable class is right in {percent(top.happened)} of {self.n:,} rows"
+            f"The most probable class is right in {percent(top.happened)} of {counted(self.n, 'row')}"
             f"{left_out(self.dropped)}, {percent(top.predicted)} were predicted: {off} (p = "
             f"{pvalue_text(top.pvalue)}).",
             f"{count} of {len(self.classes)} classes are off beyond chance at the 5 % level.",

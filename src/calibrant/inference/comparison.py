@@ -11,7 +11,7 @@ import numpy as np
 from calibrant.measures.registry.lookup import find_measure, in_words
 from calibrant.measures.registry.row import Measure
 from calibrant.measures.scores import Decomposition
-from calibrant.numerals import pvalue_text, short
+from calibrant.numerals import counted, pvalue_text, short
 from calibrant.sheets import Cell, Sheet, number, paragraphs, text
 
 SAID = 5  # pairs told in words; the table has them all
@@ -102,8 +102,8 @@ class Comparison:
             what = f"No difference in {in_words(self.measure)}"
             said = [f"{what} is more than chance (least Holm-adjusted p = {least})."]
         if len(self.real) > SAID:
-            said.append(f"{len(self.real) - SAID} more pairs differ.")
-        return [*said, f"{self.n:,} rows, {self.draws:,} resamples, seed {self.seed}."]
+            said.append(counted(len(self.real) - SAID, "more pair differs.", "more pairs differ."))
+        return [*said, f"{counted(self.n, 'row')}, {counted(self.draws, 'resample')}, seed {self.seed}."]
 
     def advice(self) -> list[str]:
         """Say what the measure leaves out, and what to choose a model by."""

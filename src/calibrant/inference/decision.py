@@ -16,6 +16,7 @@ from calibrant.measures.decisions.payoff import Payoff
 from calibrant.measures.decisions.worst_task import decision_loss
 from calibrant.measures.level_sets import LevelSetWarning
 from calibrant.measures.registry.calling import of_rows
+from calibrant.numerals import counted
 from calibrant.options import open_share
 from calibrant.results import Array
 from calibrant.seeds import checked_draws, in_blocks, recorded_seed
@@ -51,7 +52,7 @@ class DecisionEstimate:
         return (
             f"decision loss {self.value:.4g}, {verdict} calibrated forecasts would show on {self.n:,} "
             f"records: {self.null_mean:.4g} on average, up to {self.null_upper:.4g} "
-            f"({self.confidence:.0%} of {self.draws} draws, seed {self.seed})"
+            f"({self.confidence:.0%} of {counted(self.draws, 'draw')}, seed {self.seed})"
         )
 
 

@@ -17,7 +17,7 @@ from calibrant.inference.stand_ins import heaviest
 from calibrant.measures.registry.laws import Law, null_deviation
 from calibrant.measures.registry.lookup import in_words
 from calibrant.measures.registry.row import Measure
-from calibrant.numerals import pvalue_text, short
+from calibrant.numerals import counted, pvalue_text, short
 from calibrant.options import closed_share
 from calibrant.seeds import Progress, checked_draws, recorded_seed
 from calibrant.sheets import paragraphs
@@ -74,11 +74,11 @@ class TestResult:
         freedom = self.details.get("degrees_of_freedom")
         degrees = "" if freedom is None else f" with {freedom} degrees of freedom"
         expected = "" if math.isnan(self.null_mean) else f", {short(self.null_mean)} expected by chance"
-        drawn = "" if self.seed is None else f", {self.draws:,} draws, seed {self.seed}"
+        drawn = "" if self.seed is None else f", {counted(self.draws, 'draw')}, seed {self.seed}"
         return (
             f"Calibration {rejected} at the 5 % level: p {p if p[0] == '≤' else '= ' + p} "
-            f"({in_words(self.measure)} {short(self.statistic)}{degrees}{expected}; {self.n:,} records, "
-            f"{self.method} test{drawn})."
+            f"({in_words(self.measure)} {short(self.statistic)}{degrees}{expected}; "
+            f"{counted(self.n, 'record')}, {self.method} test{drawn})."
         )
 
     def _repr_html_(self) -> str:

@@ -25,7 +25,7 @@ from calibrant.inference.score_interval import LOGISTIC, score_interval
 from calibrant.measures.registry.calling import of_rows
 from calibrant.measures.registry.lookup import find_measure, in_words
 from calibrant.measures.registry.row import Measure
-from calibrant.numerals import short
+from calibrant.numerals import counted, short
 from calibrant.options import open_share
 from calibrant.results import Array
 from calibrant.seeds import Progress, checked_draws, recorded_seed
@@ -76,7 +76,7 @@ class ConfidenceInterval:
         return (
             f"{name[0].upper()}{name[1:]} {short(self.value)}, "
             f"{span} interval {short(self.lower)} to {short(self.upper)} "
-            f"({self.n:,} records, {self.method}, seed {self.seed}).{note}"
+            f"({counted(self.n, 'record')}, {self.method}, seed {self.seed}).{note}"
         )
 
     def _repr_html_(self) -> str:

@@ -20,6 +20,7 @@ from calibrant.inputs import (
     row_labels,
     vector,
 )
+from calibrant.numerals import counted
 from calibrant.records import Missing, check, warn_if_swapped
 from calibrant.results import Array
 
@@ -34,7 +35,7 @@ def named_models(predictions: tuple[Any, ...], names: list[str] | None, least: i
         letters = [chr(ord("a") + k) if k < 26 else f"model {k + 1}" for k in range(len(predictions))]
         chosen = letters if names is None else list(names)
         if len(chosen) != len(predictions) or len(set(chosen)) != len(chosen):
-            got = f"got {len(chosen)} names for {len(predictions)} models"
+            got = f"got {counted(len(chosen), 'name')} for {counted(len(predictions), 'model')}"
             raise InvalidInputError(sentence("names", "must be one different name per model", got))
         named = dict(zip(chosen, predictions, strict=True))
     if len(named) < least:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from calibrant.measures.registry.lookup import in_words
+from calibrant.numerals import counted
 from calibrant.sheets import paragraphs
 
 
@@ -32,12 +33,12 @@ class Plan:
     def __str__(self) -> str:
         if self.distance is None:
             return (
-                f"{self.n:,} records always decide between a distance from calibration below "
+                f"{counted(self.n, 'record')} always decide between a distance from calibration below "
                 f"{self.reject:g} and one above {self.accept:g}, wrongly with probability {self.alpha:.2g} "
                 f"at most, by {in_words(self.measure)}"
             )
         return (
-            f"{self.n:,} records detect a distance of {self.distance:.4f} from calibration "
+            f"{counted(self.n, 'record')} detect a distance of {self.distance:.4f} from calibration "
             f"({self.alternative}) with power {self.power:.2f} at level {self.alpha:g}, "
             f"by the {in_words(self.measure)} (seed {self.seed})"
         )

@@ -12,6 +12,7 @@ from calibrant.inference.plan import Plan
 from calibrant.inference.power_study import MOST, PRECISION, PowerStudy
 from calibrant.inference.statistics import DEFAULT_TEST
 from calibrant.inference.tolerance import records_for_verdict
+from calibrant.numerals import counted
 from calibrant.options import open_share
 
 
@@ -96,7 +97,7 @@ def _for_tolerance(accept: float, reject: float, confidence: float, measure: str
     used = measure or "lower-distance"
     n = records_for_verdict(accept, reject, confidence, used)
     if n > MOST:
-        got = f"got {n:,} records for {accept} and {reject}"
+        got = f"got {counted(n, 'record')} for {accept} and {reject}"
         raise CalibrantError(sentence("accept and reject", "must be further apart", got))
     return Plan(n, None, 1.0, 1 - confidence, used, "any", 0, None, accept, reject)
 
@@ -146,7 +147,7 @@ def detectable_distance(
     low, high = 0.0, 1.0
     if study.power(n, study.truth(high)) < power:
         got = f"got power {study.power(n, study.truth(high)):.2f} at best"
-        raise CalibrantError(sentence(f"{n:,} records", "must be able to reach the power", got))
+        raise CalibrantError(sentence(f"{counted(n, 'record')}", "must be able to reach the power", got))
     while high - low > PRECISION * high:
         middle = (low + high) / 2
         low, high = (low, middle) if study.power(n, study.truth(middle)) >= power else (middle, high)

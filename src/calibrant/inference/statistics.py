@@ -24,6 +24,7 @@ from calibrant.measures.registry.lookup import find_measure, measures
 from calibrant.measures.registry.papers import BESIDE_MEASURES
 from calibrant.measures.registry.row import Measure
 from calibrant.measures.registry.tails import log_chi_square_tail, log_normal_tail
+from calibrant.numerals import counted
 from calibrant.results import NOTHING, Array, Certified
 from calibrant.sums import dot, dots
 
@@ -131,7 +132,7 @@ def _hosmer_lemeshow_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Me
     starts, spread = _bins(forecasts, settings["groups"])
     degrees = _degrees(len(starts), settings["fitted"])
     if degrees < 1:
-        got = f"got {len(starts)} bins"
+        got = f"got {counted(len(starts), 'bin')}"
         raise InvalidInputError(sentence("groups", "must leave a degree of freedom", got))
 
     def batch(forecasts: Forecasts, residuals: Array, settings: Mapping[str, Any]) -> Array:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import ROW_SUM, array_of, check_aligned, is_gap, row_labels, vector
+from calibrant.numerals import counted
 from calibrant.records import Missing
 from calibrant.results import Array
 
@@ -163,7 +164,7 @@ def _checked(probabilities: Any, y_true: Any, classes: Any, missing: Missing, sa
     table = _numbers(probabilities)
     labels = array_of(y_true, "y_true")
     if labels.shape != (len(table),):
-        got = f"got shape {labels.shape} for {len(table):,} rows"
+        got = f"got shape {labels.shape} for {counted(len(table), 'row')}"
         raise InvalidInputError(sentence("y_true", "must be one class label per row", got))
     check_aligned(y_true, row_labels(probabilities), ("y_true", "probabilities"))
     check_aligned(sample_weight, row_labels(probabilities), ("sample_weight", "probabilities"))
@@ -204,7 +205,10 @@ def _complete(table: Array, labels: npt.NDArray[Any], missing: Missing) -> npt.N
         reject_rows("y_true", "must not be missing", labels, absent, hint)
     kept = ~(gaps | absent)
     if not kept.any():
-        rule, got = "must have a row without missing values", f"got {len(table):,} rows, all with one"
+        rule, got = (
+            "must have a row without missing values",
+            f"got {counted(len(table), 'row')}, all with one",
+        )
         raise InvalidInputError(sentence("probabilities", rule, got))
     return np.asarray(kept)
 
@@ -230,7 +234,7 @@ def _class_names(classes: Any, probabilities: Any, labels: list[Any], count: int
         or not all(isinstance(name, Hashable) for name in names)
         or len(set(names)) < count
     ):
-        got = f"got {names!r} for {count} columns"
+        got = f"got {names!r} for {counted(count, 'column')}"
         raise InvalidInputError(sentence("classes", "must name each column of probabilities once", got))
     return names
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.inputs import check_aligned, check_same_length, row_labels
-from calibrant.numerals import pvalue_text
+from calibrant.numerals import counted, pvalue_text
 from calibrant.online.labels import label_name, label_names
 from calibrant.online.monitor import Monitor, checked_alpha, checked_records
 from calibrant.online.reading import Reading
@@ -82,7 +82,7 @@ class GroupMonitor:
         alarms = [name for name, monitor in self.monitors.items() if monitor.alarm_at is not None]
         state = f"alarm: {', '.join(alarms)}" if alarms else "no alarm"
         n = self.monitors[self.EVERYBODY].n
-        return f"GroupMonitor({len(self.groups)} groups, alpha={self.alpha:g}, n={n:,}, {state})"
+        return f"GroupMonitor({counted(len(self.groups), 'group')}, alpha={self.alpha:g}, n={n:,}, {state})"
 
     def __str__(self) -> str:
         return f"{self!r}\n{self.sheet().as_text()}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from calibrant.numerals import pvalue_text
+from calibrant.numerals import counted, pvalue_text
 from calibrant.sheets import paragraphs
 
 
@@ -36,10 +36,9 @@ class Reading:
         since = "" if self.onset is None else f" The trouble seems to begin after record {self.onset:,}."
         p = f"p = {pvalue_text(self.pvalue)}, valid at any time"
         if self.alarm:
-            return (
-                f"Alarm at record {self.alarm_at:,}: not calibrated ({self.n:,} records, {p}).{kind}{since}"
-            )
-        return f"No alarm after {self.n:,} records ({p}).{kind}{since}"
+            seen = f"{counted(self.n, 'record')}, {p}"
+            return f"Alarm at record {self.alarm_at:,}: not calibrated ({seen}).{kind}{since}"
+        return f"No alarm after {counted(self.n, 'record')} ({p}).{kind}{since}"
 
     def _repr_html_(self) -> str:
         return paragraphs(str(self))

@@ -15,7 +15,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.groups.ordered import joined
 from calibrant.measures.decisions.u_calibration import u_calibration_error
 from calibrant.measures.smooth import smooth_calibration_error
-from calibrant.numerals import short
+from calibrant.numerals import counted, short
 from calibrant.recalibration.for_whom import ForWhom, for_whom
 from calibrant.recalibration.losses import costs
 from calibrant.recalibration.registry import Fitted
@@ -84,7 +84,7 @@ class Assessment:
         return Sheet(columns, tuple(lines))
 
     def _repr_html_(self) -> str:
-        said = f"On held-out folds of {self.n:,} records: {self.verdict}."
+        said = f"On held-out folds of {counted(self.n, 'record')}: {self.verdict}."
         whom = "" if self.for_whom is None else str(self.for_whom)
         return paragraphs(said) + self.sheet().as_html() + paragraphs(*whom.splitlines())
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_rows, sentence
 from calibrant.inputs import ROW_SUM, array_of, check_aligned, check_weights, row_labels, values_of, vector
+from calibrant.numerals import counted
 from calibrant.results import Array
 
 Ints = npt.NDArray[np.int64]
@@ -81,7 +82,7 @@ def class_records(
     if sample_weight is not None:
         weights = check_weights(vector(sample_weight, "sample_weight"), "sample_weight")
         if len(weights) != len(table):
-            got = f"got {len(weights):,} and {len(table):,} rows"
+            got = f"got {len(weights):,} and {counted(len(table), 'row')}"
             raise InvalidInputError(sentence("sample_weight and y_prob", "must have the same length", got))
     kept = weights > 0
     order = np.lexsort((weights[kept], labels[kept], *table[kept].T))
@@ -93,7 +94,7 @@ def class_names(classes: Sequence[Any] | None, count: int) -> list[Any]:
     """Return the name of each column; 0, 1, ... where none are given."""
     names = list(range(count)) if classes is None else list(classes)
     if len(names) != count or len(set(names)) != count:
-        got = f"got {names!r} for {count} columns"
+        got = f"got {names!r} for {counted(count, 'column')}"
         raise InvalidInputError(sentence("classes", "must name each column of y_prob once", got))
     return names
 
@@ -101,7 +102,7 @@ def class_names(classes: Sequence[Any] | None, count: int) -> list[Any]:
 def _places(y_true: Any, names: list[Any], rows: int) -> Ints:
     labels = array_of(y_true, "y_true")
     if labels.shape != (rows,):
-        got = f"got shape {labels.shape} for {rows:,} rows"
+        got = f"got shape {labels.shape} for {counted(rows, 'row')}"
         raise InvalidInputError(sentence("y_true", "must be one class label per row", got))
     place = {name: k for k, name in enumerate(names)}
     columns = np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.int64)

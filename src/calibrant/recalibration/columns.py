@@ -13,6 +13,7 @@ from calibrant.frames import in_memory
 from calibrant.groups.coding import ordered_categories
 from calibrant.groups.ordered import OrderedValues, remembered
 from calibrant.inputs import array_of
+from calibrant.numerals import counted
 
 
 def columns_of(given: Any, rows: int, subject: str = "covariates") -> dict[str, npt.NDArray[Any]]:
@@ -22,7 +23,7 @@ def columns_of(given: Any, rows: int, subject: str = "covariates") -> dict[str, 
         raise InvalidInputError(sentence(subject, "must have a column", "got none"))
     for name, column in columns.items():
         if column.shape != (rows,):
-            got = f"got shape {column.shape} for {rows:,} rows"
+            got = f"got shape {column.shape} for {counted(rows, 'row')}"
             raise InvalidInputError(sentence(f"{subject} {name!r}", "must have one value per row", got))
     return columns
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from calibrant.groups.audit import audit
 from calibrant.groups.features import Features
 from calibrant.groups.result import Audit
+from calibrant.numerals import counted
 from calibrant.recalibration.levels_of_columns import LeveledColumn, coded, met
 from calibrant.recalibration.losses import SAFE
 from calibrant.results import Array
@@ -100,7 +101,7 @@ class ForWhom:
             return ""
         least, loses = self.least, self.least.gain < 0
         return (
-            f"of {self.groups:,} groups, {least.rule} {'loses most' if loses else 'gains least'}: "
+            f"of {counted(self.groups, 'group')}, {least.rule} {'loses most' if loses else 'gains least'}: "
             f"{least.gain:+.4f} nats ({least.lower:+.4f} to {least.upper:+.4f})"
         )
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from calibrant.groups.coding import code_columns
 from calibrant.groups.column_codes import Column
 from calibrant.groups.features import Encoded, Feature, Features
+from calibrant.numerals import counted
 from calibrant.results import Array
 
 Codes = npt.NDArray[np.int64]
@@ -107,8 +108,10 @@ def remarks(features: Features, seen_missing: Sequence[str], given: Met) -> tupl
     said = []
     for name, count in given.encoded.unseen.items():
         if count:
-            said.append(f"column {name!r} has categories that were not seen in the fit, in {count:,} rows.")
+            said.append(
+                f"column {name!r} has categories that were not seen in the fit, in {counted(count, 'row')}."
+            )
     for name, count in given.encoded.missing.items():
         if count and name not in seen_missing:
-            said.append(f"column {name!r} is missing in {count:,} rows; in the fit it never was.")
+            said.append(f"column {name!r} is missing in {counted(count, 'row')}; in the fit it never was.")
     return tuple(said)

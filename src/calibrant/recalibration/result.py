@@ -13,7 +13,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.inputs import array_of, check_unit_interval, vector
-from calibrant.numerals import short
+from calibrant.numerals import counted, short
 from calibrant.recalibration.assess import Assessment, Folds, Procedure, assess, cross_fit
 from calibrant.recalibration.band import MapBand, jackknife_band
 from calibrant.recalibration.fit_facts import FitFacts
@@ -62,7 +62,7 @@ class Recalibration:
         else:
             span = f"{short(judged.lower)} to {short(judged.upper)} at confidence {judged.confidence:g}"
             gained = f" On held-out folds: {judged.verdict}; log loss gain {short(judged.gain)} ({span})."
-        return f"Recalibration by {self.chosen}{came_to}, fitted to {self.fit.n:,} records.{gained}"
+        return f"Recalibration by {self.chosen}{came_to}, fitted to {counted(self.fit.n, 'record')}.{gained}"
 
     def _repr_html_(self) -> str:
         return paragraphs(str(self), *self.notes)
@@ -103,7 +103,7 @@ class Recalibration:
         table = checked_table(p)
         if table.shape[1] != self.columns:
             got = f"got {table.shape[1]}"
-            raise InvalidInputError(sentence("y_prob", f"must have {self.columns} columns", got))
+            raise InvalidInputError(sentence("y_prob", f"must have {counted(self.columns, 'column')}", got))
         return table
 
     def _columns(self, covariates: Any, rows: int) -> Mapping[str, Any] | None:
@@ -237,11 +237,13 @@ class Recalibration:
             unusable = int(np.count_nonzero(~((p >= 0) & (p <= 1))))
             outside = int(np.count_nonzero(((p < self.fit.low) | (p > self.fit.high)) & (p >= 0) & (p <= 1)))
         if unusable:
-            text = f"{unusable:,} rows have no prediction in [0, 1]; they stay missing."
+            have = counted(unusable, "row has", "rows have")
+            text = f"{have} no prediction in [0, 1], and no value."
             warnings.warn(text, RecalibrationWarning, stacklevel=3)
         if outside:
             seen = f"[{self.fit.low:g}, {self.fit.high:g}]"
-            text = f"{outside:,} rows lie outside {seen}, the range of the predictions it was fitted to."
+            lie = counted(outside, "row lies", "rows lie")
+            text = f"{lie} outside {seen}, the range of the predictions it was fitted to."
             warnings.warn(text, RecalibrationWarning, stacklevel=3)
 
     def __reduce__(self) -> tuple[Any, ...]:

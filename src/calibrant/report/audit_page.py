@@ -8,7 +8,7 @@ from calibrant.evaluation.sheets import group_sheet
 from calibrant.groups.group import is_bound
 from calibrant.groups.result import AUDITED, Audit
 from calibrant.groups.search_result import Search
-from calibrant.numerals import pvalue_text
+from calibrant.numerals import counted, pvalue_text
 from calibrant.report.charts.groups import forest, group_curves
 from calibrant.report.page import rendered
 from calibrant.report.sections import Section
@@ -36,7 +36,8 @@ def audit_page(audited: Audit, *, title: str, confirmed: Search | None = None) -
         title=title,
         verdict=_verdict(audited, rejected),
         tone=tone,
-        facts=f"{AUDITED[audited.statistic]} audit of {audited.n:,} rows, {audited.tested:,} subpopulations",
+        facts=f"{AUDITED[audited.statistic]} audit of {counted(audited.n, 'row')}, "
+        f"{counted(audited.tested, 'subpopulation')}",
         parts=[_whom(audited), *([] if confirmed is None else [_confirmed(confirmed)]), _how(audited)],
         drawn={"groups": forest(audited), "group-curves": group_curves(audited)},
         numbers=numbers,
@@ -69,8 +70,9 @@ def _whom(audited: Audit) -> Section:
 def _confirmed(confirmed: Search) -> Section:
     texts = [one.group.sentence(confirmed.statistic) for one in confirmed.findings]
     head = (
-        f"A search over {confirmed.examined:,} subpopulations of {confirmed.searched:,} rows took "
-        f"{confirmed.taken:,} rules to {confirmed.confirming:,} rows that it had not seen:"
+        f"A search over {counted(confirmed.examined, 'subpopulation')} of "
+        f"{counted(confirmed.searched, 'row')} took {counted(confirmed.taken, 'rule')} to "
+        f"{counted(confirmed.confirming, 'row')} that it had not seen:"
     )
     return Section("search", "What a directed search found", (head, *texts))
 
@@ -79,7 +81,7 @@ def _how(audited: Audit) -> Section:
     text = (
         f"M = {audited.metric:.6g}, M / sigma_0 = {audited.ratio:.4g}; the largest statistic not divided by "
         f"its deviation is {audited.ablated:.4g} ({audited.ablated_group.rule}), of which chance alone gives "
-        f"{audited.ablated_group.expected:.4g}. Variant {audited.variant}, {audited.draws:,} draws, "
+        f"{audited.ablated_group.expected:.4g}. Variant {audited.variant}, {counted(audited.draws, 'draw')}, "
         f"seed {audited.seed}."
     )
     return Section("how", "How it was computed", (text,), folded=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from calibrant.groups.distinguisher import Distinguisher
-from calibrant.numerals import pvalue_text, short
+from calibrant.numerals import counted, pvalue_text, short
 from calibrant.report.audit_page import AuditVerdict
 from calibrant.report.charts.distinguisher import carriers, giveaways
 from calibrant.report.page import rendered
@@ -23,7 +23,7 @@ def distinguisher_page(given: Distinguisher, *, title: str) -> str:
         title=title,
         verdict=_verdict(given, rejected),
         tone="bad" if rejected else "good",
-        facts=f"Learned auditor of {given.n:,} rows",
+        facts=f"Learned auditor of {counted(given.n, 'row')}",
         parts=[_what(given), _how(given)],
         drawn=drawn,
         numbers=given.to_dict(),
@@ -65,7 +65,8 @@ def _rules(given: Distinguisher) -> Sheet:
 
 def _how(given: Distinguisher) -> Section:
     halves = "; ".join(
-        f"{half.advantage:.4g} ({half.lower:.4g} to {half.upper:.4g}), p = {half.pvalue:.3g}, {half.n:,} rows"
+        f"{half.advantage:.4g} ({half.lower:.4g} to {half.upper:.4g}), p = {half.pvalue:.3g}, "
+        f"{counted(half.n, 'row')}"
         for half in given.halves
     )
     words = (

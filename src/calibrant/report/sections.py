@@ -15,7 +15,8 @@ from calibrant.evaluation.sheets import (
     measure_sheet,
     whom_sheet,
 )
-from calibrant.numerals import pvalue_text, short
+from calibrant.evaluation.verdict import Verdict
+from calibrant.numerals import counted, pvalue_text, short
 from calibrant.sheets import Sheet
 
 if TYPE_CHECKING:
@@ -78,8 +79,16 @@ def _real(evaluation: Findings) -> Section:
         "Kuiper's range and Cox's score together). "
     )
     rejected = verdict.pvalue <= verdict.alpha
-    text += "So chance does not explain it." if rejected else "So the data give no reason to doubt them."
+    text += "So chance does not explain it." if rejected else _not_rejected(verdict)
     return Section("real", title, (text, *_disagreement(evaluation)), ("null",))
+
+
+def _not_rejected(verdict: Verdict) -> str:
+    """Say what a test that found nothing allows to conclude: little where much would go unseen."""
+    hidden = f"an error of up to {short(verdict.unseen, 2)} would go unseen"
+    if verdict.status == "too little data":
+        return f"That is no sign that they are right: with so little data {hidden}."
+    return f"So the data give no reason to doubt them, though {hidden}."
 
 
 def _disagreement(evaluation: Findings) -> tuple[str, ...]:
@@ -143,7 +152,8 @@ def _whom(evaluation: Findings) -> Section:
         return Section("whom", "For whom?", (text,))
     sure = [group for group in audit.significant() if group is not audit.everyone]
     text = (
-        f"{audit.tested - 1:,} groups were looked at, and everyone together; {len(sure):,} of the groups "
+        f"{counted(audit.tested - 1, 'group was', 'groups were')} looked at, and everyone together; "
+        f"{len(sure):,} of the groups "
         f"{'is' if len(sure) == 1 else 'are'} off beyond chance (p-values are adjusted: a false alarm "
         "anywhere among the groups has probability 5%). "
     )
@@ -262,7 +272,7 @@ def _done(evaluation: Findings) -> Section:
         text += (
             f" Values are of all {evaluation.facts.levels:,} distinct predictions; what was simulated (by "
             "chance, p-values without a limit law, intervals, bands) merged them into about "
-            f"{evaluation.cells:,} cells."
+            f"{counted(evaluation.cells, 'cell')}."
         )
     citations = tuple(dict.fromkeys(f"{row.about.name}: {row.about.citation}" for row in evaluation.rows))
     return Section("done", "What was done", (text,), notes=citations, folded=True)

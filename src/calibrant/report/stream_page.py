@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.numerals import short
+from calibrant.numerals import counted, short
 from calibrant.online.run import Run
 from calibrant.report.charts.evidence import evidence_over_time
 from calibrant.report.charts.online import certificate_over_time, expert_weights, gain_over_time
@@ -59,7 +59,7 @@ def stream_page(
 
 def _facts(run: Run) -> str:
     earlier = f", after {run.learnt_before:,} earlier ones" if run.learnt_before else ""
-    return f"{len(run):,} records{earlier}, {int(run.steered.sum()):,} of them steered by the guard"
+    return f"{counted(len(run), 'record')}{earlier}, {int(run.steered.sum()):,} of them steered by the guard"
 
 
 def _verdict(outcomes: Array, raw: Array, run: Run) -> StreamVerdict:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from calibrant.disk import check_target, scratch_folder, whole_file
 from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence
+from calibrant.numerals import counted
 from calibrant.recalibration.result import Recalibration
 from calibrant.scale.dialect import read_dialect
 from calibrant.scale.files import FileNames, in_pieces_or_whole
@@ -94,7 +95,7 @@ def _written(
             except duckdb.Error as error:
                 raise unreadable(files, error) from None
         if applied.rows and applied.unusable == applied.rows:
-            got = f"got none in {applied.rows:,} rows"
+            got = f"got none in {counted(applied.rows, 'row')}"
             raise InvalidInputError(sentence(f"column {prediction!r}", "must hold probabilities", got))
         return applied
 

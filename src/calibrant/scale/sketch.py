@@ -14,6 +14,7 @@ from calibrant.forecasts import Cells, Forecasts
 from calibrant.groups.strata import Strata
 from calibrant.measures.registry.lookup import measure, measures
 from calibrant.measures.registry.row import Measure
+from calibrant.numerals import counted
 from calibrant.records import Missing, check, warn_if_swapped
 from calibrant.results import Measurement
 from calibrant.scale import storage
@@ -168,8 +169,8 @@ class Sketch:
         return merge(self) if other == 0 else NotImplemented  # so that sum(sketches) works, on a copy
 
     def __repr__(self) -> str:
-        groups = f", {len(self._labels):,} groups by {', '.join(self._by)}" if self._by else ""
-        dropped = f", {self.dropped:,} rows left out" if self.dropped else ""
+        groups = f", {counted(len(self._labels), 'group')} by {', '.join(self._by)}" if self._by else ""
+        dropped = f", {counted(self.dropped, 'row')} left out" if self.dropped else ""
         return f"Sketch(n={self.n:,}, {len(self._whole()):,} of {self._cells:,} cells{groups}{dropped})"
 
     @property

@@ -219,7 +219,11 @@ def unreadable(files: Sequence[Path], error: Exception) -> UnreadableFileError:
         expected, got = (part.split()[-1] for part in counts[0].split(" Found: "))
         rule = "must have the same number of cells in every row"
         return UnreadableFileError(
-            sentence(name, rule, f"got {got} cells in line {line} and {expected} in the header")
+            sentence(
+                name,
+                rule,
+                f"got {got} {'cell' if got == '1' else 'cells'} in line {line} and {expected} in the header",
+            )
         )
     if any("state machine" in text for text in lines):
         rule, got = "must be CSV", "got line endings or quotes that do not fit together"

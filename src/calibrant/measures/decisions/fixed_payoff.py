@@ -15,6 +15,7 @@ from calibrant.measures.decisions.payoff import Convex, Payoff, Score, Table, ta
 from calibrant.measures.decisions.responses import responses
 from calibrant.measures.registry.calling import of_rows, public
 from calibrant.measures.scores import CLIP
+from calibrant.numerals import counted
 from calibrant.results import Array, Certified, Result
 
 Ties = Literal["worst", "first"]
@@ -114,7 +115,9 @@ class DecisionReport(Result):
         ]
         for c in self.changes:
             where = f"predictions {c.lowest:.4g} to {c.highest:.4g}"
-            lines.append(f"  {c.trusted} -> {c.better}: {c.records:,} records, {where}, gain {c.gain:.6g}")
+            lines.append(
+                f"  {c.trusted} -> {c.better}: {counted(c.records, 'record')}, {where}, gain {c.gain:.6g}"
+            )
         return "\n".join(lines)
 
 

@@ -11,7 +11,7 @@ from calibrant.errors import reject_rows
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import array_of, vector
 from calibrant.measures.registry.calling import of_rows
-from calibrant.numerals import short
+from calibrant.numerals import counted, short
 from calibrant.results import Array, Result
 from calibrant.sheets import paragraphs
 
@@ -38,7 +38,7 @@ class DecisionCurve(Result):
 
     def __str__(self) -> str:
         useful = np.flatnonzero(self.useful)
-        count = f"{len(useful)} of {len(self.thresholds)} thresholds"
+        count = f"{len(useful)} of {counted(len(self.thresholds), 'threshold')}"
         if len(useful) == 0:
             return f"The model beats treating all and treating none at {count}."
         gain = self.model - np.maximum(self.treat_all, 0.0)

@@ -20,6 +20,7 @@ from calibrant.inputs import (
     vector,
 )
 from calibrant.measures.decisions.payoff import Payoff, Table, task_of
+from calibrant.numerals import counted
 from calibrant.records import Missing
 from calibrant.results import Array, Result
 
@@ -122,7 +123,7 @@ def _complete(y_true: Any, actions: Any, sample_weight: Any) -> tuple[Any, Any, 
     if absent is None:
         return y_true, actions, sample_weight
     if absent.all():
-        got = f"got {len(y):,} rows, all with one"
+        got = f"got {counted(len(y), 'row')}, all with one"
         raise InvalidInputError(sentence("y_true", "must have a row without missing values", got))
     return y[~absent], taken[~absent], None if w is None else w[~absent]
 

@@ -55,7 +55,7 @@ def forest(audit: Audit) -> Chart:
     layers = [
         canvas.on({"zero": [0.0]}).mark_rule(color=LIGHT["quiet"]).encode(x="zero:Q"),
         base.mark_rule(strokeWidth=2).encode(
-            x=alt.X("low:Q", title="mean outcome − prediction"), x2="high:Q"
+            x=alt.X("low:Q", title=["mean outcome", "minus prediction"]), x2="high:Q"
         ),
         base.mark_point(size=70, filled=True, opacity=1).encode(
             x="gap:Q", shape=alt.Shape("finding:N", scale=shapes, legend=alt.Legend(direction="vertical"))

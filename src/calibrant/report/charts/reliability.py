@@ -83,7 +83,7 @@ def curves(canvas: Canvas, lines: dict[str, Line], frame: Frame) -> list[Any]:
     y = alt.Y("rate:Q", title="how often it happened", scale=up)
     low, high = max(frame[0][0], frame[1][0]), min(frame[0][1], frame[1][1])
     diagonal = canvas.on({"prediction": [low, high], "rate": [low, high]})
-    points = canvas.on(_pieces(lines))
+    points = canvas.on(_pieces({name: _within(line, *frame[0]) for name, line in lines.items()}))
     few = max(len(line.rate) for line in lines.values()) < 25
     return [
         diagonal.mark_line(color=LIGHT["quiet"], strokeDash=[4, 4], strokeWidth=1.2).encode(x=x, y=y),
@@ -96,6 +96,12 @@ def curves(canvas: Canvas, lines: dict[str, Line], frame: Frame) -> list[Any]:
             opacity=alt.Opacity("opacity:Q", scale=None),
         ),
     ]
+
+
+def _within(line: Line, low: float, high: float) -> Line:
+    """Return the part of a curve between two predictions: beyond the frame it would cross the axis."""
+    kept = (line.prediction >= low) & (line.prediction <= high)
+    return Line(line.prediction[kept], line.rate[kept], line.faint[kept])
 
 
 def _pieces(lines: dict[str, Line]) -> dict[str, list[Any]]:
