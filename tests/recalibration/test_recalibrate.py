@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import warnings
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -391,3 +393,25 @@ def test_apply_counts_rows_without_a_value_and_outside_the_range():
         found.apply(frame, prediction="q")
     with pytest.raises(cb.CalibrantError, match="frame must be a data frame"):
         found.apply([1, 2], prediction="p")
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "lazy", "arrow"])
+@pytest.mark.parametrize("column", [["a", "b"], ["0.1", "0.2"], [dt.date(2024, 1, 1)] * 2, [[0.1], [0.2]]])
+def test_a_column_that_holds_no_numbers_is_refused_by_name_in_every_frame(kind, column):
+    pd, pl, pa = map(pytest.importorskip, ("pandas", "polars", "pyarrow"))
+    make = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "lazy": pl.LazyFrame, "arrow": pa.table}[kind]
+    found = cb.recalibrate([0, 1] * 4, [0.2, 0.7] * 4, method="platt")
+    with pytest.raises(cb.InvalidInputError, match="column 'p' must be numeric"):
+        found.apply(make({"p": column}), prediction="p")
+
+
+def test_columns_of_one_name_and_decimals():
+    pd, pa = map(pytest.importorskip, ("pandas", "pyarrow"))
+    found = cb.recalibrate([0, 1] * 4, [0.3, 0.7] * 4, method="histogram", bins=2)
+    with pytest.raises(cb.InvalidInputError, match="columns of different names; got 'p' 2 times"):
+        found.apply(pd.DataFrame([[0.1, 0.2]], columns=["p", "p"]), prediction="p")
+    with pytest.raises(cb.InvalidInputError, match="column 'p' must be numeric; got 'x' in row 1"):
+        found.apply(pd.DataFrame({"p": pd.Series([0.1, "x"], dtype=object)}), prediction="p")
+    cents = pa.table({"p": [Decimal(k) / 100 for k in range(30, 71)]})
+    mapped = found.apply(cents, prediction="p")["p_recalibrated"].to_pylist()
+    assert mapped == found.predict([k / 100 for k in range(30, 71)]).tolist()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.inputs import vector
 from calibrant.recalibration.maps.algebra import balanced
 from calibrant.recalibration.maps.form import Map
 from calibrant.recalibration.sql import sql_of
@@ -57,9 +58,16 @@ def opened(frame: Any, prediction: str, into: str) -> Any:
         raise InvalidInputError(
             sentence("frame", "must be a data frame", f"got {type(frame).__name__}", hint)
         ) from None
-    known = table.collect_schema().names()
-    if prediction not in known:
-        raise reject_name("column", prediction, known)
+    except nw.exceptions.DuplicateError as error:
+        got = "got " + ", ".join(line.strip("- ") for line in str(error).splitlines()[1:])
+        raise InvalidInputError(sentence("frame", "must have columns of different names", got)) from None
+    schema = table.collect_schema()
+    if prediction not in schema.names():
+        raise reject_name("column", prediction, schema.names())
+    dtype = schema[prediction]
+    if not (dtype.is_numeric() or dtype in (nw.Boolean, nw.Object, nw.Unknown)):
+        rule, hint = "must be numeric", "cast it to numbers between 0 and 1"
+        raise InvalidInputError(sentence(f"column {prediction!r}", rule, f"got dtype {dtype}", hint))
     if not isinstance(into, str) or not into:
         raise InvalidInputError(sentence("into", "must be a column name", f"got {into!r}"))
     return table
@@ -88,8 +96,7 @@ def eagerly(table: Any, predict: Any, prediction: str, into: str) -> tuple[Any, 
     """Add the column by numbers; return the frame and the predictions as an array, NaN for missing."""
     import narwhals as nw
 
-    column = table.select(nw.col(prediction).cast(nw.Float64))[prediction]
-    p = np.asarray(column.to_numpy(), dtype=np.float64)
+    p = _numbers(table[prediction], prediction)
     with np.errstate(invalid="ignore"):
         usable = (p >= 0) & (p <= 1)
     q = np.full(len(p), np.nan)
@@ -99,3 +106,14 @@ def eagerly(table: Any, predict: Any, prediction: str, into: str) -> tuple[Any, 
     if not usable.all():
         out = out.with_columns(nw.when(~nw.col(into).is_nan()).then(nw.col(into)).alias(into))
     return out.to_native(), p
+
+
+def _numbers(column: Any, name: str) -> Array:
+    """Return a column in memory as float64, NaN for missing."""
+    import narwhals as nw
+
+    if len(column) and column.dtype in (nw.Object, nw.Unknown):  # Python objects, or nothing but gaps
+        return np.asarray(vector(column.to_numpy(), f"column {name!r}"), dtype=np.float64)
+    if isinstance(column.dtype, nw.Decimal):  # through text: PyArrow makes 0.30000000000000004 of 0.3
+        column = column.cast(nw.String)
+    return np.asarray(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
