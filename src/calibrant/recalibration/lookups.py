@@ -17,7 +17,7 @@ from calibrant.recalibration.maps.form import Map
 from calibrant.recalibration.sql import Sql, SqlAlgebra, number
 from calibrant.results import Array
 
-MOST = 4_096  # cuts: DuckDB builds a list anew for every 2,048 rows, so long ones cost more than they save
+MOST = 40_000  # entries of all lists: DuckDB builds them anew for every 2,048 rows
 CELLS = tuple(2**k for k in range(4, 12))  # powers of two, so that p times the number of them is exact
 STEP = 1_400  # entries of lists that take as long to build as one more step of the search
 ROUNDING = 1e-9  # by which cells overlap
@@ -35,11 +35,11 @@ class LookupAlgebra(SqlAlgebra):
 
     def pieces(self, p: Sql, cuts: Array, tables: Sequence[Array], formula: Callable[..., Sql]) -> Sql:
         """Return the formula with the numbers of the piece taken from lists."""
-        if len(cuts) > MOST:
-            raise TooManyPiecesError
         if not len(cuts):
             return formula(*(self.number(float(table[0])) for table in tables))
         cells, below, steps = _grid(cuts)
+        if cells + (len(steps) + len(tables)) * len(cuts) > MOST:
+            raise TooManyPiecesError
         piece = self.column(f"{_list(map(str, below))}[({p.text} * {number(cells)})::INTEGER + 1]")
         for step in steps:
             filled = _list(number(cut) for cut in [*cuts.tolist(), *[2.0] * step])  # no prediction reaches 2

@@ -47,7 +47,7 @@ class PairMap(Map):
     def interval(self, p: Array) -> Interval:
         """Return the pair; a prediction equal to a level joins it."""
         above = np.searchsorted(self.values, p, side="left")
-        below = np.searchsorted(self.values, p, side="right")
+        below = above + (np.append(self.values, np.inf)[above] == p)
         return Interval(self.if_zero[below], self.if_one[above])
 
     def expression(self, p: Any, algebra: Algebra) -> Any:
