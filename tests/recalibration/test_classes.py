@@ -92,8 +92,35 @@ def test_auto_chooses_among_several_classes():
 @pytest.mark.parametrize("method", SEVERAL)
 def test_several_classes_are_no_sql_of_one_column(method):
     found = fit(*overconfident(100), method=method)
-    with pytest.raises(cb.InvalidInputError, match=r"several classes cannot .* use predict"):
-        found.to_sql("p")
+    for names in ("p", ["a", "b"], ["a", "b", "b"]):
+        with pytest.raises(cb.InvalidInputError, match=r"column must name the columns of the 3 classes"):
+            found.to_sql(names)
+
+
+@pytest.mark.parametrize("method", [*(name for name in SEVERAL if name != "top-label"), "auto"])
+@pytest.mark.parametrize("temperature", [1.0, 2.0])
+def test_sql_of_several_classes_is_predict(method, temperature):
+    import duckdb
+
+    classes = 4
+    labels, table = overconfident(300, classes, temperature=temperature)
+    found = fit(labels, table, method=method)
+    table[:classes] = np.eye(classes)  # certain rows
+    names = [f'p "{k}"' for k in range(classes)]
+    rows = dict(zip(names, np.vstack((table, np.full(classes, 0.7), [np.nan] * classes)).T, strict=True))
+    with duckdb.connect() as connection:
+        connection.register("t", rows)
+        made = connection.execute(f"SELECT {found.to_sql(names)} FROM t").fetchnumpy()
+    assert list(made) == [f"{name}_recalibrated" for name in names]
+    q = np.ma.column_stack(list(made.values()))
+    assert np.ma.getmaskarray(q)[-2:].all()  # rows that predict refuses
+    assert np.asarray(q[:-2]) == pytest.approx(found.predict(table), abs=1e-12)
+
+
+def test_top_label_says_that_it_is_no_sql():
+    found = fit(*overconfident(100), method="top-label")
+    with pytest.raises(cb.InvalidInputError, match=r"top-label map cannot .* use predict"):
+        found.to_sql(["a", "b", "c"])
 
 
 def test_names_of_classes_and_bad_tables():

@@ -88,7 +88,7 @@ def recalibrate(
     that the model was not trained on: that cannot be seen from the file.
     """
     if sql:
-        say(load_recalibration(_one(file)).to_sql(prediction or "p", dialect))
+        say(_as_sql(load_recalibration(_one(file)), prediction or "p", dialect))
         return
     if output:
         check_target(output, listed(file))
@@ -156,6 +156,11 @@ def _one(file: FileNames) -> str:
     if len(names) > 1:
         raise InvalidInputError(sentence("--sql", "needs one map", f"got {counted(len(names), 'file')}"))
     return names[0]
+
+
+def _as_sql(fitted: Recalibration, prediction: str, dialect: str) -> str:
+    """Return the SQL of a map; the columns of several classes are named with commas between them."""
+    return fitted.to_sql(prediction if fitted.columns is None else prediction.split(","), dialect)
 
 
 def _fitted(

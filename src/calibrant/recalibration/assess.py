@@ -18,6 +18,7 @@ from calibrant.measures.smooth import smooth_calibration_error
 from calibrant.numerals import counted, short
 from calibrant.recalibration.for_whom import ForWhom, for_whom
 from calibrant.recalibration.losses import costs
+from calibrant.recalibration.losses import joined as all_costs
 from calibrant.recalibration.registry import Fitted
 from calibrant.recalibration.samples import Rows, Sample
 from calibrant.results import Array
@@ -49,7 +50,8 @@ class Assessment:
     `gain`, `lower`, `upper`, `before` and `after` are mean log losses, in nats; `changes` has them for the
     log loss, the Brier score, the smooth calibration error and the U-calibration error (what somebody loses
     against always acting on the base rate). The interval is that of Nadeau and Bengio (2003): the folds share
-    records, which widens it.
+    records, which widens it. That of a loss is never narrower than the records, one by one, allow: folds that
+    are dealt by outcome have the base rate in common and agree better with each other than with new records.
     """
 
     gain: float
@@ -122,7 +124,23 @@ class Folds:
     @property
     def pairs(self) -> list[tuple[Levels, Levels]]:
         """The held-out records of each fold under their predictions, and under the recalibrated ones."""
-        return [_judged(fit, part) for fit, part in zip(self.fitted, self.held_out, strict=True)]
+        sides = zip(self.held_out, self._repaired, strict=True)
+        return [(part.levels, levels.with_predictions(q)) for part, (levels, q) in sides]
+
+    @property
+    def _repaired(self) -> list[tuple[Levels, Array]]:
+        """The held-out levels of each fold, and what their predictions become."""
+        return [_applied(fit, part) for fit, part in zip(self.fitted, self.held_out, strict=True)]
+
+    def change(self, loss: str) -> Change:
+        """Return the loss of the held-out records before and after."""
+        before, after = zip(
+            *((costs(levels, levels.values, loss), costs(levels, q, loss)) for levels, q in self._repaired),
+            strict=True,
+        )
+        means = [(one.mean, other.mean) for one, other in zip(before, after, strict=True)]
+        error = all_costs(list(before)).standard_error_against(all_costs(list(after)))
+        return change_of(means, np.array([one.weights.sum() for one in before]), error)
 
 
 def cross_fit(sample: Sample, procedure: Procedure, *, seed: int, folds: int = FOLDS) -> Folds | str:
@@ -142,8 +160,8 @@ def assess(sample: Sample, crossed: Folds, *, seed: int) -> Assessment:
     pairs = crossed.pairs
     share = np.array([before.total for before, _ in pairs])
     changes = {
-        "log_loss": change_of([_losses(pair, "log") for pair in pairs], share),
-        "brier_score": change_of([_losses(pair, "brier") for pair in pairs], share),
+        "log_loss": crossed.change("log"),
+        "brier_score": crossed.change("brier"),
         "smooth": change_of([_measured(pair, smooth_calibration_error) for pair in pairs], share),
         "u_calibration": change_of([_measured(pair, u_calibration_error) for pair in pairs], share),
     }
@@ -173,18 +191,11 @@ def _for_whom(crossed: Folds, sample: Sample, seed: int) -> ForWhom | None:
     )
 
 
-def _judged(fitted: Fitted, part: Sample) -> tuple[Levels, Levels]:
-    """Return the held-out records under their predictions and under the recalibrated ones."""
+def _applied(fitted: Fitted, part: Sample) -> tuple[Levels, Array]:
+    """Return the held-out records, one by one if covariates tell them apart, and what they are mapped to."""
     if fitted.map.needs_covariates and isinstance(part, Rows):
-        return part.levels, part.unmerged.with_predictions(
-            fitted.map.predict(part.predictions, part.covariates)
-        )
-    return part.levels, part.levels.with_predictions(fitted.map.predict(part.levels.values))
-
-
-def _losses(pair: tuple[Levels, Levels], loss: str) -> tuple[float, float]:
-    before, after = pair
-    return costs(before, before.values, loss).mean, costs(after, after.values, loss).mean
+        return part.unmerged, fitted.map.predict(part.predictions, part.covariates)
+    return part.levels, fitted.map.predict(part.levels.values)
 
 
 def _measured(pair: tuple[Levels, Levels], measure: Callable[..., float]) -> tuple[float, float]:
@@ -192,18 +203,22 @@ def _measured(pair: tuple[Levels, Levels], measure: Callable[..., float]) -> tup
     return float(measure(before)), float(measure(after))
 
 
-def change_of(figures: list[tuple[float, float]], share: Array) -> Change:
-    """Return the mean over folds, and Nadeau and Bengio's interval of the gain."""
-    from scipy.stats import t
+def change_of(figures: list[tuple[float, float]], share: Array, error: float = 0.0) -> Change:
+    """Return the mean over folds, and Nadeau and Bengio's interval of the gain.
+
+    `error` is the standard error of the gain by single records, where there is one.
+    """
+    from scipy.stats import norm, t
 
     table = np.array(figures)
     before, after = (float(np.average(column, weights=share)) for column in table.T)
     gains = table[:, 0] - table[:, 1]
     folds = len(gains)
     variance = float(np.var(gains, ddof=1)) * (1 / folds + 1 / (folds - 1))
-    reach = float(t.ppf((1 + CONFIDENCE) / 2, folds - 1)) * np.sqrt(variance)
+    quantile = (1 + CONFIDENCE) / 2
+    reach = max(float(t.ppf(quantile, folds - 1)) * variance**0.5, float(norm.ppf(quantile)) * error)
     gain = before - after
-    return Change(before, after, gain, gain - float(reach), gain + float(reach))
+    return Change(before, after, gain, gain - reach, gain + reach)
 
 
 def _summed_up(

@@ -65,9 +65,15 @@ def choose_classes(records: ClassRecords, seed: int) -> Fitted:
 
 
 def _as_good(excess: Array, weights: Array) -> bool:
+    mean, error = _mean_and_error(excess, weights)
+    return mean <= error
+
+
+def _mean_and_error(values: Array, weights: Array) -> tuple[float, float]:
+    """Return the mean of values of records, and its standard error."""
     total = weights.sum()
-    mean = float(weights @ excess / total)
-    return mean <= float(np.sqrt(weights @ (excess - mean) ** 2 / total / total))
+    mean = float(weights @ values / total)
+    return mean, float(np.sqrt(weights @ (values - mean) ** 2 / total / total))
 
 
 def assess_classes(records: ClassRecords, procedure: Any, seed: int) -> Assessment | str:
@@ -82,8 +88,9 @@ def assess_classes(records: ClassRecords, procedure: Any, seed: int) -> Assessme
     figures = [
         [_figures(part, side) for side in (part.table, new)] for part, new in zip(held, tables, strict=True)
     ]
+    errors = (_error(held, tables), 0.0, 0.0)
     changes = {
-        name: change_of([(before[k], after[k]) for before, after in figures], share)
+        name: change_of([(before[k], after[k]) for before, after in figures], share, errors[k])
         for k, name in enumerate(("log_loss", "brier_score", "smooth"))
     }
     main = changes["log_loss"]
@@ -97,6 +104,12 @@ def assess_classes(records: ClassRecords, procedure: Any, seed: int) -> Assessme
         verdict,
         records.n, FOLDS, 0.95, seed, MappingProxyType(changes), records.n, records.n,
     )  # fmt: skip
+
+
+def _error(held: list[ClassRecords], tables: list[Array]) -> float:
+    """Return the standard error of the mean gain in log loss, record by record."""
+    gains = [part.losses(part.table) - part.losses(new) for part, new in zip(held, tables, strict=True)]
+    return _mean_and_error(np.concatenate(gains), np.concatenate([part.weights for part in held]))[1]
 
 
 def _figures(part: ClassRecords, table: Array) -> tuple[float, float, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -184,11 +184,12 @@ class Recalibration:
         """The bins of a histogram, each with its rate and limits; None for maps without bins."""
         return self.map.bins
 
-    def to_sql(self, column: str, dialect: str = "duckdb", tolerance: float = 0.0) -> str:
+    def to_sql(self, column: str | Sequence[str], dialect: str = "duckdb", tolerance: float = 0.0) -> str:
         """Return the map as one SQL expression of a column.
 
         NULL, NaN and values outside [0, 1] become NULL. A tolerance above 0 drops knots as long as the map
-        nowhere changes by more.
+        nowhere changes by more. For several classes pass the names of all columns: the result is a list for
+        SELECT, with the probability of each class as NAME_recalibrated.
 
         Examples
         --------
@@ -197,9 +198,12 @@ class Recalibration:
         >>> "CASE WHEN" in fitted.to_sql("score")
         True
         """
+        from calibrant.recalibration.class_sql import class_sql
         from calibrant.recalibration.sql import sql_of
 
-        return sql_of(self.map, column, dialect, tolerance)
+        if self.columns is not None:
+            return class_sql(self.map, column, self.columns, dialect)
+        return sql_of(self.map, column, dialect, tolerance)  # type: ignore[arg-type]  # checked there
 
     def apply(self, frame: Any, *, prediction: str, into: str = "p_recalibrated") -> Any:
         """Return the frame with a column of recalibrated predictions; lazy frames stay lazy.

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.fits.softmax import softmax_rates
-from calibrant.recalibration.maps.algebra import Algebra
+from calibrant.fits.softmax import SMALLEST, softmax_rates
+from calibrant.recalibration.maps.algebra import LARGEST, Algebra
 from calibrant.recalibration.maps.form import Map, map_from_dict
 from calibrant.recalibration.maps.stored import refused, stored_numbers
 from calibrant.results import Array
+
+HINT = "use predict; the saved file holds all of its numbers"
 
 
 class ClassMap(Map):
@@ -23,10 +25,13 @@ class ClassMap(Map):
 
     def expression(self, p: Any, algebra: Algebra) -> Any:
         """Say that rows of several classes are no expression of one column."""
-        hint = "use predict; the saved file holds all of its numbers"
         raise InvalidInputError(
-            sentence("a map of several classes", "cannot be written as SQL of one column", hint=hint)
+            sentence("a map of several classes", "cannot be written as SQL of one column", hint=HINT)
         )
+
+    def expressions(self, columns: Sequence[Any], algebra: Algebra) -> list[Any]:
+        """Return an expression per class, of all columns, or say that it cannot be one."""
+        raise InvalidInputError(sentence(f"a {self.form} map", "cannot be written as SQL", hint=HINT))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +50,21 @@ class SoftmaxMap(ClassMap):
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
         """Apply the formula to each row."""
         return softmax_rates(p, self.matrix, self.intercepts)
+
+    def expressions(self, columns: Sequence[Any], algebra: Algebra) -> list[Any]:
+        """Return 1 / sum of e^(eta_other - eta): no term is large unless the whole is nearly 0."""
+        logs = [algebra.log(algebra.clip(column, SMALLEST, 1.0)) for column in columns]
+
+        def odds(other: int, one: int) -> Any:
+            slopes = self.matrix[other] - self.matrix[one]
+            ahead = algebra.number(float(self.intercepts[other] - self.intercepts[one]))
+            for log, slope in zip(logs, slopes.tolist(), strict=True):
+                ahead = ahead + log * slope
+            return algebra.exp(algebra.clip(ahead, -LARGEST, LARGEST))
+
+        places = range(self.classes)
+        one = algebra.number(1.0)
+        return [one / sum((odds(m, k) for m in places if m != k), start=one) for k in places]
 
     def to_dict(self) -> dict[str, Any]:
         """Return matrix and intercepts."""
@@ -79,6 +99,13 @@ class OneVsRestMap(ClassMap):
         rates = np.column_stack([one.predict(p[:, k]) for k, one in enumerate(self.maps)])
         sums = rates.sum(axis=1, keepdims=True)
         return np.where(sums > 0, rates / np.where(sums > 0, sums, 1.0), 1.0 / rates.shape[1])
+
+    def expressions(self, columns: Sequence[Any], algebra: Algebra) -> list[Any]:
+        """Return the mapped columns, each divided by the sum of all."""
+        rates = [one.expression(column, algebra) for one, column in zip(self.maps, columns, strict=True)]
+        total = sum(rates[1:], start=rates[0])
+        even = algebra.number(1.0 / len(rates))
+        return [algebra.when(total == 0.0, even, rate / total) for rate in rates]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the maps."""
