@@ -103,9 +103,8 @@ def page() -> str:
     figure = lines_figure("records", lines, x="calibration error to be found", y="records needed")
     text = (
         "Values at the hard cases D_theta (least over random signs) beside the lemmas, and below them the "
-        "least number of records from which a test is right two times out of three, by "
-        "simulation of the test that "
-        "suits the case. Slopes in the log-log figure: "
+        "least number of records from which a test is right two times out of three, by simulation of the "
+        "test that suits the case. Slopes in the log-log figure: "
         + ", ".join(f"{name} {value:.2f}" for name, value in slopes.items())
         + ". The theory says -2 for smooth and distance, and at most -2.5 (up to logarithms) for the others."
     )

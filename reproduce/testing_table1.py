@@ -78,9 +78,8 @@ def page() -> str:
     text = (
         "The largest eps to which more than half of 100 runs say no (the smallest eps where there is none); "
         "v ~ U[0, 0.99], y ~ Bernoulli(v + 0.01). The paper's dCE row is that of half the lower distance: "
-        "its tester was cut at eps instead of eps / 2. Where its solver gave up we have "
-        "the rest of the row. The "
-        f"last cECE entry is a close call: at n = {SIZES[-1]} the tester says no to 0.05 in {found}."
+        "its tester was cut at eps instead of eps / 2. Where its solver gave up we have the rest of the "
+        f"row. The last cECE entry is a close call: at n = {SIZES[-1]} the tester says no to 0.05 in {found}."
     )
     return f"{text}\n\n{table(['measure', *(f'n = {n}' for n in SIZES)], rows)}"
 

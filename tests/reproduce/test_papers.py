@@ -53,9 +53,11 @@ def test_solvers_of_table_3_agree():
 
 
 def test_recalibration_helps_in_the_analogue_of_table_2():
-    found = testing_table2.synthetic()
-    assert found["base"] > 0.08
-    assert max(found["isotonic"], found["temperature"]) < 0.03
+    """Another program had .101, .0202 and .0187; over seeds ours vary by .006, .004 and .003."""
+    found = testing_table2.repeated(4)
+    assert found["base"] == pytest.approx(0.101, abs=0.009)
+    assert found["isotonic"] == pytest.approx(0.0202, abs=0.006)
+    assert found["temperature"] == pytest.approx(0.0187, abs=0.005)
 
 
 @pytest.mark.parametrize("t", [4, 8, 32])
@@ -95,7 +97,7 @@ def test_the_protocol_of_the_multi_calibration_paper(shared_data, monkeypatch):
 @pytest.mark.parametrize("e", [0.01, 0.1])
 def test_examples_of_the_survey(e):
     assert survey_examples.first_tight(e) == pytest.approx(2 * e)
-    assert survey_examples.second_tight(e) == pytest.approx(e * e / (1 - e), rel=0.03)
+    assert survey_examples.second_tight(e) == pytest.approx(e * e / (1 - e), rel=0.0005)
     upper, true, lower = survey_examples.uncertain_distance(e)
     assert upper == pytest.approx(e / (1 - 2 * e))
     assert true == pytest.approx(2 * e * e / (1 - 2 * e))

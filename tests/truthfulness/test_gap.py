@@ -53,6 +53,29 @@ def test_absolute_measures_of_three_rounds_are_best_met_at_the_median_count():
         assert found.gap == pytest.approx(found.honest - found.best)
 
 
+POOLED_AND_HONEST = {  # expected on Table 1's two rounds, (.25, .75): of (.5, .5), and of the truth
+    "ece": (0.1875, 0.375),
+    "ks": (0.1875, 0.28125),
+    "kuiper": (0.1875, 0.28125),
+    "l1-atb": (0.1875, 0.28125),
+    "smooth": (0.1875, 0.234375),
+    "kernel": (0.1875, 0.256281),
+    "lower-distance": (0.1875, 0.2734375),
+    "upper-distance": (0.1875, 0.34375),
+    "interval": (0.1875, 0.359375),
+    "convolved": (0.1875, 0.321391),
+    "cdl": (0.375, 0.4375),
+    "atb": (0.09375, 0.09375),
+}
+
+
+@pytest.mark.parametrize("name", POOLED_AND_HONEST)
+def test_what_other_measures_say_on_the_two_rounds_of_table_1(name):
+    expected = Expected(Scored(name, {}), np.array([0.25, 0.75]))
+    found = expected(np.array([0.5, 0.5])), expected(np.array([0.25, 0.75]))
+    assert found == pytest.approx(POOLED_AND_HONEST[name], abs=6e-7)
+
+
 def test_the_squared_expected_calibration_error_falls_at_two_rounds_only():
     assert cb.truthfulness_gap("ece", [0.3], norm=2).gap < 1e-9
     two = cb.truthfulness_gap("ece", [0.25, 0.75], norm=2)
@@ -132,7 +155,7 @@ def quantile_squares(y, p):
 
 
 def test_unequal_quantile_bins_reward_a_lie():
-    found = cb.truthfulness_gap(quantile_squares, [0.45, 0.01, 0.06], budget=20)
+    found = cb.truthfulness_gap(quantile_squares, [0.45, 0.01, 0.06], budget=200)
     assert found.gap >= 0.026
     assert found.measure == "quantile_squares"
 
@@ -148,7 +171,7 @@ def test_normalised_cross_entropy_is_not_truthful():
         weights = chances(outcomes, np.array(truth))
         return sum(w * normalised(y, report) for w, y in zip(weights, outcomes, strict=True))
 
-    found = cb.truthfulness_gap(normalised, [0.25, 0.75], budget=20)
+    found = cb.truthfulness_gap(normalised, [0.25, 0.75], budget=200)
     assert found.gap == pytest.approx(0.065336, abs=1e-6)
     assert found.report == pytest.approx([0.1, 0.9], abs=1e-4)  # what the probabilities are, given one event
     assert expected([0.25, 0.75], [0.1, 0.9]) == pytest.approx(found.best, abs=1e-9)
