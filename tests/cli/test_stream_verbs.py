@@ -58,19 +58,22 @@ def test_monitor_raises_the_alarm_once_and_for_all(tmp_path):
     assert monitor.n == 2400
 
 
+@pytest.mark.parametrize("by", [(), ("--by", "g")], ids=["", "by"])
 @pytest.mark.parametrize("name", ["monitor", "stream"])
-def test_rows_that_were_counted_are_refused_under_any_name(tmp_path, name):
+def test_rows_that_were_counted_are_refused_under_any_name(tmp_path, name, by):
     rows, state = stream(60), tmp_path / "s.json"
+    rows["g"] = np.where(rows["g"] == "a", "parts", "b")  # the name of the field that keeps them
     today = write(tmp_path / "today.csv", rows)
     copy = write(tmp_path / "copy.csv", {"extra": np.arange(60), **rows})
-    arguments = ("-y", "y", "-p", "p", "--state", state)
+    arguments = ("-y", "y", "-p", "p", "--state", state, *by)
     assert verb(name, today, *arguments).exit_code == 0
     kept = state.read_bytes()
     for file in (today, copy):
         again = verb(name, file, *arguments)
         assert "got the rows of an earlier run. Hint: pass --same" in str(again.exception)
         assert state.read_bytes() == kept
-    assert verb(name, write(tmp_path / "b.csv", stream(60, 1)), *arguments).exit_code == 0
+    tomorrow = write(tmp_path / "b.csv", {**stream(60, 1), "g": rows["g"]})
+    assert verb(name, tomorrow, *arguments).exit_code == 0
     assert isinstance(verb(name, copy, *arguments).exception, cb.InvalidInputError)
     assert verb(name, copy, *arguments, "--same").exit_code == 0
     twice = verb(name, today, today, "-y", "y", "-p", "p")

@@ -50,6 +50,14 @@ def check_chart_targets(charts: tuple[str, ...], file: FileNames) -> None:
         check_target(chart_target(text)[1], listed(file))
 
 
+def check_chart_names(drawn: Mapping[str, Any], charts: tuple[str, ...]) -> None:
+    """Refuse charts that there are not, before any result is printed."""
+    for text in charts:
+        name = text.partition("=")[0]
+        if name not in drawn:
+            raise reject_name("--chart", name, list(drawn))
+
+
 def write_charts(drawn: Mapping[str, Any], charts: tuple[str, ...], text: str) -> None:
     """Write the charts that were asked for, each as its file name says; functions draw theirs now."""
     if not charts:
@@ -57,8 +65,6 @@ def write_charts(drawn: Mapping[str, Any], charts: tuple[str, ...], text: str) -
     from calibrant.report.charts.export import chart_target, image_of, without_text
 
     for name, path in map(chart_target, charts):
-        if name not in drawn:
-            raise reject_name("--chart", name, list(drawn))
         made = drawn[name]() if isinstance(drawn[name], FunctionType) else drawn[name]
         shown = without_text(made, title=text in ("title", "both"), caption=text in ("caption", "both"))
         note(f"chart: {write_whole(path, image_of(shown, path.suffix.lower()))}")

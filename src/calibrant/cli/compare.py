@@ -8,7 +8,7 @@ import click
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.cli.charts import charts_out, check_chart_targets, write_charts
+from calibrant.cli.charts import charts_out, check_chart_names, check_chart_targets, write_charts
 from calibrant.cli.option_types import Thresholds
 from calibrant.cli.options import MEASURE, NAME, as_json, missing, option_of, rows_in, seed, typed
 from calibrant.cli.rows import refuse_swapped
@@ -122,14 +122,14 @@ def compare(
             read[outcome], models, thresholds=thresholds, sample_weight=masses, missing=missing,
             confidence=confidence,
         )  # fmt: skip
+    drawn = _charts(read[outcome], models, masses, missing, confidence) if charts else {}
+    check_chart_names(drawn, charts)
     if json_:
         parts = {} if benefits is None else {"net_benefit": benefits.to_dict()}
         show_json({**(result.to_dict() if result else {}), **parts})
     else:
         _show(result, benefits)
-    if charts:
-        drawn = _charts(read[outcome], models, masses, missing, confidence)
-        write_charts(drawn, charts, chart_text)
+    write_charts(drawn, charts, chart_text)
 
 
 def _read(

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from calibrant.cli.charts import charts_out, check_chart_targets, write_charts
+from calibrant.cli.charts import charts_out, check_chart_names, check_chart_targets, write_charts
 from calibrant.cli.options import MEASURES, as_json, columns_unless_sketch, grouped, rows_in, seed
 from calibrant.cli.rows import read_rows
 from calibrant.cli.showing import note, say
@@ -26,6 +26,7 @@ from calibrant.errors import InvalidInputError, sentence
 from calibrant.evaluation.facts import facts_sentence
 from calibrant.evaluation.findings import headline
 from calibrant.evaluation.sheets import group_sheet, measure_sheet
+from calibrant.inference.statistics import CLASSIC
 from calibrant.numerals import short
 from calibrant.records import Missing
 from calibrant.report import evaluation as report
@@ -75,10 +76,11 @@ def evaluate(
                 file, outcome=str(outcome), prediction=str(prediction), weight=weight, missing=missing,
                 groups=groups, point=point, **options,
             )  # fmt: skip
+    drawn = evaluation.charts if charts else {}
+    check_chart_names(drawn, charts)
     show_evaluation(evaluation, json_, sketch)
     write_report(evaluation, html)
-    if charts:
-        write_charts(evaluation.charts, charts, chart_text)
+    write_charts(drawn, charts, chart_text)
 
 
 def evaluate_sketch(sketch: Sketch, file: FileNames, **options: Any) -> Evaluation:
@@ -148,4 +150,7 @@ def _names(chosen: list[str] | None) -> list[str] | None:
         from calibrant.measures.registry.lookup import measures
 
         return list(measures())
+    for name in set(chosen or ()) & set(CLASSIC):
+        hint = f"calibrant test -m {name} has its statistic and p-value"
+        raise InvalidInputError(sentence("--measures", "must name measures", f"got the test {name!r}", hint))
     return chosen

@@ -13,6 +13,7 @@ import numpy as np
 from calibrant.cli.options import F
 from calibrant.cli.ordered_rows import OrderedRows
 from calibrant.errors import InvalidInputError, sentence
+from calibrant.online.group_monitor import GroupMonitor
 from calibrant.online.state import Fields, parsed, read_text
 
 PARTS = "parts"  # the field of a state that holds them
@@ -31,7 +32,7 @@ def counted_parts(state: str | Path | None, kind: str) -> list[str]:
     """Return the parts that a state has counted; older states say nothing about theirs."""
     if state is None or not Path(state).exists():
         return []
-    fields = Fields(parsed(read_text(state), kind), kind)
+    fields = Fields(_holder(parsed(read_text(state), kind)), kind)
     if PARTS not in fields.content:
         return []
     parts = fields.items(PARTS)
@@ -53,7 +54,16 @@ def with_part(parts: list[str], rows: OrderedRows, same: bool) -> list[str]:
 
 def with_parts(text: str, parts: list[str]) -> str:
     """Return the JSON of a state with its parts as the last field."""
-    return f'{text[:-1]}, "{PARTS}": {json.dumps(parts)}}}' if parts else text
+    if not parts:
+        return text
+    content = json.loads(text)
+    _holder(content)[PARTS] = parts
+    return json.dumps(content, allow_nan=False)
+
+
+def _holder(content: dict[str, Any]) -> Any:
+    """Return the state that holds the parts: that of everybody, where the fields are groups."""
+    return content.get(GroupMonitor.EVERYBODY, content)
 
 
 def _digest(rows: OrderedRows) -> str | None:

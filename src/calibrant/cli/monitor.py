@@ -130,7 +130,8 @@ def _show(readings: Mapping[str, Reading], alpha: float, json_: bool) -> None:
     table = [_line(name, reading) for name, reading in readings.items()]
     show_table(["group", "records", "p-value", "alarm at", "trouble since", "suspicion"], table)
     words = "ALARM: no longer calibrated" if alarm else "no alarm"
-    note(f"{words} (false alarms at most {alpha:g}, ever)")
+    stays = "; it stays on, a new state file starts anew" if alarm else ""
+    note(f"{words} (a false alarm, ever, has a chance of at most {alpha:g}{stays})")
 
 
 def _line(name: str, reading: Reading) -> list[str]:

@@ -224,10 +224,22 @@ def _promises(summary: Mapping[str, Any]) -> list[str]:
         lines.append(f"distance to calibration at most {certificate / rounds:.4f}{promised}")
     if summary["brier_bound"] is not None:
         lines.append(f"total Brier score at most {summary['brier_bound']:.3f} above raw, whatever happens")
-    elif summary["most_pending"] > summary["delay"] + 1:
-        hint = f"--delay {summary['most_pending'] - 1} gives one, for weights that move more slowly"
-        lines.append(f"no promise on the Brier score: outcomes came late ({hint})")
+    elif summary["steered"] or summary["most_pending"] > summary["delay"] + 1:
+        lines.append(f"no promise on the Brier score: {_why_no_brier_bound(summary)}")
     return lines
+
+
+def _why_no_brier_bound(summary: Mapping[str, Any]) -> str:
+    """Say what stands against a promise on the Brier score, and which options give one."""
+    reasons, options = [], []
+    if summary["most_pending"] > summary["delay"] + 1:
+        reasons.append(f"{summary['most_pending']:,} outcomes were unknown at once")
+        options.append(f"--delay {summary['most_pending'] - 1}")
+    if summary["steered"]:
+        reasons.append(f"the guard moved {counted(summary['steered'], 'prediction')}")
+        options.append("--no-guard")
+    without = ", without the bound on the distance" if summary["steered"] else ""
+    return f"{' and '.join(reasons)} ({' '.join(options)} gives one{without})"
 
 
 def _write_page(path: str, calibrator: OnlineCalibrator, rows: OrderedRows, run: Run, title: str) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from calibrant.frames import frame_of
 from calibrant.numerals import counted, left_out, short
@@ -14,6 +15,7 @@ from calibrant.results import Array, Result
 from calibrant.sheets import Cell, Sheet, number, paragraphs, text
 
 EVERYBODY = "treat all"
+FEW = 6  # thresholds that a sentence names one by one
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -65,19 +67,28 @@ class NetBenefits(Result):
     def __str__(self) -> str:
         best, said = np.array(self.best()), []
         for name in self.models:
-            at = self.thresholds[best == name]
-            where = f" ({at.min():g} to {at.max():g})" if len(at) else ""
-            count = f"{len(at)} of {counted(len(self.thresholds), 'threshold')}{where}"
-            said.append(f"{name} has the largest net benefit at {count}.")
+            said.append(f"{name} has the largest net benefit at {self._thresholds(best == name)}.")
         return " ".join([*said, *map(self._sure, self.differences), self._how()])
 
     def _sure(self, pair: BenefitDifference) -> str:
-        better = int(np.count_nonzero(pair.lower > 0)), int(np.count_nonzero(pair.upper < 0))
-        if not any(better):
+        better, worse = pair.lower > 0, pair.upper < 0
+        if not (better | worse).any():
             return f"{pair.first} and {pair.second} differ at none by more than chance."
         return (
-            f"{pair.first} is better than {pair.second} beyond chance at {better[0]}, worse at {better[1]}."
+            f"Beyond chance, {pair.first} is better than {pair.second} at {self._thresholds(better)} and worse "
+            f"at {self._thresholds(worse)}."
         )
+
+    def _thresholds(self, chosen: npt.NDArray[np.bool_]) -> str:
+        """Say at how many thresholds, and at which: all of a few, the ends of an unbroken run, or no more."""
+        at = self.thresholds[chosen]
+        places = np.flatnonzero(chosen)
+        which = ""
+        if 0 < len(at) <= FEW:
+            which = f" ({', '.join(f'{one:g}' for one in at)})"
+        elif len(at) and places[-1] - places[0] + 1 == len(at):
+            which = f" ({at[0]:g} to {at[-1]:g})"
+        return f"{len(at) or 'none'} of {counted(len(self.thresholds), 'threshold')}{which}"
 
     def _how(self) -> str:
         level = f"{100 * self.confidence:g} %"

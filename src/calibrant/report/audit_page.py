@@ -53,7 +53,7 @@ def _verdict(audited: Audit, rejected: bool) -> AuditVerdict:
             f"A gap as large as the worst found here is no surprise among so many groups (p = {shown})."
         )
         return AuditVerdict("No group is off beyond chance.", sentence, "Nothing needs to be repaired.")
-    sentence = f"{audited.worst.sentence(audited.statistic)} (p-value over all groups {shown})."
+    sentence = f"{audited.verdict} Over all groups together the p-value is {shown}."
     step = "Repair with calibrant recalibrate --covariates, then audit held-out predictions again."
     return AuditVerdict("Wrong for some.", sentence, step)
 
