@@ -14,5 +14,5 @@ def test_the_page_and_the_picture_are_what_the_source_says():
     assert (
         script["page"]((DOCS / "architecture.md").read_text(), rooms)
         == (DOCS / "architecture.md").read_text()
-    )
-    assert script["svg"](rooms) == (DOCS / "architecture.svg").read_text()
+    ), "run docs/make_architecture.py"
+    assert script["svg"](rooms) == (DOCS / "architecture.svg").read_text(), "run docs/make_architecture.py"

@@ -29,11 +29,12 @@ def _documented(section: str) -> set[str]:
 def test_parameters_results_and_examples_are_documented(name):
     text = inspect.getdoc(getattr(cb, name)) or ""
     parameters = set(inspect.signature(getattr(cb, name)).parameters)
-    assert parameters <= _documented(_section(text, "Parameters")), name
-    assert _section(text, "Returns").strip(), name
-    assert ">>>" in _section(text, "Examples"), name
+    missing = sorted(parameters - _documented(_section(text, "Parameters")))
+    assert not missing, f"{name}: add {missing} to the section Parameters of its docstring"
+    assert _section(text, "Returns").strip(), f"{name}: its docstring needs a section Returns"
+    assert ">>>" in _section(text, "Examples"), f"{name}: its docstring needs a section Examples with >>>"
     order = [text.find(f"\n{part}\n--") for part in ("Parameters", "Returns", "Examples")]
-    assert sorted(order) == order or not parameters, name
+    assert sorted(order) == order or not parameters, f"{name}: Parameters, Returns, Examples"
 
 
 def test_a_section_ends_where_the_next_begins():

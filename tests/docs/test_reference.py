@@ -13,7 +13,11 @@ DOCS = Path(__file__).parents[2] / "docs"
 def test_every_public_name_is_in_the_reference_once_and_pages_are_up_to_date(tmp_path):
     script = runpy.run_path(str(DOCS / "make_reference.py"))
     listed = [name for _, _, names in script["PAGES"].values() for name in names.split()]
-    assert sorted(name for name in listed if "." not in name) == sorted(set(cb.__all__) - {"online"})
+    found, public = sorted(name for name in listed if "." not in name), set(cb.__all__) - {"online"}
+    astray = sorted(public ^ set(found))
+    assert found == sorted(public), f"{astray}: PAGES of docs/make_reference.py names each of __all__ once"
     script["write"](tmp_path)
     for written in tmp_path.iterdir():
-        assert written.read_text() == (DOCS / "reference" / written.name).read_text(), written.name
+        assert written.read_text() == (DOCS / "reference" / written.name).read_text(), (
+            f"{written.name}: run docs/make_reference.py"
+        )

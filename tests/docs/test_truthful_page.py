@@ -20,4 +20,5 @@ def test_the_lists_are_those_of_the_registry():
     for kind in ("strict", "batch", "approximate"):
         line = next(text for text in PAGE.split("\n- ") if text.startswith(f"**{kind}**"))
         named = set(line.split(":", 1)[1].split(".")[0].replace("`", "").replace(" ", "").split(","))
-        assert named == {row.name for row in cb.measures().values() if row.truthful == kind}
+        rows = {row.name for row in cb.measures().values() if row.truthful == kind}
+        assert named == rows, f"put the keys of `{kind}` measures right in the list of docs/truthful.md"

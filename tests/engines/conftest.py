@@ -77,4 +77,6 @@ def engine(request):
             return session.createDataFrame(list(zip(*rows.values(), strict=True)), schema=names)
 
         return frame
-    return globals()["_" + request.param.replace("-", "_")]
+    maker = "_" + request.param.replace("-", "_")
+    assert maker in globals(), f"ENGINES names {request.param}: write {maker}(rows) in this file"
+    return globals()[maker]

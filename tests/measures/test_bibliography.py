@@ -24,8 +24,10 @@ FIELD = re.compile(r"^  (\w+) = \{(.+)\},?$")
 @pytest.mark.parametrize("row", [*cb.measures().values(), *TESTS], ids=lambda row: row.name)
 def test_every_measure_and_test_has_a_work_to_cite(row):
     entry = entry_of(row.citation)
-    assert entry is not None, row.citation
-    assert str(entry.year) in row.citation
+    assert entry is not None, (
+        f"{row.citation!r}: add an Entry to measures/registry/bibliography.py whose `cited` begins it"
+    )
+    assert str(entry.year) in row.citation, f"{row.citation!r} and its Entry must have the same year"
 
 
 def test_keys_and_dois_are_different_and_well_formed():

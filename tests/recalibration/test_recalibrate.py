@@ -375,6 +375,7 @@ def framed(kind, columns):
         import ibis
 
         return ibis.memtable(table), lambda f: f.order_by("k").to_pyarrow().to_pydict()
+    assert kind == "dask", f"framed() makes no {kind} frame: give it a branch above"
     import dask.dataframe as dd
 
     return dd.from_pandas(pd.DataFrame(columns), npartitions=2), lambda f: by_pandas(f.compute())
