@@ -22,6 +22,7 @@ VERBS = [
     ("check", "rows.csv", *ROWS, "--max", "smooth=0.9", "--junit", "check.xml"),
     ("test", "rows.csv", *ROWS, "--draws", "99"),
     ("compare", "rows.csv", "-y", "y", "-p", "p", "-p", "q", "--draws", "19"),
+    ("classes", "rows.csv", "-y", "y", "-p", "q", "-p", "p", "--draws", "19"),
     ("plan", "--distance", "0.2", "--draws", "99"),
     ("sketch", "rows.csv", *ROWS, "--by", "g", "-o", "day.sketch"),
     ("sketch", "rows.csv", *ROWS, "--by", "g", "-o", "day.parquet"),

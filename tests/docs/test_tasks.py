@@ -21,7 +21,10 @@ TASKS = {  # page, and what must have come out of it: files, and words that were
         ["Predictions are wrong for 4 of 24 groups", "helps"],
     ),
     "howto/sites-and-seasons": (["report.html", "calibrated.csv"], ["The 4 groups of region", "trend along"]),
-    "howto/operations": (["monitor.json", "both.html"], ["no alarm (a false alarm, ever, has a chance of at most 0.01)"]),
+    "howto/operations": (
+        ["monitor.json", "both.html"],
+        ["no alarm (a false alarm, ever, has a chance of at most 0.01)"],
+    ),
     "howto/papers": (
         ["reliability.svg", "figure.pdf", "benefit.svg", "calibration.bib"],
         ["with 10 degrees of freedom", "calibration slope", "new - old", "p - p_old"],

@@ -74,10 +74,8 @@ class NetBenefits(Result):
         better, worse = pair.lower > 0, pair.upper < 0
         if not (better | worse).any():
             return f"{pair.first} and {pair.second} differ at none by more than chance."
-        return (
-            f"Beyond chance, {pair.first} is better than {pair.second} at {self._thresholds(better)} and worse "
-            f"at {self._thresholds(worse)}."
-        )
+        first, second = self._thresholds(better), self._thresholds(worse)
+        return f"Beyond chance, {pair.first} is better than {pair.second} at {first}, and worse at {second}."
 
     def _thresholds(self, chosen: npt.NDArray[np.bool_]) -> str:
         """Say at how many thresholds, and at which: all of a few, the ends of an unbroken run, or no more."""
