@@ -11,9 +11,11 @@ from hypothesis import given, settings
 from oracles import null as oracle
 from oracles import simple
 from samples import Sample, samples
+from scipy.stats import binom, norm
+from scipy.stats import t as student
 
 import calibrant as cb
-from calibrant.inference.continuous import deviation_of_continuous
+from calibrant.inference.continuous import as_if_known, deviation_of_continuous
 from calibrant.inference.engine import law_serves
 from calibrant.inference.merging import coarse
 from calibrant.inference.null_outcomes import NullOutcomes, null_values
@@ -336,14 +338,52 @@ def test_deviation_of_continuous_outcomes_ignores_row_order_in_ties(sample):
 
 def test_deviation_is_equation_6_when_predictions_are_distinct():
     rng = np.random.default_rng(9)
-    n = 50
-    p = np.sort(rng.random(n))
-    y, w = rng.random(n), rng.random(n)
-    d = np.diff(y - p)
-    top = np.sum(d**2 * (w[:-1] + w[1:]) ** 2)
-    bottom = 4 * w.sum() * (w[0] + w[-1] + 2 * w[1:-1].sum())
-    found = deviation_of_continuous(cb.Forecasts(y, p, sample_weight=w))
-    assert found == pytest.approx(math.sqrt(top / bottom))
+    p = np.sort(rng.random(50))
+    y = rng.random(50)
+    top = np.sum(np.diff(y - p) ** 2 * (1 + 1) ** 2)
+    bottom = 4 * 50 * (1 + 1 + 2 * 48)
+    assert deviation_of_continuous(cb.Forecasts(y, p)) == pytest.approx(math.sqrt(top / bottom))
+
+
+def test_the_variance_of_weighted_fractions_has_no_bias():
+    """Eq. (6) weighs squared differences by (w + w')^2, which is a fifth too little for these weights."""
+    rng = np.random.default_rng(9)
+    n, spread = 40, 0.1
+    p = np.linspace(0.3, 0.7, n)
+    w = np.exp(rng.normal(0, 0.7, n))
+    w[[0, -1]] = w.mean()  # a pair weighs the ends half as much as all others
+    true = spread**2 * np.sum(w**2) / w.sum() ** 2
+    noise = rng.choice([-spread, spread], size=(2_000, n))
+    shown = [deviation_of_continuous(cb.Forecasts(p + e, p, sample_weight=w)) ** 2 for e in noise]
+    assert np.mean(shown) == pytest.approx(true, abs=4 * np.std(shown) / math.sqrt(2_000))
+    assert np.mean(shown) == pytest.approx(true, rel=0.05)
+
+
+def test_quotients_by_an_estimated_deviation_are_students():
+    """Mapped to normal quantiles: with 61 records alone there are 40 degrees of freedom."""
+    p = np.linspace(0.2, 0.8, 61)
+    f = cb.Forecasts(p / 2, p)
+    for x in (0.5, 2.0, 3.0, 5.0):
+        assert norm.sf(as_if_known(x, f)) == pytest.approx(student.sf(x, 40), rel=0.03)
+    many = cb.Forecasts(np.full(20_000, 0.25), np.repeat([0.2, 0.3], 10_000))
+    assert as_if_known(3.0, many) == pytest.approx(3.0, rel=1e-3)
+    alone = cb.Forecasts([0.25], [0.3])
+    assert np.isfinite(as_if_known(np.array([0.0, 1e300]), alone)).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("measure", ["omnibus", "kuiper", "in-the-large"])
+def test_few_fractions_keep_the_size(measure, weighted):
+    """At 20 records the size was 6 to 8 %: the noise is estimated, and weights made the estimate too small."""
+    rng, sets = np.random.default_rng(17), 1_500
+    rejected = 0
+    for _ in range(sets):
+        p = rng.random(20)
+        w = np.exp(rng.normal(0, 0.7, 20)) if weighted else None
+        f = cb.Forecasts(rng.beta(4 * p, 4 * (1 - p)), p, sample_weight=w)
+        rejected += cb.calibration_test(f, measure=measure).pvalue <= 0.05
+    assert rejected <= binom.ppf(1 - 1e-4, sets, 0.05)
 
 
 def test_a_weighted_sketch_is_simulated_from_its_squared_weights_and_says_so():

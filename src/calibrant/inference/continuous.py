@@ -28,6 +28,30 @@ def deviation_of_continuous(forecasts: Forecasts) -> float:
     return math.sqrt(single + _within_levels(residuals, weights, counts))
 
 
+def as_if_known(statistic: Array | float, forecasts: Forecasts) -> Array:
+    """Shrink a statistic that was divided by deviation_of_continuous, as an estimate, to a normal scale.
+
+    Few records estimate their own noise badly, so that quotients by it have long tails: Student's. Wallace
+    (1959, Bounds on normal approximations to Student's) maps them to normal quantiles, to 0.5 % here.
+    """
+    free = _degrees_of_freedom(forecasts)
+    ratio = (8 * free + 1) / (8 * free + 3)
+    return np.asarray(ratio * np.sqrt(2 * free * np.log(np.hypot(1.0, statistic / math.sqrt(free)))))
+
+
+def _degrees_of_freedom(forecasts: Forecasts) -> float:
+    """Return how many squares of independent normal numbers would vary as the estimated variance does.
+
+    Differences of neighbours share records, so that n of them are worth 2 n / 3 (von Neumann 1941); a level
+    of several records has one fewer than these. Unequal weights count as fewer records.
+    """
+    counts = forecasts.counts
+    alone = int(np.count_nonzero(counts == 1))
+    several = float((counts[counts > 1] - 1).sum())
+    equal = 1 / (forecasts.n * float(forecasts.squared_weights.sum()))
+    return max(1.0, (2 * max(0, alone - 1) / 3 + several) * equal)
+
+
 def squared_residuals(forecasts: Forecasts) -> Array:
     """Sum the squared weighted residuals of the records of each level: an estimate of its null variance."""
     residuals, weights = _records(forecasts)
@@ -54,12 +78,17 @@ def _records(forecasts: Forecasts) -> tuple[Array, Array]:
 
 
 def _between_neighbours(residuals: Array, weights: Array) -> float:
-    """Eq. (6), times the squared share of weight that these records have."""
+    """Eq. (6), times the squared share of weight that these records have; but for its weights.
+
+    A squared difference of neighbours is twice the variance of one, so it stands for w^2 and w'^2 of the two.
+    Eq. (6) has (w + w')^2 / 2 in place of w^2 + w'^2: the same for equal weights, too little for others.
+    """
     if len(residuals) == 0:
         return 0.0
-    squares = np.diff(residuals) ** 2 @ (weights[:-1] + weights[1:]) ** 2
-    total = float(weights.sum())
-    return float(squares * total / (4 * (2 * total - weights[0] - weights[-1])))
+    squared = weights**2
+    total = float(squared.sum())
+    squares = float(np.diff(residuals) ** 2 @ (squared[:-1] + squared[1:])) / 2
+    return squares * total / (2 * total - float(squared[0] + squared[-1]))
 
 
 def _within_levels(residuals: Array, weights: Array, counts: np.ndarray) -> float:

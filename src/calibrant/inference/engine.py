@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant.errors import CalibrantError, InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.inference.continuous import deviation_of_continuous
+from calibrant.inference.continuous import as_if_known, deviation_of_continuous
 from calibrant.inference.null_outcomes import NullOutcomes, null_values
 from calibrant.inference.stand_ins import heaviest
 from calibrant.measures.registry.laws import Law, null_deviation
@@ -184,7 +184,12 @@ def _by_law(
     mean = row.null.mean and row.null.mean(forecasts, settings)
     bad = float(badness(row, value, centre_of(forecasts, row, settings)))
     scale = law.scale(forecasts) if forecasts.binary else _scale_of_fractions(forecasts, row.name, law)
-    log_pvalue = law.log_tail(bad / scale) if scale > 0 else (0.0 if bad <= 1e-12 else -math.inf)
+    if scale > 0:
+        standard = bad / scale
+        estimated = not (forecasts.binary or law.fractions)
+        log_pvalue = law.log_tail(float(as_if_known(standard, forecasts)) if estimated else standard)
+    else:
+        log_pvalue = 0.0 if bad <= 1e-12 else -math.inf
     return TestResult(
         row.name,
         value,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.forecasts import Forecasts
-from calibrant.inference.continuous import deviation_of_continuous, squared_residuals
+from calibrant.inference.continuous import as_if_known, deviation_of_continuous, squared_residuals
 from calibrant.kernels.curves import curve_extremes
 from calibrant.measures.registry.calling import public
 from calibrant.measures.registry.laws import Law
@@ -66,6 +66,7 @@ class _Parts:
     whole: float  # the same as the score has it
     slope: Array | None  # what residuals add to the standardised score of the slope; None without one
     certain: npt.NDArray[np.intp]  # levels that allow one outcome only
+    normal: Callable[[Array], Array]  # what takes out that the deviation is an estimate, where it is
 
     @classmethod
     def of(cls, forecasts: Forecasts) -> _Parts:
@@ -78,7 +79,8 @@ class _Parts:
         spread = dot(variance, away**2)
         slope = away / math.sqrt(spread) if spread > SAME * whole**2 else None
         certain = np.flatnonzero((forecasts.values == 0) | (forecasts.values == 1))
-        return cls(deviation, whole, slope, certain)
+        normal = (lambda x: x) if forecasts.binary else functools.partial(as_if_known, forecasts=forecasts)
+        return cls(deviation, whole, slope, certain, normal)
 
     def bias(self, residuals: Array) -> float:
         """Return the total residual in standard deviations: positive where outcomes exceed predictions."""
@@ -94,7 +96,7 @@ class _Parts:
         if self.deviation == 0 or self.whole == 0:
             only = np.where(high - low > ROUNDING, -np.inf, 0.0)
             return only, only
-        kuiper = log_range_tails((high - low) / self.deviation)
+        kuiper = log_range_tails(self.normal((high - low) / self.deviation))
         end = residuals.sum(axis=1) / self.whole
         if self.slope is None:
             return kuiper, log_normal_tails(end)

@@ -2,8 +2,14 @@
 
 An estimate of the slope is skewed and at times infinite, so resampling it misses on one side. Its score, the
 derivative of the likelihood, is a sum over records: the interval holds the slopes at which that sum is
-no farther from 0 than its standard deviation allows (Boos 1992, On generalized score tests). The
-standard deviation is the larger of what the records show and what the model implies.
+no farther from 0 than its standard deviation allows (Boos 1992, On generalized score tests).
+
+The sum is skewed too, and where it is large by chance the squares that the records show are small: judged by
+these, true slopes fall below the interval three times as often as above. So the slope is judged by the
+variance that the model implies, times what the records show at the fit itself wherever that is more, and
+the side to which the sum is skewed is allowed what Cornish and Fisher (1938) add to a quantile. The other
+side is allowed no less than without skewness. The intercept has no such bias; it is judged by the
+larger of the two variances.
 
 Predictions of exactly 0 and 1 have logits without end: a few of them that fail decide the slope of the
 population, and most samples have none. No sample shows that, so there is no interval.
@@ -25,35 +31,35 @@ from calibrant.sums import dot
 
 LOGISTIC = ("slope", "intercept")
 FARTHEST = 64.0  # half-widths of the usual interval; an end beyond is infinite
+FARTHEST_LOGIT = 50.0  # of all rates together; beyond, they are 0 or 1
+NEWTON_STEPS = 100  # at most; steps that leave the bracket halve it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Squares:
-    """Sums of w^2, w^2 y and w^2 y^2 over the records of each level."""
+class _Powers:
+    """Sums of w^2, w^3, w^2 y and w^2 y^2 over the records of each level."""
 
-    one: Array
+    two: Array
+    three: Array
     outcome: Array
     outcome_squared: Array
 
     @classmethod
-    def of(cls, forecasts: Forecasts) -> _Squares:
-        """Take them from the records where these are known; else weight and outcome count as unrelated."""
-        outcomes = forecasts.record_outcomes
+    def of(cls, forecasts: Forecasts) -> _Powers:
+        """Take them from the records where these are known; else as if those of one level weighed the same."""
+        squares, outcomes = forecasts.squared_weights, forecasts.record_outcomes
         if outcomes is None:
-            ones = forecasts.squared_weights * (forecasts.outcomes / forecasts.weights)
-            return cls(forecasts.squared_weights, ones, ones)
+            ones = squares * (forecasts.outcomes / forecasts.weights)
+            return cls(squares, squares**2 / forecasts.weights, ones, ones)
         weights = forecasts.record_weights
-        squares = np.full(forecasts.n, forecasts.n**-2.0) if weights is None else weights**2
+        each = np.full(forecasts.n, 1 / forecasts.n) if weights is None else weights
         starts = np.concatenate(([0], np.cumsum(forecasts.counts)[:-1]))
-        return cls(
-            forecasts.squared_weights,
-            np.add.reduceat(squares * outcomes, starts),
-            np.add.reduceat(squares * outcomes**2, starts),
-        )
+        terms = (each**3, each**2 * outcomes, each**2 * outcomes**2)
+        return cls(squares, *(np.add.reduceat(term, starts) for term in terms))
 
-    def variances(self, rates: Array) -> Array:
+    def shown(self, rates: Array) -> Array:
         """Return the sum of w^2 (y - rate)^2 per level."""
-        return self.outcome_squared - 2 * rates * self.outcome + rates**2 * self.one
+        return self.outcome_squared - 2 * rates * self.outcome + rates**2 * self.two
 
 
 def score_interval(
@@ -63,11 +69,14 @@ def score_interval(
     from scipy.special import stdtrit
 
     refuse_certain(forecasts, name)
-    free = max(1.0, 1 / float(forecasts.squared_weights.sum()) - (2 if name == "slope" else 1))
+    records = 1 / float(forecasts.squared_weights.sum())  # as many as weigh the same are as noisy
+    free = max(1.0, records - (2 if name == "slope" else 1))
     reach = float(stdtrit(free, (1 + confidence) / 2))
-    score, width = (_slope_score if name == "slope" else _intercept_score)(forecasts)
-    unit = width(value) * reach
-    return _end(score, value, -unit, reach), _end(score, value, unit, -reach)
+    if name == "slope":
+        score, unit = _slope_score(forecasts, value, reach, records / free)
+    else:
+        score, unit = _intercept_score(forecasts, value)
+    return _end(score, value, -unit * reach, reach), _end(score, value, unit * reach, -reach)
 
 
 def refuse_certain(forecasts: Forecasts, name: str, whose: str = "the predictions") -> None:
@@ -89,63 +98,90 @@ def _end(score: Callable[[float], float], value: float, step: float, level: floa
     return root(lambda at: score(at) - level, inner, outer, 1e-6 * abs(step) + 1e-12)
 
 
-Score = tuple[Callable[[float], float], Callable[[float], float]]
+Score = tuple[Callable[[float], float], float]
 
 
-def _slope_score(forecasts: Forecasts) -> Score:
-    """Return the standardised score of the slope, the intercept fitted anew, and the usual standard error."""
-    logit, weights = logits(forecasts), forecasts.weights
-    squares = _Squares.of(forecasts)
-    logit = logit - dot(weights, logit)
+def _slope_score(forecasts: Forecasts, value: float, reach: float, small: float) -> Score:
+    """Return the standardised score of the slope, the intercept fitted anew, and the usual standard error.
+
+    `small` is the factor by which residuals of a fit to so few records are too small, squared.
+    """
+    weights, powers = forecasts.weights, _Powers.of(forecasts)
+    logit = logits(forecasts) - dot(weights, logits(forecasts))
+    rates_at = _Profile(forecasts, logit)
 
     def parts(slope: float) -> tuple[Array, Array, float]:
-        rates = _rates(forecasts, slope * logit)
+        rates = rates_at(slope)
         spread = weights * rates * (1 - rates)
         total = float(spread.sum())
         away = logit - dot(spread, logit) / total if total > 0 else logit
-        return rates, away, dot(spread, away**2)
+        return rates, away, dot(powers.two * rates * (1 - rates), away**2)
+
+    rates, away, implied = parts(value)
+    shown = dot(powers.shown(rates), away**2) * small
+    more = max(1.0, shown / implied) if implied > 0 else 1.0
+    information = dot(weights * rates * (1 - rates), away**2)
 
     def score(slope: float) -> float:
-        rates, away, _ = parts(slope)
-        shown = dot(squares.variances(rates), away**2)
-        implied = dot(squares.one * rates * (1 - rates), away**2)
-        deviation = np.sqrt(max(shown, implied))
-        return dot(forecasts.outcomes - weights * rates, away) / deviation if deviation > 0 else 0.0
+        rates, away, implied = parts(slope)
+        if not implied > 0:
+            return 0.0
+        reached = dot(forecasts.outcomes - weights * rates, away) / np.sqrt(more * implied)
+        third = dot(powers.three * rates * (1 - rates) * (1 - 2 * rates), away**3)
+        return _without_skewness(float(reached), (reach**2 - 1) / 6 * third / implied**1.5)
 
-    def width(slope: float) -> float:
-        rates, away, information = parts(slope)
-        implied = dot(squares.one * rates * (1 - rates), away**2)
-        return float(np.sqrt(implied)) / information if information > 0 else 1.0
-
-    return score, width
+    return score, float(np.sqrt(implied)) / information if information > 0 else 1.0
 
 
-def _intercept_score(forecasts: Forecasts) -> Score:
+def _without_skewness(score: float, skewed: float) -> float:
+    """Take from a score what skewness adds to its quantile on that side.
+
+    >>> _without_skewness(2.5, 0.5), _without_skewness(-2.5, 0.5), _without_skewness(0.2, 0.5)
+    (2.0, -2.5, 0.0)
+    """
+    return score if score * skewed <= 0 else float(np.copysign(max(0.0, abs(score) - abs(skewed)), score))
+
+
+def _intercept_score(forecasts: Forecasts, value: float) -> Score:
     """Return the standardised score of the intercept at slope 1, and the usual standard error."""
     from scipy.special import expit
 
-    logit, squares = logits(forecasts), _Squares.of(forecasts)
+    logit, powers = logits(forecasts), _Powers.of(forecasts)
 
     def score(intercept: float) -> float:
         rates = expit(logit + intercept)
-        shown = float(squares.variances(rates).sum())
-        deviation = np.sqrt(max(shown, dot(squares.one, rates * (1 - rates))))
+        shown = float(powers.shown(rates).sum())
+        deviation = np.sqrt(max(shown, dot(powers.two, rates * (1 - rates))))
         return float((forecasts.outcomes - forecasts.weights * rates).sum() / deviation)
 
-    def width(intercept: float) -> float:
-        rates = expit(logit + intercept)
-        spread = rates * (1 - rates)
-        return float(np.sqrt(dot(squares.one, spread)) / dot(forecasts.weights, spread))
-
-    return score, width
+    rates = expit(logit + value)
+    spread = rates * (1 - rates)
+    return score, float(np.sqrt(dot(powers.two, spread)) / dot(forecasts.weights, spread))
 
 
-def _rates(forecasts: Forecasts, logit: Array) -> Array:
-    """Return rates with these logits, shifted so that they fit the base rate."""
-    from scipy.special import expit
+class _Profile:
+    """The rates with a given slope that fit the base rate, by Newton steps that stay in a bracket."""
 
-    def surplus(shift: float) -> float:
-        return forecasts.base_rate - dot(forecasts.weights, expit(logit + shift))
+    def __init__(self, forecasts: Forecasts, logit: Array) -> None:
+        self._weights, self._base, self._logit = forecasts.weights, forecasts.base_rate, logit
+        self._start = float(np.log(self._base) - np.log1p(-self._base))
 
-    most = float(np.abs(logit).max()) + 50.0
-    return np.asarray(expit(logit + root(surplus, -most, most, 1e-10)))
+    def __call__(self, slope: float) -> Array:
+        """Return one rate per level."""
+        from scipy.special import expit
+
+        scaled = slope * self._logit
+        low, high = -float(scaled.max()) - FARTHEST_LOGIT, -float(scaled.min()) + FARTHEST_LOGIT
+        shift = min(max(self._start, low), high)
+        for _ in range(NEWTON_STEPS):
+            rates = expit(scaled + shift)
+            surplus = self._base - dot(self._weights, rates)
+            low, high = (shift, high) if surplus > 0 else (low, shift)
+            spread = dot(self._weights, rates * (1 - rates))
+            step = surplus / spread if spread > 0 else np.inf
+            last, shift = shift, shift + step
+            if not low < shift < high:
+                shift = (low + high) / 2
+            if abs(shift - last) <= 1e-11 * (1 + abs(shift)):
+                break
+        return np.asarray(expit(scaled + shift))
