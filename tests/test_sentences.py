@@ -45,7 +45,8 @@ SENTENCES = {
     "tolerance": r"^Accepted: the distance from calibration is below 0\.3 \(.*1,500 records.*\)\.$",
     "comparison": r"^lr is better calibrated than nb by averaged two-bin error \(.* against .*\), "
     r"Holm-adjusted p = 0\.\d+\. "
-    r"1,500 rows, 199 resamples, seed 1\. The best Brier score is that of lr \(0\.\d+\)\. To choose a model",
+    r"1,500 rows, 199 resamples, seed 1; intervals and p-values are approximate\. "
+    r"The best Brier score is that of lr \(0\.\d+\)\. To choose a model",
     "curve": r"^The model beats treating all and treating none at \d+ of 99 thresholds \(from .* to .*\)",
     "audit": r"^Predictions are wrong for 3 of 3 groups at the 5 % level\. Worst: .* predicted, .* happened",
     "recalibration": r"^Recalibration by platt, fitted to 1,500 records\. On held-out folds: helps; log loss",

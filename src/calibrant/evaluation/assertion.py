@@ -57,7 +57,7 @@ def assert_calibrated(
     Traceback (most recent call last):
     ...
     AssertionError: 1 of 1 limits not kept (2,000 records, seed 1)
-    smooth: broken: 0.250, between 0.232 and 0.268 at confidence 0.95: above the limit 0.05
+    smooth: broken: 0.250, approximately between 0.232 and 0.268 at confidence 0.95: above the limit 0.05
     """
     if not max:
         raise InvalidInputError(sentence("max", "needs a limit", "got none", 'max={"smooth": 0.02}'))

@@ -139,7 +139,8 @@ def _in_words(row: Row, distance: float, low: float, high: float, confidence: fl
         text += f", {short(distance)} from {row.about.ideal:g}"
     if low == high:
         return text
-    return f"{text}, between {short(low)} and {short(high)} at confidence {confidence:g}"
+    roughly = "" if row.interval_method is None else "approximately "  # every interval is
+    return f"{text}, {roughly}between {short(low)} and {short(high)} at confidence {confidence:g}"
 
 
 def _resolution(row: Row) -> tuple[float, float]:

@@ -18,9 +18,13 @@ from calibrant.results import Array
 
 
 def written_pvalue(tested: TestResult) -> str:
-    """Write the p-value of a test: "p = 0.03", or "p ≤ 0.005" where no draw reached the observed value."""
+    """Write the p-value of a test: "p = 0.03", or "p ≤ 0.005" where no draw reached the observed value.
+
+    Where calibrated outcomes could be drawn only approximately, it says so.
+    """
     text = pvalue_text(tested.pvalue, tested.log_pvalue, tested.pvalue_is_bound)
-    return f"p {'' if tested.pvalue_is_bound else '= '}{text}"
+    roughly = ", approximate" if tested.method == "approximate" else ""
+    return f"p {'' if tested.pvalue_is_bound else '= '}{text}{roughly}"
 
 
 def rejection(

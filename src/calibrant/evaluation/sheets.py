@@ -21,7 +21,8 @@ GROUPS_SHOWN = 50
 
 def measure_sheet(rows: Sequence[Row], confidence: float, meanings: bool = True) -> Sheet:
     """Return the table of the measures taken, with what each means unless space is short."""
-    columns = ("measure", "key", "value", "by chance", "p-value", f"{confidence:.0%} interval", "meaning")
+    span = f"{confidence:.0%} interval, approx."  # all of them are
+    columns = ("measure", "key", "value", "by chance", "p-value", span, "meaning")
     lines = tuple(_line(row) for row in rows)
     if meanings:
         return Sheet(columns, lines)
@@ -35,10 +36,16 @@ def _line(row: Row) -> tuple[Cell, ...]:
         text(row.about.name),
         number(row.value),
         number(row.chance),
-        Cell(row.written_pvalue, sort_key(row.log_pvalue), number=True),
+        Cell(_marked_pvalue(row), sort_key(row.log_pvalue), number=True),
         number(row.low, span),
         text(row.about.meaning + (f" ({row.note})" if row.note else "")),
     )
+
+
+def _marked_pvalue(row: Row) -> str:
+    """Write the p-value, and that it is approximate unless calibrated outcomes were simulated exactly."""
+    exact = row.pvalue is None or row.pvalue_method == "exact"
+    return row.written_pvalue if exact else f"{row.written_pvalue} approx."
 
 
 def distance_sheet(bracket: Distances) -> Sheet:

@@ -103,7 +103,8 @@ class Comparison:
             said = [f"{what} is more than chance (least Holm-adjusted p = {least})."]
         if len(self.real) > SAID:
             said.append(counted(len(self.real) - SAID, "more pair differs.", "more pairs differ."))
-        return [*said, f"{counted(self.n, 'row')}, {counted(self.draws, 'resample')}, seed {self.seed}."]
+        drawn = f"{counted(self.n, 'row')}, {counted(self.draws, 'resample')}, seed {self.seed}"
+        return [*said, f"{drawn}; intervals and p-values are approximate."]
 
     def advice(self) -> list[str]:
         """Say what the measure leaves out, and what to choose a model by."""
