@@ -375,7 +375,7 @@ def test_quotients_by_an_estimated_deviation_are_students():
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize("measure", ["omnibus", "kuiper", "in-the-large"])
 def test_few_fractions_keep_the_size(measure, weighted):
-    """At 20 records the size was 6 to 8 %: the noise is estimated, and weights made the estimate too small."""
+    """At 20 records the size was 6 to 8 %: noise is estimated, and weights made the estimate too small."""
     rng, sets = np.random.default_rng(17), 1_500
     rejected = 0
     for _ in range(sets):

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from calibrant.errors import InvalidInputError
 from calibrant.fits.crossfit import Responses
 from calibrant.inference.dominance_over import DominanceOver, named_baselines
+from calibrant.inference.draw_quantiles import upper_quantile
 from calibrant.inference.interval import check_confidence, check_resampling
 from calibrant.inputs import Names, check_aligned, check_same_length, missing_rows, row_labels, vector
 from calibrant.measures.decisions.thresholds import ThresholdLossCurve, curve_of
@@ -264,11 +265,11 @@ def _uncertainty(
         return np.stack(moved)
 
     moved = in_blocks(work, draws, width=n, seed=seed, threads=1)
-    over = [worst_loss(thresholds, step.max(axis=0)) for step in moved]
-    under = [worst_loss(thresholds, (-step).max(axis=0)) for step in moved]
+    over = np.array([worst_loss(thresholds, step.max(axis=0)) for step in moved])
+    under = np.array([worst_loss(thresholds, (-step).max(axis=0)) for step in moved])
     loss, tail = worst_task_of(curve).loss, (1 + confidence) / 2
-    lower = max(0.0, loss - float(np.quantile(over, tail)))
-    upper = min(1.0, loss + float(np.quantile(under, tail)))
+    lower = max(0.0, loss - upper_quantile(over, tail))
+    upper = min(1.0, loss + upper_quantile(under, tail))
     low, high = (np.quantile(moved.mean(axis=1), share, axis=0) for share in (1 - tail, tail))
     centre = whole.mean(axis=0)
     return lower, upper, DominanceBand(thresholds, centre - high, centre - low)

@@ -10,6 +10,7 @@ import numpy as np
 
 from calibrant.errors import TooFewRecordsError, sentence
 from calibrant.forecasts import Forecasts
+from calibrant.inference.draw_quantiles import lower_quantile, upper_quantile
 from calibrant.inference.engine import run_test
 from calibrant.inference.inversion import inverted
 from calibrant.inference.merging import resolved
@@ -277,7 +278,7 @@ def _resampled(
     moved = resampled_deviations(forecasts, row, settings, progress=progress, **how)
     if moved is not None:
         power = seminorm_power(forecasts, row, settings) or 1
-        reach = float(np.quantile(moved, confidence)) + added
+        reach = upper_quantile(moved, confidence) + added
         lower, upper = (
             around(min(value, centre), reach, power)[0],
             around(max(value, centre), reach, power)[1],
@@ -306,8 +307,8 @@ def central(values: Array, confidence: float) -> tuple[float, float]:
         raise TooFewRecordsError(
             sentence("resampling", "needs a measure with a value in most resamples", f"got {len(defined)}")
         )
-    low, high = np.quantile(defined, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return float(low), float(high)
+    tail = (1 - confidence) / 2
+    return lower_quantile(defined, tail), upper_quantile(defined, 1 - tail)
 
 
 def check_confidence(confidence: float) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
+from calibrant.inference.draw_quantiles import lower_quantile, upper_quantile
 from calibrant.inference.null_outcomes import NullOutcomes, batched, measured, values_of_outcomes
 from calibrant.inference.resample import Resampler, values_of
 from calibrant.measures.registry.row import Measure
@@ -59,7 +60,7 @@ def inverted(
     simulate = _simulator(forecasts, row, settings, min(draws, max(FEWEST_DRAWS, draws // 4)), seed)
     share = (1 - confidence) / 2
     null = simulate(forecasts.values)
-    first = Step(0.0, *map(float, np.quantile(null, [share, 1 - share])))
+    first = Step(0.0, lower_quantile(null, share), upper_quantile(null, 1 - share))
     # below what chance gives, a value promises no more than the middle of chance
     seen = max(value, float(np.median(null)))
     varied = _spread_of_truth(forecasts, row, settings, seed) * _normals(len(null), seed)
@@ -69,7 +70,7 @@ def inverted(
         for rates in _moved(forecasts, direction):
             truth = measured(forecasts.with_outcomes(forecasts.weights * rates), row, settings)
             drawn = simulate(rates) + truth * varied
-            steps.append(Step(truth, *map(float, np.quantile(drawn, [share, 1 - share]))))
+            steps.append(Step(truth, lower_quantile(drawn, share), upper_quantile(drawn, 1 - share)))
             if steps[-1].low > seen:
                 break
         lower = min(lower, _crossing([s.high for s in steps], [s.truth for s in steps], value))

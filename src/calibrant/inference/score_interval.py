@@ -46,7 +46,7 @@ class _Powers:
 
     @classmethod
     def of(cls, forecasts: Forecasts) -> _Powers:
-        """Take them from the records where these are known; else as if those of one level weighed the same."""
+        """Take them from the records where these are known; else as if a level's weighed the same."""
         squares, outcomes = forecasts.squared_weights, forecasts.record_outcomes
         if outcomes is None:
             ones = squares * (forecasts.outcomes / forecasts.weights)

@@ -14,6 +14,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
+from calibrant.inference.draw_quantiles import upper_quantile
 from calibrant.inference.interval import check_confidence, check_resampling
 from calibrant.inference.resample import Resampler, resampled_deviations
 from calibrant.measures.registry.calling import of_rows
@@ -216,7 +217,7 @@ def _bootstrapped(
         threads=threads,
         progress=progress,
     )
-    return float(np.quantile(np.asarray(moved), confidence))
+    return upper_quantile(np.asarray(moved), confidence)
 
 
 def _check(accept: float, reject: float, confidence: float, measure: str, method: str) -> None:
