@@ -153,3 +153,13 @@ def test_groups_of_forecasts_are_those_of_their_rows():
         assert cb.audit(kept, groups={"g": Y + 2}, draws=19, seed=1).to_dict() == direct.to_dict()
         found = cb.evaluate(kept, groups={"g": Y + 2}, draws=19, seed=1)
         assert found.audit.to_dict() == direct.to_dict()
+
+
+@pytest.mark.parametrize("part", [[0.2], (0.2,), np.array([0.2]), [0.2, 0.3]], ids=repr)
+def test_lists_in_a_column_are_refused_in_words(part):
+    column = np.empty(2, dtype=object)
+    column[:] = [part, 0.3]
+    with pytest.raises(
+        cb.InvalidInputError, match=r"must have one number per row; got .* in row 0\. Hint: make"
+    ):
+        cb.Forecasts([1, 0], column)

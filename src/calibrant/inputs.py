@@ -134,6 +134,9 @@ def _numbers(array: npt.NDArray[Any], name: str) -> Array:
     """Convert an object array, taking None and pandas.NA for missing."""
     out = np.empty(array.size)
     for row, item in enumerate(array):
+        if isinstance(item, list | tuple | np.ndarray):
+            got, hint = f"got {item!r} in row {row}", "make a column of each part"
+            raise InvalidInputError(sentence(name, "must have one number per row", got, hint))
         try:
             out[row] = np.nan if is_gap(item) else float(item)
         except OverflowError:
