@@ -201,11 +201,23 @@ def test_defaults_of_all_verbs_and_of_one(run, folder):
         "[tool.calibrant.evaluate]\nseed = 'x'",
         "[tool.calibrant.evaluate]\ngroups = {a = 1}",
         "[tool.calibrant.evaluat]\nseed = 1",
+        "[tool.calibrant.evaluate]\nseed = true",
+        "[tool.calibrant.evaluate]\nseed = 1.5",
+        "[tool.calibrant.evaluate]\njson = 3",
+        "[tool.calibrant.evaluate]\noutcome = true",
     ],
 )
 def test_defaults_that_no_verb_knows_are_refused(run, folder, text):
     (folder / "bad.toml").write_text(text)
     run("evaluate", "a.csv", *ROWS, "--config", "bad.toml", code=2)
+
+
+def test_no_file_of_defaults_and_odd_ones(run, folder):
+    (folder / "pyproject.toml").write_text("[tool.calibrant.measures]\njson = true\n")
+    assert run("measures", "slope")[0].startswith("{")
+    assert not run("measures", "slope", "--config", os.devnull)[0].startswith("{")
+    for odd in ("/dev/zero", "", "absent.toml"):
+        assert "of --config must be a file" in run("measures", "--config", odd, code=2)[1]
 
 
 def test_help_shows_the_front_door_first_and_cuts_nothing(run):
@@ -237,6 +249,7 @@ def test_the_same_sketch_twice_is_noticed(run):
     run("sketch", "b.csv", *ROWS, "-o", "other.sketch")
     message = "must be of different records; got the same records in 'once.sketch' and 'again.parquet'"
     assert message in run("merge", "once.sketch", "again.parquet", "-o", "sum.sketch", code=2)[1]
-    assert "different records" in run("evaluate", "once.sketch", "once.sketch", code=2)[1]
+    assert "different records" in run("evaluate", "once.sketch", "again.parquet", code=2)[1]
+    assert "must name each file once" in run("evaluate", "once.sketch", "once.sketch", code=2)[1]
     run("merge", "once.sketch", "other.sketch", "-o", "sum.sketch")
     run("merge", "once.sketch", "again.parquet", "--same", "-o", "sum.sketch")

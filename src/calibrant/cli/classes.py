@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -59,16 +61,17 @@ def classes(
         )
     numbers, categories = read_table(file, [*predictions, *([weight] if weight else [])], [outcome])
     occurred, names = _named(categories[outcome], predictions, labels)
-    result = class_table(
-        occurred,
-        np.column_stack([numbers[name] for name in predictions]),
-        measure=measure,
-        sample_weight=numbers[weight] if weight else None,
-        classes=names,
-        missing=missing,
-        draws=draws,
-        seed=seed,
-    )
+    with _told_by_option(outcome):
+        result = class_table(
+            occurred,
+            np.column_stack([numbers[name] for name in predictions]),
+            measure=measure,
+            sample_weight=numbers[weight] if weight else None,
+            classes=names,
+            missing=missing,
+            draws=draws,
+            seed=seed,
+        )
     if json_:
         show_json(result.to_dict())
         return
@@ -76,12 +79,26 @@ def classes(
     show_sheet(result.sheet())
 
 
+@contextmanager
+def _told_by_option(outcome: str) -> Iterator[None]:
+    """Name the column and the option in place of the arguments that Python has."""
+    try:
+        yield
+    except InvalidInputError as error:
+        text = str(error).replace("y_true", f"column {outcome!r}", 1)
+        raise type(error)(text.replace("with classes=", "in their order with --labels")) from None
+
+
 def _named(occurred: Any, predictions: tuple[str, ...], labels: list[str] | None) -> tuple[Any, list[Any]]:
-    """Return labels and the names of the columns in one type: numbers of columns, or text."""
+    """Return labels and the names of the columns in one type: text, or numbers of columns.
+
+    Numbers that are names of the columns mean those: with `-p 1 -p 0` a label of 0 is the second column.
+    """
     values = np.asarray(occurred)
-    if labels is None and values.dtype.kind in "iuf":
-        return values, list(range(len(predictions)))
     texts = np.array([None if _absent(item) else _text(item) for item in values.tolist()], dtype=object)
+    by_name = set(texts.tolist()) - {None} <= set(predictions)
+    if labels is None and values.dtype.kind in "iuf" and not by_name:
+        return values, list(range(len(predictions)))
     return texts, list(labels or predictions)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -40,10 +41,14 @@ def with_defaults(command: click.Command) -> click.Command:
 
 def _defaults(context: click.Context, option: click.Parameter, path: str | None) -> str | None:
     """Take what the command line leaves open from a pyproject.toml."""
-    file = Path(path or "pyproject.toml")
+    if path == os.devnull:  # the usual name of "no file at all"
+        return path
+    file = Path("pyproject.toml" if path is None else path)
     if not file.is_file():
-        if path:
-            raise UnreadableFileError(sentence(f"file {path!r}", "must exist", "got no such file"))
+        if path is not None:
+            got = "got a folder, device or pipe" if path and file.exists() else "got no such file"
+            hint = f"{os.devnull} stands for no defaults"
+            raise UnreadableFileError(sentence(f"file {path!r} of --config", "must be a file", got, hint))
         return path
     house = _table(_table(_parsed(file), "tool", file), "calibrant", file)
     verb = str(context.command.name)
@@ -111,9 +116,23 @@ def _read(option: click.Parameter, key: str, item: Any, file: Path) -> Any:
         raise InvalidInputError(
             sentence(f"{key} in {file}", "must be a table or a list of texts", f"got {item!r}")
         )
-    words = isinstance(item, list) and all(isinstance(part, str) for part in item)
-    if not isinstance(item, (str, int, float)) and not (words and isinstance(option.type, NameList)):
-        rule = "must be text, a number or a list of names" if isinstance(option.type, NameList) else ""
-        rule = rule or "must be text or a number"
-        raise InvalidInputError(sentence(f"{key} in {file}", rule, f"got {item!r}"))
+    rule = _broken_rule(option, item)
+    if rule:
+        raise InvalidInputError(sentence(f"{key} in {file}", f"must be {rule}", f"got {item!r}"))
     return item
+
+
+def _broken_rule(option: click.Parameter, item: Any) -> str:
+    """Return what a value must be and is not, empty if it is: click would make 1 of true and of 1.5."""
+    if isinstance(option, click.Option) and option.is_flag:
+        return "" if isinstance(item, bool) else "true or false"
+    if isinstance(option.type, NameList):
+        words = isinstance(item, list) and all(isinstance(part, str) for part in item)
+        return "" if words or _plain(item) else "text, a number or a list of names"
+    if isinstance(option.type, click.types.IntParamType):
+        return "" if type(item) in (int, str) else "a whole number"
+    return "" if _plain(item) else "text or a number"
+
+
+def _plain(item: Any) -> bool:
+    return isinstance(item, str | int | float) and not isinstance(item, bool)

@@ -154,7 +154,12 @@ def _column(groups: Any, checked: Checked) -> Column:
     column = columns[0].known_from(rows).take(rows)
     if not 2 <= len(column.labels) <= MOST:
         rule, got = f"must have 2 to {MOST} different values", f"got {len(column.labels):,}"
-        raise InvalidInputError(sentence(f"groups {column.name!r}", rule, got, "cut numbers into ranges"))
+        hint = (
+            "cut numbers into ranges"
+            if len(column.labels) > MOST
+            else "one group has no other to differ from"
+        )
+        raise InvalidInputError(sentence(f"groups {column.name!r}", rule, got, hint))
     return column
 
 

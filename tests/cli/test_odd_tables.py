@@ -1,0 +1,99 @@
+"""Odd tables for `classes` and `compare --groups`: clear refusals, and labels that mean what they say."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from calibrant.cli.main import run_verb
+
+GROUPS = ("-y", "y", "-p", "p", "--groups", "g")
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Write a table, run a verb on it and return exit code, output and messages."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(verb, text, *arguments):
+        (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+        monkeypatch.setattr("sys.argv", ["calibrant", verb, "t.csv", *map(str, arguments)])
+        code = run_verb()
+        return code, *capsys.readouterr()
+
+    return call
+
+
+def rows(groups, n=40):
+    return "y,p,g\n" + "".join(f"{k % 2},0.{k % 9 + 1},{groups[k % len(groups)]}\n" for k in range(n))
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        ["a", "b"],
+        ["ünï 🙂", "<b>x</b>", "it's"],
+        ['"a,b"', '"quo""ted"', "c"],
+        ["x" * 5000, "y" * 5000],
+        ["", "a", "b"],
+        ["NA", "a"],  # the group of missing labels
+        ["1", "2.5", "-3"],
+        ["2024-01-01", "2025-01-01"],
+        [" a", "a"],
+    ],
+)
+def test_odd_groups_are_compared_as_they_are_written(run, groups):
+    code, out, err = run("compare", rows(groups), *GROUPS, "--json", "--seed", 1, "--draws", 99)
+    assert code == 0, err
+    assert len(json.loads(out)["groups"]) == len(groups)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (rows(["a"]), "must have 2 to 200 different values; got 1. Hint: one group has no other"),
+        (rows([str(k) for k in range(300)], 600), "got 300. Hint: cut numbers into ranges"),
+        ("y,p,g\n", "column 'y' must not be empty; got no rows"),
+        ("y,p,g\n,,\n,,\n", "must not be missing"),
+        ("y,p,g\n0,nan,a\n1,nan,b\n", "column 'p' must not be missing"),
+        ("y,p,h\n0,.5,a\n", "must be one of y, p, h; got 'g'"),
+        ("y,p,g\n0,.5,a,b\n", "the same number of cells"),
+        ("", "must not be empty; got 0 bytes"),
+    ],
+)
+def test_tables_without_two_groups_are_refused_in_words(run, text, message):
+    code, _, err = run("compare", text, *GROUPS)
+    assert code == 2
+    assert message in err
+    assert "unexpected" not in err
+
+
+def test_labels_that_are_names_of_columns_mean_those_columns(run):
+    cells = [(0, 0.9), (1, 0.2), (0, 0.8), (1, 0.1), (0, 0.7)] * 12  # label, probability of class 0
+    text = "label,1,0\n" + "".join(f"{label},{1 - p:.2f},{p}\n" for label, p in cells)
+    tables = [
+        json.loads(run("classes", text, "-y", "label", *order, "--json", "--seed", 1)[1])
+        for order in (("-p", "1", "-p", "0"), ("-p", "0", "-p", "1"))
+    ]
+    happened = [{row["name"]: row["happened"] for row in table["classes"]} for table in tables]
+    assert happened[0] == happened[1]
+    assert tables[0]["top"]["happened"] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "message"),
+    [
+        ("label,a,b\nc,.5,.5\n", (), "column 'label' must be one of the classes 'a', 'b'; got c"),
+        ("label,a,b\n,.5,.5\n", (), "column 'label' must not be missing"),
+        ("label,a,b\na,.5,.6\n", (), "sum to 1"),
+        ("label,a,b\na,nan,nan\n", (), "probabilities must not be missing"),
+        ("label,a,b\na,.5,.5\n", ("--labels", "q"), "must name each column of probabilities once"),
+        ("label,a,b\n7,.5,.5\n", (), "in their order with --labels"),
+    ],
+)
+def test_classes_name_the_column_and_the_option(run, text, arguments, message):
+    code, _, err = run("classes", text, "-y", "label", "-p", "a", "-p", "b", *arguments)
+    assert code == 2
+    assert message in err
+    assert "y_true" not in err
