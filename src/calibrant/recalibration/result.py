@@ -103,7 +103,7 @@ class Recalibration:
         table = checked_table(p)
         if table.shape[1] != self.columns:
             got = f"got {table.shape[1]}"
-            raise InvalidInputError(sentence("y_prob", f"must have {counted(self.columns, 'column')}", got))
+            raise InvalidInputError(sentence("y_prob", f"must have {self.columns} columns", got))
         return table
 
     def _columns(self, covariates: Any, rows: int) -> Mapping[str, Any] | None:
