@@ -92,14 +92,13 @@ def _measured(report: Report, folder: Path) -> None:
     ours = json.loads(_run(OURS, pieces, str(folder / "report.html")))
     group_by = json.loads(_run(GROUP_BY, pieces, str(CELLS), SUMS))
     bare = group_by["all"]
-    report.ratio(
-        "sketch by 20 groups", ours["scan"], "DuckDB's group-by of the same sums", bare, 1.2 + 3 / bare
-    )
+    report.ratio("sketch by 20 groups", ours["scan"], "DuckDB's group-by of the same sums", bare)
     report.ratio(
         "sketch, all certified measures, audit and report",
         ours["all"],
         "DuckDB's group-by of the same sums",
         bare,
+        1.2 + 3 / bare,
         headline=True,
     )
     report.ratio(

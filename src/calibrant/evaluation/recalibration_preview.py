@@ -12,6 +12,7 @@ from calibrant.evaluation.rows import value_of
 from calibrant.fits.crossfit import Responses, held_out, joined
 from calibrant.fits.dealing import why_not_dealt
 from calibrant.forecasts import Forecasts
+from calibrant.inference.merging import coarse
 from calibrant.measures.decisions.thresholds import ThresholdLossCurve, curve_of
 from calibrant.measures.decisions.u_calibration import u_calibration_error
 from calibrant.measures.decisions.worst_task import WorstTask, worst_task_of
@@ -21,6 +22,8 @@ from calibrant.results import Array
 
 FOLDS = 5
 FEWEST = 50  # records; below that a fold says nothing
+MANY_LEVELS = 2**20  # from which neighbouring predictions are merged first,
+CELLS = 2**16  # into so many: cells of some 1e-5, far below what noise blurs
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +76,19 @@ def preview(forecasts: Forecasts, wanted: Sequence[Measure], *, seed: int) -> Pr
     """Recalibrate by cross-fitting and measure again; None where `why_absent` says why."""
     if why_absent(forecasts):
         return None
-    parts = held_out(forecasts, "isotonic", FOLDS, seed)
+    fitted = _in_cells(forecasts)
+    parts = held_out(fitted, "isotonic", FOLDS, seed)
     curve = curve_of(joined(parts))
-    regret = float(u_calibration_error.core(forecasts))
+    regret = float(u_calibration_error.core(fitted))
     return Preview(tuple(_changes(parts, wanted)), curve, worst_task_of(curve), FOLDS, seed, regret)
+
+
+def _in_cells(forecasts: Forecasts) -> Forecasts:
+    """Merge very many levels, if the records of a cell are alike and can be dealt by their numbers."""
+    if forecasts.levels < MANY_LEVELS:
+        return forecasts
+    merged = coarse(forecasts, CELLS)
+    return forecasts if why_not_dealt(merged) else merged
 
 
 def _changes(parts: Sequence[Responses], wanted: Sequence[Measure]) -> list[PreviewedChange]:

@@ -69,6 +69,8 @@ def heaviest(forecasts: Forecasts) -> float:
     """Return the weight that no record exceeds: known from the records, or bounded from their squares."""
     if forecasts.record_weights is not None:
         return float(forecasts.record_weights.max())
+    if forecasts.levels == forecasts.n:  # one record per level
+        return float(forecasts.weights.max())
     mean = forecasts.weights / forecasts.counts
     spread = np.sqrt(np.maximum(0.0, forecasts.squared_weights / forecasts.counts - mean**2))
     return float((mean + spread * np.sqrt(forecasts.counts - 1)).max())  # one record against all others
