@@ -56,7 +56,7 @@ def assert_same(one, other):
     np.testing.assert_allclose(one.found.table.sums, other.found.table.sums, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("by", [None, *COLUMNS, ["whole", "text"], ["day", "truth", "float"]], ids=str)
+@pytest.mark.parametrize("by", [*COLUMNS, ["whole", "text"], ["day", "truth", "float"]], ids=str)
 def test_the_same_cells_by_any_columns(by, tmp_path, monkeypatch):
     path = tmp_path / "rows.parquet"
     pq.write_table(table_of(2_000), path, row_group_size=170)
@@ -96,20 +96,21 @@ def test_too_many_groups_are_left_to_the_group_by(tmp_path, monkeypatch):
     assert_same(grouped, streamed)
 
 
-def test_weights_are_left_to_the_group_by(tmp_path, monkeypatch):
+@pytest.mark.parametrize("how", [{"weight": "whole", "by": "text"}, {}], ids=["weighted", "one group"])
+def test_weights_and_single_groups_are_left_to_the_group_by(how, tmp_path, monkeypatch):
     path = tmp_path / "rows.parquet"
     pq.write_table(table_of(500), path)
-    grouped, streamed, used = both_ways(path, monkeypatch, weight="whole")
+    grouped, streamed, used = both_ways(path, monkeypatch, **how)
     assert not used
     assert_same(grouped, streamed)
 
 
 def test_a_damaged_file_is_refused_in_words(tmp_path, monkeypatch):
     path = tmp_path / "rows.csv"
-    path.write_text("y,p\n" + "0,0.5\n" * 50 + "1,half\n")
+    path.write_text("y,p,g\n" + "0,0.5,a\n" * 50 + "1,half,b\n")
     monkeypatch.setattr(dense_cells, "LEAST_ROWS", 1)
     with pytest.raises(InvalidInputError, match="half"):
-        Sketch.from_file(path, outcome="y", prediction="p")
+        Sketch.from_file(path, outcome="y", prediction="p", by="g")
 
 
 def test_progress_ends_at_the_whole(tmp_path, monkeypatch):
@@ -117,6 +118,6 @@ def test_progress_ends_at_the_whole(tmp_path, monkeypatch):
     pq.write_table(table_of(2_000), path, row_group_size=500)
     monkeypatch.setattr(dense_cells, "LEAST_ROWS", 1)
     shares = []
-    Sketch.from_file(path, outcome="y", prediction="p", progress=shares.append)
+    Sketch.from_file(path, outcome="y", prediction="p", by="text", progress=shares.append)
     assert shares == sorted(shares)
     assert shares[-1] == 1.0

@@ -37,10 +37,9 @@ class TooManyGroupsError(Exception):
     """Raised where the cells of all groups do not fit into the table."""
 
 
-def serves(rows: int, cells: int, weighted: bool) -> bool:
-    """Return whether rows are worth the kernel, and their cells fit if there is one group."""
-    few = codes_in_a_group(cells) <= MOST_CELLS
-    return rows >= LEAST_ROWS and few and not weighted and find_spec("pyarrow") is not None
+def serves(rows: int, cells: int) -> bool:
+    """Return whether rows are worth the kernel, and the cells of one group fit into the table."""
+    return rows >= LEAST_ROWS and codes_in_a_group(cells) <= MOST_CELLS and find_spec("pyarrow") is not None
 
 
 class DenseCells:

@@ -26,10 +26,13 @@ def streamed_cells(
 ) -> Aggregated | None:
     """Sum the rows of a DuckDB relation; None where a group-by of DuckDB's serves better, or has to explain.
 
-    Whatever cannot be read is left to the group-by, which says so in words.
+    The cells of one group fit into a cache, so DuckDB is as fast there. Weighted rows have more sums than
+    the table holds. Whatever cannot be read is left to the group-by, which says so in words.
     """
+    if columns.weight is not None or not columns.by:
+        return None
     total = rows_at_most(path)
-    if not serves(total, cells, columns.weight is not None):
+    if not serves(total, cells):
         return None
     import pyarrow as pa
 
