@@ -11,6 +11,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -249,13 +250,40 @@ def speed(report: Report, n: int = 10**6) -> None:
             report.skipped(label, f"{yardstick} is not installed")
             continue
         x, r = p[part], y[part]
-        both = [seconds(lambda f=f: f(x, r)(x), 3) for f in (mine, others[yardstick])]  # noqa: B023
-        report.ratio(label, both[0], yardstick, both[1], limit)
+        actions = [partial(fitted, f, x, r, predict="predict" in what) for f in (mine, others[yardstick])]
+        report.ratio(label, seconds(actions[0], 3), yardstick, seconds(actions[1], 3), limit)
+    knots = ours("isotonic")(p, y)
+    report.ratio(
+        f"isotonic, predict, n = {n:,}",
+        seconds(lambda: knots(p), 3),
+        "np.argsort",
+        seconds(lambda: np.argsort(p), 3),
+        3,
+    )
     report.figure(f"spline, n = {n:,}", seconds(lambda: ours("spline")(p, y), 3), at_most=1.5)
+    for size in (n // 100, n // 10, n):
+        x, worst = np.sort(p[:size]), np.arange(size) % 2.0
+        took = seconds(partial(fitted, ours("bounded-slope"), x, worst), 1)
+        report.figure(f"bounded-slope, outcomes that alternate, n = {size:,}", took)
+
+
+def fitted(fit: Fit, p: Any, y: Any, *, predict: bool = False) -> None:
+    """Fit, and predict if asked to."""
+    mapped = fit(p, y)
+    if predict:
+        mapped(p)
 
 
 def main(repeats: dict[int, int] | None = None) -> None:
-    """Measure, print and keep the results."""
+    """Measure accuracy, then speed."""
+    accuracy(repeats)
+    report = Report("recalibration")
+    speed(report)
+    report.save()
+
+
+def accuracy(repeats: dict[int, int] | None = None) -> None:
+    """Measure what methods gain, print and keep the results."""
     methods = {**METHODS, **peers()}
     tasks = list(real_tasks()) if DATA.is_dir() else list(generated_tasks())
     found: dict[str, Any] = {"machine": machine(), "tasks": [name for name, _, _ in tasks], "tables": {}}
@@ -269,9 +297,6 @@ def main(repeats: dict[int, int] | None = None) -> None:
             )
         (RESULTS / "recalibration_accuracy.json").write_text(json.dumps(found, indent=1) + "\n")
     kept.path.unlink()
-    report = Report("recalibration")
-    speed(report)
-    report.save()
 
 
 if __name__ == "__main__":

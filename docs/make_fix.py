@@ -1,4 +1,4 @@
-"""Write docs/fix.md from docs/fix.in.md and what benchmarks/recalibration.py measured."""
+"""Write docs/fix.md from docs/fix.in.md and what benchmarks recalibration, assessment and apply measured."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-RESULTS = HERE.parent / "benchmarks" / "results" / "recalibration_accuracy.json"
+RESULTS = HERE.parent / "benchmarks" / "results"
 
 
 def tables(found: dict[str, Any]) -> str:
@@ -37,10 +37,46 @@ def _compared(n: int, rows: dict[str, Any]) -> str:
     return f"{fits} the best other method, `{name}`, gains {span} more than `auto` on the same fits."
 
 
+def assessed(found: dict[str, Any]) -> str:
+    """A row per setting, and what they come to."""
+    rows = found["settings"]
+    lines = ['| method | records | logits times | false "helps" (at most) | interval holds the true gain |']
+    lines.append("| --- | ---: | ---: | ---: | ---: |")
+    for row in rows:
+        n = row["repeats"]
+        false = f"{row['false_helps'] / n:.1%} ({row['false_at_most']:.1%})"
+        shares = f"{false} | {row['covered'] / n:.1%}"
+        lines.append(f"| {row['method']} | {row['n']:,} | {row['slope']:g} | {shares} |")
+    share = [row["covered"] / row["repeats"] for row in rows]
+    worst = rows[share.index(min(share))]
+    mean = f"The interval holds the true gain in {sum(share) / len(share):.1%} of samples on average"
+    least = f"least ({min(share):.1%}) for `{worst['method']}` with {worst['n']:,} records"
+    return "\n".join([*lines, "", f"{mean}, {least} and logits times {worst['slope']:g}."])
+
+
+def timed(found: dict[str, Any]) -> str:
+    """A row per figure: seconds, and times those of the yardstick."""
+    lines = ["| what | s | beside | s | ratio |", "| --- | ---: | --- | ---: | ---: |"]
+    for row in found["rows"]:
+        if row["theirs"] is not None:
+            ratio = f"{row['yardstick']} | {row['theirs']:.3g} | {row['ratio']:.2g}"
+            lines.append(f"| {row['what']} | {row['ours']:.3g} | {ratio} |")
+        elif row["yardstick"] == "s":
+            lines.append(f"| {row['what']} | {row['ours']:.3g} | | | |")
+    return "\n".join(lines)
+
+
 def page() -> str:
     """The whole page."""
-    found = json.loads(RESULTS.read_text())
-    return (HERE / "fix.in.md").read_text().replace("@@TABLES@@", tables(found))
+    text = (HERE / "fix.in.md").read_text()
+    for mark, write, name in (
+        ("@@TABLES@@", tables, "recalibration_accuracy"),
+        ("@@ASSESSMENT@@", assessed, "assessment"),
+        ("@@SPEED@@", timed, "recalibration"),
+        ("@@APPLY@@", timed, "apply"),
+    ):
+        text = text.replace(mark, write(json.loads((RESULTS / f"{name}.json").read_text())))
+    return text
 
 
 if __name__ == "__main__":

@@ -25,7 +25,12 @@ def interpolated(x: Array, values: Array, heights: Array) -> Array:
     left = np.clip(np.searchsorted(values, x, side="right") - 1, 0, len(values) - 2)
     inside = np.clip(x, values[0], values[-1])
     start, stop = heights[left], heights[left + 1]
-    slope = slopes(stop - start, values[left + 1] - values[left])
+    few = len(x) < len(values)  # then their pieces alone
+    slope = (
+        slopes(stop - start, values[left + 1] - values[left])
+        if few
+        else slopes(np.diff(heights), np.diff(values))[left]
+    )
     result = start + slope * (inside - values[left])
     result = np.where(x >= values[-1], heights[-1], result)
     return np.asarray(np.clip(result, np.minimum(start, stop), np.maximum(start, stop)))
