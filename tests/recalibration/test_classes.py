@@ -146,7 +146,7 @@ def test_names_of_classes_and_bad_tables():
 def test_a_network_of_ten_classes_gains_what_is_known(shared_data):
     """LeNet-5 on CIFAR-10, 1,000 records to fit: about 1.308 by temperature, a little less by Dirichlet maps.
 
-    The figures were measured on other splits by another program; the top label's smooth error falls from .107.
+    The figures were measured on other splits by another program; the smooth error of the top label was .107.
     """
     import pandas as pd
 
