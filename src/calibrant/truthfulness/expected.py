@@ -47,11 +47,11 @@ class Scored:
         forecasts, level = levels_of(report)
         summed = np.zeros((len(outcomes), forecasts.levels))
         np.add.at(summed.T, level, outcomes.T / len(report))
-        errors_by_draw = row_values(self.row, self.settings, forecasts, summed)
-        if not np.isfinite(errors_by_draw).all():  # options may ask for what the name alone does not
-            bad = outcomes[int(np.argmin(np.isfinite(errors_by_draw)))].tolist()
+        by_outcome = row_values(self.row, self.settings, forecasts, summed)
+        if not np.isfinite(by_outcome).all():  # options may ask for what the name alone does not
+            bad = outcomes[int(np.argmin(np.isfinite(by_outcome)))].tolist()
             raise _undefined(self.name, f"got {self.options}, without value for outcomes {bad}")
-        return np.asarray(np.abs(errors_by_draw - self.row.ideal)) if self.row.signed else errors_by_draw
+        return np.asarray(np.abs(by_outcome - self.row.ideal)) if self.row.signed else by_outcome
 
     def _called(self, report: Array, outcomes: Array) -> Array:
         result = np.array(

@@ -178,8 +178,8 @@ class _Board:
         return np.column_stack([self._errors(row, sums) for row in self.rows])
 
     def _errors(self, row: Measure, sums: Array) -> Array:
-        errors_by_draw = row_values(row, dict(row.options), self.forecasts, sums)
-        return np.asarray(np.abs(errors_by_draw - row.ideal)) if row.signed else errors_by_draw
+        by_replay = row_values(row, dict(row.options), self.forecasts, sums)
+        return np.asarray(np.abs(by_replay - row.ideal)) if row.signed else by_replay
 
 
 def _drawn(generator: np.random.Generator, p: Array, counts: Any, size: int) -> Array:
