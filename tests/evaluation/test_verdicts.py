@@ -99,6 +99,8 @@ def check(found):
 def check_rejection(found, said, text):
     """A size is quoted only where it exceeds what chance gives, and directions agree with the data."""
     quoted = re.search(r"smooth calibration error is ([\d.e-]+); chance alone would give ([\d.e-]+)\.", text)
+    size = found["smooth"]
+    assert (quoted is not None) == (size.chance is not None and size.value > size.chance)
     if quoted:
         assert float(quoted[1]) >= float(quoted[2])
     mean, rate = found.facts.mean_prediction, found.facts.base_rate
