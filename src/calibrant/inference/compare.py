@@ -122,14 +122,10 @@ def compare(
     else:
         drawn = resampled_rows(models, rows.in_order(), row, settings, **how)
     errors = _errors(models, row, settings, values, drawn, cells)
-    pairs = [
-        _difference(first, second, errors[i], errors[j], confidence)
-        for (i, first), (j, second) in combinations(enumerate(models), 2)
-    ]
     return Comparison(
         measure=row.name,
         values=values,
-        differences=_holm(pairs),
+        differences=_holm(_differences(list(models), errors, confidence)),
         confidence=confidence,
         fair=row.fair_with(options),
         n=len(rows.outcomes),
@@ -140,6 +136,14 @@ def compare(
         cells=max((model.cells.levels for model in cells if model.merged), default=None),
         added=max((model.widening for model in cells), default=0.0),
     )
+
+
+def _differences(names: list[str], errors: list[_Error], confidence: float) -> list[Difference]:
+    """Return every two models, in order."""
+    return [
+        _difference(first, second, errors[i], errors[j], confidence)
+        for (i, first), (j, second) in combinations(enumerate(names), 2)
+    ]
 
 
 def _errors(
