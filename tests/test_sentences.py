@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.inference.statistics import hosmer_lemeshow
+from calibrant.inference.hosmer_lemeshow import hosmer_lemeshow
 
 RNG = np.random.default_rng(2)
 P = np.round(RNG.uniform(0.02, 0.98, 1500), 2)

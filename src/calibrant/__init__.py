@@ -75,11 +75,12 @@ if TYPE_CHECKING:
     from calibrant.inference.dominance import Dominance, dominance
     from calibrant.inference.dominance_over import DominanceOver
     from calibrant.inference.engine import TestResult
+    from calibrant.inference.hosmer_lemeshow import hosmer_lemeshow
     from calibrant.inference.interval import ConfidenceInterval, confidence_interval
     from calibrant.inference.net_benefits import net_benefits
     from calibrant.inference.plan import Plan
     from calibrant.inference.planning import detectable_distance, required_samples
-    from calibrant.inference.statistics import hosmer_lemeshow, spiegelhalter
+    from calibrant.inference.spiegelhalter import spiegelhalter
     from calibrant.inference.tolerance import ToleranceResult, tolerance_test
     from calibrant.measures.decisions.best_actions import BestActions, best_actions
     from calibrant.measures.decisions.convex_score import ConvexScore, as_score
@@ -164,7 +165,7 @@ _LATER = {
     "estimate_decision_loss": "inference.decision",
     "evaluate": "report.evaluation",
     "fixed_decision_loss": "measures.decisions.fixed_payoff",
-    "hosmer_lemeshow": "inference.statistics",
+    "hosmer_lemeshow": "inference.hosmer_lemeshow",
     "incentives": "truthfulness.incentives",
     "load_demo": "demonstration",
     "load_recalibration": "recalibration.loading",
@@ -176,7 +177,7 @@ _LATER = {
     "recalibrations": "recalibration.table",
     "required_samples": "inference.planning",
     "search_groups": "groups.search",
-    "spiegelhalter": "inference.statistics",
+    "spiegelhalter": "inference.spiegelhalter",
     "swap_regret": "measures.decisions.swap_regret",
     "tolerance_test": "inference.tolerance",
     "top_label": "measures.multiclass",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from calibrant import InvalidInputError, Sketch
-from calibrant.scale import dense_cells, streamed
+from calibrant.scale import dense_cells, row_stream, streamed
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -43,7 +43,7 @@ def both_ways(path, monkeypatch, **options):
     streamed_cells = streamed.streamed_cells
     monkeypatch.setattr("calibrant.scale.large_files.streamed_cells", spied)
     monkeypatch.setattr(dense_cells, "LEAST_ROWS", 1)
-    monkeypatch.setattr(dense_cells, "AT_ONCE", 300)
+    monkeypatch.setattr(row_stream, "AT_ONCE", 300)
     monkeypatch.setattr(streamed, "BATCH", 100)
     return grouped, Sketch.from_file(path, **how), seen[0] is not None
 

@@ -14,14 +14,9 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.frames import in_memory
-from calibrant.groups.column_codes import (
-    Column,
-    code_labels,
-    code_labels_of,
-    code_numbers,
-    first_codes,
-    narrowest,
-)
+from calibrant.groups.column_codes import Column, narrowest
+from calibrant.groups.label_codes import code_labels, code_labels_of, first_codes
+from calibrant.groups.number_codes import code_numbers
 from calibrant.groups.ordered import OrderedValues, remembered
 from calibrant.inputs import array_of, check_aligned, check_same_length
 

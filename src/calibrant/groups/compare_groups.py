@@ -16,8 +16,9 @@ from calibrant.groups.group_parts import GroupPart, parts_of
 from calibrant.groups.group_trend import approximate_tests, exact_tests
 from calibrant.inference.adjusting import holm
 from calibrant.inference.event_count import EventCount
+from calibrant.inference.fitted_shift import approximate_shift
 from calibrant.inference.interval import check_confidence
-from calibrant.inference.shift import ShiftPair, approximate_shift, common_shift, exact_pair, odds_of
+from calibrant.inference.shift import ShiftPair, common_shift, exact_pair, odds_of
 from calibrant.measures.scores import decompose
 from calibrant.records import Checked, Missing, check, warn_if_swapped
 from calibrant.seeds import checked_draws, recorded_seed

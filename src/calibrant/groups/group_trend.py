@@ -6,14 +6,9 @@ import numpy as np
 
 from calibrant.groups.group_comparison import Trend
 from calibrant.groups.group_parts import GroupPart
-from calibrant.inference.shift import (
-    SMALLEST,
-    Shift,
-    approximate_shift,
-    common_shift,
-    odds_of,
-    simulated_pvalues,
-)
+from calibrant.inference.events_given_total import simulated_pvalues
+from calibrant.inference.fitted_shift import SMALLEST, Shift, approximate_shift
+from calibrant.inference.shift import common_shift, odds_of
 from calibrant.results import Array
 
 

@@ -59,7 +59,7 @@ class Zeros(NamedTuple):
         return self.mass * (1 - meeting) / meeting if meeting > 0 else math.inf
 
 
-class Plan(NamedTuple):
+class LonePlan(NamedTuple):
     """Where the outcomes go: the nodes, what each absorbs, and what all of it costs."""
 
     nodes: list[float]
@@ -71,7 +71,7 @@ class LoneOutcome(NamedTuple):
     """The value that the potentials prove, the plan, and the potentials r_0 and r_1 at `corners`."""
 
     value: float
-    plan: Plan
+    plan: LonePlan
     corners: list[float]
     potentials: list[list[float]]
 
@@ -105,7 +105,7 @@ def _inside(zeros: list[Zeros], q: float, w: float, middle: float) -> float:
     return sliding / (sliding + q - fixed) if sliding > 0 else middle
 
 
-def _plan(zeros: list[Zeros], q: float, w: float, t: float) -> Plan:
+def _plan(zeros: list[Zeros], q: float, w: float, t: float) -> LonePlan:
     """Return the plan that t proves best: where meetings jump at t, both sides are mixed as q needs it."""
     meetings = [z.meetings(w, t) for z in zeros]
     most, least = (sum(z.needed(m[side]) for z, m in zip(zeros, meetings, strict=True)) for side in (0, 1))
@@ -119,7 +119,7 @@ def _plan(zeros: list[Zeros], q: float, w: float, t: float) -> Plan:
             used += ones
     absorbed[1.0] += max(q - used, 0.0)
     nodes = sorted(absorbed)
-    return Plan(nodes, [absorbed[u] for u in nodes], cost + max(q - used, 0.0) * (1 - w))
+    return LonePlan(nodes, [absorbed[u] for u in nodes], cost + max(q - used, 0.0) * (1 - w))
 
 
 def _on_corners(zeros: list[Zeros], w: float, t: float) -> tuple[list[float], list[list[float]]]:

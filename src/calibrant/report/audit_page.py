@@ -9,7 +9,8 @@ from calibrant.groups.group import is_bound
 from calibrant.groups.result import AUDITED, Audit
 from calibrant.groups.search_result import Search
 from calibrant.numerals import counted, pvalue_text
-from calibrant.report.charts.groups import forest, group_curves
+from calibrant.report.charts.group_curves import group_curves
+from calibrant.report.charts.groups import forest
 from calibrant.report.page import rendered
 from calibrant.report.sections import Section
 

@@ -9,10 +9,11 @@ import numpy as np
 
 from calibrant.scale.aggregate import Aggregated, Columns, numbered
 from calibrant.scale.cells import CellTable, codes_in_a_group
-from calibrant.scale.dense_cells import BATCH, TooManyGroupsError, serves, sum_stream
+from calibrant.scale.dense_cells import TooManyGroupsError, serves
 from calibrant.scale.files import FileNames
 from calibrant.scale.labels import Reader
 from calibrant.scale.memory import rows_at_most
+from calibrant.scale.row_stream import BATCH, sum_stream
 from calibrant.scale.session import quoted
 
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.inputs import array_of, check_unit_interval, vector
+from calibrant.kernels.envelope import upper_envelope
 from calibrant.measures.decisions.best_actions import table_of
 from calibrant.measures.decisions.payoff import Payoff
 from calibrant.results import Array
@@ -77,28 +78,9 @@ def as_score(payoff: Payoff) -> ConvexScore:
     """
     table = table_of(payoff)
     intercepts, slopes = table.payoff[:, 0], table.payoff[:, 1] - table.payoff[:, 0]
-    lines, thresholds = _upper_envelope(intercepts, slopes)
+    lines, thresholds = upper_envelope(intercepts, slopes)
     names = tuple(table.names[k] for k in lines)
     return ConvexScore(np.array(thresholds), names, intercepts[lines], slopes[lines])
-
-
-def _upper_envelope(intercepts: Array, slopes: Array) -> tuple[list[int], list[float]]:
-    """Return the lines that are highest somewhere on [0, 1], in order, and where one takes over."""
-    place, line = 0.0, int(np.lexsort((-slopes, -intercepts))[0])  # at 0 the highest, of equals the steepest
-    lines, thresholds = [line], []
-    while True:
-        steeper = np.flatnonzero(slopes > slopes[line])
-        if len(steeper) == 0:
-            break
-        crossing = (intercepts[line] - intercepts[steeper]) / (slopes[steeper] - slopes[line])
-        first = float(crossing.min())
-        if not first < 1.0:
-            break
-        nearest = steeper[crossing <= first]
-        place, line = max(place, first), int(nearest[np.argmax(slopes[nearest])])
-        lines.append(line)
-        thresholds.append(place)
-    return lines, thresholds
 
 
 def _probabilities(values: npt.ArrayLike, name: str) -> Array:

@@ -8,7 +8,8 @@ from calibrant.report.charts.cumulative import cumulative_differences
 from calibrant.report.charts.distinguisher import carriers, giveaways
 from calibrant.report.charts.dominance import murphy_difference
 from calibrant.report.charts.evidence import evidence_over_time
-from calibrant.report.charts.groups import forest, group_curves
+from calibrant.report.charts.group_curves import group_curves
+from calibrant.report.charts.groups import forest
 from calibrant.report.charts.net_benefit import decision_curves
 from calibrant.report.charts.null import null_histogram
 from calibrant.report.charts.online import certificate_over_time, expert_weights, gain_over_time

@@ -7,7 +7,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from calibrant.report.charts.cumulative import cumulative_differences
-from calibrant.report.charts.groups import forest, group_curves
+from calibrant.report.charts.group_curves import group_curves
+from calibrant.report.charts.groups import forest
 from calibrant.report.charts.null import null_histogram
 from calibrant.report.charts.recalibration_map import recalibration_map
 from calibrant.report.charts.reliability import reliability_diagram

@@ -1,0 +1,105 @@
+"""The test of Hosmer and Lemeshow, which grows with n: squared residuals of bins over their variance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.forecasts import Forecasts
+from calibrant.measures.bins import bin_starts
+from calibrant.measures.registry import null
+from calibrant.measures.registry.calling import public
+from calibrant.measures.registry.laws import Law
+from calibrant.measures.registry.papers import BESIDE_MEASURES
+from calibrant.measures.registry.row import Measure
+from calibrant.measures.registry.tails import log_chi_square_tail
+from calibrant.numerals import counted
+from calibrant.results import Array, Certified
+
+
+@public
+def hosmer_lemeshow(forecasts: Forecasts, *, groups: int = 10, fitted: bool = False) -> Certified:
+    """Hosmer-Lemeshow statistic over `groups` bins of about equal weight; ties are never split.
+
+    Chi-square with one degree of freedom per bin, or two fewer when the predictions were `fitted` to these
+    same outcomes. With weights, counts become effective counts.
+
+    Parameters
+    ----------
+    groups
+        How many bins.
+    fitted
+        Whether the predictions were fitted to these same outcomes.
+
+    Returns
+    -------
+    float
+        The statistic, with degrees of freedom and p-value where it is printed.
+
+    Examples
+    --------
+    >>> round(hosmer_lemeshow([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5], groups=1), 6)
+    1.0
+    """
+    starts, spread = _bins(forecasts, groups)
+    residual = np.add.reduceat(forecasts.residuals, starts)
+    value = float(_chi_square(residual[None], spread)[0])
+    return Certified.point(value, bins=len(starts), degrees_of_freedom=_degrees(len(starts), fitted))
+
+
+def _degrees(bins: int, fitted: bool) -> int:
+    """Return the degrees of freedom: one per bin, two fewer where the predictions were fitted to the rows."""
+    return bins - (2 if fitted else 0)
+
+
+def _bins(forecasts: Forecasts, groups: int) -> tuple[npt.NDArray[np.intp], Array]:
+    """Return where the bins start, and the variance of each bin's residual."""
+    starts = bin_starts(forecasts, groups, "quantile")
+    weight = np.add.reduceat(forecasts.weights, starts)
+    mean, rest = (
+        np.add.reduceat(forecasts.weights * share, starts) / weight
+        for share in (forecasts.values, 1 - forecasts.values)  # 1 - mean would lose its digits next to 1
+    )
+    return starts, np.add.reduceat(forecasts.squared_weights, starts) * mean * rest
+
+
+def _chi_square(residuals: Array, spread: Array) -> Array:
+    """Sum squared residuals over their variance; a bin that cannot vary counts only if it did."""
+    certain = spread <= 0
+    with np.errstate(over="ignore"):  # an event that was next to impossible: infinite
+        terms = np.square(residuals) / np.where(certain, 1.0, spread)
+    terms[:, certain] = np.where(np.abs(residuals[:, certain]) > 1e-12, np.inf, 0.0)
+    return np.asarray(terms.sum(axis=1))
+
+
+def hosmer_lemeshow_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Measure:
+    settings = hosmer_lemeshow.settings(options)
+    starts, spread = _bins(forecasts, settings["groups"])
+    degrees = _degrees(len(starts), settings["fitted"])
+    if degrees < 1:
+        got = f"got {counted(len(starts), 'bin')}"
+        raise InvalidInputError(sentence("groups", "must leave a degree of freedom", got))
+
+    def batch(forecasts: Forecasts, residuals: Array, settings: Mapping[str, Any]) -> Array:
+        return _chi_square(np.add.reduceat(residuals, starts, axis=1), spread)
+
+    law = Law(
+        f"chi-square with {degrees} degrees of freedom",
+        lambda x: log_chi_square_tail(x, degrees),
+        float(degrees),
+        lambda forecasts: 1.0,
+    )
+    return Measure(
+        "hosmer-lemeshow",
+        hosmer_lemeshow,
+        words="Hosmer-Lemeshow statistic",
+        family="classic",
+        meaning="squared residual over variance, summed over bins of equal weight",
+        cost="O(m + bins)",
+        citation=BESIDE_MEASURES["hosmer-lemeshow"],
+        null=null.Null(batch=batch, law=law),
+    )

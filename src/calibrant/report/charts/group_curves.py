@@ -1,0 +1,54 @@
+"""Curves of the worst groups: what was predicted and what happened, summed along the predictions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibrant.evaluation.coarse import thinned
+from calibrant.groups.result import Audit
+from calibrant.groups.rules import EVERYONE
+from calibrant.report.charts.cumulative import HALF_WIDTH, UP
+from calibrant.report.charts.style import Canvas, Chart, altair
+from calibrant.report.palette import LIGHT
+
+PICKED = "One group at a time"
+PICKED_CAPTION = (
+    "Cumulative differences of the group chosen in the list (or clicked in the chart of groups): where the "
+    "curve climbs its predictions are too low, where it falls too high. A calibrated group stays inside the "
+    "grey band throughout with probability 95%."
+)
+
+
+def group_curves(audit: Audit) -> Chart:
+    """Draw the cumulative curve of one of the worst groups, chosen from a list."""
+    alt, canvas = altair(), Canvas()
+    sigma = {group.rule: group.sigma for group in audit.groups}
+    names = [curve.rule for curve in audit.curves]
+    first = next((name for name in names if name != EVERYONE), names[0])
+    picker = alt.param(name="group", value=first, bind=alt.binding_select(options=names, name="Group "))
+    chosen = "datum.group === group"
+    kept = [(curve, thinned(curve.cumulative, 160)) for curve in audit.curves]
+    lines = canvas.on(
+        {
+            "group": [curve.rule for curve, at in kept for _ in at],
+            "share": np.concatenate([curve.share[at] for curve, at in kept]),
+            "prediction": np.concatenate([curve.prediction[at] for curve, at in kept]),
+            "sum": np.concatenate([curve.cumulative[at] for curve, at in kept]),
+        }
+    ).transform_filter(chosen)
+    high = [HALF_WIDTH * sigma[name] for name in names]
+    band = canvas.on(
+        {"group": names, "from": [0.0] * len(names), "to": [1.0] * len(names), "low": [-h for h in high],
+         "high": high}
+    ).transform_filter(chosen)  # fmt: skip
+    x = alt.X("share:Q", title="share of the group, lowest predictions first", axis=alt.Axis(format="%"))
+    tips = [alt.Tooltip("prediction:Q", format=".4f"), alt.Tooltip("sum:Q", format="+.5f")]
+    layers = [
+        band.mark_rect(color=LIGHT["band"], opacity=0.5)
+        .encode(x="from:Q", x2="to:Q", y="low:Q", y2="high:Q")
+        .add_params(picker),
+        canvas.on({"zero": [0.0]}).mark_rule(color=LIGHT["quiet"]).encode(y="zero:Q"),
+        lines.mark_line(color=LIGHT["second"], strokeWidth=2).encode(x=x, y=alt.Y("sum:Q", title=UP)),
+        lines.mark_rule(strokeWidth=5, opacity=0).encode(x="share:Q", tooltip=tips),
+    ]
+    return canvas.finished(layers, PICKED, PICKED_CAPTION, height=340)
