@@ -272,9 +272,9 @@ def page(results: list[Cell]) -> str:
         "",
         f"{len(results):,} cells of {' or '.join(map(str, sets))} data sets, {DRAWS} draws each; "
         f"{sum(cell.sets == LONGER for cell in results)} have {LONGER:,}, among them all that looked worse "
-        f"than promised (a chance below 1 in {1 / SUSPECT:.0f} where the promise is just kept). {missed} miss a "
-        "promise by more than chance (marked !). All figures in percent; – where the question is refused, "
-        "which the result says.",
+        f"than promised (a chance below 1 in {1 / SUSPECT:.0f} where the promise is just kept). {missed} "
+        "miss a promise by more than chance (marked !). All figures in percent; – where the question is "
+        "refused, which the result says.",
         "",
         *_missing(results),
         "## In short",

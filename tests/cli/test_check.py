@@ -83,7 +83,7 @@ def test_a_bad_group_breaks_the_limit_on_z(folder):
         (("--max", "smooth=abc"), "must be a number"),
         (("--max", "smooth=-1"), "must not be negative"),
         (("--max-group-z", "4"), "needs --groups"),
-        (("--max", "smooth=1", "--config", "absent.toml"), "must exist"),
+        (("--max", "smooth=1", "--config", "absent.toml"), "got no such file"),
         (("--max", "smooth=1", "--groups", "nothing", "--max-group-z", "1"), "must be one of y, p, kind"),
         (("--max", "smooth=1", "--confidence", "2"), "confidence"),
     ],

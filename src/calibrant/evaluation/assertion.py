@@ -56,7 +56,7 @@ def assert_calibrated(
     >>> assert_calibrated(y, [0.5] * 2000, max={"smooth": 0.05}, seed=1)
     Traceback (most recent call last):
     ...
-    AssertionError: 1 of 1 limits not kept (2,000 records, seed 1)
+    AssertionError: 1 of 1 limit not kept (2,000 records, seed 1)
     smooth: broken: 0.250, approximately between 0.232 and 0.268 at confidence 0.95: above the limit 0.05
     """
     if not max:
