@@ -48,9 +48,10 @@ def whole_file(path: str | Path, inputs: Iterable[str | Path] = ()) -> Iterator[
     target = Path(path).resolve()
     try:
         _remove_leftovers(target)
-        part = _created(target)
-        _UNFINISHED.add(part)
+        part = _part_of(target)
+        _UNFINISHED.add(part)  # first: a signal may come at any moment
         try:
+            os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))  # as the umask leaves it
             yield part
             with part.open("rb") as written:
                 os.fsync(written.fileno())
@@ -91,10 +92,12 @@ def scratch_folder() -> Iterator[Path]:
     killed process left behind is removed when the next one is made.
     """
     _remove_abandoned(Path(tempfile.gettempdir()))
-    folder = Path(tempfile.mkdtemp(prefix=SCRATCH))
-    _UNFINISHED.add(folder)
-    handle = _locked(folder)
+    folder = Path(tempfile.gettempdir()) / f"{SCRATCH}{secrets.token_hex(8)}"
+    _UNFINISHED.add(folder)  # first: a signal may come at any moment
+    handle = None
     try:
+        folder.mkdir(mode=0o700)
+        handle = _locked(folder)
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -113,11 +116,9 @@ def remove_unfinished() -> None:
                 path.unlink(missing_ok=True)
 
 
-def _created(target: Path) -> Path:
-    """Create the part, with the rights that the umask leaves, under a name that says whose it is."""
-    part = target.parent / f".{target.name[:LONGEST]}.{os.getpid()}-{secrets.token_hex(4)}.part"
-    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-    return part
+def _part_of(target: Path) -> Path:
+    """Return a name for the part of a file that says whose it is."""
+    return target.parent / f".{target.name[:LONGEST]}.{os.getpid()}-{secrets.token_hex(4)}.part"
 
 
 def _remove_leftovers(target: Path) -> None:
