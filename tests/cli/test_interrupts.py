@@ -48,7 +48,8 @@ def stopped(folder, verb, delay, number):
     extra = [part.format(here=folder) for part in VERBS[verb]]
     columns = ["-p", "p"] if verb == "apply" else ["-y", "y", "-p", "p"]
     before = [str(folder / "map.json")] if verb == "apply" else []
-    (folder / "out" / "monitor.json").unlink(missing_ok=True)  # so that no alarm is on already
+    for earlier in (folder / "out").iterdir():
+        earlier.unlink()  # the state of a finished run would refuse its rows, and an alarm would stay on
     started = subprocess.Popen(
         [sys.executable, "-c", CODE, verb, *before, str(folder / "rows.csv"), *columns, *extra],
         stdout=subprocess.PIPE,
