@@ -142,7 +142,7 @@ def directive(name: str) -> list[str]:
 def index() -> str:
     """Return the list of pages."""
     head = "# Reference\n\nEvery public name, by the question it answers.\n\n"
-    return head + "\n".join(("```{toctree}", ":maxdepth: 2", *PAGES, "```", ""))
+    return head + "\n".join(("```{toctree}", ":maxdepth: 2", *PAGES, "command-line", "```", ""))
 
 
 def write(folder: Path = HERE) -> None:

@@ -76,6 +76,22 @@ HOSTILE = {
     "variant": ["x", None, 1],
     "statistic": ["x", None, 1],
     "recalibrator": ["x", 1],
+    "root": ["x", 2, None, NAN],
+    "squared": ["x", 2, None, NAN],
+    "normalised": ["x", 2, None, NAN],
+    "debiased": ["x", 2, None, NAN],
+    "add_width": ["x", 2, None, NAN],
+    "strategy": ["x", None, 1],
+    "shift": ["x", 1, NAN],
+    "partition": ["x", 1, NAN, lambda v: "x"],
+    "ties": ["x", None, 1],
+    "max_nodes": [-1, 0, NAN, "x", 1.5],
+    "targets": ["x", 1, NAN, [2.0], [NAN], []],
+    "lipschitz": [NAN, -1, 0, "x", None],
+    "kernel": ["x", None, 1],
+    "clip": [NAN, -1, 0.5, 2, "x"],
+    "score": ["x", None, 1],
+    "quantile": [NAN, -0.1, 1.5, "x"],
 }
 
 
@@ -107,6 +123,12 @@ def test_hostile_options_are_refused_by_name(name, arguments, options, option, v
         with pytest.raises(CalibrantError) as refused:
             call(name, arguments, options, option, value)
     assert option in str(refused.value) or "must" in str(refused.value)
+
+
+def test_every_option_of_a_measure_has_hostile_values():
+    known = {name for row in cb.measures().values() for name in row.settings()}
+    lacking = sorted(known - set(HOSTILE))
+    assert not lacking, f"add values that {lacking} must refuse to HOSTILE of this file"
 
 
 def test_the_table_is_large():

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.options import whole_number
 from calibrant.results import Array
+from calibrant.seeds import recorded_seed
 
 TRUTH = (
     "The model is overconfident (slope 0.8 on the logit scale) and rates the self-employed "
@@ -59,8 +60,8 @@ def demonstration(rows: int = 20_000, seed: int = 1) -> Demonstration:
     >>> len(d.outcome), bool(d.prediction.min() > 0), bool(d.prediction.max() < 1)
     (1000, True, True)
     """
-    if rows < 1:
-        raise InvalidInputError(sentence("rows", "must be at least 1", f"got {rows}"))
+    whole_number("rows", rows, 1)
+    seed = recorded_seed(seed)
     rng = np.random.default_rng(seed)
     employment = rng.choice(
         ["employed", "self-employed", "retired", "student"], rows, p=[0.62, 0.14, 0.16, 0.08]

@@ -55,6 +55,20 @@ def closed_share(name: str, value: Any) -> float:
     return float(value)
 
 
+def clipping(name: str, value: Any) -> float:
+    """Return how far from 0 and 1 predictions are kept: a number strictly between 0 and 0.5."""
+    if not _is_number(value) or not 0 < value < 0.5:
+        raise InvalidInputError(sentence(name, "must lie in (0, 0.5)", f"got {value!r}"))
+    return float(value)
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return True or False; nothing else is taken for either."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidInputError(sentence(name, "must be True or False", f"got {value!r}"))
+    return bool(value)
+
+
 def whole_numbers(least: int, **options: Any) -> None:
     """Refuse any of several options that is not a whole number of at least `least`."""
     for name, value in options.items():

@@ -11,6 +11,7 @@ import pytest
 
 from calibrant import recalibrate
 from calibrant.cli import main as command
+from calibrant.scale.sketch import Sketch
 
 COLUMNS = ["-y", "y", "-p", "p"]
 BAD_NUMBERS = ["nan", "inf", "-1", "x", "", "1e400", "0x10"]
@@ -45,6 +46,7 @@ OPTIONS = {
     ("sketch", "--cells"): (["-o", "{here}/x.sketch"], [*BAD_COUNTS, "0"]),
     ("sketch", "--by"): (["-o", "{here}/x.sketch"], ["none", "", ","]),
 }
+WITHOUT_ROWS = ("demo", "measures", "merge")
 ONLY_PREDICTIONS = ("plan", "truthful", "apply")  # verbs without --outcome
 PLAN, TRUTH, MAP = ["--records", "100"], ["-m", "smooth"], ["-o", "{here}/x.csv"]
 OPTIONS |= {
@@ -109,6 +111,17 @@ OPTIONS |= {
         [],
         ["{here}/none/x", "{here}", "/dev/full", "{here}/rows.csv", "{here}/pipe"],
     ),
+    ("classes", "--draws"): (["-p", "w"], [*BAD_COUNTS, "0"]),
+    ("classes", "--measure"): (["-p", "w"], ["none", ""]),
+    ("classes", "--labels"): (["-p", "w"], ["a", "a,b,c", "", ","]),
+    ("classes", "--weight"): (["-p", "w"], ["none", "", "g"]),
+    ("demo", "--rows"): ([], ["nan", "-1", "x", "", "1.5", "0"]),
+    ("demo", "--seed"): ([], BAD_SEEDS),
+    ("demo", "--html"): ([], ["{here}/none/x.html", "{here}"]),
+    ("demo", "--csv"): ([], ["{here}/none/x.csv", "{here}"]),
+    ("merge", "--output"): (["{here}/day.sketch"], ["{here}/none/x", "{here}", "/dev/full", "{here}/pipe"]),
+    ("measures", "--format"): ([], ["", "xml"]),
+    ("measures", "--output"): ([], ["{here}/none/x", "{here}", "/dev/full", "{here}/pipe"]),
     ("evaluate", "--config"): ([], ["{here}/none.toml", "{here}", "{here}/rows.csv", "{here}/latin.csv"]),
 }
 CASES = [
@@ -180,6 +193,7 @@ def folder(tmp_path_factory):
         (here / name).write_bytes(data)
     os.mkfifo(here / "pipe")
     recalibrate(y, p, method="platt").save(here / "map.json")
+    Sketch.from_arrays(y, p).save(here / "day.sketch")
     return here
 
 
@@ -210,7 +224,8 @@ def test_options_of_a_wrong_kind_are_refused(capsys, monkeypatch, folder, case):
     verb, *options = case
     columns = COLUMNS[2:] if verb in ONLY_PREDICTIONS else COLUMNS
     before = [folder / "map.json"] if verb == "apply" else []
-    refused(capsys, monkeypatch, folder, verb, *before, folder / "rows.csv", *columns, *options)
+    rows = [] if verb in WITHOUT_ROWS else [*before, folder / "rows.csv", *columns]
+    refused(capsys, monkeypatch, folder, verb, *rows, *options)
 
 
 NEW_VERBS = {
@@ -221,7 +236,11 @@ NEW_VERBS = {
     "plan": ["-p", "p", "--records", "100"],
     "truthful": ["-p", "p", "-m", "smooth"],
     "apply": ["-p", "p", "-o", "{here}/x.csv"],
+    "audit": [*COLUMNS, "--groups", "p"],
+    "compare": [*COLUMNS, "-p", "y"],
+    "classes": [*COLUMNS, "-p", "y"],
 }
+FIRST_VERBS = ["evaluate", "test", "check", "sketch"]
 
 
 @pytest.mark.parametrize("verb", NEW_VERBS)
@@ -248,7 +267,7 @@ def test_files_that_are_no_maps_are_refused(capsys, monkeypatch, folder, name):
     refused(capsys, monkeypatch, folder, "apply", file, folder / "rows.csv", "-p", "p", *MAP)
 
 
-@pytest.mark.parametrize("verb", ["evaluate", "test", "check", "sketch"])
+@pytest.mark.parametrize("verb", FIRST_VERBS)
 @pytest.mark.parametrize("name", [*FILES, *NAMES], ids=repr)
 def test_files_that_cannot_be_read_are_refused(capsys, monkeypatch, folder, verb, name):
     if (verb, name) == ("sketch", "header.csv"):

@@ -3,22 +3,105 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
+from click.shell_completion import BashComplete
 
+from calibrant.cli.main import calibrant
 from calibrant.cli.verbs import VERBS
 
 TESTS = Path(__file__).parent.parent
+DOCS = TESTS.parent / "docs"
+
+
+WITHOUT_LONG_WORK = {  # verbs that nobody needs to interrupt: why there is nothing to leave half done
+    "check": "reads, measures and prints like evaluate; its one file is written whole by write_whole",
+    "classes": "reads and prints, like evaluate",
+    "compare": "reads, resamples and prints, like test",
+    "demo": "evaluates generated rows and writes the report, like evaluate",
+    "distinguish": "reads, learns and prints, like audit; its page is written whole by write_whole",
+    "measures": "prints a table",
+    "merge": "adds up sketches, which are small, and writes like sketch",
+    "plan": "simulates and prints, like test",
+    "truthful": "enumerates and prints within a budget of seconds",
+}
+ONE_BY_ONE = {  # verbs for which several files are not simply the rows of all of them
+    "apply": "writes the rows that it reads; tested in the same file",
+    "check": "judges every file by itself",
+    "sketch": "several files are tested with the sketches in the same file",
+}
+WITHOUT_ROWS = {"demo": "generates its rows", "measures": "prints a table", "merge": "reads sketches alone"}
+
+
+def module_of(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
 
 
 def smoke_verbs():
-    spec = importlib.util.spec_from_file_location("smoke", TESTS / "smoke.py")
-    smoke = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(smoke)
+    smoke = module_of(TESTS / "smoke.py")
     return {call[0] for call in (*smoke.VERBS, *smoke.NEEDS)}
+
+
+def lacking(known):
+    return sorted(set(VERBS) - set(known))
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_the_smoke_test_of_the_wheel_calls_every_verb(verb):
     assert verb in smoke_verbs(), f"add a call of {verb} to VERBS (or NEEDS) of tests/smoke.py"
+
+
+def test_every_verb_meets_hostile_options():
+    tried = {verb for verb, _ in module_of(TESTS / "cli" / "test_hostile.py").OPTIONS}
+    assert lacking(tried) == [], (
+        "add options of these verbs with values that must be refused to OPTIONS of tests/cli/test_hostile.py"
+    )
+
+
+def test_every_verb_that_reads_rows_meets_files_that_nobody_can_read():
+    hostile = module_of(TESTS / "cli" / "test_hostile.py")
+    assert lacking({*hostile.NEW_VERBS, *hostile.FIRST_VERBS, *WITHOUT_ROWS}) == [], (
+        "add these verbs, with the options that they need, to NEW_VERBS of tests/cli/test_hostile.py, or "
+        "say in WITHOUT_ROWS of this file why they read no rows"
+    )
+
+
+def test_every_verb_is_interrupted_or_has_nothing_to_leave_half_done():
+    stopped = module_of(TESTS / "cli" / "test_interrupts.py").VERBS
+    assert lacking({*stopped, *WITHOUT_LONG_WORK}) == [], (
+        "add these verbs to VERBS of tests/cli/test_interrupts.py, or say in WITHOUT_LONG_WORK of this "
+        "file why nobody needs to interrupt them"
+    )
+    assert not set(stopped) & set(WITHOUT_LONG_WORK), "a verb is in one of the two lists"
+
+
+def test_several_files_are_tried_on_every_verb_that_reads_rows():
+    tried = module_of(TESTS / "cli" / "test_shared_options.py").FILE_VERBS
+    assert lacking({*tried, *ONE_BY_ONE, *WITHOUT_ROWS}) == [], (
+        "add these verbs, with the options that they need, to FILE_VERBS of "
+        "tests/cli/test_shared_options.py, or say in ONE_BY_ONE of this file why several files are "
+        "not one data set for them"
+    )
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_stands_in_a_page_that_a_user_would_look_at(verb):
+    pages = [*DOCS.glob("*.md"), *DOCS.glob("howto/*.md"), *DOCS.glob("tutorials/*.md")]
+    named = re.compile(rf"calibrant {verb}\b")
+    assert any(named.search(page.read_text(encoding="utf-8")) for page in pages), (
+        f"show `calibrant {verb}` in a page of docs/ (docs/paths.md lists tasks), then run "
+        "docs/make_command_line.py, which lists its options"
+    )
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_shell_completes_every_verb_and_its_options(verb):
+    completer = BashComplete(calibrant, {}, "calibrant", "_CALIBRANT_COMPLETE")
+    assert verb in [item.value for item in completer.get_completions([], verb[:3])]
+    offered = [item.value for item in completer.get_completions([verb], "--")]
+    assert {"--help", "--json", "--config"} <= set(offered), f"{verb}: use as_json of cli/options.py"

@@ -61,6 +61,9 @@ FILE_VERBS = {
     "recalibrate": [*ROWS, *SEED, "--method", "platt"],
     "stream": ROWS,
     "monitor": ROWS,
+    "classes": ["-y", "k", "-p", "p", "-p", "q", "--labels", "0,1", *SEED],
+    "distinguish": [*ROWS, *SEED, "--covariates", "k", "--draws", "19"],
+    "truthful": ["-p", "p", "-m", "smooth", *SEED, "--draws", "19"],
     "plan": ["-p", "p", "--records", "200", *SEED, "--draws", "99"],
 }
 

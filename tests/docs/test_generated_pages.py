@@ -20,6 +20,11 @@ def test_the_page_of_measures_is_current():
     assert text("docs/measures.md") == made_by("make_measures.py")["page"](), "run docs/make_measures.py"
 
 
+def test_the_page_of_verbs_is_current():
+    written = made_by("make_command_line.py")["page"]()
+    assert text("docs/reference/command-line.md") == written, "run docs/make_command_line.py"
+
+
 def test_the_page_on_scale_is_what_was_measured_and_names_every_measure_without_a_certificate():
     assert text("docs/scale.md") == made_by("make_scale.py")["page"](), "run docs/make_scale.py"
 

@@ -76,7 +76,7 @@ def test_a_steeper_weight_function_finds_the_expected_error():
 
 @pytest.mark.parametrize("constant", [0, -1, np.nan, np.inf])
 def test_a_bad_lipschitz_constant_is_refused(constant):
-    with pytest.raises(cb.CalibrantError, match="lipschitz must be positive"):
+    with pytest.raises(cb.CalibrantError, match="lipschitz must be a positive"):
         cb.smooth_calibration_error([0, 1], [0.2, 0.3], lipschitz=constant)
 
 

@@ -82,6 +82,7 @@ def test_a_changed_default_reaches_the_null_and_the_certificate(monkeypatch, row
         return  # as an option it is refused on these data, so it is as a default
     value = cb.measure(raw, row.name).value
     assert value == asked, "the measure itself sees its default"
+    assert row.options or row.function(raw) == asked, "so does the short way to the value alone"
     batch = row.null.batch and row.null.batch(raw, raw.residuals[None].copy(), row.options)
     if batch is not None:
         assert batch[0] == pytest.approx(value, abs=1e-12)

@@ -14,6 +14,7 @@ from calibrant.errors import InvalidInputError, sentence
 from calibrant.kernels.forest import forest_sums
 from calibrant.results import Array
 
+MOST_CODES = 2**24  # of a category: a question holds a bit for each
 MACHINE_CODE_ABOVE = 5_000  # walks down a tree, from which compiling repays
 
 
@@ -146,6 +147,7 @@ def _is_tree(tree: Tree, features: int) -> bool:
             continue
         inside = place < node.left < len(tree) and place < node.right < len(tree)
         sensible = node.feature < features and not np.isnan(node.threshold)
-        if not (inside and sensible and min(node.codes or (0,)) >= 0):
+        codes = node.codes or (0,)
+        if not (inside and sensible and min(codes) >= 0 and max(codes) < MOST_CODES):
             return False
     return len(tree) > 0

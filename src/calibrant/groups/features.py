@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -115,10 +115,19 @@ class Features:
         """Read back what `to_list` wrote."""
         if not items:
             raise InvalidInputError(sentence("columns", "must hold a column", "got none"))
-        for item in items:
-            if not isinstance(item["name"], str):
-                raise InvalidInputError(sentence("name of a column", "must be text", f"got {item['name']!r}"))
-        return cls(tuple(Feature(f["name"], f["kind"], tuple(f.get("labels", ()))) for f in items))
+        return cls(tuple(_read_back(item) for item in items))
+
+
+def _read_back(item: Mapping[str, Any]) -> Feature:
+    """Check what was stored of one column."""
+    name, kind, labels = item["name"], item["kind"], item.get("labels", [])
+    if not isinstance(name, str):
+        raise InvalidInputError(sentence("name of a column", "must be text", f"got {name!r}"))
+    if kind not in get_args(Kind):
+        raise reject_name(f"kind of column {name!r}", str(kind), list(get_args(Kind)))
+    if not isinstance(labels, list) or not all(isinstance(one, str | int | float) for one in labels):
+        raise InvalidInputError(sentence(f"labels of column {name!r}", "must be texts or numbers"))
+    return Feature(name, kind, tuple(labels))
 
 
 def _only(data: Any, names: Sequence[str], argument: str) -> Any:

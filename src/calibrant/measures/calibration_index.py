@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.measures.registry.calling import public
 from calibrant.measures.registry.papers import INDEX_PAPER
 from calibrant.measures.registry.row import Measure
 from calibrant.measures.scores import isotonic_curve
+from calibrant.options import closed_share
 from calibrant.results import Certified
 from calibrant.sums import dot
 
@@ -39,8 +39,7 @@ def integrated_calibration_index(forecasts: Forecasts, *, quantile: float | None
     gap = np.abs(isotonic_curve(forecasts) - forecasts.values)
     if quantile is None:
         return Certified.point(dot(forecasts.weights, gap))
-    if not 0 <= quantile <= 1:
-        raise InvalidInputError(sentence("quantile", "must lie in [0, 1]", f"got {quantile}"))
+    closed_share("quantile", quantile)
     order = np.argsort(gap)
     reached = np.cumsum(forecasts.weights[order]) >= quantile - 1e-12  # the slack absorbs rounding of the sum
     return Certified.point(float(gap[order[np.argmax(reached)]]))

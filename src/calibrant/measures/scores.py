@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_name, sentence
+from calibrant.errors import TooFewRecordsError, reject_name, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.kernels.pooling import isotonic_rates, pooled_scores
 from calibrant.measures.registry.calling import of_rows, public
@@ -16,6 +16,7 @@ from calibrant.measures.registry.null import Null, Settings
 from calibrant.measures.registry.papers import CORP_PAPER
 from calibrant.measures.registry.resolution import EPS, bracketed, cells_of, no_certificate, rounding
 from calibrant.measures.registry.row import Measure
+from calibrant.options import clipping
 from calibrant.results import Array, Certified, Result
 from calibrant.sums import dot, dots
 
@@ -67,8 +68,7 @@ def log_loss(forecasts: Forecasts, *, clip: float = CLIP, normalised: bool = Fal
     >>> round(log_loss([0, 1], [0.25, 0.75]), 6)
     0.287682
     """
-    if not 0 < clip < 0.5:
-        raise InvalidInputError(sentence("clip", "must lie in (0, 0.5)", f"got {clip}"))
+    clipping("clip", clip)
     loss = _score(forecasts, forecasts.values, "log", clip)
     return Certified.point(loss / _entropy(forecasts) if normalised else loss)
 
@@ -149,6 +149,7 @@ def decompose(
     """
     if score not in ("brier", "log"):
         raise reject_name("score", score, ["brier", "log"])
+    clipping("clip", clip)
     mean = np.full(forecasts.levels, forecasts.base_rate)
     raw, fitted, constant = (
         _score(forecasts, p, score, clip) for p in (forecasts.values, isotonic_curve(forecasts), mean)
@@ -164,7 +165,7 @@ def isotonic_curve(forecasts: Forecasts) -> Array:
 
 
 def _score(forecasts: Forecasts, predictions: Array, score: str, clip: float) -> float:
-    """Mean score of one prediction a level: outcomes a_j weigh the loss of y = 1, the rest that of y = 0."""
+    """Return the mean score of one prediction per level; outcomes weigh the loss of y = 1."""
     ones, zeros = forecasts.outcomes, forecasts.weights - forecasts.outcomes
     if score == "brier":
         return dot(ones, (1 - predictions) ** 2) + dot(zeros, predictions**2)

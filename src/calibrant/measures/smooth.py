@@ -6,7 +6,6 @@ from types import MappingProxyType
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.kernels.trimming import (
     denoised,
@@ -20,6 +19,7 @@ from calibrant.measures.registry.null import Null, Settings
 from calibrant.measures.registry.papers import DISTANCE_PAPER, SURVEY
 from calibrant.measures.registry.resolution import lipschitz_weights
 from calibrant.measures.registry.row import Measure
+from calibrant.options import positive_number
 from calibrant.results import Array, Certified, Witness
 
 
@@ -50,21 +50,16 @@ def smooth_calibration_error(forecasts: Forecasts, *, lipschitz: float = 1.0) ->
     >>> smooth_calibration_error([0, 0, 0, 0], [0.3, 0.3, 0.3, 0.3])
     0.3
     """
-    return _largest_weighted_residual(forecasts, _checked(lipschitz))
+    return _largest_weighted_residual(forecasts, positive_number("lipschitz", lipschitz))
 
 
 @smooth_calibration_error.quickly_by
-def _smooth_value(forecasts: Forecasts, *, lipschitz: float = 1.0) -> float:
+def _smooth_value(forecasts: Forecasts, *, lipschitz: float) -> float:
+    slope = positive_number("lipschitz", lipschitz)
     if one_kernel_serves(forecasts.levels):
-        return float(smooth_values(forecasts.values, forecasts.residuals[None], _checked(lipschitz))[0])
-    gaps = _checked(lipschitz) * np.diff(forecasts.values)
+        return float(smooth_values(forecasts.values, forecasts.residuals[None], slope)[0])
+    gaps = slope * np.diff(forecasts.values)
     return denoising_cost(denoised(forecasts.curve, gaps), forecasts.curve, gaps)
-
-
-def _checked(lipschitz: float) -> float:
-    if not (np.isfinite(lipschitz) and lipschitz > 0):
-        raise InvalidInputError(sentence("lipschitz", "must be positive and finite", f"got {lipschitz}"))
-    return float(lipschitz)
 
 
 @public

@@ -112,6 +112,8 @@ def binned_squared_error(
 
 def _by_label(forecasts: Forecasts, partition: Callable[[Array], npt.ArrayLike]) -> Array:
     """Return the residual of each bin of the user's partition."""
+    if not callable(partition):
+        raise InvalidInputError(sentence("partition", "must be a function", f"got {partition!r}"))
     labels = np.asarray(partition(forecasts.values))
     if labels.shape != forecasts.values.shape:
         got = f"got shape {labels.shape}"

@@ -14,6 +14,7 @@ from calibrant.groups.coding import code_columns
 from calibrant.groups.column_codes import Column
 from calibrant.groups.features import Encoded, Feature, Features
 from calibrant.numerals import counted
+from calibrant.recalibration.maps.stored import stored_steps
 from calibrant.results import Array
 
 Codes = npt.NDArray[np.int64]
@@ -72,7 +73,8 @@ class LeveledColumn:
     @classmethod
     def from_dict(cls, item: Mapping[str, Any]) -> LeveledColumn:
         """Read back what `to_dict` wrote."""
-        return cls(Features.from_list([item]).features[0], np.array(item["cuts"], dtype=float))
+        cuts = stored_steps(item, "cuts", -LARGEST, LARGEST)
+        return cls(Features.from_list([item]).features[0], cuts)
 
 
 def _written(feature: Feature, cut: float) -> str:

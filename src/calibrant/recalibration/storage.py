@@ -16,7 +16,8 @@ from calibrant.errors import CalibrantError, UnreadableFileError, sentence
 from calibrant.recalibration.assess import Assessment
 from calibrant.recalibration.fit_facts import FitFacts
 from calibrant.recalibration.maps import forms as _all_forms  # noqa: F401  # loaded, map_from_dict knows them
-from calibrant.recalibration.maps.form import map_from_dict, map_to_dict
+from calibrant.recalibration.maps.classes import ClassMap
+from calibrant.recalibration.maps.form import Map, map_from_dict, map_to_dict
 from calibrant.recalibration.maps.stored import refused, stored_number
 from calibrant.recalibration.samples import Sample
 
@@ -89,7 +90,7 @@ def stored_fields(stored: Any) -> tuple[dict[str, Any], Assessment | str]:
         raise UnreadableFileError(sentence("recalibration", "must be of a known format", got))
     try:
         assessed = stored["assessment"]
-        fields = {
+        fields: dict[str, Any] = {
             "method": _words(stored, "method"),
             "chosen": _words(stored, "chosen"),
             "options": MappingProxyType(dict(stored["options"])),
@@ -99,12 +100,19 @@ def stored_fields(stored: Any) -> tuple[dict[str, Any], Assessment | str]:
             "details": MappingProxyType(dict(stored["details"])),
             "columns": None if stored.get("columns") is None else _whole(stored, "columns"),
         }
+        _check_columns(fields["map"], fields["columns"])
         verdict = str(stored["why_not_assessed"]) if assessed is None else Assessment.from_dict(assessed)
         return fields, verdict
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         if isinstance(error, CalibrantError):
             raise
         raise UnreadableFileError(sentence("recalibration", "must be complete", f"got {error!r}")) from None
+
+
+def _check_columns(fitted: Map, columns: int | None) -> None:
+    """Refuse a number of columns that is not that of the map."""
+    if isinstance(fitted, ClassMap) and columns != fitted.classes:
+        raise refused("columns", "must be the number of classes of the map", columns)
 
 
 def _fit_facts(fields: Mapping[str, Any]) -> FitFacts:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.measures.scores import CLIP
+from calibrant.options import clipping
 from calibrant.results import Array
 
 Convex = Callable[[Array], Array]
@@ -119,8 +120,7 @@ def _named_score(name: str, clip: float) -> Score:
     }
     if name not in scores:
         raise reject_name("payoff", name, list(scores))
-    if not 0 < clip < 0.5:
-        raise InvalidInputError(sentence("clip", "must lie in (0, 0.5)", f"got {clip}"))
+    clipping("clip", clip)
     return Score(name, scores[name])
 
 

@@ -18,7 +18,7 @@ from calibrant.measures.registry.null import Null, Settings
 from calibrant.measures.registry.papers import DISTANCE_PAPER
 from calibrant.measures.registry.resolution import mean_move, widened
 from calibrant.measures.registry.row import Measure
-from calibrant.options import number
+from calibrant.options import number, whole_number
 from calibrant.results import Array, Certified, Result
 
 MAX_NODES = 65_536
@@ -162,11 +162,11 @@ def proven_lower(forecasts: Forecasts) -> float:
 
 def _permitted(targets: npt.ArrayLike) -> Array:
     """Return the targets, ascending and distinct."""
-    array = np.atleast_1d(np.asarray(targets, dtype=np.float64))
-    if array.ndim != 1 or len(array) == 0:
+    array = np.atleast_1d(np.asarray(targets))
+    if array.dtype.kind not in "iuf" or array.ndim != 1 or len(array) == 0:
         raise InvalidInputError(sentence("targets", "must be a list of predictions", f"got {targets!r}"))
     reject_rows("targets", "must lie in [0, 1]", array, ~((array >= 0) & (array <= 1)))
-    return np.unique(array)
+    return np.unique(array.astype(np.float64))
 
 
 def _levels(forecasts: Forecasts) -> ChainLevels:
@@ -178,8 +178,7 @@ def _check(tolerance: float, alpha: float, max_nodes: int) -> None:
         raise InvalidInputError(sentence("tolerance", "must be positive", f"got {tolerance}"))
     if not number("alpha", alpha) >= 1:
         raise InvalidInputError(sentence("alpha", "must be at least 1", f"got {alpha}"))
-    if max_nodes < 1024:
-        raise InvalidInputError(sentence("max_nodes", "must be at least 1024", f"got {max_nodes}"))
+    whole_number("max_nodes", max_nodes, 1024)
 
 
 def deviation_applies(settings: Settings) -> bool:

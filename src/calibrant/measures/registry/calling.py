@@ -16,6 +16,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.frames import inputs_of
 from calibrant.measures.registry.documenting import with_shared_parameters
 from calibrant.measures.registry.resolution import Certificate, NoCertificateError, no_certificate, rounded
+from calibrant.options import flag
 from calibrant.records import Missing
 from calibrant.results import Certified
 
@@ -39,7 +40,7 @@ class public(Generic[P]):  # noqa: N801 - reads as a decorator
         functools.update_wrapper(self, core)
         self.__doc__ = with_shared_parameters(core.__doc__)
         self._core: Callable[..., float | Certified] = core
-        self._options = list(inspect.signature(core).parameters)[1:]
+        self._options = {o.name: o.default for o in list(inspect.signature(core).parameters.values())[1:]}
         self.__signature__ = _signature(core)
         self._certificate: Certificate | None = None
         self._quick: Callable[..., float] | None = None
@@ -73,7 +74,9 @@ class public(Generic[P]):  # noqa: N801 - reads as a decorator
 
     def value(self, forecasts: Forecasts, **options: Any) -> float:
         """Take the measure of Forecasts as they are, without building the proof where that saves time."""
-        return float((self._quick or self._core)(forecasts, **self._known(options)))
+        if self._quick is not None:
+            return float(self._quick(forecasts, **self.settings(options)))
+        return float(self._core(forecasts, **self._known(options)))
 
     def certified(self, forecasts: Forecasts, **options: Any) -> Certified:
         """Take the measure with bounds that hold on the raw rows, or refuse where a sketch has none.
@@ -105,7 +108,7 @@ class public(Generic[P]):  # noqa: N801 - reads as a decorator
         return certificate
 
     def quickly_by(self, quick: Quick) -> Quick:
-        """Decorate a function that computes the value alone, where that is cheaper than its proof."""
+        """Decorate a function that computes the value alone, where that is cheaper; it gets all options."""
         self._quick = quick
         return quick
 
@@ -115,9 +118,11 @@ class public(Generic[P]):  # noqa: N801 - reads as a decorator
         return self._certificate is not None
 
     def _known(self, options: dict[str, Any]) -> dict[str, Any]:
-        for name in options:
+        for name, value in options.items():
             if name not in self._options:
-                raise _unknown_option(self.__name__, name, self._options)
+                raise _unknown_option(self.__name__, name, list(self._options))
+            if isinstance(self._options[name], bool):
+                flag(name, value)
         return options
 
     def __repr__(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -11,8 +12,8 @@ import numpy as np
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.fits.softmax import SMALLEST, softmax_rates
 from calibrant.recalibration.maps.algebra import LARGEST, Algebra
-from calibrant.recalibration.maps.form import Map, map_from_dict
-from calibrant.recalibration.maps.stored import refused, stored_numbers
+from calibrant.recalibration.maps.form import Map, map_from_dict, map_to_dict
+from calibrant.recalibration.maps.stored import LEAST, MOST, refused, stored_numbers
 from calibrant.results import Array
 
 HINT = "use predict; the saved file holds all of its numbers"
@@ -22,6 +23,11 @@ class ClassMap(Map):
     """A map from rows of probabilities to rows of probabilities."""
 
     several: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def classes(self) -> int:
+        """How many columns the map takes."""
 
     def expression(self, p: Any, algebra: Algebra) -> Any:
         """Say that rows of several classes are no expression of one column."""
@@ -44,7 +50,7 @@ class SoftmaxMap(ClassMap):
 
     @property
     def classes(self) -> int:
-        """How many columns the map takes."""
+        """As many as there are numbers or maps."""
         return len(self.intercepts)
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
@@ -73,12 +79,12 @@ class SoftmaxMap(ClassMap):
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
         """Rebuild from matrix and intercepts."""
-        intercepts = stored_numbers(numbers, "intercepts")
+        intercepts = stored_numbers(numbers, "intercepts", LEAST, MOST)
         rows = numbers["matrix"]
         if not isinstance(rows, list) or len(rows) != len(intercepts) or not rows:
             raise refused("matrix", f"must have {len(intercepts)} rows", rows)
         places = [{"matrix": row} for row in rows]
-        matrix = np.array([stored_numbers(row, "matrix", size=len(rows)) for row in places])
+        matrix = np.array([stored_numbers(row, "matrix", LEAST, MOST, len(rows)) for row in places])
         return cls(matrix, intercepts)
 
 
@@ -91,7 +97,7 @@ class OneVsRestMap(ClassMap):
 
     @property
     def classes(self) -> int:
-        """How many columns the map takes."""
+        """As many as there are numbers or maps."""
         return len(self.maps)
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
@@ -109,12 +115,12 @@ class OneVsRestMap(ClassMap):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the maps."""
-        return {"maps": [{"form": one.form, **one.to_dict()} for one in self.maps]}
+        return {"maps": [map_to_dict(one) for one in self.maps]}
 
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
         """Rebuild from the maps."""
-        return cls(tuple(map_from_dict(one) for one in numbers["maps"]))
+        return cls(_maps(numbers))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,7 +136,7 @@ class TopLabelMap(ClassMap):
 
     @property
     def classes(self) -> int:
-        """How many columns the map takes."""
+        """As many as there are numbers or maps."""
         return len(self.maps)
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
@@ -149,10 +155,25 @@ class TopLabelMap(ClassMap):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the pooled map and those of the classes."""
-        maps = [{"form": one.form, **one.to_dict()} for one in self.maps]
-        return {"pooled": {"form": self.pooled.form, **self.pooled.to_dict()}, "maps": maps}
+        return {"pooled": map_to_dict(self.pooled), "maps": [map_to_dict(one) for one in self.maps]}
 
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
         """Rebuild from the maps."""
-        return cls(map_from_dict(numbers["pooled"]), tuple(map_from_dict(one) for one in numbers["maps"]))
+        return cls(_map_of_one_column(numbers["pooled"]), _maps(numbers))
+
+
+def _maps(numbers: Mapping[str, Any]) -> tuple[Map, ...]:
+    """Rebuild the maps of the classes, of which there are at least two."""
+    maps = tuple(_map_of_one_column(one) for one in numbers["maps"])
+    if len(maps) < 2:
+        raise refused("maps", "must hold a map for each of two classes or more", numbers["maps"])
+    return maps
+
+
+def _map_of_one_column(stored: Any) -> Map:
+    """Rebuild a map that a map of several classes is made of."""
+    fitted = map_from_dict(stored)
+    if fitted.several or fitted.needs_covariates:
+        raise refused("maps", "must be maps of one column", fitted.form)
+    return fitted

@@ -16,7 +16,7 @@ from calibrant.groups.features import Features
 from calibrant.recalibration.levels_of_columns import LeveledColumn, Met, met, remarks
 from calibrant.recalibration.maps.boost import CLIP
 from calibrant.recalibration.maps.form import Map, map_from_dict, map_to_dict
-from calibrant.recalibration.maps.stored import stored_numbers
+from calibrant.recalibration.maps.stored import refused, stored_numbers
 from calibrant.results import Array
 
 
@@ -83,11 +83,19 @@ class PatchMap(Map):
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
         """Rebuild the map; a patch of a group that is not there is refused."""
         columns = tuple(LeveledColumn.from_dict(item) for item in numbers["columns"])
-        groups = tuple(PatchedGroup(g["column"], tuple(g["levels"]), g["rule"]) for g in numbers["groups"])
+        groups = tuple(_group(item) for item in numbers["groups"])
         patches = patches_from_list(numbers["patches"], len(groups))
         if not all(0 <= g.column < len(columns) for g in groups):
             raise InvalidInputError(sentence("groups", "must be of the columns listed"))
         return cls(map_from_dict(numbers["start"]), columns, groups, patches, tuple(numbers["seen_missing"]))
+
+
+def _group(item: Mapping[str, Any]) -> PatchedGroup:
+    """Read a group back: places of a column and of its levels."""
+    places = [item["column"], *item["levels"]]
+    if not all(type(place) is int for place in places):
+        raise refused("groups", "must hold whole numbers", places)
+    return PatchedGroup(item["column"], tuple(item["levels"]), str(item["rule"]))
 
 
 def patches_to_list(patches: Sequence[Patch]) -> list[list[float]]:

@@ -1,0 +1,51 @@
+"""Every chart that `charts()` draws stands in a section of the page, and sections name no other."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+
+import numpy as np
+import pytest
+
+import calibrant as cb
+from calibrant.evaluation.proposal import propose
+from calibrant.report.charts import all as drawn
+from calibrant.report.sections import sections
+
+WITHOUT_A_SECTION: dict[str, str] = {}  # key of charts(), and why the page does not show it
+
+
+@pytest.fixture(scope="module")
+def page():
+    """Return the keys that are drawn and the figures of all sections, of an evaluation with everything."""
+    rng = np.random.default_rng(4)
+    p = rng.integers(1, 20, 600) / 20
+    groups = {"area": rng.choice(["north", "south"], 600)}
+    evaluation = cb.evaluate(rng.random(600) < p**1.5, p, groups=groups, seed=1)
+    proposal = propose(evaluation.forecasts, seed=evaluation.seed)
+    keys = set(drawn.charts(evaluation, proposal))
+    return keys, {key for one in sections(evaluation, proposal) for key in one.figures}
+
+
+def keys_in_the_source():
+    """Return every key that `charts` can give, also those for which these data have nothing to draw."""
+    tree = ast.parse(inspect.getsource(drawn.charts))
+    named = {key.value for node in ast.walk(tree) if isinstance(node, ast.Dict) for key in node.keys}
+    stored = [node for node in ast.walk(tree) if isinstance(node, ast.Subscript)]
+    return named | {node.slice.value for node in stored if isinstance(node.slice, ast.Constant)}
+
+
+def test_every_chart_is_in_a_section(page):
+    keys, shown = page
+    lost = sorted((keys | keys_in_the_source()) - shown - set(WITHOUT_A_SECTION))
+    assert not lost, (
+        f"{lost} of charts() in report/charts/all.py stand in no section: name each among the figures of a "
+        "section in report/sections.py, or in WITHOUT_A_SECTION of this file with the reason"
+    )
+
+
+def test_every_figure_of_a_section_is_drawn(page):
+    keys, shown = page
+    assert shown <= keys, f"{sorted(shown - keys)}: add a line to charts() in report/charts/all.py"
+    assert keys == keys_in_the_source(), "the evaluation of this file must have data for every chart"
