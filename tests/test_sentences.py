@@ -44,11 +44,12 @@ SENTENCES = {
     "interval": r"^Smooth calibration error 0\.\d+, 95 % interval 0.* to 0\.\d+ \(1,500 .*, seed 1\)\.",
     "tolerance": r"^Accepted: the distance from calibration is below 0\.3 \(.*1,500 records.*\)\.$",
     "comparison": r"^lr is better calibrated than nb by averaged two-bin error \(.* against .*\), "
-    r"Holm-adjusted p = 0\.\d+\. "
+    r"Holm-adjusted p ≤ 0\.01 with 199 draws\. "
     r"1,500 rows, 199 resamples, seed 1; intervals and p-values are approximate\. "
     r"The best Brier score is that of lr \(0\.\d+\)\. To choose a model",
     "curve": r"^The model beats treating all and treating none at \d+ of 99 thresholds \(from .* to .*\)",
-    "audit": r"^Predictions are wrong for 3 of 3 groups at the 5 % level\. Worst: .* predicted, .* happened",
+    "audit": r"^Predictions are wrong for 3 of 3 groups at the 5 % level\. Worst by evidence \(z\): "
+    r".* predicted, .* happened",
     "recalibration": r"^Recalibration by platt, fitted to 1,500 records\. On held-out folds: helps; log loss",
     "monitor": r"^Alarm at record [\d,]+: not calibrated .* Alarms falsely with probability 0\.05 at most\.$",
     "reading": r"^Alarm at record",
@@ -142,6 +143,52 @@ def test_slope_says_what_it_is_without_predictions_of_0_and_1():
     said = "37 predictions are exactly 0 or 1, so there is no interval; without them it is"
     assert f"{said} {without:.2f}" in found["slope"].note
     assert found["slope"].low is None
+    own = cb.confidence_interval(Y, P, measure="slope", seed=1)  # of the records without them
+    inner = found["slope"].inner
+    assert (inner.certain, inner.records) == (37, 1500)
+    assert np.allclose((inner.low, inner.high), (own.lower, own.upper), atol=1e-3)
+    assert f"95% interval {inner.span}" in found["slope"].note
     assert "37 predictions" in found["intercept"].note
     assert "37 predictions" not in found["smooth"].note
     assert "exactly" not in cb.evaluate(Y, P, measures=["slope"], draws=19, seed=1)["slope"].note
+
+
+def test_the_best_of_several_models_is_named_or_none_is():
+    half, twin = np.clip(P * 0.5, 0, 1), np.clip(P + 0.001, 0, 1)
+    leads = str(cb.compare(Y, {"lr": P, "nb": WRONG, "half": half}, measure="brier", seed=1, draws=199))
+    assert re.match(
+        r"lr has the best Brier score of 3 models \(0\.\d+\): better than each of the 2 others "
+        r"\(largest Holm-adjusted p ≤ 0\.03 with 199 draws\)\.",
+        leads,
+    ), leads
+    ties = str(cb.compare(Y, {"lr": P, "twin": twin, "half": half}, measure="brier", seed=1, draws=199))
+    assert re.match(
+        r"No model is shown to be best\. (lr|twin) has the best Brier score of 3 models \(0\.\d+\), but chance "
+        r"explains its lead over (lr|twin) \(Holm-adjusted p = 0\.\d+\)\. ",
+        ties,
+    ), ties
+
+
+def test_dominance_names_the_models():
+    said = str(cb.dominance(Y, WRONG, P, names=["nb", "lr"], seed=1, draws=99))
+    assert said.startswith("Using nb instead of lr loses at most"), said
+    over = str(cb.dominance(Y, WRONG, {"lr": P}, names=["nb"], seed=1, draws=99))
+    assert over.startswith("Using nb instead of the best baseline"), over
+    with pytest.raises(cb.InvalidInputError, match="two different names"):
+        cb.dominance(Y, WRONG, P, names=["lr", "lr"])
+
+
+def test_a_row_that_seems_to_contradict_the_verdict_is_explained():
+    told = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        p = rng.uniform(0.05, 0.95, 300)
+        result = cb.evaluate((rng.random(300) < p).astype(int), p, seed=1, draws=99)
+        small = [row for row in result.rows if row.pvalue is not None and row.pvalue <= 0.05]
+        rejected = result.verdict.pvalue <= 0.05
+        explained = "The verdict is by" in repr(result)
+        assert explained == (bool(small) != rejected), seed
+        told += explained
+        if told == 2:
+            return
+    raise AssertionError("no such data came up, so nothing was checked")

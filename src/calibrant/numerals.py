@@ -75,6 +75,31 @@ def pvalue_text(pvalue: float | None, log_pvalue: float | None = None, floor: bo
     return f"{digit}e{exponent}" if digit < 10 else f"1e{exponent + 1}"
 
 
+def at_floor(pvalue: float | None, draws: int) -> bool:
+    """Return whether no draw reached the observed value, so that the p-value is this or less.
+
+    >>> at_floor(0.005, 199), at_floor(0.01, 199), at_floor(0.005, 0)
+    (True, False, False)
+    """
+    return pvalue is not None and draws > 0 and pvalue * (draws + 1) < 1.5
+
+
+def pvalue_phrase(
+    pvalue: float | None, draws: int = 0, *, log_pvalue: float | None = None, bound: bool | None = None
+) -> str:
+    """Say a p-value in a sentence; one that no draw reached is a bound, and says how many draws there were.
+
+    `bound` is given where the p-value is not one of `draws` itself, such as one that was adjusted.
+
+    >>> pvalue_phrase(0.0321), pvalue_phrase(0.005, 199), pvalue_phrase(0.03, 999, bound=True)
+    ('p = 0.032', 'p ≤ 0.005 with 199 draws', 'p ≤ 0.03 with 999 draws')
+    """
+    shown = pvalue_text(pvalue, log_pvalue)
+    if at_floor(pvalue, draws) if bound is None else bound:
+        return f"p ≤ {shown} with {counted(draws, 'draw')}"
+    return f"p = {shown}"
+
+
 def percent(share: float) -> str:
     """Write a share as a percentage, with more digits where it is small.
 

@@ -149,7 +149,8 @@ def test_a_group_wrong_within_itself_says_where_as_its_means_agree():
     y = rng.random(4000) < truth
     audit = cb.audit(y, p, groups={"region": region}, seed=1)
     assert re.search(
-        r"Worst: region = a, [\d.]+ % predicted, [\d.]+ % happened; too \w+ for scores", audit.verdict
+        r"Worst by evidence \(z\): region = a, [\d.]+ % predicted, [\d.]+ % happened; too \w+ for scores",
+        audit.verdict,
     )
     found = cb.evaluate(y, p, groups={"region": region}, seed=1, draws=99)
     assert re.search(r"happened; too (low|high) for scores 0\.\d+ to 0\.\d+\.", found.verdict.sentence)

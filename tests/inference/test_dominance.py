@@ -66,7 +66,10 @@ def test_sharper_and_calibrated_dominates_in_the_long_run():
     population = cb.dominance(p, p, blurred, draws=0)  # probabilities in place of outcomes
     assert population.dominates
     assert not population.dominated
-    assert str(population) == "The first model dominates: on these records nobody should prefer the second."
+    assert (
+        str(population)
+        == "The first model dominates: on these records nobody should prefer the second model."
+    )
     assert cb.dominance(p, blurred, p, draws=0).dominated
 
 

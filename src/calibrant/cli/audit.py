@@ -25,14 +25,14 @@ from calibrant.disk import check_target, write_whole
 from calibrant.groups import audit as audits
 from calibrant.groups import search as searches
 from calibrant.groups.family import Progress
-from calibrant.groups.group import Group, is_bound
-from calibrant.groups.result import Audit
+from calibrant.groups.group import Group
+from calibrant.groups.result import EACH_BY_ITSELF, INTERVAL, Audit
 from calibrant.groups.rules import Rule
 from calibrant.groups.search_result import Search
 from calibrant.groups.stored_rules import rules_to_json
 from calibrant.groups.variants import StatisticName, VariantName
 from calibrant.inputs import Names
-from calibrant.numerals import counted, pvalue_text
+from calibrant.numerals import at_floor, counted, percent, pvalue_text
 from calibrant.records import Missing, check
 from calibrant.scale.files import FileNames, read_table
 from calibrant.scale.sketch import Sketch
@@ -230,8 +230,9 @@ def _show(audited: Audit, confirmed: Search | None, top: int) -> None:
     show_table(
         _columns(audited.statistic),
         [_row(group, audited.draws, audited.statistic) for group in audited.groups[:top]],
-        "Worst subpopulations, largest z first",
+        "Worst by evidence: largest z first",
     )
+    say(f"\n{EACH_BY_ITSELF}")
     if confirmed is not None:
         say()
         title = (
@@ -249,23 +250,22 @@ def _show(audited: Audit, confirmed: Search | None, top: int) -> None:
 
 def _columns(statistic: str) -> list[str]:
     result = ["mean residual"] if statistic == "mean" else ["Kuiper"]
-    scores = [] if statistic == "mean" else ["from", "to"]
-    means = ["predicted", "happened"]
-    return ["rows", *means, *result, "by chance", "z", "p-value", "predictions", *scores, "subpopulation"]
+    means = ["predicted", "happened", "difference", INTERVAL]
+    return ["rows", *means, *result, "by chance", "z", "p-value", "predictions", "subpopulation"]
 
 
 def _row(group: Group, draws: int, statistic: str) -> list[str]:
     mean = statistic == "mean"
     return [
         f"{group.size:,}",
-        f"{group.mean_prediction:.3f}",
-        f"{group.mean_outcome:.3f}",
+        percent(group.mean_prediction),
+        percent(group.mean_outcome),
+        *group.written_difference(),
         f"{group.gap:+.4f}" if mean else f"{group.kuiper:.4f}",
         f"{group.expected:.4f}",
         f"{group.z:.2f}",
-        "" if group.pvalue is None else pvalue_text(group.pvalue, floor=is_bound(group.pvalue, draws)),
-        group.predictions,
-        *([] if mean else [f"{group.start:.3f}", f"{group.stop:.3f}"]),
+        "" if group.pvalue is None else pvalue_text(group.pvalue, floor=at_floor(group.pvalue, draws)),
+        group.predictions if mean else group.found(),
         group.rule,
     ]
 

@@ -228,11 +228,8 @@ def _show(given: Comparison | None, benefits: NetBenefits | None) -> None:
         say(f"{given}\n")
         for sheet in (given.model_sheet(), given.pair_sheet()):
             show_sheet(sheet)
-        dropped = f" ({given.dropped:,} dropped)" if given.dropped else ""
-        drawn = f"{counted(given.draws, 'resample')}, seed {given.seed}"
-        say(f"{counted(given.n, 'row')}{dropped}, {drawn}; {given.method}")
     if benefits is not None:
-        say(f"\n{benefits}\n" if given is not None else f"{benefits}\n")
+        say(f"{benefits}\n")
         show_sheet(benefits.sheet())
         if benefits.differences:
             show_sheet(benefits.difference_sheet())

@@ -25,7 +25,9 @@ from calibrant.disk import check_target
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.evaluation.facts import facts_sentence
 from calibrant.evaluation.findings import headline
+from calibrant.evaluation.row_tests import why_rows_differ
 from calibrant.evaluation.sheets import group_sheet, measure_sheet
+from calibrant.groups.result import EACH_BY_ITSELF
 from calibrant.inference.statistics import CLASSIC
 from calibrant.numerals import short
 from calibrant.records import Missing
@@ -120,8 +122,12 @@ def show_evaluation(evaluation: Evaluation, json_: bool, sketch: Sketch | None =
     if evaluation.distances.over_points is not None:
         say(_distance_sentence(evaluation.distances.over_points))
     _show(measure_sheet(evaluation.rows, evaluation.confidence))
+    differ = why_rows_differ(evaluation.verdict, evaluation.rows)
+    if differ:
+        say(f"\n{differ}")
     if evaluation.audit is not None:
-        _show(group_sheet(evaluation.audit), title="Groups, worst first")
+        _show(group_sheet(evaluation.audit), title="Groups, the worst by evidence (z) first")
+        say(f"\n{EACH_BY_ITSELF}")
     if sketch is not None:
         show_groups(sketch)
     note(f"seed {evaluation.seed}")

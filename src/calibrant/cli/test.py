@@ -94,6 +94,7 @@ def test(
     if json_:
         show_json(collected)
         return
+    say(f"{tested}\n")
     for name, facts in collected.items():
         facts |= facts.pop("details", {})
         if name == "test":

@@ -9,6 +9,7 @@ from calibrant.errors import reject_name
 from calibrant.evaluation.facts import Facts, facts_sentence
 from calibrant.evaluation.null_reference import NullSample
 from calibrant.evaluation.recalibration_preview import Preview, why_absent
+from calibrant.evaluation.row_tests import why_rows_differ
 from calibrant.evaluation.rows import Row
 from calibrant.evaluation.sheets import measure_sheet
 from calibrant.evaluation.verdict import Verdict
@@ -56,7 +57,9 @@ class Findings:
         sheet = measure_sheet(self.rows, self.confidence, meanings=False)
         verdict = f"{headline(self.verdict)}\nWhat next: {self.verdict.next_step}"
         head = f"{self.title}\n{verdict}\n{facts_sentence(self.facts)}"
-        notes = "".join(f"\n{row.about.words}: {row.note}" for row in self.rows if row.note)
+        differ = why_rows_differ(self.verdict, self.rows)
+        notes = f"\n{differ}" if differ else ""
+        notes += "".join(f"\n{row.about.words}: {row.note}" for row in self.rows if row.note)
         return f"{head}\n\n{sheet.as_text(120)}\n{notes}\nseed {self.seed}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -116,4 +119,5 @@ def _row_dict(row: Row) -> dict[str, Any]:
         "citation": about.citation,
         "options": dict(taken.options) if taken else dict(about.options),
         "details": taken.to_dict()["details"] if taken else {},
+        "without_certain": None if row.inner is None else asdict(row.inner),
     }

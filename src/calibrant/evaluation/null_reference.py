@@ -8,6 +8,7 @@ from typing import Any
 
 from calibrant.errors import CalibrantError
 from calibrant.evaluation.rows import Row
+from calibrant.evaluation.without_certain import certain_count, certain_note, without_certain
 from calibrant.forecasts import Forecasts
 from calibrant.inference.engine import TestResult, law_serves, run_test
 from calibrant.inference.interval import bounds, why_outside
@@ -96,6 +97,8 @@ class Chance:
         )
 
     def _with_interval(self, row: Row) -> Row:
+        if certain_count(self._forecasts, row.about.name):
+            return self._without_certain(row)
         if self._confidence == 0:
             return row
         source = self._simulated(row.about)
@@ -117,6 +120,12 @@ class Chance:
         note = "; ".join(text for text in (row.note, outside) if text)
         method = f"{interval.method} (approximate)"
         return replace(row, low=interval.lower, high=interval.upper, note=note, interval_method=method)
+
+    def _without_certain(self, row: Row) -> Row:
+        """Add what the row is without predictions of 0 and 1: no sample bounds what these do."""
+        inner = without_certain(self._forecasts, row.about.name, self._confidence)
+        note = certain_note(self._forecasts, row.about.name, inner, self._confidence)
+        return replace(row, inner=inner, note="; ".join(text for text in (row.note, note) if text))
 
     def _simulated(self, about: Measure) -> Forecasts:
         return self._cells[_cells_for(about)]

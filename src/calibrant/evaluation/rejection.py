@@ -13,18 +13,17 @@ from calibrant.forecasts import Forecasts
 from calibrant.inference.engine import TestResult
 from calibrant.inference.omnibus import ROUNDING
 from calibrant.measures.regression import calibration_slope
-from calibrant.numerals import percent, predicted_happened, pvalue_text, short
+from calibrant.numerals import percent, predicted_happened, pvalue_phrase, short
 from calibrant.results import Array
 
 
 def written_pvalue(tested: TestResult) -> str:
-    """Write the p-value of a test: "p = 0.03", or "p ≤ 0.005" where no draw reached the observed value.
+    """Write the p-value of a test, "p ≤ 0.005 with 199 draws" where no draw reached the observed value.
 
     Where calibrated outcomes could be drawn only approximately, it says so.
     """
-    text = pvalue_text(tested.pvalue, tested.log_pvalue, tested.pvalue_is_bound)
     roughly = ", approximate" if tested.method == "approximate" else ""
-    return f"p {'' if tested.pvalue_is_bound else '= '}{text}{roughly}"
+    return pvalue_phrase(tested.pvalue, tested.draws, log_pvalue=tested.log_pvalue) + roughly
 
 
 def rejection(

@@ -6,15 +6,13 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from calibrant.errors import CalibrantError, reject_name
+from calibrant.evaluation.without_certain import Inner
 from calibrant.forecasts import Forecasts
-from calibrant.inference.score_interval import LOGISTIC
 from calibrant.measures.level_sets import LevelSetWarning, singletons
 from calibrant.measures.registry.lookup import measure, measures
 from calibrant.measures.registry.row import Measure
-from calibrant.numerals import counted, pvalue_text, short
+from calibrant.numerals import pvalue_text
 from calibrant.results import Measurement
 
 SIZE = "smooth"  # how far: within a factor 2 of the distance to calibration, in units of probability
@@ -42,6 +40,7 @@ class Row:
     high: float | None = None
     pvalue_method: str | None = None  # "exact", "asymptotic" or "approximate"
     interval_method: str | None = None
+    inner: Inner | None = None  # of a slope or an intercept, without predictions of 0 and 1
 
     @property
     def value(self) -> float | None:
@@ -72,7 +71,7 @@ def take(forecasts: Forecasts, about: Measure) -> Row:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LevelSetWarning)
         try:
-            return Row(about, measure(forecasts, about.name), _without_ends(forecasts, about.name))
+            return Row(about, measure(forecasts, about.name))
         except CalibrantError as error:
             return Row(about, None, str(error))
 
@@ -87,17 +86,3 @@ def value_of(forecasts: Forecasts, about: Measure) -> float | None:
             return about.function.value(forecasts, **about.options)
         except CalibrantError:
             return None
-
-
-def _without_ends(forecasts: Forecasts, name: str) -> str:
-    """Say what a logistic fit is without predictions of exactly 0 or 1, whose logits have no end."""
-    certain = int(forecasts.counts[(forecasts.values == 0) | (forecasts.values == 1)].sum())
-    if name not in LOGISTIC or certain == 0:
-        return ""
-    are = counted(certain, "prediction is", "predictions are")
-    said = f"{are} exactly 0 or 1, so there is no interval"
-    try:
-        inner = forecasts.between(float(np.nextafter(0, 1)), float(np.nextafter(1, 0)))
-        return f"{said}; without them it is {short(measure(inner, name).value)}"
-    except CalibrantError:  # nothing else is left, or too little
-        return said

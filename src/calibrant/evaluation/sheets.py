@@ -31,6 +31,8 @@ def measure_sheet(rows: Sequence[Row], confidence: float, meanings: bool = True)
 
 def _line(row: Row) -> tuple[Cell, ...]:
     span = "–" if row.low is None or row.high is None else f"{short(row.low)} to {short(row.high)}"
+    if row.inner is not None and row.inner.span:
+        span = f"{row.inner.span} without 0 and 1"
     return (
         text(row.about.words),
         text(row.about.name),
@@ -76,7 +78,13 @@ def whom_sheet(given: ForWhom) -> Sheet:
     columns = ("held-out audit", "M", "M / sigma", "p-value", "worst group")
     sides = (("as they are", given.before), ("repaired", given.after))
     lines = (
-        (text(name), number(side.metric), number(side.ratio), number(side.pvalue), text(side.worst[0]))
+        (
+            text(name),
+            number(side.metric),
+            number(side.ratio),
+            number(side.pvalue, side.written_pvalue),
+            text(side.worst[0]),
+        )
         for name, side in sides
     )
     return Sheet(columns, tuple(lines))

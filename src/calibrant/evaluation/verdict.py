@@ -193,7 +193,8 @@ def _about_groups(audit: Audit, alpha: float, status: Status) -> str:
     named, tested = _wrong_groups(audit, alpha), counted(audit.tested - 1, "group")
     if not named:
         return "" if status == "miscalibrated" else f" None of {tested} is wrong beyond chance."
-    return f" Wrong for {len(named):,} of {tested}. Worst: {named[0].rule}, {named[0].means()}."
+    worst = f"{named[0].rule}, {named[0].means()}"
+    return f" Wrong for {len(named):,} of {tested}. Worst by evidence (z): {worst}."
 
 
 def _next_step(status: Status, audit: Audit | None, unseen: float, forecasts: Forecasts) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from calibrant.groups.group import GroupCurve, is_bound
-from calibrant.numerals import counted, left_out, pvalue_text
+from calibrant.groups.group import GroupCurve
+from calibrant.numerals import at_floor, counted, left_out, pvalue_phrase, pvalue_text
 
 SHOWN = 5
 
@@ -71,7 +71,7 @@ class Distinguisher:
     @property
     def pvalue_is_bound(self) -> bool:
         """Whether no draw came so far in the deciding half, so that the p-value is this or less."""
-        return is_bound(self.pvalue / 2.0, self.draws)
+        return at_floor(self.pvalue / 2.0, self.draws)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the curves, ready for JSON."""
@@ -92,7 +92,8 @@ class Distinguisher:
         }
 
     def __repr__(self) -> str:
-        return f"Distinguisher(advantage = {self.advantage:.4g}, p = {self.pvalue:.3g}, n = {self.n:,})"
+        p = pvalue_phrase(self.pvalue, self.draws, bound=self.pvalue_is_bound)
+        return f"Distinguisher(advantage = {self.advantage:.4g}, {p}, n = {self.n:,})"
 
     def __str__(self) -> str:
         lines = [

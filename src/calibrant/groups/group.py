@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibrant.groups.rules import Rule
-from calibrant.numerals import counted, predicted_happened
+from calibrant.numerals import counted, predicted_happened, pvalue_phrase
 from calibrant.results import Array
 
+REACH = 1.96  # deviations: the 95 % interval of a normal law
 NOTHING = 1e-12  # a statistic so small may be rounding, whose z counts as 0
 
 
@@ -57,6 +58,29 @@ class Group:
             return said
         return f"{said}; {self.predictions} for scores {self.start:.3g} to {self.stop:.3g}"
 
+    def found(self) -> str:
+        """Say in which direction predictions are off, and for which scores."""
+        if self.predictions == "none":
+            return ""
+        return f"{self.predictions} from {self.start:.3g} to {self.stop:.3g}"
+
+    @property
+    def difference(self) -> float:
+        """Mean outcome minus mean prediction."""
+        return self.mean_outcome - self.mean_prediction
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The 95 % interval of the difference, by the normal law, for this group by itself."""
+        half = REACH * self.sigma
+        return max(-1.0, self.difference - half), min(1.0, self.difference + half)
+
+    def written_difference(self) -> tuple[str, str]:
+        """Write the difference and its limits, in points; no limits where no prediction leaves any doubt."""
+        low, high = (100 * limit for limit in self.limits)
+        span = f"{low:+.1f} to {high:+.1f}" if self.sigma > 0 else "–"
+        return f"{100 * self.difference:+.1f} points", span
+
     def statistic(self, name: str) -> float:
         """Return what was tested: D_k, or the absolute mean residual."""
         return abs(self.gap) if name == "mean" else self.kuiper
@@ -69,9 +93,9 @@ class Group:
             return 0.0
         return contribution(bound / self.sigma, bound, sigma_0)
 
-    def sentence(self, statistic: str) -> str:
+    def sentence(self, statistic: str, draws: int = 0) -> str:
         """Say who this is and what was found: a range of scores, or for the mean by how much on average."""
-        real = "" if self.pvalue is None else f", p = {self.pvalue:.3g}"
+        real = "" if self.pvalue is None else f", {pvalue_phrase(self.pvalue, draws)}"
         if statistic == "mean":
             value, where = f"mean residual {self.gap:+.4f}", f"by {abs(self.gap):.3g} on average"
         else:
@@ -115,11 +139,6 @@ class NotTested:
             f"{self.too_small:,} too small, {self.duplicates:,} with the same members as another, "
             f"{self.over_limit:,} over the limit"
         )
-
-
-def is_bound(pvalue: float | None, draws: int) -> bool:
-    """Tell whether no draw reached so far, so that the p-value is this or less."""
-    return pvalue is not None and pvalue * (draws + 1) < 1.5
 
 
 def plain(value: Any) -> Any:

@@ -8,8 +8,15 @@ from typing import Any
 import numpy as np
 
 from calibrant.frames import frame_of
-from calibrant.groups.group import is_bound
-from calibrant.numerals import counted, left_out, percent, predicted_happened, pvalue_text, short
+from calibrant.numerals import (
+    counted,
+    left_out,
+    percent,
+    predicted_happened,
+    pvalue_phrase,
+    pvalue_text,
+    short,
+)
 from calibrant.results import Result
 from calibrant.sheets import Sheet, number, paragraphs, text
 
@@ -106,7 +113,9 @@ class GroupComparison(Result):
         return tuple(sorted((d for d in self.differences if d.adjusted <= most), key=lambda d: d.adjusted))
 
     def __repr__(self) -> str:
-        return f"GroupComparison({len(self.groups):,} groups of {self.column!r}, p = {self.pvalue:.3g})"
+        return (
+            f"GroupComparison({len(self.groups):,} groups of {self.column!r}, {self._written(self.pvalue)})"
+        )
 
     def __str__(self) -> str:
         return " ".join([self.sentence(), *map(self._pair, self.real[:SAID]), *self._drift(), self._how()])
@@ -134,14 +143,13 @@ class GroupComparison(Result):
 
     def _written(self, pvalue: float) -> str:
         simulated = self.method == "exact" and len(self.groups) > 2
-        bound = simulated and is_bound(pvalue, self.draws)
-        return f"p {'' if bound else '= '}{pvalue_text(pvalue, floor=bound)}"
+        return pvalue_phrase(pvalue, self.draws if simulated else 0)
 
     def _pair(self, pair: GroupDifference) -> str:
         high, low = (pair.first, pair.second) if pair.odds_ratio >= 1 else (pair.second, pair.first)
         return (
             f"Given its predictions the outcome is more likely in {high} than in {low} "
-            f"(Holm-adjusted p = {pvalue_text(pair.adjusted)})."
+            f"(Holm-adjusted {pvalue_phrase(pair.adjusted)})."
         )
 
     def _drift(self) -> list[str]:

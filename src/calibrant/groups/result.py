@@ -6,11 +6,16 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from calibrant.groups.group import Group, GroupCurve, NotTested, is_bound, plain
-from calibrant.numerals import counted, left_out, percent, pvalue_text
+from calibrant.groups.group import Group, GroupCurve, NotTested, plain
+from calibrant.numerals import at_floor, counted, left_out, percent, pvalue_phrase, pvalue_text
 from calibrant.options import closed_share, whole_number
 from calibrant.sheets import Cell, Sheet, number, paragraphs, text
 
+INTERVAL = "95% interval"  # of the difference of a group by itself
+EACH_BY_ITSELF = (
+    "The intervals are of each group by itself, by the normal law: among many groups some leave out 0 by "
+    "chance. p-values allow for all groups, and z also sees errors that cancel in the mean of a group."
+)
 AUDITED = {"kuiper": "Multi-calibration", "mean": "Multi-accuracy"}
 
 IN_NOTEBOOKS = 15  # groups shown below a cell
@@ -131,8 +136,8 @@ class Audit:
         }
 
     def __repr__(self) -> str:
-        p = "" if self.pvalue is None else f", p = {self.pvalue:.3g}"
-        return f"Audit(M = {self.metric:.4f}{p}, {self.tested:,} subpopulations, worst: {self.worst.rule})"
+        p = "" if self.pvalue is None else f", {pvalue_phrase(self.pvalue, self.draws)}"
+        return f"Audit(M = {self.metric:.4f}{p}, {self.looked_at}, worst: {self.worst.rule})"
 
     @property
     def verdict(self) -> str:
@@ -149,13 +154,19 @@ class Audit:
             return f"Predictions are wrong at the 5 % level for {whole}. For none of {others} alone."
         also = f" Also for {whole}." if len(named) < len(wrong) else ""
         return (
-            f"Predictions are wrong for {len(named):,} of {others} at the 5 % level. Worst: "
+            f"Predictions are wrong for {len(named):,} of {others} at the 5 % level. Worst by evidence (z): "
             f"{named[0].rule}, {named[0].means()}.{also}"
         )
 
+    @property
+    def looked_at(self) -> str:
+        """How many were tested, in words."""
+        return f"{counted(self.tested - 1, 'group')} and everyone"
+
     def sheet(self, top: int = 50) -> Sheet:
         """Return the table of the worst groups."""
-        columns = ("group", "records", "predicted", "happened", "difference", "z", "p-value", "finding")
+        means = ("predicted", "happened", "difference", INTERVAL)
+        columns = ("group", "records", *means, "z", "p-value", "finding")
         return Sheet(columns, tuple(_line(group, self.draws) for group in self.groups[:top]))
 
     def _repr_html_(self) -> str:
@@ -172,39 +183,38 @@ class Audit:
     def _on_raw_rows(self) -> str:
         return "" if self.lower == self.upper else f", on the raw rows {self.lower:.6g} to {self.upper:.6g}"
 
+    def _written(self, pvalue: float) -> str:
+        return pvalue_text(pvalue, floor=at_floor(pvalue, self.draws))
+
     def _of_cells(self) -> str:
         return "" if self.cells is None or not self.draws else f" of {counted(self.cells, 'cell')}"
 
     def __str__(self) -> str:
-        p = "not simulated" if self.pvalue is None else f"{self.pvalue:.3g}"
+        p = "not simulated" if self.pvalue is None else self._written(self.pvalue)
         return "\n".join(
             [
                 self.verdict,
                 f"{AUDITED[self.statistic]} audit of {counted(self.n, 'row')}{left_out(self.dropped)}, "
-                f"{counted(self.tested, 'subpopulation')}",
+                f"{self.looked_at}",
                 f"  M          {self.metric:.6g}   ({self._of_everyone()}){self._on_raw_rows()}",
                 f"  M/sigma_0  {self.ratio:.4g}",
                 f"  p-value    {p}   ({counted(self.draws, 'draw')}{self._of_cells()}, seed {self.seed})",
-                f"  worst      {self.worst.sentence(self.statistic)}",
+                f"  worst      {self.worst.sentence(self.statistic, self.draws)}",
                 f"  not tested {self.not_tested}",
             ]
         )
 
 
 def _line(group: Group, draws: int) -> tuple[Cell, ...]:
-    finding = (
-        ""
-        if group.predictions == "none"
-        else f"{group.predictions} from {group.start:.3g} to {group.stop:.3g}"
-    )
-    difference = group.mean_outcome - group.mean_prediction
+    difference, span = group.written_difference()
     return (
         text(str(group.rule)),
         number(group.size, f"{group.size:,}"),
         number(group.mean_prediction, percent(group.mean_prediction)),
         number(group.mean_outcome, percent(group.mean_outcome)),
-        number(difference, f"{100 * difference:+.1f} points"),
+        number(group.difference, difference),
+        number(group.limits[0], span),
         number(group.z, f"{group.z:.2f}"),
-        number(group.pvalue, pvalue_text(group.pvalue, floor=is_bound(group.pvalue, draws))),
-        text(finding),
+        number(group.pvalue, pvalue_text(group.pvalue, floor=at_floor(group.pvalue, draws))),
+        text(group.found()),
     )

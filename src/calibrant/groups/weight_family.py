@@ -13,7 +13,7 @@ from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.groups.family_null import adjusted_pvalues
 from calibrant.groups.null_sums import null_sums
 from calibrant.inputs import check_aligned
-from calibrant.numerals import counted, left_out
+from calibrant.numerals import at_floor, counted, left_out, pvalue_phrase, pvalue_text
 from calibrant.records import Records, check
 from calibrant.results import Array
 from calibrant.seeds import checked_draws, recorded_seed
@@ -55,16 +55,20 @@ class WeightFamily:
 
     def __repr__(self) -> str:
         return (
-            f"WeightFamily({self.value:.6g} by {self.argmax!r}, p = {self.pvalue:.3g}, "
+            f"WeightFamily({self.value:.6g} by {self.argmax!r}, {pvalue_phrase(self.pvalue, self.draws)}, "
             f"{len(self.members):,} functions, n = {self.n:,})"
         )
+
+    def _written(self, pvalue: float) -> str:
+        floor = at_floor(pvalue, self.draws)
+        return f"p {'' if floor else '= '}{pvalue_text(pvalue, floor=floor)}"
 
     def __str__(self) -> str:
         head = (
             f"{len(self.members):,} weight functions on {counted(self.n, 'row')}{left_out(self.dropped)} "
             f"({counted(self.draws, 'draw')}, seed {self.seed})"
         )
-        rows = [f"  {one.value:+.6f}  p = {one.pvalue:.3g}  {one.name}" for one in self.members]
+        rows = [f"  {one.value:+.6f}  {self._written(one.pvalue)}  {one.name}" for one in self.members]
         return "\n".join([head, *rows])
 
 

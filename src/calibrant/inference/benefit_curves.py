@@ -14,7 +14,7 @@ from calibrant.numerals import counted, left_out, short
 from calibrant.results import Array, Result
 from calibrant.sheets import Cell, Sheet, number, paragraphs, text
 
-EVERYBODY = "treat all"
+EVERYBODY, NOBODY = "treat all", "treat none"
 FEW = 6  # thresholds that a sentence names one by one
 
 
@@ -59,7 +59,7 @@ class NetBenefits(Result):
 
     def best(self) -> list[str]:
         """Return who has the largest net benefit at each threshold; treating all or none may be."""
-        names = [*self.models, EVERYBODY, "treat none"]
+        names = [*self.models, EVERYBODY, NOBODY]
         curves = [benefit.value for benefit in self.models.values()]
         table = np.stack([*curves, self.treat_all.value, np.zeros(len(self.thresholds))])
         return [names[k] for k in np.argmax(table, axis=0)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from calibrant.forecasts import Forecasts
@@ -11,7 +11,7 @@ from calibrant.inference.adjusting import holm
 from calibrant.inference.calibration_test import calibration_test
 from calibrant.measures.multiclass import class_wise, top_label
 from calibrant.measures.registry.lookup import find_measure
-from calibrant.numerals import counted, left_out, percent, pvalue_text, short
+from calibrant.numerals import counted, left_out, percent, pvalue_phrase, pvalue_text, short
 from calibrant.records import Missing
 from calibrant.results import Result
 from calibrant.seeds import checked_draws, recorded_seed
@@ -34,6 +34,7 @@ class ClassLevel(Result):
     value: float
     pvalue: float
     adjusted: float
+    pvalue_is_bound: bool = False  # no draw reached the value: both p-values are these or less
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,8 +66,8 @@ class ClassTable(Result):
         off = "not calibrated" if top.pvalue <= ALPHA else "calibrated within noise"
         said = [
             f"The most probable class is right in {percent(top.happened)} of {counted(self.n, 'row')}"
-            f"{left_out(self.dropped)}, {percent(top.predicted)} were predicted: {off} (p = "
-            f"{pvalue_text(top.pvalue)}).",
+            f"{left_out(self.dropped)}, {percent(top.predicted)} were predicted: {off} "
+            f"({pvalue_phrase(top.pvalue, self.draws, bound=top.pvalue_is_bound)}).",
             f"{count} of {len(self.classes)} classes are off beyond chance at the 5 % level.",
         ]
         said += [
@@ -97,8 +98,8 @@ def _line(one: ClassLevel) -> tuple[Any, ...]:
         number(one.happened, percent(one.happened)),
         number(gap, f"{100 * gap:+.1f} points"),
         number(one.value),
-        number(one.pvalue, pvalue_text(one.pvalue)),
-        number(one.adjusted, pvalue_text(one.adjusted)),
+        number(one.pvalue, pvalue_text(one.pvalue, floor=one.pvalue_is_bound)),
+        number(one.adjusted, pvalue_text(one.adjusted, floor=one.pvalue_is_bound)),
     )
 
 
@@ -150,8 +151,9 @@ def class_table(
 
     def judged(name: str, forecasts: Forecasts) -> ClassLevel:
         value = float(row.function.core(forecasts, **row.options))
-        pvalue = calibration_test(forecasts, draws=count, seed=used).pvalue
-        return ClassLevel(name, forecasts.mean_prediction, forecasts.base_rate, value, pvalue, pvalue)
+        tested = calibration_test(forecasts, draws=count, seed=used)
+        rates = forecasts.mean_prediction, forecasts.base_rate
+        return ClassLevel(name, *rates, value, tested.pvalue, tested.pvalue, tested.pvalue_is_bound)
 
     alone = [judged(str(name), forecasts) for name, forecasts in every.items()]
     adjusted = holm([one.pvalue for one in alone])
@@ -159,10 +161,7 @@ def class_table(
         measure=row.name,
         mean=sum(one.value for one in alone) / len(alone),
         top=judged("top label", top),
-        classes=tuple(
-            ClassLevel(one.name, one.predicted, one.happened, one.value, one.pvalue, p)
-            for one, p in zip(alone, adjusted, strict=True)
-        ),
+        classes=tuple(replace(one, adjusted=p) for one, p in zip(alone, adjusted, strict=True)),
         n=top.n,
         dropped=top.dropped,
         draws=count,

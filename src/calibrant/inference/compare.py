@@ -239,7 +239,7 @@ def _difference(first: str, second: str, one: _Error, other: _Error, confidence:
         max(above(0.0), below(2 * difference), below(most + centre)),
     )
     pvalue = min(1.0, 2 * (1 + beyond) / (len(defined) + 1))
-    return Difference(first, second, difference, lower, upper, pvalue, pvalue)
+    return Difference(first, second, difference, lower, upper, pvalue, pvalue, beyond == 0)
 
 
 def _holm(pairs: list[Difference]) -> tuple[Difference, ...]:

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.inference.best_model import adjusted_phrase, best_sentences
 from calibrant.measures.registry.lookup import find_measure, in_words
 from calibrant.measures.registry.row import Measure
 from calibrant.measures.scores import Decomposition
-from calibrant.numerals import counted, pvalue_text, short
+from calibrant.numerals import counted, left_out, pvalue_text, short
 from calibrant.sheets import Cell, Sheet, number, paragraphs, text
 
 SAID = 5  # pairs told in words; the table has them all
@@ -37,6 +38,7 @@ class Difference:
     upper: float
     pvalue: float
     adjusted: float
+    pvalue_is_bound: bool = False  # no resample reached 0: both p-values are these or less
 
     @property
     def better(self) -> tuple[str, str]:
@@ -90,21 +92,33 @@ class Comparison:
 
     def _verdict(self) -> list[str]:
         """Say who is better than whom, and how sure that is."""
+        if not self.real:
+            least = adjusted_phrase(self, min(self.differences, key=lambda pair: pair.adjusted))
+            said = [f"No difference in {in_words(self.measure)} is more than chance (least {least})."]
+        else:
+            said = [*best_sentences(self), *self._pairs()]
+        rows = f"{counted(self.n, 'row')}{left_out(self.dropped)}"
+        drawn = f"{rows}, {counted(self.draws, 'resample')}, seed {self.seed}"
+        return [*said, f"{drawn}; intervals and p-values are approximate."]
+
+    def _pairs(self) -> list[str]:
+        """Say which pairs differ, those aside that the sentence about the best model has told."""
         than = "better calibrated than" if find_measure(self.measure).complete else "better than"
+        pairs = self.real
+        if (
+            len(self.values) > 2
+            and sum(self.best in (p.first, p.second) for p in pairs) == len(self.values) - 1
+        ):
+            pairs = tuple(pair for pair in pairs if self.best not in (pair.first, pair.second))
         said = []
-        for pair in self.real[:SAID]:
+        for pair in pairs[:SAID]:
             better, worse = pair.better
             figures = f"{short(self.values[better])} against {short(self.values[worse])}"
             by = f"by {in_words(self.measure)} ({figures})"
-            said.append(f"{better} is {than} {worse} {by}, Holm-adjusted p = {pvalue_text(pair.adjusted)}.")
-        if not said:
-            least = pvalue_text(min(pair.adjusted for pair in self.differences))
-            what = f"No difference in {in_words(self.measure)}"
-            said = [f"{what} is more than chance (least Holm-adjusted p = {least})."]
-        if len(self.real) > SAID:
-            said.append(counted(len(self.real) - SAID, "more pair differs.", "more pairs differ."))
-        drawn = f"{counted(self.n, 'row')}, {counted(self.draws, 'resample')}, seed {self.seed}"
-        return [*said, f"{drawn}; intervals and p-values are approximate."]
+            said.append(f"{better} is {than} {worse} {by}, {adjusted_phrase(self, pair)}.")
+        if len(pairs) > SAID:
+            said.append(counted(len(pairs) - SAID, "more pair differs.", "more pairs differ."))
+        return said
 
     def advice(self) -> list[str]:
         """Say what the measure leaves out, and what to choose a model by."""
@@ -136,8 +150,8 @@ class Comparison:
                 text(d.first),
                 text(d.second),
                 *map(number, (d.difference, d.lower, d.upper)),
-                number(d.pvalue, pvalue_text(d.pvalue)),
-                number(d.adjusted, pvalue_text(d.adjusted)),
+                number(d.pvalue, pvalue_text(d.pvalue, floor=d.pvalue_is_bound)),
+                number(d.adjusted, pvalue_text(d.adjusted, floor=d.pvalue_is_bound)),
             )
             for d in self.differences
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError
 from calibrant.fits.crossfit import Responses
-from calibrant.inference.dominance_over import DominanceOver, named_baselines
+from calibrant.inference.dominance_over import UNNAMED, DominanceOver, at_start, named_baselines, names_of_two
 from calibrant.inference.draw_quantiles import upper_quantile
 from calibrant.inference.interval import check_confidence, check_resampling
 from calibrant.inputs import Names, check_aligned, check_same_length, missing_rows, row_labels, vector
@@ -55,6 +55,7 @@ class Dominance:
     draws: int
     seed: int | None
     dropped: int = 0
+    names: tuple[str, str] = UNNAMED
 
     @property
     def dominates(self) -> bool:
@@ -71,17 +72,18 @@ class Dominance:
         return f"Dominance(loss = {self.loss:.4g}{limits}, n = {self.n:,})"
 
     def __str__(self) -> str:
+        first, second = self.names
         if self.dominates and self.dominated:
-            return "The two models serve everybody equally well on these records."
+            return f"{at_start(first)} and {second} serve everybody equally well on these records."
         if self.dominates:
-            return "The first model dominates: on these records nobody should prefer the second."
+            return f"{at_start(first)} dominates: on these records nobody should prefer {second}."
         where = " and ".join(f"{mu:.3g}" for mu in self.task.thresholds)
         limits = ""
         if self.lower is not None:
             limits = f" ({self.confidence:.0%} interval {self.lower:.4g} to {self.upper:.4g})"
-        also = " The second model dominates: nobody should prefer the first." if self.dominated else ""
+        also = f" {at_start(second)} dominates: nobody should prefer {first}." if self.dominated else ""
         return (
-            f"Using the first model instead of the second loses at most {self.loss:.4g} per record{limits}, "
+            f"Using {first} instead of {second} loses at most {self.loss:.4g} per record{limits}, "
             f"for somebody who changes action at {where}.{also}"
         )
 
@@ -100,20 +102,23 @@ class Dominance:
             "draws": self.draws,
             "seed": self.seed,
             "dropped": self.dropped,
+            "names": list(self.names),
         }
 
 
 @overload
 def dominance(
     y_true: Any, prob_a: Any, prob_b: Mapping[str, Any], *, sample_weight: Any = None,
-    missing: Missing = "error", confidence: float = 0.95, draws: int = 999, seed: int | None = None,
+    names: Sequence[str] | None = None, missing: Missing = "error", confidence: float = 0.95,
+    draws: int = 999, seed: int | None = None,
 ) -> DominanceOver: ...  # fmt: skip
 
 
 @overload
 def dominance(
     y_true: Any, prob_a: Any, prob_b: Any, *, sample_weight: Any = None,
-    missing: Missing = "error", confidence: float = 0.95, draws: int = 999, seed: int | None = None,
+    names: Sequence[str] | None = None, missing: Missing = "error", confidence: float = 0.95,
+    draws: int = 999, seed: int | None = None,
 ) -> Dominance: ...  # fmt: skip
 
 
@@ -123,6 +128,7 @@ def dominance(
     prob_b: Any,
     *,
     sample_weight: Any = None,
+    names: Sequence[str] | None = None,
     missing: Missing = "error",
     confidence: float = 0.95,
     draws: int = 999,
@@ -141,6 +147,9 @@ def dominance(
         as a mapping of names to columns, or as a list of columns.
     sample_weight : array, optional
         Weights of the records.
+    names : sequence of str, optional
+        What the printed sentence calls the two models; by default the names of the columns, where they are
+        series that have one.
     missing : {"error", "drop"}
         "drop" leaves out a row that lacks a value for either model.
     confidence : float
@@ -161,6 +170,8 @@ def dominance(
     >>> y, good, bad = [0, 0, 1, 1], [0.2, 0.2, 0.8, 0.8], [0.5, 0.5, 0.5, 0.5]
     >>> dominance(y, good, bad, draws=0).dominates
     True
+    >>> print(dominance(y, good, bad, names=["lr", "base rate"], draws=0))
+    lr dominates: on these records nobody should prefer base rate.
     >>> round(dominance(y, bad, good, draws=0).loss, 12)
     0.5
     >>> dominance(y, bad, {"better": good, "same": bad}, draws=0)
@@ -169,20 +180,24 @@ def dominance(
     check_confidence(confidence)
     baselines = named_baselines(prob_b)
     if baselines is None:
-        return _over_one(y_true, prob_a, prob_b, sample_weight, missing, confidence, draws, seed)
+        both = names_of_two(prob_a, prob_b, names)
+        return _over_one(y_true, prob_a, prob_b, both, sample_weight, missing, confidence, draws, seed)
     tail, used = (1 - float(confidence)) / len(baselines), seed if draws == 0 else recorded_seed(seed)
-    each = {}
+    model, each = names_of_two(prob_a, None, names)[0], {}
     for name, column in baselines.items():
+        both = (model, name)
         try:
-            each[name] = _over_one(y_true, prob_a, column, sample_weight, missing, 1 - tail, draws, used)
+            each[name] = _over_one(
+                y_true, prob_a, column, both, sample_weight, missing, 1 - tail, draws, used
+            )
         except InvalidInputError as error:
             raise type(error)(f"baseline {name!r}: {error}") from None
     return DominanceOver(each, float(confidence))
 
 
 def _over_one(
-    y_true: Any, prob_a: Any, prob_b: Any, sample_weight: Any, missing: Missing, confidence: float,
-    draws: int, seed: int | None,
+    y_true: Any, prob_a: Any, prob_b: Any, names: tuple[str, str], sample_weight: Any, missing: Missing,
+    confidence: float, draws: int, seed: int | None,
 ) -> Dominance:  # fmt: skip
     """Compare with one baseline."""
     outcomes, a, b, weights, dropped = _paired(y_true, prob_a, prob_b, sample_weight, missing)
@@ -191,11 +206,11 @@ def _over_one(
     task = worst_task_of(curve)
     n, confidence = len(a), float(confidence)
     if isinstance(draws, (int, np.integer)) and not isinstance(draws, bool) and draws == 0:
-        return Dominance(task.loss, task, None, None, curve, None, confidence, n, 0, None, dropped)
+        return Dominance(task.loss, task, None, None, curve, None, confidence, n, 0, None, dropped, names)
     check_resampling(n)
     count, used = checked_draws(draws), recorded_seed(seed)
     lower, upper, band = _uncertainty(groups, outcomes, curve, confidence, count, used)
-    return Dominance(task.loss, task, lower, upper, curve, band, confidence, n, count, used, dropped)
+    return Dominance(task.loss, task, lower, upper, curve, band, confidence, n, count, used, dropped, names)
 
 
 def _paired(

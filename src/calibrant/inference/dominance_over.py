@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from calibrant.inference.dominance import Dominance
 
 
+UNNAMED = ("the first model", "the second model")
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class DominanceOver:
     """The most that anybody with payoffs in [0, 1] loses by using a model instead of one of several others.
@@ -25,6 +28,12 @@ class DominanceOver:
 
     each: Mapping[str, Dominance]
     confidence: float
+
+    @property
+    def model(self) -> str:
+        """What the model is called that is compared with them."""
+        name = next(iter(self.each.values())).names[0]
+        return "the model" if name == UNNAMED[0] else name
 
     @property
     def worst(self) -> str:
@@ -60,18 +69,42 @@ class DominanceOver:
 
     def __str__(self) -> str:
         if self.dominates:
-            return f"The model dominates all {len(self.each)} baselines: nobody should prefer another."
+            others = f"all {len(self.each)} baselines"
+            return f"{at_start(self.model)} dominates {others}: nobody should prefer another."
         limits = ""
         if self.lower is not None:
             limits = f" ({self.confidence:.0%} interval {self.lower:.4g} to {self.upper:.4g})"
         lost = f"loses at most {self.loss:.4g} per record{limits}"
-        return f"Using the model instead of the best baseline {lost}, against {self.worst!r}."
+        return f"Using {self.model} instead of the best baseline {lost}, against {self.worst!r}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, ready for JSON."""
         each = {name: found.to_dict() for name, found in self.each.items()}
         head = {"loss": self.loss, "worst": self.worst, "lower": self.lower, "upper": self.upper}
         return {**head, "dominates": self.dominates, "confidence": self.confidence, "each": each}
+
+
+def at_start(name: str) -> str:
+    """Return a name as a sentence begins with it: one that was given stays as it is."""
+    return name[0].upper() + name[1:] if name.startswith("the ") else name
+
+
+def names_of_two(prob_a: Any, prob_b: Any, names: Sequence[str] | None) -> tuple[str, str]:
+    """Return what two models are called: as given, or as their columns are, or first and second."""
+    if names is None:
+        own = [getattr(column, "name", None) for column in (prob_a, prob_b)]
+        first, second = (
+            str(name) if isinstance(name, str) and name else unnamed
+            for name, unnamed in zip(own, UNNAMED, strict=True)
+        )
+        return UNNAMED if first == second else (first, second)
+    given = [str(name) for name in names]
+    wanted = 1 if prob_b is None else 2
+    if isinstance(names, str) or len(given) != wanted or len(set(given)) < wanted or not all(given):
+        alone = "must be one name, as the baselines have theirs"
+        rule = "must be two different names" if wanted == 2 else alone
+        raise InvalidInputError(sentence("names", rule, f"got {names!r}"))
+    return given[0], given[-1]
 
 
 def _largest(limits: Sequence[float | None]) -> float | None:

@@ -17,7 +17,7 @@ from calibrant.inference.stand_ins import heaviest
 from calibrant.measures.registry.laws import Law, null_deviation
 from calibrant.measures.registry.lookup import in_words
 from calibrant.measures.registry.row import Measure
-from calibrant.numerals import counted, pvalue_text, short
+from calibrant.numerals import at_floor, counted, pvalue_phrase, short
 from calibrant.options import closed_share
 from calibrant.seeds import Progress, checked_draws, recorded_seed
 from calibrant.sheets import paragraphs
@@ -58,7 +58,7 @@ class TestResult:
     @property
     def pvalue_is_bound(self) -> bool:
         """Whether no draw reached the statistic: the p-value is then this or less."""
-        return self.draws > 0 and self.pvalue * (self.draws + 1) < 1.5
+        return at_floor(self.pvalue, self.draws)
 
     def rejects(self, alpha: float = 0.05) -> bool:
         """Return whether calibration is rejected at level `alpha`."""
@@ -70,13 +70,14 @@ class TestResult:
 
     def __str__(self) -> str:
         rejected = "is rejected" if self.rejects() else "is not rejected"
-        p = pvalue_text(self.pvalue, self.log_pvalue, floor=self.pvalue_is_bound)
+        p = pvalue_phrase(self.pvalue, self.draws, log_pvalue=self.log_pvalue)
         freedom = self.details.get("degrees_of_freedom")
         degrees = "" if freedom is None else f" with {freedom} degrees of freedom"
         expected = "" if math.isnan(self.null_mean) else f", {short(self.null_mean)} expected by chance"
-        drawn = "" if self.seed is None else f", {counted(self.draws, 'draw')}, seed {self.seed}"
+        draws = "" if self.pvalue_is_bound else f", {counted(self.draws, 'draw')}"
+        drawn = "" if self.seed is None else f"{draws}, seed {self.seed}"
         return (
-            f"Calibration {rejected} at the 5 % level: p {p if p[0] == '≤' else '= ' + p} "
+            f"Calibration {rejected} at the 5 % level: {p} "
             f"({in_words(self.measure)} {short(self.statistic)}{degrees}{expected}; "
             f"{counted(self.n, 'record')}, {self.method} test{drawn})."
         )

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from calibrant.groups.audit import audit
 from calibrant.groups.features import Features
 from calibrant.groups.result import Audit
-from calibrant.numerals import counted
+from calibrant.numerals import at_floor, counted, pvalue_text
 from calibrant.recalibration.levels_of_columns import LeveledColumn, coded, met
 from calibrant.recalibration.losses import SAFE
 from calibrant.results import Array
@@ -39,8 +39,16 @@ class GroupAudit:
         """Keep what a reader compares."""
         pvalue = 1.0 if audited.pvalue is None else audited.pvalue
         return cls(
-            audited.metric, audited.ratio, pvalue, tuple(str(group) for group in audited.groups[:WORST])
+            audited.metric,
+            audited.ratio,
+            pvalue,
+            tuple(group.sentence("kuiper", audited.draws) for group in audited.groups[:WORST]),
         )
+
+    @property
+    def written_pvalue(self) -> str:
+        """The p-value for people."""
+        return pvalue_text(self.pvalue, floor=at_floor(self.pvalue, DRAWS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +91,7 @@ class ForWhom:
         lines = [
             f"M            {self.before.metric:.4g} before, {self.after.metric:.4g} after",
             f"M / sigma_0  {self.before.ratio:.3g} before, {self.after.ratio:.3g} after",
-            f"p-value      {self.before.pvalue:.3g} before, {self.after.pvalue:.3g} after",
+            f"p-value      {self.before.written_pvalue} before, {self.after.written_pvalue} after",
         ]
         if self.rejected:
             lines.append(f"the repaired predictions are still wrong for some: {self.after.worst[0]}")

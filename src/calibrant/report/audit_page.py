@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from calibrant.evaluation.sheets import group_sheet
-from calibrant.groups.group import is_bound
-from calibrant.groups.result import AUDITED, Audit
+from calibrant.groups.result import AUDITED, EACH_BY_ITSELF, Audit
 from calibrant.groups.search_result import Search
-from calibrant.numerals import counted, pvalue_text
+from calibrant.numerals import counted, pvalue_phrase
 from calibrant.report.charts.group_curves import group_curves
 from calibrant.report.charts.groups import forest
 from calibrant.report.page import rendered
@@ -37,8 +36,7 @@ def audit_page(audited: Audit, *, title: str, confirmed: Search | None = None) -
         title=title,
         verdict=_verdict(audited, rejected),
         tone=tone,
-        facts=f"{AUDITED[audited.statistic]} audit of {counted(audited.n, 'row')}, "
-        f"{counted(audited.tested, 'subpopulation')}",
+        facts=f"{AUDITED[audited.statistic]} audit of {counted(audited.n, 'row')}, {audited.looked_at}",
         parts=[_whom(audited), *([] if confirmed is None else [_confirmed(confirmed)]), _how(audited)],
         drawn={"groups": forest(audited), "group-curves": group_curves(audited)},
         numbers=numbers,
@@ -48,13 +46,11 @@ def audit_page(audited: Audit, *, title: str, confirmed: Search | None = None) -
 def _verdict(audited: Audit, rejected: bool) -> AuditVerdict:
     if audited.pvalue is None:
         return AuditVerdict("Not tested.", "No data sets were simulated.", "Ask for draws.")
-    shown = pvalue_text(audited.pvalue, floor=is_bound(audited.pvalue, audited.draws))
+    shown = pvalue_phrase(audited.pvalue, audited.draws)
     if not rejected:
-        sentence = (
-            f"A gap as large as the worst found here is no surprise among so many groups (p = {shown})."
-        )
+        sentence = f"A gap as large as the worst found here is no surprise among so many groups ({shown})."
         return AuditVerdict("No group is off beyond chance.", sentence, "Nothing needs to be repaired.")
-    sentence = f"{audited.verdict} Over all groups together the p-value is {shown}."
+    sentence = f"{audited.verdict} Over all groups together {shown}."
     step = "Repair with calibrant recalibrate --covariates, then audit held-out predictions again."
     return AuditVerdict("Wrong for some.", sentence, step)
 
@@ -62,14 +58,14 @@ def _verdict(audited: Audit, rejected: bool) -> AuditVerdict:
 def _whom(audited: Audit) -> Section:
     text = (
         "p-values are adjusted: a false alarm anywhere among the groups has probability 5%. z is the error "
-        "of a group in units of what chance gives a group of its size."
+        "of a group in units of what chance gives a group of its size. " + EACH_BY_ITSELF
     )
     notes = (f"Not tested: {audited.not_tested}.",)
     return Section("whom", "For whom?", (text,), ("groups", "group-curves"), (group_sheet(audited),), notes)
 
 
 def _confirmed(confirmed: Search) -> Section:
-    texts = [one.group.sentence(confirmed.statistic) for one in confirmed.findings]
+    texts = [one.group.sentence(confirmed.statistic, confirmed.draws) for one in confirmed.findings]
     head = (
         f"A search over {counted(confirmed.examined, 'subpopulation')} of "
         f"{counted(confirmed.searched, 'row')} took {counted(confirmed.taken, 'rule')} to "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from calibrant.groups.distinguisher import Distinguisher
-from calibrant.numerals import counted, pvalue_text, short
+from calibrant.numerals import counted, pvalue_phrase, short
 from calibrant.report.audit_page import AuditVerdict
 from calibrant.report.charts.distinguisher import carriers, giveaways
 from calibrant.report.page import rendered
@@ -31,10 +31,10 @@ def distinguisher_page(given: Distinguisher, *, title: str) -> str:
 
 
 def _verdict(given: Distinguisher, rejected: bool) -> AuditVerdict:
-    shown = pvalue_text(given.pvalue, floor=given.pvalue_is_bound)
+    shown = pvalue_phrase(given.pvalue, given.draws, bound=given.pvalue_is_bound)
     sentence = (
         f"The advantage of the auditor on records it has not seen is {short(given.advantage)} "
-        f"({short(given.lower)} to {short(given.upper)}), p = {shown}."
+        f"({short(given.lower)} to {short(given.upper)}), {shown}."
     )
     if not rejected:
         return AuditVerdict("Nothing gives them away.", sentence, "Nothing needs to be repaired.")
@@ -65,8 +65,8 @@ def _rules(given: Distinguisher) -> Sheet:
 
 def _how(given: Distinguisher) -> Section:
     halves = "; ".join(
-        f"{half.advantage:.4g} ({half.lower:.4g} to {half.upper:.4g}), p = {half.pvalue:.3g}, "
-        f"{counted(half.n, 'row')}"
+        f"{half.advantage:.4g} ({half.lower:.4g} to {half.upper:.4g}), "
+        f"{pvalue_phrase(half.pvalue, given.draws)}, {counted(half.n, 'row')}"
         for half in given.halves
     )
     words = (

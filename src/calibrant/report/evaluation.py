@@ -11,6 +11,7 @@ from calibrant.disk import check_target, write_whole
 from calibrant.evaluation.evaluate import find
 from calibrant.evaluation.facts import facts_sentence
 from calibrant.evaluation.findings import Findings, headline
+from calibrant.evaluation.row_tests import why_rows_differ
 from calibrant.evaluation.sheets import measure_sheet
 from calibrant.records import Missing
 from calibrant.sheets import paragraphs
@@ -35,7 +36,8 @@ class Evaluation(Findings):
         following = f"What next: {self.verdict.next_step}"
         lines = (self.title, headline(self.verdict), following, facts_sentence(self.facts))
         groups = "" if self.audit is None else self.audit._repr_html_()
-        return paragraphs(*lines) + measure_sheet(self.rows, self.confidence).as_html() + groups
+        table = measure_sheet(self.rows, self.confidence).as_html()
+        return paragraphs(*lines) + table + paragraphs(why_rows_differ(self.verdict, self.rows)) + groups
 
     def to_html(self, path: str | Path) -> Path:
         """Write the report, one file complete in itself, and return its path."""

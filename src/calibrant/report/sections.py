@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from calibrant.evaluation.recalibration_preview import why_absent
+from calibrant.evaluation.row_tests import why_rows_differ
 from calibrant.evaluation.sheets import (
     GROUPS_SHOWN,
     change_sheet,
@@ -16,7 +17,8 @@ from calibrant.evaluation.sheets import (
     whom_sheet,
 )
 from calibrant.evaluation.verdict import Verdict
-from calibrant.numerals import counted, pvalue_text, short
+from calibrant.groups.result import EACH_BY_ITSELF
+from calibrant.numerals import counted, pvalue_phrase, pvalue_text, short
 from calibrant.sheets import Sheet
 
 if TYPE_CHECKING:
@@ -100,26 +102,27 @@ def _disagreement(evaluation: Findings) -> tuple[str, ...]:
         or (null.pvalue <= verdict.alpha) == (verdict.pvalue <= verdict.alpha)
     ):
         return ()
+    shown = pvalue_phrase(null.pvalue, len(null.values))
     if null.pvalue > verdict.alpha:
         return (
-            "The smooth calibration error, drawn below, does not show it by itself "
-            f"(p = {pvalue_text(null.pvalue)}): it adds up errors of every shape, and the test above looks "
-            "for fewer, more common shapes with more power.",
+            f"The smooth calibration error, drawn below, does not show it by itself ({shown}): it adds up "
+            "errors of every shape, and the test above looks for fewer, more common shapes with more power.",
         )
     return (
-        f"The smooth calibration error, drawn below, is unusual by itself (p = {pvalue_text(null.pvalue)}), "
+        f"The smooth calibration error, drawn below, is unusual by itself ({shown}), "
         "but the test above, which was chosen before looking at these data, finds nothing beyond chance.",
     )
 
 
 def _how_far(evaluation: Findings) -> Section:
-    texts = (
+    how = (
         "Each line is one way to measure the error; 0 is perfect unless the meaning says otherwise. “By "
         "chance” is what the measure would show on average if these predictions were calibrated: a value "
         "near it is noise. An interval may leave out the value beside it: values of finite data are too "
         "large on average, and intervals are corrected for that. Scores, in the second table, are not 0 for "
-        "calibrated predictions: they also measure how much is known.",
+        "calibrated predictions: they also measure how much is known."
     )
+    texts = tuple(filter(None, (how, why_rows_differ(evaluation.verdict, evaluation.rows))))
     errors = [row for row in evaluation.rows if row.about.complete or row.about.signed]
     scores = [row for row in evaluation.rows if not (row.about.complete or row.about.signed)]
     sheets = [measure_sheet(rows, evaluation.confidence) for rows in (errors, scores) if rows]
@@ -158,10 +161,10 @@ def _whom(evaluation: Findings) -> Section:
         "anywhere among the groups has probability 5%). "
     )
     if sure:
-        text += f"The worst is “{sure[0].rule}”. "
+        text += f"The worst by evidence (z) is “{sure[0].rule}”. "
     text += (
         "z is the error of a group in units of what chance gives a group of its size. Combinations are "
-        "folded under the worst of their parts."
+        f"folded under the worst of their parts. {EACH_BY_ITSELF}"
     )
     notes = [f"Not tested: {audit.not_tested}."]
     if audit.tested > GROUPS_SHOWN:

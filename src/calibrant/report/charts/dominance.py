@@ -12,23 +12,25 @@ from calibrant.report.palette import LIGHT
 TITLE = "Which model serves whom"
 CAPTION = (
     "Somebody acts when the probability exceeds a threshold: the cost of acting as a share of the loss that "
-    "it prevents. The curve is what they lose per record by using the first model instead of the second, in "
-    "units of one outcome that was not acted on. Below 0 the first model is better; the shading shows which "
-    "one wins. The band is pointwise, from resampled rows."
+    "it prevents. The curve is what they lose per record by using {first} instead of {second}, in units of "
+    "one outcome that was not acted on. Below 0 {first} is better; the shading shows which one wins. The "
+    "band is pointwise, from resampled rows."
 )
 SHADES = 200  # strips in which the winner is shown
 
 
-def murphy_difference(compared: Dominance, *, first: str = "first", second: str = "second") -> Chart:
+def murphy_difference(compared: Dominance, *, first: str = "", second: str = "") -> Chart:
     """Draw the difference of two models at every threshold, its band, and who wins where."""
     alt, canvas = altair(), Canvas()
     curve = compared.curve
+    first, second = first or compared.names[0], second or compared.names[1]
     at = thinned(curve.loss, 300)
     data = canvas.on({"threshold": curve.mu[at], "loss": curve.loss[at]})
     base = data.encode(
         x=alt.X("threshold:Q", title="threshold of action", scale=alt.Scale(domain=[0, 1])),
         y=alt.Y("loss:Q", title=f"loss of {first} against {second}"),
     )
+    caption = CAPTION.format(first=first, second=second)
     layers = [_winners(canvas, compared, first, second)]
     if compared.band is not None:
         band = canvas.on(
@@ -45,7 +47,7 @@ def murphy_difference(compared: Dominance, *, first: str = "first", second: str 
         base.mark_line(color=LIGHT["model"], strokeWidth=2),
         hover(data, len(at), "threshold", {"threshold": ".4f", "loss": ".6f"}),
     ]
-    return canvas.finished(layers, TITLE, CAPTION, height=280, wide=True)
+    return canvas.finished(layers, TITLE, caption, height=280, wide=True)
 
 
 def _winners(canvas: Canvas, compared: Dominance, first: str, second: str) -> Chart:

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 FOREST = "Worst groups"
 FOREST_CAPTION = (
-    "Mean outcome minus mean prediction of each group, with 95% intervals: left of the line predictions are "
-    "too high on average, right of it too low. The groups stand in the order of z, which also sees errors "
-    "that cancel on average. Orange diamonds are off beyond chance, even though many groups were looked at."
+    "Mean outcome minus mean prediction of each group, with the 95% interval of each by itself: left of the "
+    "line predictions are too high on average, right of it too low. The groups stand in the order of z, "
+    "which also sees errors that cancel on average. Orange diamonds are off beyond chance, even though many "
+    "groups were looked at."
 )
 FINDINGS = "off beyond chance", "within chance"
 MOST = 20  # groups in the forest
@@ -54,14 +55,12 @@ def forest(audit: Audit) -> Chart:
 
 
 def _columns(groups: Sequence[Group]) -> dict[str, list[Any]]:
-    gaps = [group.mean_outcome - group.mean_prediction for group in groups]
-    half = [1.96 * group.sigma for group in groups]
     return {
         "group": [group.rule for group in groups],
         "label": [wrapped_rule(group.rule) for group in groups],
-        "gap": gaps,
-        "low": [gap - h for gap, h in zip(gaps, half, strict=True)],
-        "high": [gap + h for gap, h in zip(gaps, half, strict=True)],
+        "gap": [group.difference for group in groups],
+        "low": [group.limits[0] for group in groups],
+        "high": [group.limits[1] for group in groups],
         "records": [group.size for group in groups],
         "z": [group.z for group in groups],
         "p-value": [group.pvalue for group in groups],

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.inference.benefit_curves import EVERYBODY, NetBenefits
+from calibrant.inference.benefit_curves import EVERYBODY, NOBODY, Benefit, NetBenefits
 from calibrant.report.charts.style import Canvas, Chart, altair
 from calibrant.report.palette import LIGHT
 
@@ -16,7 +16,7 @@ TITLE = "Net benefit"
 CAPTION = (
     "Net true positives per 1,000 records if everybody is treated whose prediction reaches the threshold; a "
     "false positive counts for threshold / (1 - threshold). The highest curve serves best at that threshold. "
-    "Bands are intervals for one threshold at a time; treating none is the line at 0."
+    "Bands are intervals for one threshold at a time; to treat none is the line at 0."
 )
 MOST = 3  # as many colours and dash patterns as stay apart on paper
 
@@ -27,11 +27,12 @@ def decision_curves(given: NetBenefits) -> Chart:
         got = f"got {len(given.models)}"
         raise InvalidInputError(sentence("models", f"must be {MOST} at most to be drawn", got))
     alt, canvas = altair(), Canvas()
-    names = [*given.models, EVERYBODY]
-    curves = {**given.models, EVERYBODY: given.treat_all}
+    names = [*given.models, EVERYBODY, NOBODY]
+    nothing = np.zeros(len(given.thresholds))
+    curves = {**given.models, EVERYBODY: given.treat_all, NOBODY: Benefit(nothing, nothing, nothing)}
     count = len(given.models)
-    shades = [*(LIGHT[name] for name in ("model", "second", "third")[:count]), LIGHT["quiet"]]
-    dashes = [*([1, 0], [6, 3], [2, 2])[:count], [4, 4]]
+    shades = [*(LIGHT[name] for name in ("model", "second", "third")[:count]), LIGHT["quiet"], LIGHT["quiet"]]
+    dashes = [*([1, 0], [6, 3], [2, 2])[:count], [4, 4], [1, 0]]
     frame = alt.Scale(nice=False, domain=_frame(given))
     order = np.argsort(given.thresholds)
     columns: dict[str, Iterable[Any]] = {
@@ -52,7 +53,6 @@ def decision_curves(given: NetBenefits) -> Chart:
     tips += [alt.Tooltip(f"{name}:Q", format=".1f") for name in ("benefit", "low", "high")]
     layers = [
         base.mark_area(opacity=0.15, clip=True).encode(y=alt.Y("low:Q", scale=frame), y2="high:Q"),
-        canvas.on({"zero": [0.0]}).mark_rule(color=LIGHT["quiet"]).encode(y="zero:Q"),
         base.mark_line(strokeWidth=2, clip=True).encode(y=y, strokeDash=dash, tooltip=tips),
     ]
     return canvas.finished(layers, TITLE, CAPTION, height=340, wide=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.numerals import pvalue_text, short
+from calibrant.numerals import at_floor, pvalue_text, short
 from calibrant.report.charts.style import Canvas, Chart, altair
 from calibrant.report.palette import LIGHT
 from calibrant.results import Array
@@ -40,6 +40,6 @@ def null_histogram(draws: Array, observed: float, pvalue: float, measure: str) -
     caption = (
         f"The {measure} calibration error of {len(draws):,} simulated data sets that have these predictions "
         "and outcomes drawn from them, so that they are calibrated. The line is the error of these data; "
-        f"chance reaches it with probability {pvalue_text(pvalue, floor=pvalue * (len(draws) + 1) < 1.5)}."
+        f"chance reaches it with probability {pvalue_text(pvalue, floor=at_floor(pvalue, len(draws)))}."
     )
     return canvas.finished(layers, TITLE, caption, height=240)

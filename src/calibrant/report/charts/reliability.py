@@ -18,6 +18,7 @@ from calibrant.report.palette import LIGHT
 from calibrant.results import Array
 
 SMOOTHED, ISOTONIC = "smoothed", "isotonic fit (CORP)"
+BAND, WHERE = "95% of curves if calibrated", "where the predictions are"
 FEW = 20  # records near a point below which the smoothed curve fades
 TITLE = "Reliability diagram"
 CAPTION = (
@@ -45,7 +46,7 @@ def reliability_diagram(forecasts: Forecasts, *, seed: int = 0) -> Chart:
     frame = window(forecasts.values), window(fit, band.lower, band.upper, forecasts.values)
     layers = [
         _density(canvas, forecasts, frame),
-        shaded(canvas, band.x, band.lower, band.upper),
+        shaded(canvas, band.x, band.lower, band.upper, _shades()),
         *curves(canvas, {SMOOTHED: smoothed(forecasts), ISOTONIC: steps(forecasts, fit)}, frame),
         _hover(canvas, forecasts, fit),
     ]
@@ -84,14 +85,15 @@ def curves(canvas: Canvas, lines: dict[str, Line], frame: Frame) -> list[Any]:
     low, high = max(frame[0][0], frame[1][0]), min(frame[0][1], frame[1][1])
     diagonal = canvas.on({"prediction": [low, high], "rate": [low, high]})
     points = canvas.on(_pieces({name: _within(line, *frame[0]) for name, line in lines.items()}))
+    upright = alt.Legend(direction="vertical")  # two narrow legends side by side fit a phone
     few = max(len(line.rate) for line in lines.values()) < 25
     return [
         diagonal.mark_line(color=LIGHT["quiet"], strokeDash=[4, 4], strokeWidth=1.2).encode(x=x, y=y),
         points.mark_line(strokeWidth=2.2, point=few).encode(
             x=x,
             y=y,
-            color=alt.Color("curve:N", scale=alt.Scale(domain=names, range=colours)),
-            strokeDash=alt.StrokeDash("curve:N", scale=alt.Scale(domain=names, range=dashes)),
+            color=alt.Color("curve:N", scale=alt.Scale(domain=names, range=colours), legend=upright),
+            strokeDash=alt.StrokeDash("curve:N", scale=alt.Scale(domain=names, range=dashes), legend=upright),
             detail="piece:N",
             opacity=alt.Opacity("opacity:Q", scale=None),
         ),
@@ -120,13 +122,23 @@ def _pieces(lines: dict[str, Line]) -> dict[str, list[Any]]:
     return columns
 
 
-def shaded(canvas: Canvas, places: Array, lower: Array, upper: Array) -> Any:
-    """Return a band; where all places are one, a thick rule."""
-    data = canvas.on({"prediction": places, "lower": lower, "upper": upper})
+def shaded(canvas: Canvas, places: Array, lower: Array, upper: Array, shades: Any = None) -> Any:
+    """Return a band; where all places are one, a thick rule. `shades` puts it into a legend."""
+    columns = {"prediction": places, "lower": lower, "upper": upper}
+    data = canvas.on(columns if shades is None else {**columns, "shade": [BAND] * len(places)})
     mark = data.mark_area(color=LIGHT["band"], opacity=0.6)
     if places[0] == places[-1]:
-        mark = data.mark_rule(color=LIGHT["band"], strokeWidth=14, opacity=0.6)
-    return mark.encode(x="prediction:Q", y="lower:Q", y2="upper:Q")
+        mark, shades = data.mark_rule(color=LIGHT["band"], strokeWidth=14, opacity=0.6), None
+    mark = mark.encode(x="prediction:Q", y="lower:Q", y2="upper:Q")
+    return mark if shades is None else mark.encode(fill=shades)
+
+
+def _shades() -> Any:
+    """Return the legend of what is shaded; its symbols are squares, those of curves are lines."""
+    alt = altair()
+    legend = alt.Legend(symbolType="square", symbolStrokeWidth=0, direction="vertical")
+    scale = alt.Scale(domain=[BAND, WHERE], range=[LIGHT["band"], LIGHT["density"]])
+    return alt.Fill("shade:N", scale=scale, legend=legend)
 
 
 def _density(canvas: Canvas, forecasts: Forecasts, frame: Frame) -> Any:
@@ -135,9 +147,10 @@ def _density(canvas: Canvas, forecasts: Forecasts, frame: Frame) -> Any:
     edges, share = density(forecasts, *across)
     keep = share > 0
     tall = bottom + (top - bottom) * share / share.max() / 8
-    data = canvas.on({"from": edges[:-1][keep], "to": edges[1:][keep], "top": tall[keep]})
-    bars = data.mark_rect(color=LIGHT["density"], opacity=0.75)
-    return bars.encode(x="from:Q", x2="to:Q", y="top:Q", y2=altair().datum(bottom))
+    ends = {"from": edges[:-1][keep], "to": edges[1:][keep]}
+    data = canvas.on({**ends, "top": tall[keep], "shade": [WHERE] * int(keep.sum())})
+    bars = data.mark_rect(opacity=0.75)
+    return bars.encode(x="from:Q", x2="to:Q", y="top:Q", y2=altair().datum(bottom), fill=_shades())
 
 
 def _hover(canvas: Canvas, forecasts: Forecasts, fit: Array) -> Any:
