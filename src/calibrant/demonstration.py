@@ -15,7 +15,7 @@ from calibrant.seeds import recorded_seed
 
 TRUTH = (
     "The model is overconfident (slope 0.8 on the logit scale) and rates the self-employed "
-    "as too safe (0.35 on the logit scale); everybody else is right on average."
+    "as too safe (0.35 on the logit scale): so the loans were made, and the tests below look for it."
 )
 
 

@@ -54,7 +54,7 @@ OPTIONS |= {
     ("stream", "--order"): ([], ["none", ""]),
     ("stream", "--by"): ([], ["none", ""]),
     ("stream", "--batch-by"): ([], ["none", ""]),
-    ("stream", "--out"): ([], ["{here}/x.txt", "{here}/rows.csv", "{here}/none/x.csv", "{here}"]),
+    ("stream", "--output"): ([], ["{here}/x.txt", "{here}/rows.csv", "{here}/none/x.csv", "{here}"]),
     ("stream", "--state"): (
         [],
         ["{here}/rows.csv", "{here}/none/s", "{here}", "/dev/null", "{here}/text.sketch"],

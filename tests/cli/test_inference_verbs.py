@@ -116,7 +116,7 @@ def test_dropped_rows_are_counted(holes):
     assert "dropped" in run(*tested).stdout
     compared = ["compare", holes, "-y", "y", "-p", "p", "-p", "q", *common]
     assert json.loads(run(*compared, "--json").stdout)["dropped"] == 3
-    assert "200 rows (3 dropped)" in run(*compared).stdout
+    assert "200 rows (3 with missing values dropped)" in run(*compared).stdout
     planned = ["plan", holes, "-p", "p", "-n", 500, *common]
     assert json.loads(run(*planned, "--json").stdout)["dropped"] == 1
     assert "1 row without a prediction dropped" in run(*planned).stdout

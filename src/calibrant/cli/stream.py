@@ -49,7 +49,14 @@ FEW = 100_000  # rows up to which the lower distance is computed while one waits
     "--forget-missing", is_flag=True, help="Calibrate rows without outcome too, and learn nothing from them."
 )
 @click.option("--state", type=click.Path(dir_okay=False), help="File that keeps the calibrator between runs.")
-@click.option("--out", "-o", type=click.Path(dir_okay=False), help="CSV file to write, in the order of FILE.")
+@click.option(
+    "--output",
+    "-o",
+    "--out",
+    "out",
+    type=click.Path(dir_okay=False),
+    help="CSV file to write, in the order of FILE.",
+)
 @click.option("--html", type=click.Path(dir_okay=False), help="Write a page with charts.")
 @same
 @as_json
@@ -65,7 +72,7 @@ def stream(
     was stopped before has changed nothing and can be repeated. Rows that the state has learnt are refused
     unless --same learns them again.
     """
-    _check_targets(file, {"--out": out, "--state": state, "--html": html})
+    _check_targets(file, {"--output": out, "--state": state, "--html": html})
     others = [name for name in (by, batch_by) if name]
     rows = read_ordered(
         file,
@@ -74,7 +81,10 @@ def stream(
         order=order,
         others=others,
         unknown=forget_missing,
-        hint="pass --forget-missing to calibrate such rows without learning from them",
+        hint=(
+            "pass --forget-missing to calibrate such rows without learning from them; once their outcomes "
+            "are known, give stream a file of these rows alone, with the same --state"
+        ),
     )
     with locked(state) if state else nullcontext():
         calibrator = _opened(state, by, delay, guard)
@@ -100,9 +110,9 @@ def _check_targets(file: FileNames, targets: Mapping[str, str | None]) -> None:
             rule = f"must not be the file of {places[place]}"
             raise InvalidInputError(sentence(option, rule, f"got {path!r}"))
         places[place] = option
-    out = targets["--out"]
+    out = targets["--output"]
     if out and Path(out).suffix.lower() != ".csv":
-        raise InvalidInputError(sentence("--out", "must end in .csv", f"got {out!r}"))
+        raise InvalidInputError(sentence("--output", "must end in .csv", f"got {out!r}"))
 
 
 def _opened(state: str | None, by: str | None, delay: int | None, guard: bool) -> OnlineCalibrator:

@@ -45,6 +45,8 @@ def category_column(
     else:
         texts = [f"SELECT {_cell(part.columns[name], notation)} AS t FROM {part.scan}" for part in parts]
         kind = _kind(connection, " UNION ALL ".join(texts))
+        if kind == "VARCHAR":  # among names, "NA" and "None" are names: only an empty cell is missing
+            texts = [f"SELECT {_label(part.columns[name])} AS t FROM {part.scan}" for part in parts]
         cells = [f"SELECT TRY_CAST(t AS {kind}) AS x FROM ({text})" for text in texts]
     return _together([_filled(connection.execute(query).fetchnumpy()["x"]) for query in cells])
 
@@ -67,6 +69,11 @@ def _cell(column: SourceColumn, notation: Notation) -> str:
     text = str(column.text)
     known = unless_missing(text, "NULL", text)
     return known if notation.decimal == "." else f"replace({known}, ',', '.')"
+
+
+def _label(column: SourceColumn) -> str:
+    """Return the SQL of the text of a cell as it stands, NULL where it is empty."""
+    return f"CASE WHEN trim({column.text}) = '' THEN NULL ELSE {column.text} END"
 
 
 def _kind(connection: DuckDBPyConnection, texts: str) -> str:
