@@ -163,8 +163,8 @@ def test_the_best_of_several_models_is_named_or_none_is():
     ), leads
     ties = str(cb.compare(Y, {"lr": P, "twin": twin, "half": half}, measure="brier", seed=1, draws=199))
     assert re.match(
-        r"No model is shown to be best\. (lr|twin) has the best Brier score of 3 models \(0\.\d+\), but chance "
-        r"explains its lead over (lr|twin) \(Holm-adjusted p = 0\.\d+\)\. ",
+        r"No model is shown to be best\. (lr|twin) has the best Brier score of 3 models \(0\.\d+\), but "
+        r"chance explains its lead over (lr|twin) \(Holm-adjusted p = 0\.\d+\)\. ",
         ties,
     ), ties
 
