@@ -259,3 +259,20 @@ def test_stepping_over_unknown_outcomes_keeps_the_account_of_a_run():
         assert getattr(one, name).tolist() == getattr(other, name).tolist()
     np.testing.assert_allclose(one.weights, other.weights)
     assert one.bound[-1] == pytest.approx(other.bound[-1])
+
+
+def test_late_outcomes_are_learnt_when_they_arrive(tmp_path):
+    p = [round(0.02 * k + 0.01, 2) for k in range(40)]
+    new, arrived = tmp_path / "new.csv", tmp_path / "arrived.csv"
+    new.write_text("y,p\n" + "".join(f",{q}\n" for q in p))
+    arrived.write_text("y,p\n" + "".join(f"{k % 2},{q}\n" for k, q in enumerate(p[:25])))
+    base = ("-y", "y", "-p", "p", "--state", tmp_path / "s.json")
+    refused = verb("stream", new, *base).exception
+    assert "give stream a file of these rows alone, with the same --state" in str(refused)
+    waiting = verb("stream", new, *base, "--forget-missing", "-o", tmp_path / "today.csv")
+    assert "No outcome is known yet" in waiting.stdout
+    assert "40 rows, 0 outcomes learnt" in waiting.stderr
+    assert "25 rows, 25 outcomes learnt," in verb("stream", arrived, *base).stderr
+    again = verb("stream", new, *base, "--forget-missing", "--output", tmp_path / "out.csv")
+    assert "40 rows, 0 outcomes learnt (25 in all)" in again.stderr
+    assert (tmp_path / "out.csv").read_text() != (tmp_path / "today.csv").read_text()

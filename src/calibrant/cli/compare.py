@@ -18,6 +18,7 @@ from calibrant.cli.test import draws_bar
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.groups.compare_groups import compare_groups
+from calibrant.groups.group_comparison import BY_ITSELF
 from calibrant.inference.benefit_curves import NetBenefits
 from calibrant.inference.compare import compare as compare_models
 from calibrant.inference.comparison import Comparison
@@ -219,8 +220,11 @@ def _compare_groups(
         show_json(result.to_dict())
         return
     say(f"{result}\n")
-    for sheet in (result.group_sheet(), result.pair_sheet()):
-        show_sheet(sheet)
+    show_sheet(result.group_sheet())
+    say(f"{BY_ITSELF}\n")
+    show_sheet(result.pair_sheet())
+    if result.pairs_left_out():
+        say(result.pairs_left_out())
 
 
 def _show(given: Comparison | None, benefits: NetBenefits | None) -> None:

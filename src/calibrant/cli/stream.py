@@ -15,7 +15,7 @@ import numpy as np
 from calibrant.cli.learnt_parts import counted_parts, same, with_part, with_parts
 from calibrant.cli.options import NAME, as_json, rows_in
 from calibrant.cli.ordered_rows import OrderedRows, read_ordered
-from calibrant.cli.showing import note
+from calibrant.cli.showing import note, say
 from calibrant.cli.sketched import listed, shown_name
 from calibrant.cli.tables import number, show_json, show_table
 from calibrant.disk import write_whole
@@ -220,14 +220,18 @@ def _show(summary: Mapping[str, Any], json_: bool) -> None:
         [name, *("" if value is None else number(value) for value in summary[name].values())]
         for name in ("raw", "calibrated")
     ]
-    show_table(["predictions", "Brier score", "smooth error", "lower distance"], table)
+    if summary["learnt"]:
+        show_table(["predictions", "Brier score", "smooth error", "lower distance"], table)
+    else:
+        say("No outcome is known yet, so nothing was learnt and there are no scores.")
     note("\n".join(_promises(summary)))
 
 
 def _promises(summary: Mapping[str, Any]) -> list[str]:
     """Return what is certified and promised, in sentences."""
     rounds, certificate, bound = (summary[name] for name in ("rounds", "certificate", "bound"))
-    read = f"{counted(summary['rows'], 'row')}, {counted(rounds, 'outcome')} learnt"
+    in_all = "" if rounds == summary["learnt"] else f" ({rounds:,} in all)"
+    read = f"{counted(summary['rows'], 'row')}, {counted(summary['learnt'], 'outcome')} learnt{in_all}"
     lines = [f"{read}, {summary['steered']:,} steered"]
     if certificate is not None and rounds:
         promised = f" (at most {bound / rounds:.4f} whatever happens)" if bound < rounds else ""

@@ -20,7 +20,13 @@ from calibrant.numerals import (
 from calibrant.results import Result
 from calibrant.sheets import Sheet, number, paragraphs, text
 
-SAID = 3  # pairs told in words; the table has them all
+BY_ITSELF = (
+    "The interval is of each group by itself: whether it leaves out 0 says whether predictions are right for "
+    "that group, and the tests say whether groups differ from each other."
+)
+SAID = 3  # pairs told in words
+MOST_PAIRS = 15  # in the table
+FEW_PAIRS = 5  # that are shown where none differs beyond chance
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -201,10 +207,27 @@ class GroupComparison(Result):
         )
         return Sheet(columns, lines)
 
-    def pair_sheet(self) -> Sheet:
-        """Return the table of the pairs, the surest first."""
+    def _pairs_shown(self) -> int:
+        """Return how many pairs are worth a line: all of few, else those beyond chance, or the surest."""
+        if len(self.differences) <= MOST_PAIRS:
+            return len(self.differences)
+        return min(max(len(self.real), FEW_PAIRS), MOST_PAIRS)
+
+    def pairs_left_out(self) -> str:
+        """Say how many pairs the table leaves out, and whether any of them differ beyond chance."""
+        shown = self._pairs_shown()
+        left, real = len(self.differences) - shown, max(0, len(self.real) - shown)
+        if not left:
+            return ""
+        are = counted(left, "more pair is", "more pairs are")
+        beyond = f"{real:,} of them beyond chance" if real else "none of them beyond chance"
+        return f"{are} not shown, {beyond}; to_dict() and --json have all {len(self.differences):,}."
+
+    def pair_sheet(self, top: int | None = None) -> Sheet:
+        """Return the table of the pairs, the surest first; of many, those that are worth a line."""
         columns = ("first", "second", "odds ratio", "from", "to", "p-value", "adjusted")
         ranked = sorted(self.differences, key=lambda pair: (pair.adjusted, pair.pvalue))
+        ranked = ranked[: self._pairs_shown() if top is None else top]
         lines = tuple(
             (
                 text(pair.first),
@@ -218,7 +241,8 @@ class GroupComparison(Result):
         return Sheet(columns, lines)
 
     def _repr_html_(self) -> str:
-        return paragraphs(str(self)) + self.group_sheet().as_html() + self.pair_sheet().as_html()
+        sheets = self.group_sheet().as_html() + self.pair_sheet().as_html()
+        return paragraphs(str(self)) + sheets + paragraphs(self.pairs_left_out())
 
 
 def _odds(value: float) -> str:

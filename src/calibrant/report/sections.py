@@ -17,6 +17,7 @@ from calibrant.evaluation.sheets import (
     whom_sheet,
 )
 from calibrant.evaluation.verdict import Verdict
+from calibrant.groups.group_comparison import BY_ITSELF
 from calibrant.groups.result import EACH_BY_ITSELF
 from calibrant.numerals import counted, pvalue_phrase, pvalue_text, short
 from calibrant.sheets import Sheet
@@ -177,9 +178,9 @@ def _differences(differences: Sequence[GroupComparison]) -> Section:
     """Compare groups with each other, those of an ordered column in their order."""
     texts = tuple(str(found) for found in differences)
     how = (
-        "Differences are happened minus predicted; the tests ask whether the odds of the outcome, given the "
-        "predictions, are off by the same factor in every group. Brier score and discrimination also depend "
-        "on how hard the records of a group are."
+        f"Differences are happened minus predicted. {BY_ITSELF} They ask whether the odds of the outcome, "
+        "given the predictions, are off by the same factor in every group. Brier score and "
+        "discrimination also depend on how hard the records of a group are."
     )
     sheets = tuple(found.group_sheet() for found in differences)
     return Section("differences", "Do groups differ, and is there a trend?", (*texts, how), sheets=sheets)
