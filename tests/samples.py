@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from calibrant import Forecasts
 
@@ -64,3 +65,8 @@ def calibrated_samples(draw) -> Sample:
     """Draw data that is perfectly calibrated: the outcome of each record is its own probability."""
     sample = draw(samples(fractional=False))
     return Sample(sample.p.copy(), sample.p, sample.w)
+
+
+def size_bound(level, runs):
+    """Most rejections out of `runs` that chance would allow a valid test, but once in 100,000."""
+    return binom.ppf(1 - 1e-5, runs, level)

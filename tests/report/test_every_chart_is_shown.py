@@ -10,6 +10,7 @@ import pytest
 
 import calibrant as cb
 from calibrant.evaluation.proposal import propose
+from calibrant.report import charts
 from calibrant.report.charts import all as drawn
 from calibrant.report.sections import sections
 
@@ -43,6 +44,13 @@ def test_every_chart_is_in_a_section(page):
         f"{lost} of charts() in report/charts/all.py stand in no section: name each among the figures of a "
         "section in report/sections.py, or in WITHOUT_A_SECTION of this file with the reason"
     )
+
+
+def test_every_chart_can_be_drawn_in_a_notebook():
+    used = {name for name in vars(drawn) if getattr(charts, name, None) is vars(drawn)[name]}
+    functions = {name for name, item in vars(drawn).items() if inspect.isfunction(item) and name != "charts"}
+    lost = sorted(functions - used | functions - set(charts.__all__))
+    assert not lost, f"import {lost} in report/charts/__init__.py and add them to __all__"
 
 
 def test_every_figure_of_a_section_is_drawn(page):

@@ -13,6 +13,7 @@ from calibrant.report.charts.groups import forest
 from calibrant.report.charts.net_benefit import decision_curves
 from calibrant.report.charts.null import null_histogram
 from calibrant.report.charts.online import certificate_over_time, expert_weights, gain_over_time
+from calibrant.report.charts.recalibration_map import recalibration_map
 from calibrant.report.charts.reliability import reliability_diagram
 from calibrant.report.charts.threshold import threshold_loss
 from calibrant.report.charts.witness import smooth_witness
@@ -31,6 +32,7 @@ __all__ = [
     "group_curves",
     "murphy_difference",
     "null_histogram",
+    "recalibration_map",
     "reliability_diagram",
     "smooth_witness",
     "threshold_loss",
