@@ -1,7 +1,9 @@
-"""calibrant apply at size: maps of several kinds on a Parquet file, beside DuckDB copying the same file.
+"""calibrant apply at size: maps of several kinds on two Parquet files, beside DuckDB copying the same file.
 
-The file written has one more column than the copy, so the copy with a column of products is measured too: no
-map can take less. CALIBRANT_BENCH_ROWS and CALIBRANT_BENCH_FOLDER are as for benchmarks/scale.py.
+One file has six columns, as files of predictions have: an identifier, a day, a region, an amount, the outcome
+and the prediction. The other has prediction and outcome alone, the hardest case: the column that apply adds
+is then as large as all that was there. The copy with a column of products is measured too: no map can take
+less. CALIBRANT_BENCH_ROWS and CALIBRANT_BENCH_FOLDER are as for benchmarks/scale.py.
 """
 
 from __future__ import annotations
@@ -47,22 +49,51 @@ def main() -> None:
 
 
 def _measured(report: Report, folder: Path) -> None:
-    source, target = generated(folder), folder / "applied.parquet"
-    report.figure("rows of the Parquet file", ROWS, "rows")
+    report.figure("rows of each Parquet file", ROWS, "rows")
+    maps = _maps(folder)
+    for columns, source in (("six columns", six_columns(folder)), ("two columns", generated(folder))):
+        _on_file(report, columns, source, maps)
+
+
+def _on_file(report: Report, columns: str, source: Path, maps: dict[str, Path]) -> None:
+    """Measure copies and maps on one file."""
+    target = source.parent / "applied.parquet"
     copy = seconds(lambda: _copied(source, target, "*"), 2)
     wider = seconds(lambda: _copied(source, target, "*, p * 0.999e0 AS q"), 2)
-    report.figure("DuckDB copies the file", copy)
-    report.ratio("DuckDB copies the file with one more column", wider, "copy", copy)
+    report.figure(f"{columns}: DuckDB copies the file", copy)
+    report.ratio(f"{columns}: DuckDB copies the file with one more column", wider, "copy", copy)
+    for method, fitted in maps.items():
+        took = _applied(fitted, source, target)
+        report.ratio(f"{columns}: apply, {method}", took["wall"], "copy", copy, 2)
+        report.figure(f"{columns}: apply, {method}, peak memory", took["peak"], "MB", 1_000)
+        target.unlink()
+
+
+def _maps(folder: Path) -> dict[str, Path]:
+    """Fit each method and save its map."""
     rng = np.random.default_rng(0)
     p = rng.random(FITTED_TO)
     y = rng.random(FITTED_TO) < p**1.3
-    for method in METHODS:
-        cb.recalibrate(y, p, method=method, seed=0).save(folder / "map.json")
-        took = _applied(folder / "map.json", source, target)
-        report.ratio(f"apply, {method}", took["wall"], "copy", copy, 2)
-        report.ratio(f"apply, {method}", took["wall"], "copy with one more column", wider)
-        report.figure(f"apply, {method}, peak memory", took["peak"], "MB", 1_000)
-        target.unlink()
+    saved = {method: folder / f"{method}.json" for method in METHODS}
+    for method, path in saved.items():
+        cb.recalibrate(y, p, method=method, seed=0).save(path)
+    return saved
+
+
+def six_columns(folder: Path) -> Path:
+    """Return a file of loans by day, with outcomes and predictions; DuckDB writes it if need be."""
+    import duckdb
+
+    path = folder / f"loans-{ROWS}.parquet"
+    if not path.exists():
+        day = f"DATE '2024-01-01' + (range * 730 // {ROWS})::INT AS day"
+        region = "['north', 'south', 'east', 'west', 'abroad'][1 + floor(random() * 5)::INT] AS region"
+        amount = "round(exp(4 + 4 * random()), 2) AS amount"
+        rows = f"SELECT range AS id, {day}, {region}, {amount}, random() AS p FROM range({ROWS})"
+        query = f"SELECT id, day, region, amount, (random() < p)::INT AS y, p FROM ({rows})"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        duckdb.connect().execute(f"COPY ({query}) TO '{path}' (FORMAT parquet)")
+    return path
 
 
 def _copied(source: Path, target: Path, columns: str) -> None:

@@ -97,7 +97,7 @@ def test_several_classes_are_no_sql_of_one_column(method):
             found.to_sql(names)
 
 
-@pytest.mark.parametrize("method", [*(name for name in SEVERAL if name != "top-label"), "auto"])
+@pytest.mark.parametrize("method", [*SEVERAL, "auto"])
 @pytest.mark.parametrize("temperature", [1.0, 2.0])
 def test_sql_of_several_classes_is_predict(method, temperature):
     import duckdb
@@ -106,6 +106,7 @@ def test_sql_of_several_classes_is_predict(method, temperature):
     labels, table = overconfident(300, classes, temperature=temperature)
     found = fit(labels, table, method=method)
     table[:classes] = np.eye(classes)  # certain rows
+    table[classes : 2 * classes] = np.eye(classes) / 2 + np.roll(np.eye(classes), 1, axis=1) / 2  # two tops
     names = [f'p "{k}"' for k in range(classes)]
     rows = dict(zip(names, np.vstack((table, np.full(classes, 0.7), [np.nan] * classes)).T, strict=True))
     with duckdb.connect() as connection:
@@ -117,10 +118,10 @@ def test_sql_of_several_classes_is_predict(method, temperature):
     assert np.asarray(q[:-2]) == pytest.approx(found.predict(table), abs=1e-12)
 
 
-def test_top_label_says_that_it_is_no_sql():
-    found = fit(*overconfident(100), method="top-label")
-    with pytest.raises(cb.InvalidInputError, match=r"top-label map cannot .* use predict"):
-        found.to_sql(["a", "b", "c"])
+def test_sql_longer_than_an_engine_takes_is_refused():
+    found = fit(*overconfident(300, classes=40), method="temperature")
+    with pytest.raises(cb.InvalidInputError, match=r"SQL for bigquery must have at most .*.*use predict"):
+        found.to_sql([f"p{k}" for k in range(40)], "bigquery")
 
 
 def test_names_of_classes_and_bad_tables():

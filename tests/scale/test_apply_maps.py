@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrant import recalibrate, recalibrations
-from calibrant.recalibration.lookups import MOST, LookupAlgebra, TooManyPiecesError
+from calibrant.recalibration import lookups
+from calibrant.recalibration.lookups import LookupAlgebra, TooManyPiecesError
 from calibrant.recalibration.maps.piecewise import PiecewiseMap
 from calibrant.recalibration.sql import Sql
 from calibrant.scale import map_query
@@ -63,11 +64,29 @@ def test_every_row_gets_what_predict_says(method, tmp_path):
 def test_a_map_of_more_pieces_than_lists_serve(arrow, tmp_path, monkeypatch):
     y, p = records(20_000)
     fitted = recalibrate(y, p, method="bounded-slope")
-    assert len(fitted.knots.values) > MOST / 5
+    monkeypatch.setattr(lookups, "MOST", 4 * len(fitted.knots.values))
     if not arrow:
         monkeypatch.setattr(map_query, "find_spec", lambda name: None)
     assert map_query.made_beforehand(fitted) is not arrow
     check_file(fitted, tmp_path)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+@pytest.mark.parametrize("method", ["venn-abers", "bounded-slope"])
+def test_rows_beside_lists_keep_their_order(method, ending, tmp_path):
+    import duckdb
+
+    y, p = records(20_000)
+    fitted = recalibrate(y, p, method=method)
+    x = np.random.default_rng(2).random(400_000)
+    pq.write_table(
+        pa.table({"row": np.arange(len(x)), "p": x}), tmp_path / "in.parquet", row_group_size=3_000
+    )
+    target = tmp_path / f"out.{ending}"
+    apply_file(fitted, str(tmp_path / "in.parquet"), target, prediction="p", into="q")
+    again = duckdb.connect().execute(f"SELECT * FROM '{target}'").fetchnumpy()
+    assert (again["row"] == np.arange(len(x))).all()
+    np.testing.assert_allclose(again["q"], fitted.predict(x), rtol=0, atol=1e-12)
 
 
 @settings(max_examples=40)
@@ -80,7 +99,8 @@ def test_lists_find_the_piece_that_a_search_finds(data):
     p = np.concatenate((cuts, np.nextafter(cuts, 2.0), np.nextafter(cuts, -1.0), [0.0, 0.5, 1.0])).clip(0, 1)
     algebra = LookupAlgebra()
     found = algebra.pieces(Sql("p"), cuts, (np.arange(len(cuts) + 1.0),), lambda number: number)
-    rows = "SELECT unnest($p) AS p"
+    listed = ", ".join(f"{numbers} AS {name}" for name, numbers in algebra.lists.items())
+    rows = f"SELECT unnest($p) AS p, * FROM (SELECT {listed})"
     for name, text in algebra.columns:
         rows = f"SELECT *, {text} AS {name} FROM ({rows})"
     with duckdb.connect() as connection:
@@ -89,6 +109,6 @@ def test_lists_find_the_piece_that_a_search_finds(data):
 
 
 def test_lists_say_when_there_are_too_many_pieces():
-    many = PiecewiseMap(np.linspace(0, 1, MOST // 4), np.linspace(0, 1, MOST // 4))
+    many = PiecewiseMap(np.linspace(0, 1, lookups.MOST // 4), np.linspace(0, 1, lookups.MOST // 4))
     with pytest.raises(TooManyPiecesError):
         many.expression(Sql("p"), LookupAlgebra())

@@ -6,9 +6,17 @@ from collections.abc import Sequence
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.inputs import ROW_SUM
-from calibrant.recalibration.maps.classes import ClassMap
+from calibrant.recalibration.maps.classes import HINT, ClassMap
 from calibrant.recalibration.maps.form import Map
-from calibrant.recalibration.sql import SparkAlgebra, Sql, SqlAlgebra, find_dialect, number, quoted
+from calibrant.recalibration.sql import (
+    SparkAlgebra,
+    Sql,
+    SqlAlgebra,
+    find_dialect,
+    number,
+    quoted,
+    within_limit,
+)
 
 ENDING = "_recalibrated"
 
@@ -28,7 +36,9 @@ def class_sql(fitted: Map, columns: Sequence[str], classes: int, dialect: str) -
     usable = [f"{cell.text} >= 0e0 AND {cell.text} <= 1e0" for cell in cells]
     usable.append(f"ABS({total} - 1e0) <= {number(ROW_SUM)}")
     rates = fitted.expressions(cells, algebra) if isinstance(fitted, ClassMap) else cells  # no change
-    return ", ".join(
-        f"CASE WHEN {' AND '.join(usable)} THEN {rate.text} END AS {quoted(name + ENDING, engine)}"
+    condition = " AND ".join(usable)
+    text = ", ".join(
+        f"CASE WHEN {condition} THEN {rate.text} END AS {quoted(name + ENDING, engine)}"
         for rate, name in zip(rates, columns, strict=True)
     )
+    return within_limit(text, dialect, HINT)

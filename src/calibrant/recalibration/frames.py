@@ -30,6 +30,12 @@ class FrameAlgebra:
         """Return x held within [low, high]."""
         return x.clip(low, high)
 
+    def greatest(self, columns: Sequence[Any]) -> Any:
+        """Return the largest of several columns."""
+        import narwhals as nw
+
+        return nw.max_horizontal(*columns)
+
     def when(self, condition: Any, then: Any, otherwise: Any) -> Any:
         """Return one of two expressions."""
         import narwhals as nw

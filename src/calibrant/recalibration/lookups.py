@@ -2,13 +2,15 @@
 
 A first list says how many cuts lie below each cell of [0, 1]; a few steps of a binary search among the cuts
 of a cell find the piece, and its numbers are taken from lists of their own. Every step is a column that the
-next query reads, since one expression would have to repeat it.
+next query reads, since one expression would have to repeat it. The lists are the one row of a table beside
+the rows: DuckDB would build lists written in the query anew for every 2,048 rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,14 +19,23 @@ from calibrant.recalibration.maps.form import Map
 from calibrant.recalibration.sql import Sql, SqlAlgebra, number
 from calibrant.results import Array
 
-MOST = 40_000  # entries of all lists: DuckDB builds them anew for every 2,048 rows
-CELLS = tuple(2**k for k in range(4, 12))  # powers of two, so that p times the number of them is exact
-STEP = 1_400  # entries of lists that take as long to build as one more step of the search
+MOST = 1_000_000  # entries of all lists: DuckDB copies them for every 2,048 rows
+CELLS = tuple(2**k for k in range(4, 18))  # powers of two, so that p times the number of them is exact
+STEP = 40_000  # entries of lists that take as long to copy as one more step of the search
 ROUNDING = 1e-9  # by which cells overlap
+LISTS = "calibrant_lists"  # the table that holds them
 
 
 class TooManyPiecesError(ValueError):
     """The map has more pieces than lists can serve."""
+
+
+class LookedUp(NamedTuple):
+    """Rows with the columns that a map needs, the map as SQL of them, and the lists it reads, by name."""
+
+    rows: str
+    value: str
+    lists: dict[str, list[Any]]
 
 
 @dataclass(slots=True)
@@ -32,25 +43,38 @@ class LookupAlgebra(SqlAlgebra):
     """The functions of maps, with pieces by lists; `columns` are needed before the expression, in order."""
 
     columns: list[tuple[str, str]] = field(default_factory=list)  # name and SQL
+    lists: dict[str, list[Any]] = field(default_factory=dict)
+
+    def clip(self, x: Sql, low: float, high: float) -> Sql:
+        """Return x held within [low, high]; choices take a third of the time of LEAST and GREATEST."""
+        held = Sql(self.column(x.text))
+        inner = self.when(Sql(f"{held.text} > {number(high)}"), self.number(high), held)
+        return Sql(self.column(self.when(held < low, self.number(low), inner).text))
 
     def pieces(self, p: Sql, cuts: Array, tables: Sequence[Array], formula: Callable[..., Sql]) -> Sql:
         """Return the formula with the numbers of the piece taken from lists."""
         if not len(cuts):
             return formula(*(self.number(float(table[0])) for table in tables))
         cells, below, steps = _grid(cuts)
-        if cells + (len(steps) + len(tables)) * len(cuts) > MOST:
+        if cells + (1 + len(tables)) * len(cuts) > MOST:
             raise TooManyPiecesError
-        piece = self.column(f"{_list(map(str, below))}[({p.text} * {number(cells)})::INTEGER + 1]")
+        piece = self.column(f"{self.listed(below)}[({p.text} * {number(cells)})::INTEGER + 1]")
+        filled = self.listed(np.append(cuts, [2.0] * sum(steps)))  # no prediction reaches 2
         for step in steps:
-            filled = _list(number(cut) for cut in [*cuts.tolist(), *[2.0] * step])  # no prediction reaches 2
             reached = f"{filled}[{piece} + {step}] <= {p.text}"
             piece = self.column(f"CASE WHEN {reached} THEN {piece} + {step} ELSE {piece} END")
-        return formula(*(Sql(f"{_list(map(number, table.tolist()))}[{piece} + 1]") for table in tables))
+        return formula(*(Sql(f"{self.listed(table)}[{piece} + 1]") for table in tables))
 
     def column(self, text: str) -> str:
         """Add a column; return its name."""
         name = f'"calibrant step {len(self.columns)}"'
         self.columns.append((name, text))
+        return name
+
+    def listed(self, numbers: npt.NDArray[Any]) -> str:
+        """Add a list; return its name."""
+        name = f'"calibrant list {len(self.lists)}"'
+        self.lists[name] = numbers.tolist()
         return name
 
 
@@ -67,16 +91,12 @@ def _grid(cuts: Array) -> tuple[int, npt.NDArray[np.int64], list[int]]:
         return cells, first, [2**k for k in reversed(range(most.bit_length()))]
 
     def cost(one: tuple[int, npt.NDArray[np.int64], list[int]]) -> int:
-        return one[0] + len(one[2]) * (STEP + len(cuts))
+        return one[0] + len(one[2]) * STEP
 
     return min(map(grid, CELLS), key=cost)
 
 
-def _list(texts: Iterable[str]) -> str:
-    return f"[{', '.join(texts)}]"
-
-
-def looked_up(fitted: Map, rows: str, column: str) -> tuple[str, str]:
+def looked_up(fitted: Map, rows: str, column: str) -> LookedUp:
     """Return rows with the columns that a map needs, and the map of a column as an expression of them.
 
     `column` must hold NULL where there is no prediction in [0, 1], and so does the result. Inside a choice
@@ -84,6 +104,8 @@ def looked_up(fitted: Map, rows: str, column: str) -> tuple[str, str]:
     """
     algebra = LookupAlgebra()
     value = algebra.column(fitted.expression(Sql(column), algebra).text)
+    if algebra.lists:
+        rows = f"SELECT * FROM ({rows}) CROSS JOIN {LISTS}"
     for name, text in algebra.columns:
         rows = f"SELECT *, {text} AS {name} FROM ({rows})"
-    return rows, f"CASE WHEN {column} IS NOT NULL THEN {value} END"  # LEAST and GREATEST pass NULL over
+    return LookedUp(rows, f"CASE WHEN {column} IS NOT NULL THEN {value} END", algebra.lists)

@@ -90,6 +90,11 @@ class SqlAlgebra:
         """Return x held within [low, high]."""
         return Sql(f"LEAST(GREATEST({x.text}, {number(low)}), {number(high)})")
 
+    def greatest(self, columns: Sequence[Sql]) -> Sql:
+        """Return the largest of several columns."""
+        texts = [column.text for column in columns]
+        return Sql(f"GREATEST({', '.join(texts)})" if len(texts) > 1 else texts[0])
+
     def when(self, condition: Sql, then: Sql, otherwise: Sql) -> Sql:
         """Return one of two expressions."""
         return Sql(f"CASE WHEN {condition.text} THEN {then.text} ELSE {otherwise.text} END")
@@ -161,10 +166,15 @@ def sql_of(fitted: Map, column: str, dialect: str, tolerance: float) -> str:
     algebra = SparkAlgebra() if dialect == "spark" else SqlAlgebra()
     mapped = fitted.thinned(float(tolerance)).expression(name, algebra)
     text = f"CASE WHEN {name.text} >= 0e0 AND {name.text} <= 1e0 THEN {mapped.text} END"
-    if len(text) > engine.most:
+    return within_limit(text, dialect, "pass a tolerance, such as 1e-6, to thin the knots")
+
+
+def within_limit(text: str, dialect: str, hint: str) -> str:
+    """Return the text, or refuse one that is longer than the engine is known to take."""
+    most = DIALECTS[dialect].most
+    if len(text) > most:
         got = f"got {len(text):,} characters"
-        hint = "pass a tolerance, such as 1e-6, to thin the knots"
         raise InvalidInputError(
-            sentence(f"SQL for {dialect}", f"must have at most {engine.most:,} characters", got, hint)
+            sentence(f"SQL for {dialect}", f"must have at most {most:,} characters", got, hint)
         )
     return text

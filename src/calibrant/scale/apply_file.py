@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 MEMORY = "512MB"  # what DuckDB may hold before it spills to disk
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 PARQUET = (".parquet", ".pq")
+DICTIONARY = 10_000  # values in the dictionary of a row group: DuckDB tries longer ones in vain
 PREDICTION = "calibrant prediction"  # the number that the map is applied to, inside the query
 
 
@@ -78,6 +79,7 @@ def _written(
 
     settings = {"memory_limit": MEMORY, "enable_progress_bar": "true", "enable_progress_bar_print": "false"}
     settings["progress_bar_time"] = "0"
+    settings["disabled_optimizers"] = "join_order,build_side_probe_side"  # rows stay left of a map's lists
     if made_beforehand(fitted):
         settings["threads"] = "1"  # a positional join with a scan by several threads mixes rows up
     with scratch_folder() as spill, plain_names(files) as names, whole_file(target, files) as part:
@@ -91,7 +93,8 @@ def _written(
                 query = f"SELECT {kept}, {value} AS {quoted(into)} FROM ({mapped})"
                 copy = f"COPY ({query}) TO {literal(str(part))} ({writer})"
                 watched(connection, lambda: connection.execute(copy), progress)
-                applied = _counted(connection, rows, fitted)
+                [(written,)] = connection.fetchall()
+                applied = _counted(connection, rows, fitted, int(written))
             except duckdb.Error as error:
                 raise unreadable(files, error) from None
         if applied.rows and applied.unusable == applied.rows:
@@ -155,7 +158,7 @@ def _cell(column: SourceColumn) -> str:
 def _writer(path: Path) -> str:
     ending = path.suffix.lower()
     if ending in PARQUET:
-        return "FORMAT parquet, USE_TMP_FILE false"
+        return f"FORMAT parquet, DICTIONARY_SIZE_LIMIT {DICTIONARY}, USE_TMP_FILE false"
     if ending in TEXT_KINDS:
         return f"FORMAT csv, HEADER, DELIMITER {literal(SEPARATORS[ending])}, USE_TMP_FILE false"
     known = ", ".join((*SEPARATORS, *PARQUET))
@@ -163,11 +166,12 @@ def _writer(path: Path) -> str:
     raise UnreadableFileError(sentence(f"file {str(path)!r}", f"must end in one of {known}", got))
 
 
-def _counted(connection: DuckDBPyConnection, rows: str, fitted: Recalibration) -> Applied:
-    usable = "p >= 0 AND p <= 1"
-    outside = f"(p < {fitted.fit.low!r}::DOUBLE OR p > {fitted.fit.high!r}::DOUBLE)"
-    counts = f"count(*), count(*) FILTER ({usable}), count(*) FILTER ({usable} AND {outside})"
-    [row] = connection.execute(
-        f"SELECT {counts} FROM (SELECT {quoted(PREDICTION)} AS p FROM ({rows}))"
+def _counted(connection: DuckDBPyConnection, rows: str, fitted: Recalibration, written: int) -> Applied:
+    """Count what is unusual; only such rows pass the filter, which DuckDB applies while it reads."""
+    low, high = (f"{limit!r}::DOUBLE" for limit in (fitted.fit.low, fitted.fit.high))
+    usable = "coalesce(p >= 0 AND p <= 1, false)"  # NaN exceeds every number in DuckDB
+    [(unusual, outside)] = connection.execute(
+        f"SELECT count(*), count(*) FILTER ({usable}) FROM (SELECT {quoted(PREDICTION)} AS p FROM ({rows}))"
+        f" WHERE p < {low} OR p > {high} OR p IS NULL"
     ).fetchall()
-    return Applied(int(row[0]), int(row[0] - row[1]), int(row[2]))
+    return Applied(written, int(unusual - outside), int(outside))

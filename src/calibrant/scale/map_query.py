@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from calibrant.recalibration.lookups import TooManyPiecesError, looked_up
+from calibrant.recalibration.lookups import LISTS, TooManyPiecesError, looked_up
 from calibrant.recalibration.result import Recalibration
 from calibrant.scale.files import read_table
 
@@ -46,7 +46,15 @@ def map_query(
     if _too_long(fitted):
         _register(connection, fitted)
         return MapQuery(usable, f"{FUNCTION}({USABLE})")
-    return MapQuery(*looked_up(fitted.map, usable, USABLE))
+    mapped = looked_up(fitted.map, usable, USABLE)
+    if mapped.lists:
+        listed = ", ".join(f"?::{_kind(numbers)}[] AS {name}" for name, numbers in mapped.lists.items())
+        connection.execute(f"CREATE TEMP TABLE {LISTS} AS SELECT {listed}", list(mapped.lists.values()))
+    return MapQuery(mapped.rows, mapped.value)
+
+
+def _kind(numbers: list[Any]) -> str:
+    return "INTEGER" if isinstance(numbers[0], int) else "DOUBLE"
 
 
 def _too_long(fitted: Recalibration) -> bool:

@@ -25,6 +25,9 @@ class Algebra(Protocol):
     def clip(self, x: Any, low: float, high: float) -> Any:
         """Return x held within [low, high]."""
 
+    def greatest(self, columns: Sequence[Any]) -> Any:
+        """Return the largest of several columns."""
+
     def when(self, condition: Any, then: Any, otherwise: Any) -> Any:
         """Return one of two expressions."""
 

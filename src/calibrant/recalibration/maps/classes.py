@@ -35,9 +35,9 @@ class ClassMap(Map):
             sentence("a map of several classes", "cannot be written as SQL of one column", hint=HINT)
         )
 
+    @abstractmethod
     def expressions(self, columns: Sequence[Any], algebra: Algebra) -> list[Any]:
-        """Return an expression per class, of all columns, or say that it cannot be one."""
-        raise InvalidInputError(sentence(f"a {self.form} map", "cannot be written as SQL", hint=HINT))
+        """Return an expression per class, of all columns."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,6 +152,29 @@ class TopLabelMap(ClassMap):
         rates = np.where(rest[:, None] > 0, p * share[:, None], even[:, None])
         rates[rows, top] = after
         return np.asarray(rates)
+
+    def expressions(self, columns: Sequence[Any], algebra: Algebra) -> list[Any]:
+        """Return, per class, a choice by which column is the first of the largest."""
+        tops = [
+            one.expression(self.pooled.expression(column, algebra), algebra)
+            for one, column in zip(self.maps, columns, strict=True)
+        ]
+        rates = []
+        for k, column in enumerate(columns):
+            *before, rate = [
+                tops[j] if j == k else self._scaled(column, columns[j], tops[j], algebra)
+                for j in range(self.classes)
+            ]
+            for j in reversed(range(self.classes - 1)):  # here none before j is the largest
+                later = algebra.greatest(columns[j + 1 :])
+                rate = algebra.when(columns[j] < later, rate, before[j])
+            rates.append(rate)
+        return rates
+
+    def _scaled(self, column: Any, top: Any, after: Any, algebra: Algebra) -> Any:
+        """Return the part of a class in what the top class leaves; equal parts if it left nothing."""
+        left = -after + 1.0
+        return algebra.when(top < 1.0, column * (left / (-top + 1.0)), left / (self.classes - 1.0))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the pooled map and those of the classes."""

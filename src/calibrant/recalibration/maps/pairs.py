@@ -56,7 +56,9 @@ class PairMap(Map):
         exact = merged_pair(self.if_zero[1:], self.if_one[:-1], self.merge)
         cuts = np.column_stack((self.values, np.nextafter(self.values, 2.0))).ravel()
         rates = np.concatenate((between[:1], np.column_stack((exact, between[1:])).ravel()))
-        return algebra.pieces(p, cuts, (rates,), lambda rate: rate)
+        moves = np.diff(rates) != 0  # most levels move one value of the pair: at the level, or after it
+        kept = np.concatenate(([True], moves))
+        return algebra.pieces(p, cuts[moves], (rates[kept],), lambda rate: rate)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the levels and the pairs."""
