@@ -97,7 +97,7 @@ def pvalue_phrase(
     shown = pvalue_text(pvalue, log_pvalue)
     if at_floor(pvalue, draws) if bound is None else bound:
         return f"p ≤ {shown} with {counted(draws, 'draw')}"
-    return f"p = {shown}"
+    return f"p {shown}" if shown.startswith("below") else f"p = {shown}"
 
 
 def percent(share: float) -> str:

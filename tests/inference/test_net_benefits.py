@@ -72,8 +72,9 @@ def test_sentence_table_frame_and_chart():
     y, p, q = sample(rng, 2000)
     found = cb.net_benefits([*y, 1], {"good": [*p, np.nan], "noisy": [*q, 0.5]}, missing="drop")
     assert str(found).startswith("good has the largest net benefit at ")
-    assert "2,000 rows (1 with missing values dropped); 95 % intervals, one threshold at a time." in str(
-        found
+    assert (
+        "2,000 rows (1 with missing values dropped); approximate 95 % intervals, one threshold at a time."
+        in str(found)
     )
     frame = found.to_frame("pandas")
     assert len(frame) == 4 * 99

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -190,7 +190,7 @@ def _show(checked: Sequence[_Checked], seed: int, json_: bool) -> None:
                     for part in checked
                 ],
                 "findings": [
-                    {"file": part.file, **asdict(finding)} for part in checked for finding in part.findings
+                    {"file": part.file, **finding.to_dict()} for part in checked for finding in part.findings
                 ],
             }
         )

@@ -248,7 +248,7 @@ def _show_changes(assessment: Assessment) -> None:
         for name, c in assessment.changes.items()
     ]
     say()
-    show_table(["held-out", "before", "after", "gain", "from", "to"], rows)
+    show_table(["held-out", "before", "after", "gain", "from, approx.", "to, approx."], rows)
     if assessment.for_whom is not None:
         say()
         say("For whom, on held-out records")

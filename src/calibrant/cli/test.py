@@ -99,7 +99,7 @@ def test(
         facts |= facts.pop("details", {})
         if name == "test":
             facts["pvalue"] = pvalue_text(tested.pvalue, tested.log_pvalue, tested.pvalue_is_bound)
-        lines = [[key, _shown(key, value)] for key, value in facts.items() if value is not None]
+        lines = [[key, _shown(key, value)] for key, value in facts.items() if value not in (None, [])]
         show_table([name, ""], lines)
         say()
 
@@ -117,6 +117,8 @@ def _forecasts(
 
 
 def _shown(key: str, value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
     if not isinstance(value, float):
         return str(value)
     return pvalue_text(value) if key in ("kuiper_pvalue", "cox_pvalue") else number(value)

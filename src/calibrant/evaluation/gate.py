@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from calibrant.evaluation.null_reference import Chance
@@ -35,7 +35,16 @@ class Finding:
     outcome: Outcome
     reason: str
     distance: float | None = None  # from the ideal, which is what the limit is held against
-    method: str | None = None  # of the interval, and whether it is approximate
+    method: str | None = None  # of the interval
+
+    @property
+    def approximate(self) -> tuple[str, ...]:
+        """The fields that hold only approximately: the interval, where there is one."""
+        return () if self.method is None else ("low", "high")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        return {**asdict(self), "approximate": list(self.approximate)}
 
 
 def judge(

@@ -13,17 +13,8 @@ from calibrant.forecasts import Forecasts
 from calibrant.inference.engine import TestResult
 from calibrant.inference.omnibus import ROUNDING
 from calibrant.measures.regression import calibration_slope
-from calibrant.numerals import percent, predicted_happened, pvalue_phrase, short
+from calibrant.numerals import percent, predicted_happened, short
 from calibrant.results import Array
-
-
-def written_pvalue(tested: TestResult) -> str:
-    """Write the p-value of a test, "p ≤ 0.005 with 199 draws" where no draw reached the observed value.
-
-    Where calibrated outcomes could be drawn only approximately, it says so.
-    """
-    roughly = ", approximate" if tested.method == "approximate" else ""
-    return pvalue_phrase(tested.pvalue, tested.draws, log_pvalue=tested.log_pvalue) + roughly
 
 
 def rejection(
@@ -31,7 +22,7 @@ def rejection(
 ) -> str:
     """Say what is wrong, in which direction and by how much, as the part of the test has it that `spoke`."""
     assert isinstance(tested, TestResult)
-    return f"{_SPOKEN[spoke](rows, forecasts, tested)} ({written_pvalue(tested)}).{_size(rows[SIZE])}"
+    return f"{_SPOKEN[spoke](rows, forecasts, tested)} ({tested.written_pvalue}).{_size(rows[SIZE])}"
 
 
 def _size(size: Row) -> str:

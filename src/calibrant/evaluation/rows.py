@@ -43,6 +43,12 @@ class Row:
     inner: Inner | None = None  # of a slope or an intercept, without predictions of 0 and 1
 
     @property
+    def approximate(self) -> tuple[str, ...]:
+        """The fields that hold only approximately: every interval, and p-values that are not simulated."""
+        rough = () if self.pvalue is None or self.pvalue_method == "exact" else ("pvalue",)
+        return (*rough, *(() if self.low is None else ("low", "high")))
+
+    @property
     def value(self) -> float | None:
         """The value on the data, None where it has none."""
         return None if self.measurement is None else self.measurement.value

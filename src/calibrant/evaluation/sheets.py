@@ -46,8 +46,7 @@ def _line(row: Row) -> tuple[Cell, ...]:
 
 def _marked_pvalue(row: Row) -> str:
     """Write the p-value, and that it is approximate unless calibrated outcomes were simulated exactly."""
-    exact = row.pvalue is None or row.pvalue_method == "exact"
-    return row.written_pvalue if exact else f"{row.written_pvalue} approx."
+    return f"{row.written_pvalue} approx." if "pvalue" in row.approximate else row.written_pvalue
 
 
 def distance_sheet(bracket: Distances) -> Sheet:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from calibrant.evaluation.rejection import rejection, written_pvalue
+from calibrant.evaluation.rejection import rejection
 from calibrant.evaluation.rows import SIZE, WHERE, Row
 from calibrant.forecasts import Forecasts
 from calibrant.inference.engine import TestResult
@@ -58,6 +58,7 @@ class Verdict:
     spoke: str
     pvalue: float | None
     pvalue_is_bound: bool  # no simulated value reached the observed one
+    approximate: tuple[str, ...]  # the fields that hold only approximately: the p-value, or nothing
     alpha: float
     size: float
     noise: float | None
@@ -97,6 +98,7 @@ def verdict(
         spoke=spoke,
         pvalue=known.pvalue if known else None,
         pvalue_is_bound=known is not None and known.pvalue_is_bound,
+        approximate=known.approximate if known else (),
         alpha=alpha,
         size=size.measurement.value,
         noise=size.chance,
@@ -153,7 +155,7 @@ def _calibrated(
     by_chance = "" if size.chance is None else f"; chance alone would give about {short(size.chance)}"
     return (
         f"The deviation (smooth calibration error {short(size.value)}{by_chance}) is what chance gives "
-        f"{counted(forecasts.n, 'calibrated record')} ({written_pvalue(tested)}). An error of up to "
+        f"{counted(forecasts.n, 'calibrated record')} ({tested.written_pvalue}). An error of up to "
         f"{short(unseen, 2)} could still go unseen."
     )
 
@@ -164,7 +166,7 @@ def _too_little(
     assert isinstance(tested, TestResult)
     return (
         f"Errors of up to {short(unseen, 2)} would go unseen with {counted(forecasts.n, 'record')}; nothing "
-        f"was found beyond chance ({written_pvalue(tested)})."
+        f"was found beyond chance ({tested.written_pvalue})."
     )
 
 

@@ -73,6 +73,11 @@ class Distinguisher:
         """Whether no draw came so far in the deciding half, so that the p-value is this or less."""
         return at_floor(self.pvalue / 2.0, self.draws)
 
+    @property
+    def approximate(self) -> tuple[str, ...]:
+        """The fields that hold only approximately: the interval; the p-value is exact."""
+        return ("lower", "upper")
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the curves, ready for JSON."""
         return {
@@ -82,6 +87,7 @@ class Distinguisher:
             "pvalue": self.pvalue,
             "pvalue_is_bound": self.pvalue_is_bound,
             "halves": [asdict(half) for half in self.halves],
+            "approximate": list(self.approximate),
             "importance": dict(self.importance),
             "rules": [asdict(rule) for rule in self.rules],
             "n": self.n,
@@ -99,7 +105,7 @@ class Distinguisher:
         lines = [
             f"Learned auditor of {counted(self.n, 'row')}{left_out(self.dropped)}",
             f"  advantage  {self.advantage:.4g}   ({self.confidence:.0%} interval {self.lower:.4g} to "
-            f"{self.upper:.4g})",
+            f"{self.upper:.4g}, approximate)",
             f"  p-value    {pvalue_text(self.pvalue, floor=self.pvalue_is_bound)}   (both halves, "
             f"{counted(self.draws, 'draw')} each, seed {self.seed})",
             f"  verdict    {self.verdict}",

@@ -20,6 +20,7 @@ from calibrant.numerals import (
 from calibrant.results import Result
 from calibrant.sheets import Sheet, number, paragraphs, text
 
+ROUGH = ("pvalue", "adjusted", "lower", "upper", "odds_lower", "odds_upper")  # unless they are exact
 BY_ITSELF = (
     "The interval is of each group by itself: whether it leaves out 0 says whether predictions are right for "
     "that group, and the tests say whether groups differ from each other."
@@ -113,6 +114,15 @@ class GroupComparison(Result):
     reason: str = ""
 
     @property
+    def approximate(self) -> tuple[str, ...]:
+        """The fields, here and of groups and differences, that hold only approximately."""
+        return () if self.method == "exact" else ROUGH
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields, ready for JSON."""
+        return {**Result.to_dict(self), "approximate": list(self.approximate)}
+
+    @property
     def real(self) -> tuple[GroupDifference, ...]:
         """The pairs whose adjusted p-value is at most 1 - confidence, the surest first."""
         most = 1 - self.confidence + 1e-12
@@ -176,7 +186,7 @@ class GroupComparison(Result):
         how = (
             f"{counted(self.draws, 'draw')}, seed {self.seed}"
             if exact
-            else f"approximate p-values ({self.reason})"
+            else f"approximate p-values and intervals ({self.reason})"
         )
         aside = ""
         if self.certain:

@@ -30,7 +30,8 @@ class Audit:
     not divided by its deviation, noise mostly and for comparison only, and `ablated_group` the group that has
     it. `groups` are ranked by z; `columns` and `table` hold the same by column. On the raw rows M lies in
     `lower` to `upper`, which differ for a sketch alone; its p-values are simulated on so many `cells`, and
-    are those of the statistics of these cells.
+    are those of the statistics of these cells, and approximate, as are those of responses of any size, whose
+    null takes errors for symmetric about 0. `approximate` says which fields hold only approximately.
     """
 
     metric: float
@@ -56,6 +57,12 @@ class Audit:
     def ratio(self) -> float:
         """M / sigma_0: the largest z over all subpopulations."""
         return self.groups[0].z
+
+    @property
+    def approximate(self) -> tuple[str, ...]:
+        """The fields, here and of the groups, that hold only approximately."""
+        rough = self.cells is not None or self.variant == "real"
+        return ("pvalue",) if self.draws and rough else ()
 
     @property
     def worst(self) -> Group:
@@ -125,6 +132,7 @@ class Audit:
             "dropped": self.dropped,
             "tested": self.tested,
             "not_tested": asdict(self.not_tested),
+            "approximate": list(self.approximate),
             "draws": self.draws,
             "cells": self.cells,
             "seed": self.seed,
@@ -186,8 +194,10 @@ class Audit:
     def _written(self, pvalue: float) -> str:
         return pvalue_text(pvalue, floor=at_floor(pvalue, self.draws))
 
-    def _of_cells(self) -> str:
-        return "" if self.cells is None or not self.draws else f" of {counted(self.cells, 'cell')}"
+    def _drawn(self) -> str:
+        of_cells = "" if self.cells is None or not self.draws else f" of {counted(self.cells, 'cell')}"
+        roughly = ", approximate" if self.approximate else ""
+        return f"{counted(self.draws, 'draw')}{of_cells}, seed {self.seed}{roughly}"
 
     def __str__(self) -> str:
         p = "not simulated" if self.pvalue is None else self._written(self.pvalue)
@@ -198,7 +208,7 @@ class Audit:
                 f"{self.looked_at}",
                 f"  M          {self.metric:.6g}   ({self._of_everyone()}){self._on_raw_rows()}",
                 f"  M/sigma_0  {self.ratio:.4g}",
-                f"  p-value    {p}   ({counted(self.draws, 'draw')}{self._of_cells()}, seed {self.seed})",
+                f"  p-value    {p}   ({self._drawn()})",
                 f"  worst      {self.worst.sentence(self.statistic, self.draws)}",
                 f"  not tested {self.not_tested}",
             ]

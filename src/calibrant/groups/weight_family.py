@@ -49,9 +49,14 @@ class WeightFamily:
     draws: int
     seed: int
 
+    @property
+    def approximate(self) -> tuple[str, ...]:
+        """The fields that hold only approximately: none, the null is simulated exactly."""
+        return ()
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything, ready for JSON."""
-        return asdict(self)
+        return {**asdict(self), "approximate": list(self.approximate)}
 
     def __repr__(self) -> str:
         return (

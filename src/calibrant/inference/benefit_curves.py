@@ -57,6 +57,15 @@ class NetBenefits(Result):
         count = counted(len(self.thresholds), "threshold")
         return f"NetBenefits({', '.join(self.models)}; {count}, n = {self.n:,})"
 
+    @property
+    def approximate(self) -> tuple[str, ...]:
+        """The fields of the curves that hold only approximately."""
+        return ("lower", "upper")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields, ready for JSON."""
+        return {**Result.to_dict(self), "approximate": list(self.approximate)}
+
     def best(self) -> list[str]:
         """Return who has the largest net benefit at each threshold; treating all or none may be."""
         names = [*self.models, EVERYBODY, NOBODY]
@@ -91,7 +100,8 @@ class NetBenefits(Result):
     def _how(self) -> str:
         level = f"{100 * self.confidence:g} %"
         return (
-            f"{counted(self.n, 'row')}{left_out(self.dropped)}; {level} intervals, one threshold at a time."
+            f"{counted(self.n, 'row')}{left_out(self.dropped)}; approximate {level} intervals, one "
+            "threshold at a time."
         )
 
     def to_frame(self, backend: str = "pandas") -> Any:

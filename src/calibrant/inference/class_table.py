@@ -25,7 +25,8 @@ SAID = 3  # classes told in words; the table has them all
 class ClassLevel(Result):
     """One class against all others: the rate predicted and seen, the error, and whether chance explains it.
 
-    `adjusted` allows for all classes looked at (Holm).
+    `adjusted` allows for all classes looked at (Holm). `approximate` names the fields that hold only
+    approximately: both p-values where they come from a limit law.
     """
 
     name: str
@@ -35,6 +36,7 @@ class ClassLevel(Result):
     pvalue: float
     adjusted: float
     pvalue_is_bound: bool = False  # no draw reached the value: both p-values are these or less
+    approximate: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +56,11 @@ class ClassTable(Result):
     seed: int
 
     @property
+    def approximate(self) -> tuple[str, ...]:
+        """The fields of the classes that hold only approximately, for one class or more."""
+        return tuple(sorted({name for one in (self.top, *self.classes) for name in one.approximate}))
+
+    @property
     def wrong(self) -> tuple[ClassLevel, ...]:
         """The classes that are off beyond chance at the 5 % level, the surest first."""
         return tuple(sorted((c for c in self.classes if c.adjusted <= ALPHA), key=lambda c: c.adjusted))
@@ -64,17 +71,23 @@ class ClassTable(Result):
     def __str__(self) -> str:
         top, count = self.top, len(self.wrong)
         off = "not calibrated" if top.pvalue <= ALPHA else "calibrated within noise"
+        by = ", by approximate p-values" if any(one.approximate for one in self.classes) else ""
         said = [
             f"The most probable class is right in {percent(top.happened)} of {counted(self.n, 'row')}"
             f"{left_out(self.dropped)}, {percent(top.predicted)} were predicted: {off} "
-            f"({pvalue_phrase(top.pvalue, self.draws, bound=top.pvalue_is_bound)}).",
-            f"{count} of {len(self.classes)} classes are off beyond chance at the 5 % level.",
+            f"({pvalue_phrase(top.pvalue, self.draws, bound=top.pvalue_is_bound)}"
+            f"{', approximate' if top.approximate else ''}).",
+            f"{count} of {len(self.classes)} classes are off beyond chance at the 5 % level{by}.",
         ]
         said += [
             f"{one.name}: {percent(one.predicted)} predicted, {percent(one.happened)} happened."
             for one in self.wrong[:SAID]
         ]
         return " ".join([*said, f"Mean {self.measure} over classes: {short(self.mean)}. Seed {self.seed}."])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields, ready for JSON."""
+        return {**Result.to_dict(self), "approximate": list(self.approximate)}
 
     def to_frame(self, backend: str = "pandas") -> Any:
         """Return the top label and the classes as a frame ("pandas", "polars" or "pyarrow")."""
@@ -91,15 +104,15 @@ class ClassTable(Result):
 
 
 def _line(one: ClassLevel) -> tuple[Any, ...]:
-    gap = one.happened - one.predicted
+    gap, roughly = one.happened - one.predicted, " approx." if one.approximate else ""
     return (
         text(one.name),
         number(one.predicted, percent(one.predicted)),
         number(one.happened, percent(one.happened)),
         number(gap, f"{100 * gap:+.1f} points"),
         number(one.value),
-        number(one.pvalue, pvalue_text(one.pvalue, floor=one.pvalue_is_bound)),
-        number(one.adjusted, pvalue_text(one.adjusted, floor=one.pvalue_is_bound)),
+        number(one.pvalue, pvalue_text(one.pvalue, floor=one.pvalue_is_bound) + roughly),
+        number(one.adjusted, pvalue_text(one.adjusted, floor=one.pvalue_is_bound) + roughly),
     )
 
 
@@ -152,8 +165,9 @@ def class_table(
     def judged(name: str, forecasts: Forecasts) -> ClassLevel:
         value = float(row.function.core(forecasts, **row.options))
         tested = calibration_test(forecasts, draws=count, seed=used)
-        rates = forecasts.mean_prediction, forecasts.base_rate
-        return ClassLevel(name, *rates, value, tested.pvalue, tested.pvalue, tested.pvalue_is_bound)
+        rates, rough = (forecasts.mean_prediction, forecasts.base_rate), ("pvalue", "adjusted")
+        given = value, tested.pvalue, tested.pvalue, tested.pvalue_is_bound
+        return ClassLevel(name, *rates, *given, rough if tested.approximate else ())
 
     alone = [judged(str(name), forecasts) for name, forecasts in every.items()]
     adjusted = holm([one.pvalue for one in alone])

@@ -72,6 +72,11 @@ class Comparison:
     added: float = 0.0  # half-width added for that, for the model with most
 
     @property
+    def approximate(self) -> tuple[str, ...]:
+        """The fields of the differences that hold only approximately."""
+        return ("lower", "upper", "pvalue", "adjusted")
+
+    @property
     def best(self) -> str:
         """Name of the model with the smallest error: the smallest value, or the one nearest to the ideal."""
         row = find_measure(self.measure)
@@ -85,7 +90,10 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, ready for JSON."""
-        return {**asdict(self), "differences": list(map(asdict, self.differences)), "best": self.best}
+        pairs = list(map(asdict, self.differences))
+        return {
+            **asdict(self), "differences": pairs, "best": self.best, "approximate": list(self.approximate)
+        }  # fmt: skip
 
     def __str__(self) -> str:
         return " ".join([*self._verdict(), *self.advice()])

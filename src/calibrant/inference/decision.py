@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ class DecisionEstimate:
 
     `null_mean` is what calibrated forecasts show on average, `null_upper` what they exceed with
     probability 1 - confidence, `pvalue` how often they show at least `value`. A loss below `null_upper`
-    is no evidence that recalibrating would help.
+    is no evidence that recalibrating would help. `method` is "exact", or "approximate" from a sketch.
     """
 
     value: float
@@ -41,18 +41,29 @@ class DecisionEstimate:
     folds: int
     draws: int
     seed: int
+    method: str = "exact"
+
+    @property
+    def approximate(self) -> tuple[str, ...]:
+        """The fields that hold only approximately."""
+        return () if self.method == "exact" else ("null_mean", "null_upper", "pvalue")
 
     @property
     def real(self) -> bool:
         """Whether the loss stands out from what calibrated forecasts would show."""
         return self.value > self.null_upper
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields, ready for JSON."""
+        return {**asdict(self), "approximate": list(self.approximate)}
+
     def __str__(self) -> str:
         verdict = "more than" if self.real else "no more than"
+        roughly = ", approximate" if self.approximate else ""
         return (
             f"decision loss {self.value:.4g}, {verdict} calibrated forecasts would show on {self.n:,} "
             f"records: {self.null_mean:.4g} on average, up to {self.null_upper:.4g} "
-            f"({self.confidence:.0%} of {counted(self.draws, 'draw')}, seed {self.seed})"
+            f"({self.confidence:.0%} of {counted(self.draws, 'draw')}, seed {self.seed}{roughly})"
         )
 
 
@@ -129,4 +140,5 @@ def estimate_decision_loss(
         folds,
         drawn,
         used,
+        "exact" if null.exact else "approximate",
     )

@@ -58,6 +58,11 @@ class Dominance:
     names: tuple[str, str] = UNNAMED
 
     @property
+    def approximate(self) -> tuple[str, ...]:
+        """The fields that hold only approximately."""
+        return () if self.lower is None else ("lower", "upper", "band")
+
+    @property
     def dominates(self) -> bool:
         """Whether a is at least as good as b at every threshold, on these records."""
         return bool(np.all(self.curve.peaks <= 1e-12))
@@ -80,7 +85,7 @@ class Dominance:
         where = " and ".join(f"{mu:.3g}" for mu in self.task.thresholds)
         limits = ""
         if self.lower is not None:
-            limits = f" ({self.confidence:.0%} interval {self.lower:.4g} to {self.upper:.4g})"
+            limits = f" ({self.confidence:.0%} interval {self.lower:.4g} to {self.upper:.4g}, approximate)"
         also = f" {at_start(second)} dominates: nobody should prefer {first}." if self.dominated else ""
         return (
             f"Using {first} instead of {second} loses at most {self.loss:.4g} per record{limits}, "
@@ -94,6 +99,7 @@ class Dominance:
             "lower": self.lower,
             "upper": self.upper,
             "confidence": self.confidence,
+            "approximate": list(self.approximate),
             "dominates": self.dominates,
             "dominated": self.dominated,
             "thresholds": self.task.thresholds.tolist(),

@@ -56,6 +56,11 @@ class DominanceOver:
         return _largest([found.upper for found in self.each.values()])
 
     @property
+    def approximate(self) -> tuple[str, ...]:
+        """The fields that hold only approximately."""
+        return () if self.lower is None else ("lower", "upper")
+
+    @property
     def dominates(self) -> bool:
         """Whether the model is at least as good as every baseline for everybody, on these records."""
         return all(found.dominates for found in self.each.values())
@@ -73,7 +78,7 @@ class DominanceOver:
             return f"{at_start(self.model)} dominates {others}: nobody should prefer another."
         limits = ""
         if self.lower is not None:
-            limits = f" ({self.confidence:.0%} interval {self.lower:.4g} to {self.upper:.4g})"
+            limits = f" ({self.confidence:.0%} interval {self.lower:.4g} to {self.upper:.4g}, approximate)"
         lost = f"loses at most {self.loss:.4g} per record{limits}"
         return f"Using {self.model} instead of the best baseline {lost}, against {self.worst!r}."
 
@@ -81,7 +86,8 @@ class DominanceOver:
         """Return everything, ready for JSON."""
         each = {name: found.to_dict() for name, found in self.each.items()}
         head = {"loss": self.loss, "worst": self.worst, "lower": self.lower, "upper": self.upper}
-        return {**head, "dominates": self.dominates, "confidence": self.confidence, "each": each}
+        sure = {"confidence": self.confidence, "approximate": list(self.approximate)}
+        return {**head, "dominates": self.dominates, **sure, "each": each}
 
 
 def at_start(name: str) -> str:

@@ -36,9 +36,10 @@ class TestResult:
 
     `statistic` is the measure's value; `null_mean` what calibrated forecasts would score on average (exact
     where known, else of the limit law or of the draws). `method` is "exact" (simulated outcomes; valid at
-    any n), "asymptotic" (a limit law) or "approximate" (simulated from a sketch); `reason` says why.
-    `draws` and `seed` are 0 and None when nothing was drawn. `details` says what the statistic found on the
-    way: where Kuiper's interval lies, the two p-values behind the omnibus test.
+    any n), "asymptotic" (a limit law), "approximate" (simulated from a sketch) or "validity" (a bound that is
+    proven); `reason` says why. `approximate` names the p-value where it is of the second or third. `draws`
+    and `seed` are 0 and None when nothing was drawn. `details` says what the statistic found on the way:
+    where Kuiper's interval lies, the two p-values behind the omnibus test.
     """
 
     __test__: ClassVar[bool] = False  # not a test case, whatever pytest thinks of its name
@@ -60,24 +61,34 @@ class TestResult:
         """Whether no draw reached the statistic: the p-value is then this or less."""
         return at_floor(self.pvalue, self.draws)
 
+    @property
+    def approximate(self) -> tuple[str, ...]:
+        """The fields that hold only approximately."""
+        return ("pvalue",) if self.method in ("asymptotic", "approximate") else ()
+
+    @property
+    def written_pvalue(self) -> str:
+        """The p-value for people: "p = 0.03, approximate"; "p ≤ 0.005 with 199 draws" if none came so far."""
+        roughly = ", approximate" if self.approximate else ""
+        return pvalue_phrase(self.pvalue, self.draws, log_pvalue=self.log_pvalue) + roughly
+
     def rejects(self, alpha: float = 0.05) -> bool:
         """Return whether calibration is rejected at level `alpha`."""
         return self.pvalue <= closed_share("alpha", alpha)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields, ready for JSON."""
-        return asdict(self)
+        return {**asdict(self), "approximate": list(self.approximate)}
 
     def __str__(self) -> str:
         rejected = "is rejected" if self.rejects() else "is not rejected"
-        p = pvalue_phrase(self.pvalue, self.draws, log_pvalue=self.log_pvalue)
         freedom = self.details.get("degrees_of_freedom")
         degrees = "" if freedom is None else f" with {freedom} degrees of freedom"
         expected = "" if math.isnan(self.null_mean) else f", {short(self.null_mean)} expected by chance"
         draws = "" if self.pvalue_is_bound else f", {counted(self.draws, 'draw')}"
         drawn = "" if self.seed is None else f"{draws}, seed {self.seed}"
         return (
-            f"Calibration {rejected} at the 5 % level: {p} "
+            f"Calibration {rejected} at the 5 % level: {self.written_pvalue} "
             f"({in_words(self.measure)} {short(self.statistic)}{degrees}{expected}; "
             f"{counted(self.n, 'record')}, {self.method} test{drawn})."
         )

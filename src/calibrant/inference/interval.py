@@ -67,9 +67,14 @@ class ConfidenceInterval:
     def __contains__(self, value: float) -> bool:
         return self.lower <= value <= self.upper
 
+    @property
+    def approximate(self) -> tuple[str, ...]:
+        """The fields that hold only approximately."""
+        return ("lower", "upper")
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields, ready for JSON."""
-        return asdict(self)
+        return {**asdict(self), "approximate": list(self.approximate)}
 
     def __str__(self) -> str:
         name, span = in_words(self.measure), f"{100 * self.confidence:g} %"

@@ -55,9 +55,14 @@ class ToleranceResult:
     draws: int
     seed: int | None
 
+    @property
+    def approximate(self) -> tuple[str, ...]:
+        """The fields that hold only approximately."""
+        return () if self.method == "guaranteed" else ("lower", "upper", "verdict")
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields, ready for JSON."""
-        return asdict(self)
+        return {**asdict(self), "approximate": list(self.approximate)}
 
     def __str__(self) -> str:
         says = {

@@ -27,9 +27,14 @@ class Reading:
     onset: int | None
     suspicion: str | None
 
+    @property
+    def approximate(self) -> tuple[str, ...]:
+        """The fields that hold only approximately: none, the p-value is valid at any time."""
+        return ()
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields, ready for JSON."""
-        return asdict(self)
+        return {**asdict(self), "approximate": list(self.approximate)}
 
     def __str__(self) -> str:
         kind = "" if self.suspicion is None else f" Suspicion: {self.suspicion}."

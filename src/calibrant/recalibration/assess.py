@@ -73,10 +73,16 @@ class Assessment:
         interval = f"[{self.lower:.3g}, {self.upper:.3g}]"
         return f"Assessment({self.verdict}: log loss gain {self.gain:.3g} in {interval}, n = {self.n:,})"
 
+    @property
+    def approximate(self) -> tuple[str, ...]:
+        """The fields, here and of the changes, that hold only approximately."""
+        return ("lower", "upper")
+
     def sheet(self) -> Sheet:
         """Return held-out measures before and after recalibration, and the gain with its interval."""
         columns = (
-            "held-out measure", "as they are", "recalibrated", "gain", f"{self.confidence:.0%} interval",
+            "held-out measure", "as they are", "recalibrated", "gain",
+            f"{self.confidence:.0%} interval, approx.",
         )  # fmt: skip
         lines = (
             (text(name.replace("_", " ")), number(c.before), number(c.after), number(c.gain),
@@ -95,7 +101,7 @@ class Assessment:
         plain = {name: getattr(self, name) for name in _PLAIN}
         changes = {name: {k: getattr(c, k) for k in _CHANGE} for name, c in self.changes.items()}
         whom = None if self.for_whom is None else self.for_whom.to_dict()
-        return {**plain, "changes": changes, "for_whom": whom}
+        return {**plain, "approximate": list(self.approximate), "changes": changes, "for_whom": whom}
 
     @classmethod
     def from_dict(cls, figures: Mapping[str, Any]) -> Assessment:

@@ -31,10 +31,16 @@ class MapBand:
     confidence: float
     how: str = HOW
 
+    @property
+    def approximate(self) -> tuple[str, ...]:
+        """The fields that hold only approximately."""
+        return ("lower", "upper")
+
     def to_dict(self) -> dict[str, Any]:
         """Return the limits, ready for JSON."""
         limits = {"lower": self.lower.tolist(), "upper": self.upper.tolist()}
-        return {**limits, "confidence": self.confidence, "how": self.how}
+        rough = list(self.approximate)
+        return {**limits, "confidence": self.confidence, "approximate": rough, "how": self.how}
 
 
 def jackknife_band(whole: Map, without: Sequence[Map], p: Array, confidence: float) -> MapBand:

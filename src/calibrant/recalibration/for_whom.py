@@ -76,9 +76,14 @@ class ForWhom:
     least: GroupGain | None
     groups: int
 
+    @property
+    def approximate(self) -> tuple[str, ...]:
+        """What holds only approximately: folds share records, and the limits are of a limit law."""
+        return ("after", "least")
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything, ready for JSON."""
-        return asdict(self)
+        return {**asdict(self), "approximate": list(self.approximate)}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> ForWhom:
@@ -110,7 +115,7 @@ class ForWhom:
         least, loses = self.least, self.least.gain < 0
         return (
             f"of {counted(self.groups, 'group')}, {least.rule} {'loses most' if loses else 'gains least'}: "
-            f"{least.gain:+.4f} nats ({least.lower:+.4f} to {least.upper:+.4f})"
+            f"{least.gain:+.4f} nats (approximately {least.lower:+.4f} to {least.upper:+.4f})"
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import CalibrantError, InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.inference.null_outcomes import batched, one_by_one
 from calibrant.measures.level_sets import LevelSetWarning
@@ -54,9 +54,7 @@ class Scored:
         return np.asarray(np.abs(by_outcome - self.row.ideal)) if self.row.signed else by_outcome
 
     def _called(self, report: Array, outcomes: Array) -> Array:
-        result = np.array(
-            [float(self.function(y, report, **self.options)) for y in outcomes.astype(np.int64)], dtype=float
-        )
+        result = np.array([self._one(report, y) for y in outcomes.astype(np.int64)], dtype=float)
         if not np.isfinite(result).all():
             bad = outcomes[int(np.argmin(np.isfinite(result)))].astype(int).tolist()
             got = (
@@ -64,6 +62,16 @@ class Scored:
             )
             raise InvalidInputError(sentence(f"measure {self.name!r}", "must return a finite number", got))
         return result
+
+    def _one(self, report: Array, y: Any) -> float:
+        try:
+            return float(self.function(y, report.copy(), **self.options))
+        except CalibrantError:
+            raise
+        except Exception as error:  # the user's function may raise anything
+            rule = "must be a function of (y_true, y_prob) that returns a number"
+            got = f"it raised {type(error).__name__} for outcomes {y.tolist()}: {error}"
+            raise InvalidInputError(sentence(f"measure {self.name!r}", rule, got)) from error
 
 
 def row_values(row: Measure, settings: dict[str, Any], forecasts: Forecasts, outcomes: Array) -> Array:

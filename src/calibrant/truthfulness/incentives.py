@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -13,10 +14,12 @@ from calibrant.forecasts import Forecasts
 from calibrant.inputs import check_unit_interval, vector
 from calibrant.measures.registry.lookup import find_measure
 from calibrant.measures.registry.row import Measure
+from calibrant.numerals import counted
 from calibrant.results import Array
-from calibrant.seeds import Progress, checked_draws, in_blocks, recorded_seed
+from calibrant.seeds import Progress, checked_draws, recorded_seed
 from calibrant.truthfulness.expected import defined, levels_of, row_values
 from calibrant.truthfulness.lies import reports_of
+from calibrant.truthfulness.replays import Replays, replayed
 
 BOARD = ("brier", "log-loss", "atb", "kernel-squared", "smooth", "kuiper", "binned", "ece")
 HONEST = "honest"
@@ -37,8 +40,9 @@ RULES = (
 class Incentive:
     """One lie under one measure: the expected value with the lie and without, and how often the lie wins.
 
-    `gain` is honest minus expected, `se` its standard error over the replays; `wins` the share of replays
-    in which the lie scores better than honesty, ties counting half.
+    `gain` is honest minus expected and `se` its standard error: 0 where all outcomes were enumerated, and for
+    truthful measures, whose expected values are known. `wins` is how often the lie scores better than
+    honesty, ties counting half.
     """
 
     measure: str
@@ -58,17 +62,21 @@ class Incentive:
     def __str__(self) -> str:
         how = f"'{self.lie}' changes the expected value from {self.honest:.4g} to {self.expected:.4g}"
         verdict = "lying helps" if self.helps else "no standard lie helps"
-        return f"{self.measure}: {verdict}; {how} and beats honesty in {self.wins:.0%} of the replays."
+        return f"{self.measure}: {verdict}; {how} and beats honesty {self.wins:.0%} of the time."
 
 
 @dataclass(frozen=True, slots=True)
 class Incentives:
-    """Every standard lie under every measure, on predictions taken for the truth. Prints as a page."""
+    """Every standard lie under every measure, on predictions taken for the truth. Prints as a page.
+
+    `enumerated` says that all outcomes were scored, so that everything is exact; there are `draws` of them.
+    """
 
     table: tuple[Incentive, ...]
     n: int
     draws: int
     seed: int
+    enumerated: bool = False
 
     @property
     def best(self) -> dict[str, Incentive]:
@@ -80,17 +88,17 @@ class Incentives:
         return collected
 
     def __str__(self) -> str:
-        head = (
-            f"Would lying help? {self.n:,} predictions taken for the truth, {self.draws:,} replays of their "
-            f"outcomes (seed {self.seed})."
-        )
+        drawn = f"{self.draws:,} replays of their outcomes (seed {self.seed})"
+        how = f"{counted(self.draws, 'set')} of outcomes, which are all" if self.enumerated else drawn
+        head = f"Would lying help? {counted(self.n, 'prediction')} taken for the truth, {how}."
         return "\n".join([head, *map(str, self.best.values()), *RULES])
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, ready for JSON."""
         table = [{**asdict(row), "helps": row.helps} for row in self.table]
         best = {name: row.lie for name, row in self.best.items()}
-        return {"table": table, "best": best, "n": self.n, "draws": self.draws, "seed": self.seed}
+        how = {"draws": self.draws, "seed": self.seed, "enumerated": self.enumerated}
+        return {"table": table, "best": best, "n": self.n, **how}
 
 
 def incentives(
@@ -104,8 +112,9 @@ def incentives(
 ) -> Incentives:
     """Ask whether a perfect forecaster would gain by lying, on predictions like these.
 
-    The predictions are taken for the true probabilities. Outcomes are drawn from them again and again,
-    and each lie is scored beside honesty on the same outcomes.
+    The predictions are taken for the true probabilities. Each lie is scored beside honesty on the same
+    outcomes: on all that there are, for ten predictions or so; else on outcomes drawn again and again, with
+    rare ones drawn by themselves so that none passes for impossible.
 
     Parameters
     ----------
@@ -117,7 +126,8 @@ def incentives(
         The standard lies if absent: everything to the mean, shrunk, sharpened, pooled, rounded, shifted,
         or made certain.
     draws : int, optional
-        Replays; 999 if absent, fewer (50 at least) for more than 20,000 distinct predictions.
+        Replays, where outcomes are not enumerated; 999 if absent, fewer (50 at least) for more than 20,000
+        distinct predictions.
     seed : int, optional
         Seed of the outcomes; recorded in the result.
     progress : callable, optional
@@ -148,18 +158,19 @@ def incentives(
     reports = {HONEST: p, **reports_of(lies, p, counts.astype(np.float64))}
     boards = [_Board(report, counts, rows) for report in reports.values()]
 
-    def work(generator: np.random.Generator, size: int) -> Array:
-        ones = _drawn(generator, p, counts, size)
-        return np.stack([board.values(ones) for board in boards], axis=1)
+    def scored(events: Array) -> Array:
+        return np.stack([board.values(events / len(truth)) for board in boards], axis=1)
 
-    values = in_blocks(work, replays, width=len(p), seed=used, threads=1, progress=progress)
+    known = replayed(scored, p, counts, draws=replays, seed=used, progress=progress)
+    population = scored((p * counts)[None])[0]
+    means = [boards[0].mean(row) if row.fair else math.nan for row in rows]
     table = [
-        _compared(row, name, values[:, 0, k], values[:, j, k])
+        _compared(row, name, known, (j, k), population[[0, j], k], means[k])
         for k, row in enumerate(rows)
         for j, name in enumerate(reports)
         if name != HONEST
     ]
-    return Incentives(tuple(table), len(truth), replays, used)
+    return Incentives(tuple(table), len(truth), len(known.values), used, enumerated=not known.parts)
 
 
 class _Board:
@@ -177,25 +188,30 @@ class _Board:
         sums = np.add.reduceat(ones if self.order is None else ones[:, self.order], self.starts, axis=1)
         return np.column_stack([self._errors(row, sums) for row in self.rows])
 
+    def mean(self, row: Measure) -> float:
+        """Return the expected value of a truthful measure where the report is the truth."""
+        calibrated = self.forecasts.with_outcomes(self.forecasts.weights * self.forecasts.values)
+        assert row.null.mean is not None  # every truthful measure has one, which a test sees
+        return row.null.mean(calibrated, row.settings())
+
     def _errors(self, row: Measure, sums: Array) -> Array:
         by_replay = row_values(row, dict(row.options), self.forecasts, sums)
         return np.asarray(np.abs(by_replay - row.ideal)) if row.signed else by_replay
 
 
-def _drawn(generator: np.random.Generator, p: Array, counts: Any, size: int) -> Array:
-    n = counts.sum()
-    if n == len(p):
-        return np.asarray((generator.random((size, len(p))) < p) / n)
-    return np.asarray(generator.binomial(counts, p, size=(size, len(p))) / n)
-
-
-def _compared(row: Measure, lie: str, honest: Array, told: Array) -> Incentive:
+def _compared(
+    row: Measure, lie: str, known: Replays, at: tuple[int, int], populations: Array, mean: float
+) -> Incentive:
+    """Compare one lie with honesty; `populations` are the values with probabilities in place of outcomes."""
+    honest, told = known.values[:, 0, at[1]], known.values[:, at[0], at[1]]
     gains = honest - told
     slack = 1e-12 * (1 + np.abs(honest))
-    wins = float(np.mean(gains > slack) + 0.5 * np.mean(np.abs(gains) <= slack))
-    spread = float(gains.std(ddof=1)) / len(gains) ** 0.5
-    mean = float(honest.mean()), float(told.mean())
-    return Incentive(row.name, lie, *mean, float(gains.mean()), spread, wins, row.truthful)
+    wins = known.mean((gains > slack) + 0.5 * (np.abs(gains) <= slack))
+    if row.fair:  # E[m(r, y)] = m(r, p) + a constant
+        gain, error, level = float(populations[0] - populations[1]), 0.0, mean
+    else:
+        gain, error, level = known.mean(gains), known.error(gains), known.mean(honest)
+    return Incentive(row.name, lie, level, level - gain, gain, error, wins, row.truthful)
 
 
 def _chosen(measures: str | Sequence[str] | None) -> Sequence[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.errors import CalibrantError, InvalidInputError, reject_name, sentence
 from calibrant.results import Array
 
 Lie = Callable[[Array, Array], Array]  # distinct predictions and how many records have each -> reports
@@ -70,10 +70,18 @@ LIES: Mapping[str, Lie] = {
 def reports_of(lies: Any, p: Array, counts: Array) -> dict[str, Array]:
     """Return what each lie reports for the distinct predictions p; `lies` are names, or name -> function."""
     chosen = dict(LIES) if lies is None else _named(lies)
-    return {
-        name: _checked(name, np.asarray(lie(p, counts), dtype=np.float64), len(p))
-        for name, lie in chosen.items()
-    }
+    return {name: _checked(name, _told(name, lie, p, counts), len(p)) for name, lie in chosen.items()}
+
+
+def _told(name: str, lie: Lie, p: Array, counts: Array) -> Array:
+    try:
+        return np.asarray(lie(p.copy(), counts), dtype=np.float64)
+    except CalibrantError:
+        raise
+    except Exception as error:  # the user's function may raise anything
+        rule = "must be a function of the predictions that returns numbers"
+        got = f"it raised {type(error).__name__}: {error}"
+        raise InvalidInputError(sentence(f"lie {name!r}", rule, got)) from error
 
 
 def _named(lies: Any) -> dict[str, Lie]:
