@@ -191,8 +191,9 @@ class _Board:
     def mean(self, row: Measure) -> float:
         """Return the expected value of a truthful measure where the report is the truth."""
         calibrated = self.forecasts.with_outcomes(self.forecasts.weights * self.forecasts.values)
-        assert row.null.mean is not None  # every truthful measure has one, which a test sees
-        return row.null.mean(calibrated, row.settings())
+        mean = row.null.mean and row.null.mean(calibrated, row.settings())
+        assert mean is not None  # every truthful measure has one, which a test sees
+        return mean
 
     def _errors(self, row: Measure, sums: Array) -> Array:
         by_replay = row_values(row, dict(row.options), self.forecasts, sums)
