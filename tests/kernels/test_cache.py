@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calibrant.kernels.compiled import _machine_code
+from calibrant.kernels.machine_code import machine_code
 
 numba = pytest.importorskip("numba")
 caching = pytest.importorskip("numba.core.caching")
@@ -36,7 +36,7 @@ def doubled(numbers):
 
 def hits():
     """Compile anew, as another process would; return how often the cache had the machine code."""
-    fast = _machine_code.__wrapped__(doubled)
+    fast = machine_code.__wrapped__(doubled)
     assert np.array_equal(fast(NUMBERS), doubled(NUMBERS))
     return sum(fast.stats.cache_hits.values())
 

@@ -13,34 +13,48 @@ import numpy.typing as npt
 from calibrant.kernels.compiled import compiled
 
 Array = npt.NDArray[np.float64]
+Sums = tuple[float, float, float, float, float, float]
 
 STEPS = 200
 POLISHING = 1e-4  # steps shorter than this are judged by the gradient alone, which has twice the digits
 
 
+def logistic_fit(x: Array, ones: Array, mass: Array, start: Array) -> Array:
+    """Return intercept and slope of outcomes that overlap, from `start`, by machine code."""
+    logistic_fits.expect_much()
+    fits = logistic_fits(ones[np.newaxis], mass[np.newaxis], x, float(start[0]), float(start[1]))
+    return np.asarray(fits[0])
+
+
 @compiled
-def logistic_fits(outcomes: Array, weights: Array, x: Array) -> Array:
+def logistic_fits(outcomes: Array, weights: Array, x: Array, intercept: float, slope: float) -> Array:
     """Return intercept and slope of each row; infinity twice where the likelihood has no maximum.
 
-    One row of weights serves all rows of outcomes. Rows begin where the fit of all of them ends.
+    One row of weights serves all rows of outcomes. One row begins at `intercept` and `slope`, several at the
+    fit of all of them.
     """
-    fits = np.full((len(outcomes), 2), np.inf)
-    start = np.zeros(2)
-    ones = np.sum(outcomes, axis=0)
-    mass = np.sum(weights, axis=0) * (len(outcomes) / len(weights))
-    if _overlap(ones, mass, x):
-        start = _newton(ones, mass, x, start)
+    fits = np.empty((len(outcomes), 2))
+    if len(outcomes) > 1:
+        ones, mass = _column_sums(outcomes), _column_sums(weights)
+        for j in range(len(mass)):
+            mass[j] *= len(outcomes) / len(weights)
+        if _overlap(ones, mass, x):
+            intercept, slope = _newton(ones, mass, x, intercept, slope)
     for row in range(len(outcomes)):
         mass = weights[min(row, len(weights) - 1)]
+        fits[row, 0], fits[row, 1] = np.inf, np.inf
         if _overlap(outcomes[row], mass, x):
-            fits[row] = _newton(outcomes[row], mass, x, start)
+            fits[row, 0], fits[row, 1] = _newton(outcomes[row], mass, x, intercept, slope)
     return fits
 
 
-@compiled
-def logistic_fit(x: Array, ones: Array, mass: Array, start: Array) -> Array:
-    """Return intercept and slope of outcomes that overlap, from `start`."""
-    return _newton(ones, mass, x, start)
+def _column_sums(rows: Array) -> Array:
+    """Return the sum of each column; np.sum along an axis takes numba two seconds to compile."""
+    total = np.zeros(rows.shape[1])
+    for i in range(len(rows)):
+        for j in range(len(total)):
+            total[j] += rows[i, j]
+    return total
 
 
 def _overlap(ones: Array, mass: Array, x: Array) -> bool:
@@ -55,38 +69,39 @@ def _overlap(ones: Array, mass: Array, x: Array) -> bool:
     return low_one < high_zero and high_one > low_zero
 
 
-def _newton(ones: Array, mass: Array, x: Array, start: Array) -> Array:
-    """Take Newton steps, halved until they help, from `start` or, if that is better, the constant fit."""
-    events = np.sum(ones)
-    beta = np.array([math.log(events / (np.sum(mass) - events)), 0.0])
-    sums = _derivatives(ones, mass, x, beta)
-    there = _derivatives(ones, mass, x, start)
-    if there[0] < sums[0]:
-        beta, sums = start, there
+def _newton(ones: Array, mass: Array, x: Array, intercept: float, slope: float) -> tuple[float, float]:
+    """Take Newton steps, halved until they help, from those given or, if that is better, the constant fit."""
+    events, total = 0.0, 0.0
+    for j in range(len(x)):
+        events += ones[j]
+        total += mass[j]
+    sums = _derivatives(ones, mass, x, intercept, slope)
+    constant = math.log(events / (total - events))
+    there = _derivatives(ones, mass, x, constant, 0.0)
+    if not sums[0] < there[0]:
+        intercept, slope, sums = constant, 0.0, there
     length = np.inf
     for _ in range(STEPS):
-        step = _solved(sums)
-        size = max(abs(step[0]), abs(step[1]))
+        rise, tilt = _solved(sums)
+        size = max(abs(rise), abs(tilt))
         if size < POLISHING and not size < length / 2:
             break
-        there = _derivatives(ones, mass, x, beta + step)
-        # a quarter of the decrease that the slope promises: a smaller one may end on a plateau
-        while size >= POLISHING and there[0] > sums[0] - (sums[1] * step[0] + sums[2] * step[1]) / 4:
-            step = step / 2
-            size /= 2
-            there = _derivatives(ones, mass, x, beta + step)
-        beta = beta + step
-        sums = there
-        length = size
-    return beta
+        while True:
+            there = _derivatives(ones, mass, x, intercept + rise, slope + tilt)
+            # a quarter of the decrease that the slope promises: a smaller one may end on a plateau
+            if size < POLISHING or not there[0] > sums[0] - (sums[1] * rise + sums[2] * tilt) / 4:
+                break
+            rise, tilt, size = rise / 2, tilt / 2, size / 2
+        intercept, slope, sums, length = intercept + rise, slope + tilt, there, size
+    return intercept, slope
 
 
-def _derivatives(ones: Array, mass: Array, x: Array, beta: Array) -> Array:
+def _derivatives(ones: Array, mass: Array, x: Array, intercept: float, slope: float) -> Sums:
     """Return the loss, the two slopes of the likelihood and its three curvatures, in one pass."""
     loss, first, second = 0.0, 0.0, 0.0
     least, mixed, most = 0.0, 0.0, 0.0
     for j in range(len(x)):
-        eta = beta[0] + beta[1] * x[j]
+        eta = intercept + slope * x[j]
         small = math.exp(-abs(eta))
         rate = (1.0 if eta >= 0.0 else small) / (1.0 + small)
         surplus = ones[j] - mass[j] * rate
@@ -97,19 +112,16 @@ def _derivatives(ones: Array, mass: Array, x: Array, beta: Array) -> Array:
         least += spread
         mixed += spread * x[j]
         most += spread * x[j] * x[j]
-    return np.array([loss, first, second, least, mixed, most])
+    return loss, first, second, least, mixed, most
 
 
-def _solved(sums: Array) -> Array:
+def _solved(sums: Sums) -> tuple[float, float]:
     """Return the step to where the slopes would vanish; the shortest such step where many would do."""
-    first, second = sums[1], sums[2]
-    least, mixed, most = sums[3], sums[4], sums[5]
+    _, first, second, least, mixed, most = sums
     determinant = least * most - mixed * mixed
     trace = least + most
     if determinant > 1e-14 * trace * trace:
         inverse = 1.0 / determinant
-        return np.array(
-            [(most * first - mixed * second) * inverse, (least * second - mixed * first) * inverse]
-        )
+        return (most * first - mixed * second) * inverse, (least * second - mixed * first) * inverse
     inverse = 1.0 / max(trace * trace, 1e-300)
-    return np.array([(least * first + mixed * second) * inverse, (mixed * first + most * second) * inverse])
+    return (least * first + mixed * second) * inverse, (mixed * first + most * second) * inverse

@@ -27,13 +27,16 @@ def pooled_rates(rates: Array, weights: Array) -> Array:
     ones = np.empty(len(weights))
     mass = np.empty(len(weights))
     sizes = np.empty(len(weights), dtype=np.intp)
-    blocks = _pooled(rates * weights, weights, ones, mass, sizes)
-    fitted = rates.copy()  # a level alone in its block keeps its rate to the last digit
+    fitted = np.empty(len(weights))
+    for j in range(len(weights)):
+        fitted[j] = rates[j] * weights[j]
+    blocks = _pooled(fitted, weights, ones, mass, sizes)
     start = 0
     for k in range(blocks):
-        if sizes[k] > 1:
-            fitted[start : start + sizes[k]] = ones[k] / mass[k]
-        start += sizes[k]
+        stop = start + sizes[k]
+        rate = ones[k] / mass[k] if sizes[k] > 1 else rates[start]  # alone, it keeps its last digit
+        fitted[start:stop] = rate
+        start = stop
     return fitted
 
 

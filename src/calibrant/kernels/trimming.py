@@ -202,10 +202,11 @@ def smooth_values(values: Array, residuals: Array, lipschitz: float = 1.0) -> Ar
     """
     gaps = lipschitz * np.diff(values)
     rows = np.ascontiguousarray(residuals)
-    if not _cost_of_rows.pays(rows.size):
-        return _cost_of_rows.plain(rows, gaps)
-    _cost_of_rows.expect_much()
-    return _cost_of_rows(rows, gaps)
+    cost = _cost_of_rows if np.sum(gaps) <= NARROW else _cost_of_wide_rows
+    if not cost.pays(rows.size):
+        return cost.plain(rows, gaps)
+    cost.expect_much()
+    return cost(rows, gaps)
 
 
 def one_kernel_serves(length: int) -> bool:
@@ -215,21 +216,49 @@ def one_kernel_serves(length: int) -> bool:
 
 @compiled
 def _cost_of_rows(residuals: Array, gaps: Array) -> Array:
+    """Return the cost of each row where the gaps add up to at most 1."""
     costs = np.empty(len(residuals))
-    narrow = np.sum(gaps) <= NARROW
     for draw in range(len(residuals)):
-        curve = np.cumsum(residuals[draw])
-        inner = curve[:-1]
-        if narrow:
-            upper = upper_ends(inner, gaps)
-            lower = -upper_ends(-inner, gaps)
-        else:
-            lower, upper = both_ends(inner, gaps)
-        level = curve[-1]
-        cost = 0.0
-        for j in range(len(gaps) - 1, -1, -1):
-            before = min(max(level, lower[j]), upper[j])
-            cost += abs(level - before) + gaps[j] * abs(before - inner[j])
-            level = before
-        costs[draw] = cost + abs(level)
+        curve, mirrored = _summed(residuals[draw])
+        costs[draw] = _cost(curve, gaps, _negated(upper_ends(mirrored, gaps)), upper_ends(curve, gaps))
     return costs
+
+
+@compiled
+def _cost_of_wide_rows(residuals: Array, gaps: Array) -> Array:
+    """Return the cost of each row whatever the gaps add up to: seldom needed, so a kernel of its own."""
+    costs = np.empty(len(residuals))
+    for draw in range(len(residuals)):
+        curve, _ = _summed(residuals[draw])
+        lower, upper = both_ends(curve, gaps)
+        costs[draw] = _cost(curve, gaps, lower, upper)
+    return costs
+
+
+def _summed(residuals: Array) -> tuple[Array, Array]:
+    """Return the cumulative curve, right way up and upside down."""
+    curve, mirrored = np.empty(len(residuals)), np.empty(len(residuals))
+    level = 0.0
+    for j in range(len(residuals)):
+        level += residuals[j]
+        curve[j] = level
+        mirrored[j] = -level
+    return curve, mirrored
+
+
+def _negated(ends: Array) -> Array:
+    for j in range(len(ends)):
+        ends[j] = -ends[j]
+    return ends
+
+
+def _cost(curve: Array, gaps: Array, lower: Array, upper: Array) -> float:
+    """Return the dual objective at the minimiser that `lower` and `upper` bound."""
+    level = curve[-1]
+    cost: float = 0.0
+    for j in range(len(gaps) - 1, -1, -1):
+        before = min(max(level, lower[j]), upper[j])
+        cost += abs(level - before) + gaps[j] * abs(before - curve[j])
+        level = before
+    cost += abs(level)
+    return cost

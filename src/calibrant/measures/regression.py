@@ -144,7 +144,7 @@ def _fit(forecasts: Forecasts, logit: Array) -> tuple[float, float]:
         starts = np.linspace(0, len(x), COARSE, endpoint=False).astype(np.intp)
         grouped_ones, grouped = np.add.reduceat(ones, starts), np.add.reduceat(weights, starts)
         beta = _newton(np.add.reduceat(weights * x, starts) / grouped, grouped_ones, grouped, beta)
-    if logistic_fit.pays(len(x)):
+    if logistic_fits.pays(len(x)):
         beta = logistic_fit(x, ones, weights, beta)
     else:
         beta = _newton(x, ones, weights, beta)
@@ -204,7 +204,7 @@ def _slopes(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Set
     if scale == 0.0:
         return np.full(len(outcomes), np.inf)
     centred = (logit - dot(forecasts.weights, logit)) / scale
-    return logistic_fits(outcomes, weights, centred)[:, 1] / scale
+    return logistic_fits(outcomes, weights, centred, 0.0, 0.0)[:, 1] / scale
 
 
 ROWS = (
