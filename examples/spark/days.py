@@ -18,21 +18,20 @@ from calibrant import Audit, Recalibration, Sketch, audit, recalibrate
 from calibrant.scale.sketch import merge
 
 DAYS = 3
-ROWS = 20_000
+ROWS = 20_000  # per day
 BY = ["country", "device"]
 
 
-def local_session(master: str = "local[2]") -> Any:
-    """Start Spark on this machine: two threads, or workers as `master` says."""
+def local_session(master: str = "local[2]", **settings: str) -> Any:
+    """Start Spark on this machine: two threads, or the workers of `master`."""
     import pyspark
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers run the same Python as the driver
     os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))  # where workers find Spark
     builder = SparkSession.builder.master(master).appName("calibrant")
-    return (
-        builder.config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "4").getOrCreate()
-    )
+    settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "4", **settings}
+    return builder.config(map=settings).getOrCreate()
 
 
 def predictions(session: Any, day: int) -> Any:
@@ -43,7 +42,8 @@ def predictions(session: Any, day: int) -> Any:
         place = (sql.rand(seed=seed) * len(names) + 1).cast("int")
         return sql.element_at(sql.array(*map(sql.lit, names)), place)
 
-    frame = session.range(ROWS).select(
+    # as many parts whoever is there to make them: what sql.rand draws depends on the part
+    frame = session.range(0, ROWS, 1, 4).select(
         sql.rand(seed=day).alias("p"),
         one_of(day + 100, "de", "fr", "it").alias("country"),
         one_of(day + 300, "phone", "desktop").alias("device"),

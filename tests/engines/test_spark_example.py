@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -28,3 +33,24 @@ def test_the_recipe_for_spark_runs(spark_session, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "Multi-calibration audit of 60,000 rows" in printed
     assert "after: smooth" in printed
+
+
+def on_two_workers(*lose):
+    """Run the recipe on a master and two workers, all processes of their own; return its numbers."""
+    script = RECIPE.parent / "two_workers.py"
+    command = [sys.executable, "-W", "ignore", str(script), *lose]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.skipif(shutil.which("java") is None and "JAVA_HOME" not in os.environ, reason="Spark needs Java")
+def test_the_loss_of_one_of_two_workers_changes_nothing():
+    pytest.importorskip("pyspark.sql")
+    kept, bereft = on_two_workers(), on_two_workers("lose")
+    assert (kept.pop("lost"), bereft.pop("lost")) == (0, 1)
+    assert kept["n"] == 60_000
+    assert kept["pvalue"] <= 0.01
+    for name, value in kept.items():  # sums may be added in another order
+        assert bereft[name] == pytest.approx(value, rel=1e-9)

@@ -140,3 +140,12 @@ def test_slopes_are_missed_alike_on_both_sides(scene):
     if scene == "rare":
         return
     assert binom.ppf(1e-4, below + above, 0.5) <= below <= binom.ppf(1 - 1e-4, below + above, 0.5)
+
+
+def test_an_end_far_out_is_no_division_by_zero():
+    y, p, weight = drawn(0, 15, "weighted")
+    f = cb.Forecasts(y, p, sample_weight=weight)
+    value = cb.calibration_slope(f)
+    for near in (np.nextafter(value, 0.0), value, np.nextafter(value, np.inf)):
+        low, high = score_interval(f, "slope", value=near, confidence=CONFIDENCE)
+        assert 0.04 < low < value < high

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import subprocess
@@ -11,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calibrant.kernels.machine_code import machine_code
+from calibrant.kernels.compiled import compiled
+from calibrant.kernels.machine_code import machine_code, say_once
 
 numba = pytest.importorskip("numba")
 caching = pytest.importorskip("numba.core.caching")
@@ -89,3 +91,28 @@ def test_a_home_and_a_source_that_are_read_only_are_no_error():
         pytest.skip("may not mount anything here")
     assert done.stderr == ""
     assert done.stdout.split() == ["ready", "None"]
+
+
+def test_arrays_that_may_not_be_written_to_need_no_machine_code_of_their_own(cache):
+    kernel = compiled(doubled)
+    kernel.expect_much()
+    locked = NUMBERS[::-1].copy()
+    locked.flags.writeable = False
+    assert np.array_equal(kernel(NUMBERS.copy()), 2.0 * NUMBERS)
+    assert np.array_equal(kernel(locked), 2.0 * locked)
+    assert len(kernel.machine_code().signatures) == 1
+    assert not locked.flags.writeable
+
+
+def test_a_terminal_is_told_once_that_the_first_run_compiles(cache, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    say_once.cache_clear()
+    assert (hits(), hits()) == (0, 1)
+    for file in cache.rglob("*.nb?"):
+        file.unlink()
+    assert hits() == 0
+    assert sys.stderr.getvalue().count("compiling, once per machine") == 1

@@ -12,8 +12,7 @@ from calibrant.fits.roots import root
 from calibrant.inference.kept import KeptOutcomes, KeptResampler
 from calibrant.inference.null_outcomes import NullOutcomes, one_by_one, values_of_outcomes
 from calibrant.inference.resample import Resampler, values_of
-from calibrant.kernels import intervals, partitions, run_search
-from calibrant.kernels.logistic import logistic_fits
+from calibrant.kernels import intervals, logistic, partitions, run_search
 from calibrant.kernels.pooling import isotonic_rates, pooled_rates, pooled_scores
 from calibrant.measures.registry.lookup import find_measure
 from calibrant.measures.registry.row import Measure
@@ -23,7 +22,7 @@ TABLES = ("slope", "brier-mcb", "log-mcb", "brier", "log-loss")
 
 @pytest.fixture(autouse=True)
 def machine_code():
-    for kernel in (logistic_fits, pooled_scores):
+    for kernel in (logistic._fits, pooled_scores):
         kernel.expect_much()
 
 

@@ -128,7 +128,8 @@ def _slope_score(forecasts: Forecasts, value: float, reach: float, small: float)
             return 0.0
         reached = dot(forecasts.outcomes - weights * rates, away) / np.sqrt(more * implied)
         third = dot(powers.three * rates * (1 - rates) * (1 - 2 * rates), away**3)
-        return _without_skewness(float(reached), (reach**2 - 1) / 6 * third / implied**1.5)
+        skewed = third / implied / np.sqrt(implied)  # not third / implied**1.5, which may underflow
+        return _without_skewness(float(reached), float((reach**2 - 1) / 6 * skewed))
 
     return score, float(np.sqrt(implied)) / information if information > 0 else 1.0
 

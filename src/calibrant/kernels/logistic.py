@@ -20,41 +20,37 @@ POLISHING = 1e-4  # steps shorter than this are judged by the gradient alone, wh
 
 
 def logistic_fit(x: Array, ones: Array, mass: Array, start: Array) -> Array:
-    """Return intercept and slope of outcomes that overlap, from `start`, by machine code."""
-    logistic_fits.expect_much()
-    fits = logistic_fits(ones[np.newaxis], mass[np.newaxis], x, float(start[0]), float(start[1]))
-    return np.asarray(fits[0])
+    """Return intercept and slope of one row of outcomes, from `start`, by machine code."""
+    _fits.expect_much()
+    return np.asarray(_fits(ones[np.newaxis], mass[np.newaxis], x, float(start[0]), float(start[1]))[0])
+
+
+def logistic_fits(outcomes: Array, weights: Array, x: Array) -> Array:
+    """Return intercept and slope of each row; infinity twice where the likelihood has no maximum.
+
+    One row of weights serves all rows of outcomes. Rows begin where the fit of all of them ends.
+    """
+    mass = np.sum(weights, axis=0) * (len(outcomes) / len(weights))
+    start = logistic_fit(x, np.sum(outcomes, axis=0), mass, np.zeros(2))
+    if np.isinf(start[1]):
+        start = np.zeros(2)
+    return _fits(outcomes, weights, x, float(start[0]), float(start[1]))
+
+
+def fits_pay(numbers: int) -> bool:
+    """Return whether machine code repays its start-up time for so many numbers."""
+    return _fits.pays(numbers)
 
 
 @compiled
-def logistic_fits(outcomes: Array, weights: Array, x: Array, intercept: float, slope: float) -> Array:
-    """Return intercept and slope of each row; infinity twice where the likelihood has no maximum.
-
-    One row of weights serves all rows of outcomes. One row begins at `intercept` and `slope`, several at the
-    fit of all of them.
-    """
+def _fits(outcomes: Array, weights: Array, x: Array, intercept: float, slope: float) -> Array:
     fits = np.empty((len(outcomes), 2))
-    if len(outcomes) > 1:
-        ones, mass = _column_sums(outcomes), _column_sums(weights)
-        for j in range(len(mass)):
-            mass[j] *= len(outcomes) / len(weights)
-        if _overlap(ones, mass, x):
-            intercept, slope = _newton(ones, mass, x, intercept, slope)
     for row in range(len(outcomes)):
         mass = weights[min(row, len(weights) - 1)]
         fits[row, 0], fits[row, 1] = np.inf, np.inf
         if _overlap(outcomes[row], mass, x):
             fits[row, 0], fits[row, 1] = _newton(outcomes[row], mass, x, intercept, slope)
     return fits
-
-
-def _column_sums(rows: Array) -> Array:
-    """Return the sum of each column; np.sum along an axis takes numba two seconds to compile."""
-    total = np.zeros(rows.shape[1])
-    for i in range(len(rows)):
-        for j in range(len(total)):
-            total[j] += rows[i, j]
-    return total
 
 
 def _overlap(ones: Array, mass: Array, x: Array) -> bool:

@@ -22,10 +22,12 @@ def hull_runs(level: Floats, weight: Floats, left: Floats, right: Floats) -> Int
 
     At each boundary: the curve, the weight before it, the value after it and the value before it.
     """
-    best = np.zeros(len(level))
-    previous = np.zeros(len(level), dtype=np.intp)
+    best = np.empty(len(level))
+    previous = np.empty(len(level), dtype=np.intp)
+    best[0], previous[0] = 0.0, 0
     for k in range(1, len(level)):
         least = np.inf
+        previous[k] = 0
         for i in range(k):
             total = best[i] + (abs(level[k] - level[i]) + (right[k] - left[i]) * (weight[k] - weight[i]))
             if total < least:
@@ -42,10 +44,12 @@ def mean_runs(values: Floats, weight: Floats, outcome: Floats, moment: Floats, b
     `weight`, `outcome` and `moment` are running sums over all levels. No run costs less than its residual
     (Jensen), so most runs need not be priced.
     """
-    best = np.zeros(len(boundaries))
-    previous = np.zeros(len(boundaries), dtype=np.intp)
+    best = np.empty(len(boundaries))
+    previous = np.empty(len(boundaries), dtype=np.intp)
+    best[0], previous[0] = 0.0, 0
     for k in range(1, len(boundaries)):
         stop = boundaries[k]
+        previous[k] = 0
         least = np.inf
         for i in range(k - 1, -1, -1):
             start = boundaries[i]
@@ -82,13 +86,14 @@ def _run_cost(
 @compiled
 def level_boundaries(curve: Floats, edges: Ints) -> Ints:
     """Return from each block between `edges` the boundary where the curve is nearest to its level before."""
-    chosen = np.zeros(len(edges) - 1, dtype=np.intp)
+    chosen = np.empty(len(edges) - 1, dtype=np.intp)
     level = 0.0
     for k in range(len(edges) - 1):
         low, high = np.inf, -np.inf
         for j in range(edges[k], edges[k + 1]):
             low, high = min(low, curve[j]), max(high, curve[j])
         level = min(max(level, low), high)
+        chosen[k] = 0
         nearest = np.inf
         for j in range(edges[k], edges[k + 1]):
             if abs(curve[j] - level) < nearest:

@@ -32,9 +32,11 @@ def upper_ends(curve: Array, gaps: Array) -> Array:
     max-heap of their own and what lies at or below 0 is never touched from above. The smallest
     positions are the same thing upside down: ``-upper_ends(-curve, gaps)``.
     """
-    ends = np.zeros(len(gaps))
-    key = np.full(len(gaps) + 2, -1.0)  # a binary max-heap, -1 (below every position) where it is empty
-    mass = np.zeros(len(gaps) + 2)
+    ends = np.empty(len(gaps))  # np.zeros and np.full would each add to the time that compiling takes
+    key = np.empty(len(gaps) + 2)  # a binary max-heap, -1 (below every position) where it is empty
+    for i in range(len(key)):
+        key[i] = -1.0
+    mass = np.empty(len(key))
     size = 0
     for step in range(len(gaps)):
         position = curve[step]
@@ -61,7 +63,7 @@ def upper_ends(curve: Array, gaps: Array) -> Array:
             i = 0
             below = 1
             while below < size:
-                below += int(key[below + 1] > key[below])  # no branch for the processor to guess wrong
+                below += key[below + 1] > key[below]  # no branch for the processor to guess wrong
                 if key[below] <= last:
                     break
                 key[i] = key[below]
@@ -70,8 +72,7 @@ def upper_ends(curve: Array, gaps: Array) -> Array:
                 below = 2 * i + 1
             key[i] = last
             mass[i] = last_mass
-        if size > 0:
-            ends[step] = key[0]
+        ends[step] = key[0] if size > 0 else 0.0
     return ends
 
 

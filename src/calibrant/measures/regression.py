@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant.errors import TooFewRecordsError, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.kernels.logistic import logistic_fit, logistic_fits
+from calibrant.kernels.logistic import fits_pay, logistic_fit, logistic_fits
 from calibrant.measures.registry.calling import of_rows, public
 from calibrant.measures.registry.null import Null, Settings
 from calibrant.measures.registry.papers import COX_PAPER
@@ -144,7 +144,7 @@ def _fit(forecasts: Forecasts, logit: Array) -> tuple[float, float]:
         starts = np.linspace(0, len(x), COARSE, endpoint=False).astype(np.intp)
         grouped_ones, grouped = np.add.reduceat(ones, starts), np.add.reduceat(weights, starts)
         beta = _newton(np.add.reduceat(weights * x, starts) / grouped, grouped_ones, grouped, beta)
-    if logistic_fits.pays(len(x)):
+    if fits_pay(len(x)):
         beta = logistic_fit(x, ones, weights, beta)
     else:
         beta = _newton(x, ones, weights, beta)
@@ -196,15 +196,14 @@ def _newton_step(x: Array, ones: Array, weights: Array, beta: Array) -> tuple[Ar
 
 def _slopes(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings) -> Array | None:
     """Cox's slope; fewer numbers than machine code repays are fitted one data set at a time."""
-    if not logistic_fits.pays(outcomes.size):
+    if not fits_pay(outcomes.size):
         return None
-    logistic_fits.expect_much()
     logit = logits(forecasts)
     scale = float(np.ptp(logit))
     if scale == 0.0:
         return np.full(len(outcomes), np.inf)
     centred = (logit - dot(forecasts.weights, logit)) / scale
-    return logistic_fits(outcomes, weights, centred, 0.0, 0.0)[:, 1] / scale
+    return logistic_fits(outcomes, weights, centred)[:, 1] / scale
 
 
 ROWS = (
