@@ -17,6 +17,7 @@ FLOOR = {
     "errors",
     "results",
     "sums",
+    "cores",
     "numerals",
     "sheets",
     "catalogue",

@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.frames import inputs_of
+from calibrant.merged_rows import merged_labels, merged_records
 from calibrant.numerals import mean
 from calibrant.records import Checked, Missing, Records, check, warn_if_swapped
 from calibrant.results import Array
-from calibrant.sums import dot
+from calibrant.sums import dot, largest, running, summed
 
 Counts = npt.NDArray[np.int64]
 PROBED = 64  # rows looked at again before records are sorted: were the arrays changed meanwhile?
@@ -112,7 +113,7 @@ class Forecasts:
         total = float(records.weight.sum()) if records.weighted else float(len(records))
         binary = not np.any((records.outcome > 0) & (records.outcome < 1))
         self.__dict__.update(
-            _merge_records(records, binary),
+            merged_records(records, binary),
             cells=None,
             binary=binary,
             dropped=records.dropped,
@@ -186,7 +187,7 @@ class Forecasts:
             self.__dict__.pop("records")  # room for nothing that was not asked for; they can be had again
         else:
             self.__dict__.update(
-                _merge_labels(checked.outcome, checked.prediction),
+                merged_labels(checked.outcome, checked.prediction),
                 cells=None,
                 binary=True,
                 dropped=checked.dropped,
@@ -281,7 +282,7 @@ class Forecasts:
     @cached_property
     def curve(self) -> Array:
         """The cumulative residuals C_0 = 0, C_1, ..., C_m: C_j sums the residuals of the first j levels."""
-        return _locked(np.concatenate(([0.0], np.cumsum(self.residuals))))
+        return _locked(running(self.residuals))
 
     @cached_property
     def extents(self) -> Array:
@@ -308,75 +309,25 @@ class Forecasts:
         """Weighted mean prediction."""
         return dot(self.weights, self.values)
 
-    @property
+    @cached_property
     def null_variance(self) -> float:
         """Variance of the mean residual if calibrated: sum of w_i^2 v_i (1 - v_i) over the records."""
         if self.cells is not None:
             return float(self.cells.null_variance.sum())
-        return dot(self.squared_weights, self.values * (1.0 - self.values))
+        v, squares = self.values, self.squared_weights
+        return summed(lambda part: squares[part] * (v[part] * (1.0 - v[part])), len(v))
 
-
-def _merge_labels(y: npt.NDArray[Any], p: Array) -> dict[str, Any]:
-    """Sort and merge unweighted 0/1 data by one vectorised sort of exact integer keys.
-
-    A float64 in [0, 1] has its two top bits clear, so (bits << 1) | y orders by prediction, then outcome.
-    """
-    n = len(p)
-    key = (p + 0.0).view(np.uint64)  # + 0.0 copies, and turns -0.0 into 0.0
-    np.left_shift(key, np.uint64(1), out=key)
-    np.bitwise_or(key, y.astype(np.uint8), out=key)
-    key.sort()
-    ones = key.astype(np.uint8) & np.uint8(1)
-    np.right_shift(key, np.uint64(1), out=key)
-    starts = _starts(key)
-    if len(starts) == n:
-        return {
-            "values": key.view(np.float64),
-            "outcomes": ones / float(n),
-            "counts": np.ones(n, dtype=np.int64),
-            "n": n,
-            "record_weights": None,
-            "record_outcomes": None,
-        }
-    return {
-        "values": key[starts].view(np.float64),
-        "outcomes": np.add.reduceat(ones, starts, dtype=np.int64) / n,
-        "counts": np.diff(starts, append=n),
-        "n": n,
-        "record_weights": None,
-        "record_outcomes": None,
-    }
-
-
-def _merge_records(records: Records, binary: bool) -> dict[str, Any]:
-    """Merge records in canonical order, so that every sum is the same in its last digit for any row order."""
-    n, weight, outcome = len(records), records.weight, records.outcome
-    starts = _starts(records.prediction)
-    merged = {"values": records.prediction[starts], "counts": np.diff(starts, append=n), "n": n}
-    if not records.weighted:
-        sums = np.add.reduceat(outcome, starts)
-        kept = None if binary else outcome
-        return {**merged, "outcomes": sums / n, "record_weights": None, "record_outcomes": kept}
-    weight = weight / weight.sum()
-    return {
-        **merged,
-        "outcomes": np.add.reduceat(weight * outcome, starts),
-        "weights": np.add.reduceat(weight, starts),
-        "squared_weights": np.add.reduceat(weight * weight, starts),
-        "record_weights": weight,
-        "record_outcomes": outcome,
-    }
+    @cached_property
+    def largest_variance(self) -> float:
+        """The largest variance that calibration gives to the residual of one level."""
+        v, squares = self.values, self.squared_weights
+        return largest(lambda part: squares[part] * v[part] * (1 - v[part]), len(v))
 
 
 def _probed(checked: Checked) -> Array:
     """Return a few of the numbers given, to notice later if they were changed."""
     rows = np.linspace(0, len(checked) - 1, min(PROBED, len(checked))).astype(np.intp)
     return np.concatenate((checked.prediction[rows], checked.outcome[rows]))
-
-
-def _starts(ordered: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
-    """Return where each run of equal entries begins."""
-    return np.concatenate(([0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1))
 
 
 def _locked(array: Array) -> Array:

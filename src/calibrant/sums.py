@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
 from calibrant.results import Array
+
+AT_ONCE = 2**15  # terms that are held at a time: they stay in the cache
 
 
 def dot(one: Array, other: npt.NDArray[np.floating | np.integer]) -> float:
@@ -14,7 +18,41 @@ def dot(one: Array, other: npt.NDArray[np.floating | np.integer]) -> float:
     >>> dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
     11.0
     """
-    return float(np.sum(one * other))
+    return summed(lambda part: one[part] * other[part], len(one))
+
+
+def summed(terms: Callable[[slice], Array], count: int) -> float:
+    """Return the sum of `count` terms, of which a part can be had at a time.
+
+    Long sums are cut where np.sum would, so that the result is that of ``np.sum(terms(slice(count)))`` to
+    the bit; but millions of terms are never written to memory and read again.
+
+    >>> summed(lambda part: np.arange(10.0)[part] ** 2, 10)
+    285.0
+    """
+
+    def between(start: int, stop: int) -> np.float64:
+        if stop - start <= AT_ONCE:
+            return np.float64(np.sum(terms(slice(start, stop))))
+        half = (stop - start) // 2
+        middle = start + half - half % 8
+        return np.float64(between(start, middle) + between(middle, stop))
+
+    return float(between(0, count))
+
+
+def largest(terms: Callable[[slice], Array], count: int) -> float:
+    """Return the largest of `count` terms, of which a part can be had at a time."""
+    starts = range(0, count, AT_ONCE)
+    return max(float(terms(slice(start, min(start + AT_ONCE, count))).max()) for start in starts)
+
+
+def running(terms: Array) -> Array:
+    """Return the sums of the first 0, 1, ..., m terms."""
+    sums = np.empty(len(terms) + 1)
+    sums[0] = 0.0
+    np.cumsum(terms, out=sums[1:])
+    return sums
 
 
 def dots(rows: Array, other: Array) -> Array:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from calibrant.groups.cores import WORKERS, on_all_cores
+from calibrant.cores import WORKERS, on_all_cores
 from calibrant.groups.metric import SUMS, WORTH_SHARING, Curves, curves_of
 from calibrant.groups.rules import Rule
 from calibrant.groups.variants import Terms

@@ -15,8 +15,8 @@ from typing import Protocol
 
 import numpy as np
 
+from calibrant.cores import WORKERS, on_all_cores
 from calibrant.groups.batches import Batch
-from calibrant.groups.cores import WORKERS, on_all_cores
 from calibrant.groups.family_null import adjusted_pvalues
 from calibrant.groups.group import Group, GroupCurve, NotTested, contribution
 from calibrant.groups.metric import Curves

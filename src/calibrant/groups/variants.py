@@ -7,8 +7,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from calibrant.cores import on_all_cores
 from calibrant.errors import reject_name
-from calibrant.groups.cores import on_all_cores
 from calibrant.options import positive_number
 from calibrant.results import Array
 

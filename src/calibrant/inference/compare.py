@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.cores import for_each
 from calibrant.forecasts import Forecasts
 from calibrant.frames import inputs_of
 from calibrant.inference.adjusting import holm
@@ -110,11 +111,12 @@ def compare(
     settings = {**row.options, **options}
     rows = complete_rows(y_true, named, sample_weight, missing, pos_label)
     check_resampling(len(rows.outcomes))
-    models = {
-        name: Forecasts.of_checked(check(rows.outcomes, p, rows.weights)) for name, p in rows.models.items()
-    }
+    size = len(rows.outcomes)
+    models = for_each(
+        lambda p: Forecasts.of_checked(check(rows.outcomes, p, rows.weights)), rows.models, size=size
+    )
     _refuse_ends(models, row)
-    values = {name: float(row.function.core(forecasts, **settings)) for name, forecasts in models.items()}
+    values = for_each(lambda one: float(row.function.core(one, **settings)), models, size=size)
     how: dict[str, Any] = {"draws": count, "seed": used, "threads": threads, "progress": progress}
     cells = on_cells(models, row, settings, values, confidence)
     if cells:
@@ -128,11 +130,11 @@ def compare(
         differences=_holm(_differences(list(models), errors, confidence)),
         confidence=confidence,
         fair=row.fair_with(options),
-        n=len(rows.outcomes),
+        n=size,
         draws=count,
         seed=used,
         dropped=rows.dropped,
-        scores={name: decompose(forecasts) for name, forecasts in models.items()},
+        scores=for_each(decompose, models, size=size),
         cells=max((model.cells.levels for model in cells if model.merged), default=None),
         added=max((model.widening for model in cells), default=0.0),
     )

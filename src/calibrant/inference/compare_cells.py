@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.cores import on_all_cores
 from calibrant.forecasts import Forecasts
 from calibrant.inference.interval import around
 from calibrant.inference.merging import MERGED_ABOVE, Resolved, resolved
 from calibrant.inference.null_outcomes import batched, measured
 from calibrant.inference.resample import seminorm_power
 from calibrant.inference.stand_ins import alike
+from calibrant.kernels.counted_codes import CountedCodes
 from calibrant.kernels.tallies import resampled_tallies, tally_picked, tally_poisson
 from calibrant.measures.registry.row import Measure
 from calibrant.results import Array
@@ -53,7 +55,11 @@ def on_cells(
     confidence: float,
 ) -> list[CellModel]:
     """Return the models on cells; none unless all of them can be counted there."""
-    models = [_on_cells(f, row, settings, values[name], confidence) for name, f in forecasts.items()]
+    models = on_all_cores(
+        lambda name: _on_cells(forecasts[name], row, settings, values[name], confidence),
+        forecasts,
+        size=min(f.levels for f in forecasts.values()),
+    )
     possible = [model for model in models if model is not None]
     return possible if len(possible) == len(models) else []
 
@@ -99,22 +105,16 @@ def resampled_cells(
 ) -> Array:
     """Return the measure of every model (columns) on resampled rows, moved to the scale of the levels."""
     n, size = len(outcomes), 2 * max(model.cells.levels for model in models)
-    columns = [model.codes(outcomes, p) for model, p in zip(models, predictions, strict=True)]
-    codes = _ordered(columns, size)
+    columns = on_all_cores(
+        lambda pair: pair[0].codes(outcomes, pair[1]), zip(models, predictions, strict=True), size=n
+    )
+    codes = CountedCodes.of(columns, size)
     tally_poisson.expect_much()
     tally_picked.expect_much()
 
     def work(generator: np.random.Generator, rows: int) -> Array:
-        counts = resampled_tallies(generator, codes, size, rows)
+        counts = resampled_tallies(generator, codes, rows)
         parts = [model.values(counts[j], n, row, settings) for j, model in enumerate(models)]
         return np.stack(parts, axis=1)
 
     return in_blocks(work, draws, width=BLOCK // AT_ONCE, seed=seed, threads=threads, progress=progress)
-
-
-def _ordered(columns: Sequence[npt.NDArray[np.int64]], size: int) -> npt.NDArray[np.int32]:
-    """Put the rows in an order of their codes alone: rows with the same codes are the same row."""
-    if len(columns) == 2:  # one number per row, which sorts fast
-        pairs = np.sort(columns[0] * size + columns[1])
-        return np.stack(np.divmod(pairs, size), axis=1).astype(np.int32)
-    return np.stack(columns, axis=1).astype(np.int32)[np.lexsort(tuple(columns))]

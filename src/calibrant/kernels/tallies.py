@@ -3,68 +3,47 @@
 n rows drawn with replacement are a jump to a random row each, and memory answers jumps slowly. But rows
 that are drawn N times in all, each the same Poisson number of times independently, are N rows drawn with
 replacement, given N. So every row gets a Poisson number, in order, with a mean that leaves N a little below
-n, and only the few that are still missing are picked one by one: the same law, without the jumps.
+n, and only the few that are still missing are picked one by one: the same law, without the jumps. Rows
+with the same codes are drawn together: sums of Poisson numbers are Poisson numbers.
 """
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 import numpy.typing as npt
 
 from calibrant.kernels.compiled import compiled
+from calibrant.kernels.counted_codes import UNSURE, Bytes, Codes, CountedCodes, PoissonBytes
 from calibrant.results import Array
 
-Codes = npt.NDArray[np.int32]
-Bytes = npt.NDArray[np.uint8]
 Counts = npt.NDArray[np.int32]
 
-UNSURE = 255  # a byte that leaves the number open
-SPARE = 6.0  # standard deviations by which the Poisson numbers are meant to fall short of n
-LEAST_MEAN = 0.01
 CHUNK = 2**15  # rows whose random bytes are drawn at once: they stay in the cache
 
 
-class PoissonBytes:
-    """Poisson numbers by one random byte each; few bytes leave the number open, to be settled by `rest`.
-
-    Of 256 bytes, floor(256 P(k)) mean k. `rest` holds, for the others, the cumulative chances of 0, 1, 2...
-    """
-
-    def __init__(self, mean: float) -> None:
-        chances = np.array([math.exp(-mean) * mean**k / math.factorial(k) for k in range(21)])
-        chances[-1] += max(0.0, 1.0 - float(chances.sum()))
-        sure = np.floor(256 * chances).astype(np.int64)
-        self.numbers: Bytes = np.full(256, UNSURE, dtype=np.uint8)
-        self.numbers[: sure.sum()] = np.repeat(np.arange(21), sure)
-        self.rest: Array = np.cumsum(chances - sure / 256)
-        self.rest /= self.rest[-1]
-
-
-def resampled_tallies(
-    generator: np.random.Generator, codes: Codes, size: int, draws: int
-) -> npt.NDArray[np.int32]:
-    """Draw n rows with replacement, `draws` times: how often each code was drawn, by model, code and draw.
-
-    `codes` (below `size`) has a row per row and a column per model.
-    """
-    n = len(codes)
-    poisson = PoissonBytes(max(LEAST_MEAN, 1.0 - SPARE / math.sqrt(n)))
-    counts: Counts = np.zeros((codes.shape[1], size, draws), dtype=np.int32)
-    for start in range(0, n, CHUNK):
-        rows = codes[start : start + CHUNK]
-        words = -(-len(rows) * draws // 8)
-        noise = generator.integers(0, 2**64 - 1, size=words + 1, dtype=np.uint64, endpoint=True)
-        with np.errstate(over="ignore"):  # counters wrap around
-            tally_poisson(rows, noise[1:].view(np.uint8), poisson.numbers, poisson.rest, noise[0], counts)
+def resampled_tallies(generator: np.random.Generator, rows: CountedCodes, draws: int) -> Counts:
+    """Draw n rows with replacement, `draws` times: how often each code was drawn, by model, code and draw."""
+    n = len(rows.distinct)
+    counts: Counts = np.zeros((rows.codes.shape[1], rows.size, draws), dtype=np.int32)
+    for poisson, codes in rows.pieces:
+        for start in range(0, len(codes), CHUNK):
+            _tally_chunk(generator, codes[start : start + CHUNK], poisson, counts)
     drawn = counts[0].sum(axis=0, dtype=np.int64)
     for k in range(draws):
         if drawn[k] > n:  # hardly ever; what was drawn is left aside, whatever it was, so the law is the same
             counts[:, :, k] = 0
             drawn[k] = 0
-        tally_picked(codes, generator.integers(0, n, size=n - drawn[k]), counts, k)
+        picked = rows.distinct[generator.integers(0, n, size=n - drawn[k])]
+        tally_picked(rows.codes, picked, counts, k)
     return counts
+
+
+def _tally_chunk(generator: np.random.Generator, codes: Codes, poisson: PoissonBytes, counts: Counts) -> None:
+    """Draw the random bytes of a few rows, which stay in the cache, and count what they stand for."""
+    words = -(-len(codes) * counts.shape[2] // 8)
+    noise = generator.integers(0, 2**64 - 1, size=words + 1, dtype=np.uint64, endpoint=True)
+    with np.errstate(over="ignore"):  # counters wrap around
+        tally_poisson(codes, noise[1:].view(np.uint8), poisson.numbers, poisson.rest, noise[0], counts)
 
 
 @compiled
@@ -103,7 +82,7 @@ def _uniform(state: np.uint64) -> float:
 
 
 @compiled
-def tally_picked(codes: Codes, picked: npt.NDArray[np.int64], counts: Counts, draw: int) -> None:
+def tally_picked(codes: Codes, picked: npt.NDArray[np.int32], counts: Counts, draw: int) -> None:
     """Count the codes of the picked rows."""
     for row in picked:
         for model in range(codes.shape[1]):
