@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -49,6 +50,7 @@ class NullOutcomes:
         self.exact = forecasts.exact and (self._stand_ins is None or self._stand_ins.exact)
         self.width = forecasts.n if self.kind == "records" else forecasts.levels
         self._expected = forecasts.weights * forecasts.values
+        self._rooms = threading.local()
         if self.kind == "records":
             counts = forecasts.counts
             self._single = forecasts.levels == forecasts.n
@@ -57,17 +59,21 @@ class NullOutcomes:
 
     def outcomes(self, generator: np.random.Generator, rows: int) -> Array:
         """Draw `rows` sets of outcomes."""
+        return self._drawn(generator, rows, None)
+
+    def _drawn(self, generator: np.random.Generator, rows: int, room: Array | None) -> Array:
+        """Draw `rows` sets of outcomes, into `room` if that is given and single records are drawn."""
         f = self.forecasts
         if self._stand_ins is not None:
             return self._stand_ins.outcomes(generator, self._rates, rows)
         if self.kind == "levels":
             return np.asarray(generator.binomial(f.counts, self._rates, size=(rows, f.levels)) / f.n)
-        drawn = generator.random((rows, f.n))
+        drawn = generator.random((rows, f.n), out=room)
         hits = drawn < self._chances
         if f.record_weights is not None:
             np.multiply(hits, f.record_weights, out=drawn)
         elif self._single:
-            return np.divide(hits, f.n, out=drawn)
+            return np.multiply(hits, 1 / f.n, out=drawn)
         if self._single:
             return drawn
         if f.record_weights is not None:
@@ -84,10 +90,21 @@ class NullOutcomes:
             yield f.with_record_outcomes(hits.astype(np.float64))
 
     def residuals(self, generator: np.random.Generator, rows: int) -> Array:
-        """Draw `rows` sets of residuals: outcomes minus what was predicted."""
-        drawn = self.outcomes(generator, rows)
+        """Draw `rows` sets of residuals: outcomes minus what was predicted.
+
+        The next sets that the same thread draws take their place: pages of memory that are asked for anew
+        each time cost as much as the drawing.
+        """
+        drawn = self._drawn(generator, rows, self._room(rows))
         drawn -= self._expected
         return drawn
+
+    def _room(self, rows: int) -> Array:
+        """Return room for the draws of this thread."""
+        shape = (rows, self.forecasts.n if self.kind == "records" else 0)
+        if getattr(self._rooms, "room", np.empty(0)).shape != shape:
+            self._rooms.room = np.empty(shape)
+        return cast("Array", self._rooms.room)
 
 
 def null_values(

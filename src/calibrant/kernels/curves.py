@@ -31,11 +31,10 @@ def two_bin_squares(residuals: Array, values: Array) -> Array:
     Expanded, so that one pass serves: 2 int C^2 - 2 C_m int C + C_m^2. It is at least C_m^2 / 2, hence
     nothing cancels.
     """
-    stretch = np.diff(values, append=1.0)
     kernel = _for(residuals, _squares)
     if kernel is not None:
-        return np.asarray(kernel(residuals, stretch))
-    curve = np.cumsum(residuals, axis=1)
+        return np.asarray(kernel(residuals, values))
+    curve, stretch = np.cumsum(residuals, axis=1), np.diff(values, append=1.0)
     end, linear = curve[:, -1].copy(), dots(curve, stretch)
     return np.asarray(2 * (dots(np.square(curve, out=curve), stretch) - end * linear) + end**2)
 
@@ -75,16 +74,21 @@ def _extremes(residuals: Array) -> Array:
 
 
 @compiled
-def _squares(residuals: Array, stretch: Array) -> Array:
+def _squares(residuals: Array, values: Array) -> Array:
     result = np.empty(len(residuals))
+    last = len(values) - 1
     for row in range(len(residuals)):
         level = 0.0
         linear = 0.0
         square = 0.0
-        for j in range(len(stretch)):
+        for j in range(last):
             level += residuals[row, j]
-            part = level * stretch[j]
+            part = level * (values[j + 1] - values[j])
             linear += part
             square += level * part
+        level += residuals[row, last]
+        part = level * (1.0 - values[last])
+        linear += part
+        square += level * part
         result[row] = 2.0 * (square - level * linear) + level * level
     return result

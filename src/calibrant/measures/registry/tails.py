@@ -14,6 +14,9 @@ import numpy as np
 from calibrant.results import Array
 
 _SWITCH = 1.5  # both series converge fast here
+_TERMS = np.arange(1.0, 9.0)
+_SQUARES = (_TERMS - 0.5) ** 2 * math.pi**2
+_SIGNS = np.where(np.arange(8) % 2 == 0, 1.0, -1.0)
 
 
 def log_range_tail(x: float) -> float:
@@ -24,11 +27,13 @@ def log_range_tail(x: float) -> float:
 def log_range_tails(x: Array) -> Array:
     """Return the same for many x at once."""
     logs = np.zeros(len(x))
-    k = np.arange(1.0, 9.0)
     near, far = (x > 0) & (x < _SWITCH), x >= _SWITCH
-    small, h2 = x[near, None], (k - 0.5) ** 2 * math.pi**2
-    logs[near] = np.log1p(-np.sum((8 / small**2 + 2 / h2) * np.exp(-2 * h2 / small**2), axis=1))
-    logs[far] = _alternating(math.log(8) + np.log(k), x[far, None] * k)
+    if near.any():
+        small = x[near, None]
+        terms = (8 / small**2 + 2 / _SQUARES) * np.exp(-2 * _SQUARES / small**2)
+        logs[near] = np.log1p(-np.sum(terms, axis=1))
+    if far.any():
+        logs[far] = _alternating(math.log(8) + np.log(_TERMS), x[far, None] * _TERMS)
     return logs
 
 
@@ -38,8 +43,9 @@ def log_largest_tail(x: float) -> float:
         return 0.0
     k = 2.0 * np.arange(8) + 1
     if x < _SWITCH:
-        signs = np.where(np.arange(8) % 2 == 0, 1.0, -1.0)
-        return math.log1p(-4 / math.pi * float(np.sum(signs / k * np.exp(-(k**2) * math.pi**2 / (8 * x**2)))))
+        return math.log1p(
+            -4 / math.pi * float(np.sum(_SIGNS / k * np.exp(-(k**2) * math.pi**2 / (8 * x**2))))
+        )
     return float(_alternating(np.full(8, math.log(4)), np.asarray(k[None] * x))[0])
 
 
@@ -75,10 +81,9 @@ def _log_continued_fraction(a: float, t: float) -> float:
 
 
 def _alternating(log_factors: Array, points: Array) -> Array:
-    """Return log sum_k (-1)^k exp(log_factors_k) Q(points_k) a row, Q the normal tail, led by k = 0."""
+    """Return log sum_k (-1)^k exp(log_factors_k) Q(points_k) per row, Q the normal tail, led by k = 0."""
     from scipy.special import log_ndtr
 
     logs = log_factors + log_ndtr(-points)
-    signs = np.where(np.arange(logs.shape[1]) % 2 == 0, 1.0, -1.0)[1:]
-    rest = np.sum(signs * np.exp(logs[:, 1:] - logs[:, :1]), axis=1)
+    rest = np.sum(_SIGNS[1:] * np.exp(logs[:, 1:] - logs[:, :1]), axis=1)
     return np.asarray(np.minimum(0.0, logs[:, 0] + np.log1p(rest)))
