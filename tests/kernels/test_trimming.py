@@ -24,7 +24,7 @@ def solved(values, residuals, lipschitz, run):
         np.testing.assert_allclose(run(trimming.upper_ends)(inner, gaps), np.maximum(upper, 0), atol=1e-15)
         np.testing.assert_allclose(-run(trimming.upper_ends)(-inner, gaps), np.minimum(lower, 0), atol=1e-15)
     path = run(trimming.swept_back)(lower, upper, curve[-1])
-    return path, run(trimming._feasible_weights)(np.diff(path), -gaps, gaps)
+    return path, run(trimming._feasible_weights)(path, curve, gaps)
 
 
 @pytest.mark.parametrize("lipschitz", [0.4, 1.0, 2.0, 30.0])

@@ -10,7 +10,7 @@ from calibrant.evaluation.facts import facts
 from calibrant.evaluation.findings import Findings
 from calibrant.evaluation.null_reference import Chance
 from calibrant.evaluation.recalibration_preview import preview
-from calibrant.evaluation.rows import SIZE, WHERE, Row, chosen, take
+from calibrant.evaluation.rows import SIZE, WHERE, Row, chosen, take_all
 from calibrant.evaluation.verdict import ALPHA, verdict
 from calibrant.forecasts import Forecasts
 from calibrant.frames import Given, frame_columns, inputs_of
@@ -66,8 +66,8 @@ def find(
     wanted = chosen(measures)
     luck = Chance(forecasts, draws=draws, confidence=confidence, seed=seed)
     every = {row.name: row for row in (*wanted, *chosen([SIZE, WHERE]))}
-    done = _steps(progress, len(every) + 4)
-    rows = {name: done(luck.judged(take(forecasts, about))) for name, about in every.items()}
+    done = _steps(progress, 2 * len(every) + 4)
+    rows = {row.about.name: done(luck.judged(row)) for row in take_all(forecasts, every.values(), done)}
     groups_found = done(_audit(forecasts, groups, draws, seed) if sketch is None else sketch(draws, seed))
     return kind(
         title=title,

@@ -49,7 +49,7 @@ def facts(forecasts: Forecasts) -> Facts:
         weighted=not alike(forecasts),
         effective_records=float(1.0 / forecasts.squared_weights.sum()),
         binary=forecasts.binary,
-        resolution=float(forecasts.extents.max()),
+        resolution=0.0 if forecasts.cells is None else float(forecasts.extents.max()),
         fractional=_fractional(forecasts),
     )
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from calibrant.evaluation.null_reference import Chance
-from calibrant.evaluation.rows import Row, chosen, take
+from calibrant.evaluation.rows import Row, chosen, take_all
 from calibrant.forecasts import Forecasts
 from calibrant.measures.registry.resolution import no_certificate
 from calibrant.numerals import counted, short
@@ -71,7 +71,7 @@ def judge(
     for about in wanted:
         if not forecasts.exact and not about.certified:
             raise no_certificate(about.name)
-    rows = (luck.bounded(take(forecasts, about)) for about in wanted)
+    rows = map(luck.bounded, take_all(forecasts, wanted))
     return [judged_row(row, limits[row.about.name], confidence) for row in rows]
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from calibrant.cores import on_all_cores
 from calibrant.errors import CalibrantError, reject_name
 from calibrant.evaluation.without_certain import Inner
 from calibrant.forecasts import Forecasts
@@ -72,14 +73,26 @@ def chosen(names: Sequence[str] | None) -> list[Measure]:
 
 def take(forecasts: Forecasts, about: Measure) -> Row:
     """Take one measure, or note why the data cannot support it."""
+    return take_all(forecasts, [about])[0]
+
+
+def take_all(
+    forecasts: Forecasts, wanted: Iterable[Measure], done: Callable[[Row], Row] = lambda row: row
+) -> list[Row]:
+    """Take measures, several at a time where there are very many levels, and hand each to `done`."""
+    with warnings.catch_warnings():  # the filters belong to all threads, so they are set once, outside
+        warnings.simplefilter("ignore", LevelSetWarning)
+        return on_all_cores(lambda about: _taken(forecasts, about), wanted, size=forecasts.levels, done=done)
+
+
+def _taken(forecasts: Forecasts, about: Measure) -> Row:
+    """Take one measure, or note why the data cannot support it."""
     if about.needs_level_sets and singletons(forecasts):
         return Row(about, None, "needs predictions that repeat; here hardly any does")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LevelSetWarning)
-        try:
-            return Row(about, measure(forecasts, about.name))
-        except CalibrantError as error:
-            return Row(about, None, str(error))
+    try:
+        return Row(about, measure(forecasts, about.name))
+    except CalibrantError as error:
+        return Row(about, None, str(error))
 
 
 def value_of(forecasts: Forecasts, about: Measure) -> float | None:

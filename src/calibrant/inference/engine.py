@@ -172,13 +172,14 @@ def _chosen(forecasts: Forecasts, row: Measure, method: Method) -> tuple[bool, s
 
 def law_serves(forecasts: Forecasts, law: Law) -> bool:
     """Tell whether a limit law serves: no level and no single outcome carries much of the null variance."""
-    v, jump = forecasts.values, heaviest(forecasts)
-    variance = forecasts.squared_weights * v * (1 - v)
-    spread = max(jump**2, float(variance.max())) <= SPREAD * forecasts.null_variance
+    jump = heaviest(forecasts)
+    spread = max(jump**2, forecasts.largest_variance) <= SPREAD * forecasts.null_variance
     if not spread or law.leverage is None:
         return spread
     squares = law.leverage(forecasts) ** 2
-    part = variance * squares  # with all leverages 1 what follows is the same rule once more
+    part = forecasts.squared_weights * forecasts.values
+    part *= 1 - forecasts.values
+    part *= squares  # with all leverages 1 what follows is the same rule once more
     fourth, total = jump**2 * dot(part, squares), float(part.sum())
     return max(fourth, float(part.max()) * total) <= UNEVEN * SPREAD * total**2
 

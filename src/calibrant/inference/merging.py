@@ -37,7 +37,9 @@ def cell_starts(forecasts: Forecasts, cells: int) -> npt.NDArray[np.intp]:
     blur; predictions of 0 and 1, which leave no doubt, keep cells of their own.
     """
     values, share = forecasts.values, np.arange(1, cells // 2 + 1) / (cells / 2)
-    by_weight = np.searchsorted(np.cumsum(forecasts.weights) - forecasts.weights / 2, share)
+    middles = np.cumsum(forecasts.weights)
+    middles -= forecasts.weights / 2
+    by_weight = np.searchsorted(middles, share)
     by_value = np.searchsorted(values, values[0] + share * (values[-1] - values[0]))
     ends = np.searchsorted(values, [np.nextafter(0.0, 1.0), 1.0])
     starts = np.unique(np.concatenate([[0], by_weight, by_value, ends]))

@@ -28,7 +28,7 @@ from calibrant.measures.registry.row import Measure
 from calibrant.measures.registry.tails import log_normal_tails, log_range_tails
 from calibrant.measures.regression import logits
 from calibrant.results import Array, Certified
-from calibrant.sums import dot
+from calibrant.sums import dot, summed
 
 ROUNDING = 1e-12  # of weights that sum to 1
 SAME = 1e-20  # variance of the logits below which predictions count as one: rounding would decide
@@ -76,8 +76,8 @@ class _Parts:
             math.sqrt(forecasts.null_variance) if forecasts.binary else deviation_of_continuous(forecasts)
         )
         away = leverage(forecasts, variance)
-        spread = dot(variance, away**2)
-        slope = away / math.sqrt(spread) if spread > SAME * whole**2 else None
+        spread = summed(lambda part: variance[part] * away[part] ** 2, len(away))
+        slope = np.divide(away, math.sqrt(spread), out=away) if spread > SAME * whole**2 else None
         certain = np.flatnonzero((forecasts.values == 0) | (forecasts.values == 1))
         normal = (lambda x: x) if forecasts.binary else functools.partial(as_if_known, forecasts=forecasts)
         return cls(deviation, whole, slope, certain, normal)
@@ -111,8 +111,11 @@ def leverage(forecasts: Forecasts, variance: Array | None = None) -> Array:
     Predictions of 0 and 1 have no logit, and no residual either unless calibration is impossible.
     """
     variance = _variances(forecasts) if variance is None else variance
-    logit, total = logits(forecasts), float(variance.sum())
-    return np.where(variance > 0, logit - dot(variance, logit) / total, 0.0) if total > 0 else 0.0 * logit
+    away, total = logits(forecasts), float(variance.sum())
+    if total > 0:
+        away -= dot(variance, away) / total
+    away[variance <= 0] = 0.0
+    return away
 
 
 def _variances(forecasts: Forecasts) -> Array:
@@ -135,6 +138,7 @@ def _log_tail(x: float) -> float:
 def omnibus_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Measure:
     """Return the test as a row of the registry, for the engine of all tests."""
     own = functools.cache(lambda: _Parts.of(forecasts))  # draws come in many blocks
+    own_leverage = functools.cache(lambda: leverage(forecasts))
 
     def batch(others: Forecasts, residuals: Array, settings: Mapping[str, Any]) -> Array:
         parts = own() if others is forecasts else _Parts.of(others)
@@ -145,7 +149,7 @@ def omnibus_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Measure:
         _log_tail,
         1.5,
         lambda forecasts: 1.0,
-        leverage=leverage,
+        leverage=lambda others: own_leverage() if others is forecasts else leverage(others),
         fractions=True,
     )
     return Measure(

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from calibrant.forecasts import Forecasts
 from calibrant.results import Array
+from calibrant.sums import AT_ONCE
 
 MOST = 0.9  # share of the mean by which light records may fall short of it
 ROUNDING = 1e-9  # relative spread of weights that is none
@@ -80,4 +81,9 @@ def alike(forecasts: Forecasts) -> bool:
     """Return whether every record weighs the same, from the squared weights (a sketch keeps no records)."""
     if forecasts.record_weights is not None:
         return False
-    return bool(np.allclose(forecasts.squared_weights * forecasts.n, forecasts.weights, rtol=1e-6, atol=0))
+    for start in range(0, forecasts.levels, AT_ONCE):
+        part = slice(start, start + AT_ONCE)
+        squares, weights = forecasts.squared_weights[part] * forecasts.n, forecasts.weights[part]
+        if not np.allclose(squares, weights, rtol=1e-6, atol=0):
+            return False
+    return True

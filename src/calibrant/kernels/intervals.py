@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.kernels.partitions import Runs, best_runs, first_of_runs, running
+from calibrant.kernels.partitions import Runs, best_runs, first_of_runs
 from calibrant.kernels.run_search import hull_runs, level_boundaries
+from calibrant.sums import running
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.kernels.run_search import mean_runs
-from calibrant.sums import dot
+from calibrant.sums import running, summed
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.intp]
@@ -25,11 +25,6 @@ class Runs(NamedTuple):
 
     cost: float
     starts: Ints
-
-
-def running(terms: Floats) -> Floats:
-    """Sums of the first 0, 1, ..., m terms."""
-    return np.concatenate([[0.0], np.cumsum(terms)])
 
 
 def best_runs(boundaries: Ints, run_cost: Callable[[Ints, int], Floats]) -> Runs:
@@ -77,8 +72,22 @@ def contiguous_groups(values: Floats, weights: Floats, outcomes: Floats, boundar
         starts = boundaries[first_of_runs(mean_runs(values, weight, outcome, moment, boundaries))]
     else:
         starts = best_runs(boundaries, run_cost).starts
-    group = np.searchsorted(starts, np.arange(len(values)), side="right") - 1
-    return Runs(grouping_cost(values, weights, outcomes, group), starts)
+    return Runs(grouping_cost(values, weights, outcomes, run_of_levels(starts, len(values))), starts)
+
+
+def run_of_levels(starts: Ints, levels: int) -> Ints:
+    """Return the number of the run that each level belongs to."""
+    return np.repeat(np.arange(len(starts)), np.diff(starts, append=levels))
+
+
+def cost_apart(values: Floats, weights: Floats, outcomes: Floats, alpha: float = 1.0) -> float:
+    """Price the grouping in which every level is alone, as grouping_cost does."""
+    return _mean_move(
+        values,
+        weights,
+        lambda part: outcomes[part] / np.where(weights[part] > 0, weights[part], 1.0),
+        alpha,
+    )
 
 
 def grouping_cost(
@@ -87,8 +96,17 @@ def grouping_cost(
     """Price a grouping: the mean distance^alpha from each level to the mean outcome of its group."""
     mass = np.bincount(group, weights)
     mean = np.bincount(group, outcomes) / np.where(mass > 0, mass, 1.0)  # a number may stand for no group
-    away = np.abs(values - mean[group])
-    return dot(weights, away if alpha == 1 else away**alpha)
+    return _mean_move(values, weights, lambda part: mean[group[part]], alpha)
+
+
+def _mean_move(values: Floats, weights: Floats, means: Callable[[slice], Floats], alpha: float) -> float:
+    """Return the sum of weight times |value - mean|^alpha, `means` of a part of the levels at a time."""
+
+    def moves(part: slice) -> Floats:
+        away = np.abs(values[part] - means(part))
+        return np.asarray(weights[part] * (away if alpha == 1 else away**alpha))
+
+    return summed(moves, len(values))
 
 
 class Grouping(NamedTuple):

@@ -18,7 +18,8 @@ def isotonic_rates(rates: Array, weights: Array) -> Array:
     One arithmetic at every length: a rate that equals a decision threshold must not depend on what has been
     loaded into the process.
     """
-    return np.maximum.accumulate(pooled_rates(rates, weights))  # ratios may round across each other
+    fitted = pooled_rates(rates, weights)
+    return np.maximum.accumulate(fitted, out=fitted)  # ratios may round across each other
 
 
 @compiled

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.kernels.compiled import COMPILE_ABOVE, compiled
+from calibrant.sums import summed
 
 Array = npt.NDArray[np.float64]
 
@@ -131,33 +132,35 @@ def lipschitz_witness(path: Array, curve: Array, gaps: Array) -> Array:
     `path` is g_0 .. g_m and `curve` is C_0 .. C_m. Complementary slackness asks for
     x_j = sign(g_j - g_{j-1}) and x_{j+1} - x_j = gap_j sign(g_j - C_j), each where the sign is not 0.
     """
-    over = path[1:-1] - curve[1:-1]
-    least = np.where(over > 0.0, gaps, -gaps)  # bounds on x_{j+1} - x_j
-    most = np.where(over < 0.0, -gaps, gaps)
-    return np.asarray(np.clip(_feasible_weights(np.diff(path), least, most), -1.0, 1.0))
+    weights = _feasible_weights(path, curve, gaps)
+    return np.clip(weights, -1.0, 1.0, out=weights)
 
 
 @compiled
-def _feasible_weights(jumps: Array, least: Array, most: Array) -> Array:
+def _feasible_weights(path: Array, curve: Array, gaps: Array) -> Array:
     """Carry the intervals that the conditions leave forward, and choose one point of each on the way back."""
-    low = [-1.0] * len(jumps)
-    high = [1.0] * len(jumps)
-    for j, jump in enumerate(jumps):
+    low = np.full(len(path) - 1, -1.0)
+    high = np.full(len(path) - 1, 1.0)
+    for j in range(len(low)):
         if j > 0:
-            low[j] = max(-1.0, low[j - 1] + least[j - 1])
-            high[j] = min(1.0, high[j - 1] + most[j - 1])
+            over = path[j] - curve[j]
+            low[j] = max(-1.0, low[j - 1] + (gaps[j - 1] if over > 0.0 else -gaps[j - 1]))
+            high[j] = min(1.0, high[j - 1] + (-gaps[j - 1] if over < 0.0 else gaps[j - 1]))
+        jump = path[j + 1] - path[j]
         if jump > 0.0:
             low[j] = high[j]
         elif jump < 0.0:
             high[j] = low[j]
-    weights = np.empty(len(jumps))
     weight = min(max(0.0, low[-1]), high[-1])
-    weights[-1] = weight
-    for j in range(len(least) - 1, -1, -1):
+    low[-1] = weight
+    for j in range(len(gaps) - 1, -1, -1):
+        over = path[j + 1] - curve[j + 1]
         chosen = min(max(weight, low[j]), high[j])
-        weight = min(max(chosen, weight - most[j]), weight - least[j])  # last: Lipschitz despite rounding
-        weights[j] = weight
-    return weights
+        # last, bounds on x_{j+1} - x_j: Lipschitz despite rounding
+        weight = max(chosen, weight - (-gaps[j] if over < 0.0 else gaps[j]))
+        weight = min(weight, low[j + 1] - (gaps[j] if over > 0.0 else -gaps[j]))
+        low[j] = weight  # chosen in place of its bound, which nobody needs again
+    return low
 
 
 def denoised(curve: Array, gaps: Array) -> Array:
@@ -176,9 +179,11 @@ def denoising_cost(path: Array, curve: Array, gaps: Array) -> float:
     Short curves are summed as `_cost_of_rows` does, so that the last digit does not depend on which of the
     two measured them.
     """
+    if len(gaps) + 1 >= COMPILE_ABOVE:
+        after, before, level = path[1:], path[:-1], curve[1:-1]
+        moved = summed(lambda part: np.abs(after[part] - before[part]), len(after))
+        return moved + summed(lambda part: gaps[part] * np.abs(after[part] - level[part]), len(gaps))
     moves, areas = np.abs(np.diff(path)), gaps * np.abs(path[1:-1] - curve[1:-1])
-    if len(moves) >= COMPILE_ABOVE:
-        return float(np.sum(moves) + np.sum(areas))
     steps = np.append((moves[1:] + areas)[::-1], moves[0])
     return float(np.cumsum(steps)[-1])
 
@@ -193,7 +198,8 @@ def _two_sides(inner: Array, gaps: Array) -> tuple[Array, Array]:
     with ThreadPoolExecutor(1) as pool:
         mirrored = pool.submit(upper_ends, -inner, gaps)
         upper = upper_ends(inner, gaps)
-        return -mirrored.result(), upper
+        lower = mirrored.result()
+        return np.negative(lower, out=lower), upper
 
 
 def smooth_values(values: Array, residuals: Array, lipschitz: float = 1.0) -> Array:

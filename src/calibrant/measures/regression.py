@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from calibrant.errors import TooFewRecordsError, sentence
 from calibrant.forecasts import Forecasts
@@ -120,23 +121,30 @@ def _offset(forecasts: Forecasts) -> float:
 
 def logits(forecasts: Forecasts) -> Array:
     """Return log(v / (1 - v)) of each level, held within +-LARGEST_LOGIT."""
+    logit, other = np.empty(forecasts.levels), np.negative(forecasts.values)
     with np.errstate(divide="ignore"):
-        logit: Array = np.log(forecasts.values) - np.log1p(-forecasts.values)
-    return np.clip(logit, -LARGEST_LOGIT, LARGEST_LOGIT)
+        np.subtract(np.log(forecasts.values, out=logit), np.log1p(other, out=other), out=logit)
+    return np.clip(logit, -LARGEST_LOGIT, LARGEST_LOGIT, out=logit)
 
 
 def _separated(forecasts: Forecasts, logit: Array) -> bool:
     """Tell whether a threshold splits the outcomes, so that the likelihood grows for ever."""
-    ones = logit[forecasts.outcomes > 0]
-    zeros = logit[forecasts.weights - forecasts.outcomes > 0]
-    return bool(ones.min() >= zeros.max() or ones.max() <= zeros.min())
+    low_one, high_one = _ends(logit, forecasts.outcomes > 0)
+    low_zero, high_zero = _ends(logit, forecasts.outcomes < forecasts.weights)
+    return low_one >= high_zero or high_one <= low_zero
+
+
+def _ends(ascending: Array, known: npt.NDArray[np.bool_]) -> tuple[float, float]:
+    """Return the least and the largest of the numbers that are known; there is one at least."""
+    return float(ascending[known.argmax()]), float(ascending[len(known) - 1 - known[::-1].argmax()])
 
 
 def _fit(forecasts: Forecasts, logit: Array) -> tuple[float, float]:
     """Maximise the weighted logistic likelihood: roughly on groups of neighbours first, if there are many."""
     ones, weights = forecasts.outcomes, forecasts.weights
     centre, scale = dot(weights, logit), float(np.ptp(logit))
-    x = (logit - centre) / scale
+    x = np.subtract(logit, centre, out=logit)
+    x /= scale
     beta = np.array(
         [np.log(ones.sum() / (weights - ones).sum()), 0.0]
     )  # constant fit: curvature is sound there

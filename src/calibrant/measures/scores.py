@@ -18,7 +18,7 @@ from calibrant.measures.registry.resolution import EPS, bracketed, cells_of, no_
 from calibrant.measures.registry.row import Measure
 from calibrant.options import clipping
 from calibrant.results import Array, Certified, Result
-from calibrant.sums import dot, dots
+from calibrant.sums import dot, dots, summed
 
 CLIP = float(np.finfo(np.float64).eps)  # as scikit-learn does: a certain forecast that fails costs 36
 
@@ -150,7 +150,7 @@ def decompose(
     if score not in ("brier", "log"):
         raise reject_name("score", score, ["brier", "log"])
     clipping("clip", clip)
-    mean = np.full(forecasts.levels, forecasts.base_rate)
+    mean = np.broadcast_to(forecasts.base_rate, forecasts.levels)
     raw, fitted, constant = (
         _score(forecasts, p, score, clip) for p in (forecasts.values, isotonic_curve(forecasts), mean)
     )
@@ -160,16 +160,17 @@ def decompose(
 
 def isotonic_curve(forecasts: Forecasts) -> Array:
     """Return the non-decreasing outcome rate that fits best, per level (pool adjacent violators)."""
-    rate = forecasts.outcomes / forecasts.weights
-    return np.clip(isotonic_rates(rate, forecasts.weights), 0.0, 1.0)
+    rates = isotonic_rates(forecasts.outcomes / forecasts.weights, forecasts.weights)
+    return np.clip(rates, 0.0, 1.0, out=rates)
 
 
 def _score(forecasts: Forecasts, predictions: Array, score: str, clip: float) -> float:
     """Return the mean score of one prediction per level; outcomes weigh the loss of y = 1."""
-    ones, zeros = forecasts.outcomes, forecasts.weights - forecasts.outcomes
+    ones, weights, count = forecasts.outcomes, forecasts.weights, forecasts.levels
     if score == "brier":
-        return dot(ones, (1 - predictions) ** 2) + dot(zeros, predictions**2)
-    safe = np.clip(predictions, clip, 1 - clip)
+        missed = summed(lambda part: ones[part] * (1 - predictions[part]) ** 2, count)
+        return missed + summed(lambda part: (weights[part] - ones[part]) * predictions[part] ** 2, count)
+    safe, zeros = np.clip(predictions, clip, 1 - clip), weights - ones
     return -(dot(ones, np.log(safe)) + dot(zeros, np.log1p(-safe)))
 
 
@@ -209,7 +210,8 @@ def _removable(forecasts: Forecasts, outcomes: Array, weights: Array, settings: 
 
 def _brier_mean(forecasts: Forecasts, settings: Settings) -> float:
     """Mean Brier score of calibrated forecasts, E[v (1 - v)]."""
-    return dot(forecasts.weights, forecasts.values * (1 - forecasts.values))
+    v, weights = forecasts.values, forecasts.weights
+    return summed(lambda part: weights[part] * (v[part] * (1 - v[part])), len(v))
 
 
 @brier_score.certified_by

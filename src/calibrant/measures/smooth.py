@@ -21,6 +21,7 @@ from calibrant.measures.registry.resolution import lipschitz_weights
 from calibrant.measures.registry.row import Measure
 from calibrant.options import positive_number
 from calibrant.results import Array, Certified, Witness
+from calibrant.sums import dot
 
 
 @public
@@ -88,7 +89,7 @@ def _largest_weighted_residual(forecasts: Forecasts, lipschitz: float) -> Certif
     path = denoised(forecasts.curve, gaps)
     upper = denoising_cost(path, forecasts.curve, gaps)
     weights = lipschitz_witness(path, forecasts.curve, gaps)
-    lower = float(np.sum(forecasts.residuals * weights))
+    lower = dot(forecasts.residuals, weights)
     meaning = f"the weight function, {lipschitz:g}-Lipschitz and bounded by 1, that attains the error"
     return Certified(
         value=upper,

@@ -20,7 +20,7 @@ from calibrant.measures.registry.papers import TRUTHFUL_PAPER
 from calibrant.measures.registry.resolution import band, bracketed, cells_of, no_certificate, rounding
 from calibrant.measures.registry.row import Measure
 from calibrant.results import Array, Certified
-from calibrant.sums import dot
+from calibrant.sums import dot, summed
 
 
 @public
@@ -48,10 +48,14 @@ def averaged_two_bin_error(forecasts: Forecasts, *, norm: Literal[1, 2] = 2) -> 
     """
     if norm not in (1, 2):
         raise reject_name("norm", str(norm), ["1", "2"])
-    stretch = np.diff(forecasts.values, prepend=0.0, append=1.0)
-    left, right = forecasts.curve, forecasts.curve[-1] - forecasts.curve
-    bins = left**2 + right**2 if norm == 2 else np.abs(left) + np.abs(right)
-    return Certified.point(dot(stretch, bins))
+    cuts, curve = np.concatenate(([0.0], forecasts.values, [1.0])), forecasts.curve
+
+    def areas(part: slice) -> Array:
+        left, right = curve[part], curve[-1] - curve[part]
+        bins = left**2 + right**2 if norm == 2 else np.abs(left) + np.abs(right)
+        return np.asarray((cuts[part.start + 1 : part.stop + 1] - cuts[part]) * bins)
+
+    return Certified.point(summed(areas, len(curve)))
 
 
 @public

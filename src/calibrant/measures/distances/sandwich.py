@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.cores import for_each
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import array_of, check_same_length
@@ -160,8 +161,8 @@ def _with_points(view: Distances, result: Certified) -> Distances:
 
 def distances_beside(forecasts: Forecasts, taken: Mapping[str, Measurement]) -> Distances:
     """Return the same view, where some measures of these forecasts, by name, have been `taken` already."""
-    related = tuple(
-        Related(taken.get(name) or measure(forecasts, name), *why) for name, why in _THEOREMS.items()
-    )
+    absent = {name: name for name in _THEOREMS if name not in taken}
+    every = {**taken, **for_each(lambda name: measure(forecasts, name), absent, size=forecasts.levels)}
+    related = tuple(Related(every[name], *why) for name, why in _THEOREMS.items())
     by_name = {row.measurement.name: row.measurement for row in related}
     return Distances(by_name["lower-distance"].lower, by_name["upper-distance"].upper, related)

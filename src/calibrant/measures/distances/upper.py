@@ -14,7 +14,13 @@ from calibrant.forecasts import Forecasts
 from calibrant.inputs import array_of, check_same_length, missing_rows, vector
 from calibrant.kernels.grouping_search import searched_grouping
 from calibrant.kernels.intervals import spread_boundaries
-from calibrant.kernels.partitions import best_grouping, contiguous_groups, grouping_cost, running
+from calibrant.kernels.partitions import (
+    best_grouping,
+    contiguous_groups,
+    cost_apart,
+    grouping_cost,
+    run_of_levels,
+)
 from calibrant.measures.distances.lower import proven_lower
 from calibrant.measures.registry.calling import public
 from calibrant.measures.registry.null import Settings
@@ -24,6 +30,7 @@ from calibrant.measures.registry.row import Measure
 from calibrant.options import number
 from calibrant.records import Missing
 from calibrant.results import Array, Certified
+from calibrant.sums import running
 
 EXACT_GROUPS = 13  # items whose 3^m (set, subset) pairs can all be tried
 SEARCHED = 128  # items up to which local search takes a moment
@@ -181,13 +188,13 @@ def _nearest(
         return Certified.point(grouping.cost, group=grouping.group)
     boundaries = spread_boundaries(running(outcomes - weights * values), EXACT_RUNS + 1)
     runs = contiguous_groups(values, weights, outcomes, boundaries)
-    together = np.searchsorted(runs.starts, np.arange(len(values)), side="right") - 1
-    starts = [together, np.arange(len(values))]
+    together, apart = run_of_levels(runs.starts, len(values)), np.arange(len(values))
     if len(values) <= SEARCHED:
-        cost, group = searched_grouping(values, weights, outcomes, starts, alpha)
+        cost, group = searched_grouping(values, weights, outcomes, [together, apart], alpha)
     else:
-        costs = [grouping_cost(values, weights, outcomes, start, alpha) for start in starts]
-        cost, group = min(costs), starts[int(np.argmin(costs))]
+        of_runs = runs.cost if alpha == 1 else grouping_cost(values, weights, outcomes, together, alpha)
+        of_levels = cost_apart(values, weights, outcomes, alpha)
+        cost, group = min(of_runs, of_levels), together if of_runs <= of_levels else apart
     lower = min(proven_lower(forecasts) ** alpha, cost)  # Jensen: E|u - v|^alpha >= (E|u - v|)^alpha
     details = MappingProxyType({"group": group})
     return Certified(cost, lower, cost, cost - lower <= 1e-15, None, details)

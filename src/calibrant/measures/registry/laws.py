@@ -6,10 +6,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from calibrant.forecasts import Forecasts
 from calibrant.measures.registry.tails import log_largest_tail, log_normal_tail, log_range_tail
 from calibrant.results import Array
-from calibrant.sums import dot
+from calibrant.sums import summed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,8 +36,13 @@ def null_deviation(forecasts: Forecasts) -> float:
 
 
 def _brier_deviation(forecasts: Forecasts) -> float:
-    v = forecasts.values  # the score of a record is v^2 + y (1 - 2 v): Spiegelhalter 1986
-    return math.sqrt(dot(forecasts.squared_weights, v * (1 - v) * (1 - 2 * v) ** 2))
+    squares = forecasts.squared_weights
+
+    def terms(part: slice) -> Array:  # the score of a record is v^2 + y (1 - 2 v): Spiegelhalter 1986
+        v = forecasts.values[part]
+        return np.asarray(squares[part] * (v * (1 - v) * (1 - 2 * v) ** 2))
+
+    return math.sqrt(summed(terms, forecasts.levels))
 
 
 BROWNIAN_RANGE = Law("range of Brownian motion", log_range_tail, 2 * math.sqrt(2 / math.pi), null_deviation)
