@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import calibrant as cb
+from calibrant.numerals import at_floor, pvalue_text
 
 TARGET = Path(__file__).parent / "repair.md"
 FILE = "adult_predictions.parquet"
@@ -68,9 +69,14 @@ def _fitted(name: str, y: Any, p: Any, x: Any) -> cb.Recalibration:
     return cb.recalibrate(y, p, method=name, seed=0, **columns)
 
 
+def _written(pvalue: float) -> str:
+    """Write a p-value; at the floor of the draws it is a bound."""
+    return pvalue_text(pvalue, floor=at_floor(pvalue, AUDIT["draws"]))
+
+
 def _group(group: Any) -> str:
     figures = f"{group.size:,} | {group.mean_prediction:.1%} | {group.mean_outcome:.1%} | {group.z:.1f}"
-    return f"| {group.rule} | {figures} | {group.pvalue:.3g} |"
+    return f"| {group.rule} | {figures} | {_written(group.pvalue)} |"
 
 
 def _method(name: str, y: Any, q: Any, x: Any) -> str:
@@ -78,7 +84,7 @@ def _method(name: str, y: Any, q: Any, x: Any) -> str:
     meaning = known[name].meaning if name in known else "no change"
     audited = cb.audit(y, q, covariates=x, **AUDIT)
     loss = cb.log_loss(y, np.clip(q, 1e-6, 1 - 1e-6))
-    return f"| {name} | {loss:.4f} | {audited.ratio:.1f} | {audited.pvalue:.3g} | {meaning} |"
+    return f"| {name} | {loss:.4f} | {audited.ratio:.1f} | {_written(audited.pvalue)} | {meaning} |"
 
 
 def _shifts(made: Any) -> str:

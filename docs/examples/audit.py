@@ -12,8 +12,10 @@ from typing import Any
 import duckdb
 
 import calibrant as cb
+from calibrant.numerals import at_floor, pvalue_text
 
 SEED = 1
+DRAWS = 199  # the default of audits
 ADULT = "adult_predictions.parquet"
 ADULT_COVARIATES = ["age", "education_num", "hours_per_week", "capital_gain", "sex", "race", "occupation"]
 WORKERS = "acs2018_govworkers_predictions.parquet"
@@ -78,13 +80,18 @@ def group_table(groups: tuple[Any, ...]) -> str:
                 f"{group.mean_outcome:.1%}",
                 f"{group.kuiper:.4f}",
                 f"{group.z:.1f}",
-                f"{group.pvalue:.3f}",
+                written(group.pvalue),
                 group.predictions,
                 f"{group.start:.2f} to {group.stop:.2f}",
             ]
             for group in groups
         ],
     )
+
+
+def written(pvalue: float) -> str:
+    """Write a p-value; at the floor of the draws it is a bound."""
+    return pvalue_text(pvalue, floor=at_floor(pvalue, DRAWS))
 
 
 def adult_audit(data: Columns, prediction: str, min_variance: float = 0.0) -> cb.Audit:
@@ -105,7 +112,7 @@ def models(data: Columns) -> str:
                 f"{found.everyone.kuiper:.4f}",
                 f"{found.metric:.4f}",
                 f"{found.ratio:.1f}",
-                f"{found.pvalue:.3f}",
+                written(found.pvalue),
                 f"{len(found.significant()):,}",
                 f"{len(adult_audit(data, name, 5.0).significant()):,}",
                 found.worst.rule,
@@ -126,7 +133,7 @@ def searched(data: Columns) -> str:
             f"{one.searched_z:.1f}",
             f"{one.group.size:,}",
             f"{one.group.z:.1f}",
-            f"{one.group.pvalue:.3f}",
+            written(one.group.pvalue),
             one.group.predictions,
         ]
         for one in found.findings
@@ -144,7 +151,7 @@ def workers(file: Path) -> str:
     found = cb.audit(data["y"], data["p_lr"], groups={name: data[name] for name in names}, seed=SEED)
     wrong = len(found.significant())
     return (
-        f"{found.tested:,} groups tested, {wrong:,} of them wrong for certain; "
+        f"{found.looked_at} tested, {wrong:,} of them wrong for certain; "
         f"not tested: {found.not_tested}.\n\n{group_table(found.groups[:6])}"
     )
 
@@ -169,7 +176,7 @@ def patients(file: Path) -> str:
                 who,
                 f"{found.everyone.kuiper:.4f}",
                 f"{found.metric:.4f}",
-                f"{found.pvalue:.3f}",
+                written(found.pvalue),
                 f"{len(found.significant()):,} of {found.tested:,}",
                 worst.rule,
                 f"{worst.mean_prediction:.0%}, {worst.mean_outcome:.0%}",

@@ -18,7 +18,7 @@ from calibrant.report.palette import LIGHT
 from calibrant.results import Array
 
 SMOOTHED, ISOTONIC = "smoothed", "isotonic fit (CORP)"
-BAND, WHERE = "95% of curves if calibrated", "where the predictions are"
+BAND, WHERE = "95% if calibrated", "predictions"
 FEW = 20  # records near a point below which the smoothed curve fades
 TITLE = "Reliability diagram"
 CAPTION = (
