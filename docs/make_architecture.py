@@ -16,6 +16,7 @@ START, END = "<!-- rooms: written by docs/make_architecture.py -->", "<!-- end o
 FLOOR = {
     "errors",
     "results",
+    "progress",
     "sums",
     "cores",
     "numerals",

@@ -31,7 +31,18 @@ ROOMS = [
 ]
 ROOMS += ["groups", "recalibration", "online", "truthfulness", "scale", "evaluation", "report", "sklearn"]
 ROOMS += ["cli"]
-FREE = {"errors", "results", "sums", "cores", "numerals", "sheets", "catalogue", "disk", "calibrant"}
+FREE = {
+    "errors",
+    "results",
+    "progress",
+    "sums",
+    "cores",
+    "numerals",
+    "sheets",
+    "catalogue",
+    "disk",
+    "calibrant",
+}
 BELOW = {room: set(ROOMS[:rank]) | {room} for rank, room in enumerate(ROOMS)}
 BELOW["losses"] = set()  # stands alone, beside PyTorch
 

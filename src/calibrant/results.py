@@ -132,6 +132,6 @@ class Measurement:
             "exact": self.exact,
             "n": self.n,
             "levels": self.levels,
-            "options": dict(self.options),
+            "options": json_ready(self.options),
             "details": {key: item for key, item in self.details.items() if isinstance(item, plain)},
         }

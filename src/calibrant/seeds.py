@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
+from calibrant.progress import Progress, tell
 from calibrant.results import Array
 
-Progress = Callable[[int, int], None]  # draws done, draws in all
 Work = Callable[[np.random.Generator, int], Array]  # generator, rows -> an array with that many rows
 
 BLOCK = 2**17  # numbers drawn at once: they stay in the cache
@@ -56,14 +56,14 @@ def in_blocks(
     if workers == 1:
         for generator, size in zip(generators, sizes, strict=True):
             collected.append(work(generator, size))
-            _tell(progress, collected, draws)
+            tell(progress, sum(map(len, collected)), draws)
     else:
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(workers) as pool:
             for block in pool.map(work, generators, sizes):
                 collected.append(block)
-                _tell(progress, collected, draws)
+                tell(progress, sum(map(len, collected)), draws)
     return np.concatenate(collected)
 
 
@@ -74,8 +74,3 @@ def thread_count(threads: int | None, numbers: int) -> int:
             raise InvalidInputError(sentence("threads", "must be a whole number from 1", f"got {threads!r}"))
         return int(threads)
     return 1 if numbers < 16 * BLOCK else min(8, os.cpu_count() or 1)
-
-
-def _tell(progress: Progress | None, blocks: list[Array], draws: int) -> None:
-    if progress is not None:
-        progress(sum(map(len, blocks)), draws)

@@ -268,3 +268,8 @@ def test_events_of_little_weight_have_the_odds_that_fit():
         y * 2, p * 2, ["a"] * 150 + ["b"] * 150, sample_weight=([1.0] * 100 + [1e-4] * 50) * 2
     )
     assert found.groups[0].odds == pytest.approx(50e-4 / 100)
+
+
+def test_whether_groups_are_ordered_is_true_or_false():
+    with pytest.raises(cb.CalibrantError, match="ordered must be True or False"):
+        cb.compare_groups([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.8], ["a", "b", "a", "b"], ordered="no")

@@ -232,3 +232,32 @@ def test_leaves_divide_everyone_and_their_rules_mean_their_members():
     spread = max(np.ptp(target.to_numpy()[leaf.members]) for leaf in leaves)
     assert spread == 0  # the tree finds the structure exactly
     assert any("c in {b, e}" in leaf.rule(columns) for leaf in leaves)
+
+
+class Answers:
+    """A model that says the same whatever it is asked."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def fit(self, rows, target):
+        return self
+
+    def predict(self, rows):
+        return self.answer(len(rows))
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (lambda n: np.full(n, np.nan), "not finite"),
+        (lambda n: np.zeros(n + 1), "shape"),
+        (lambda n: np.zeros((n, 2)), "shape"),
+    ],
+)
+def test_a_model_that_predicts_nonsense_is_refused(answer, said):
+    """NaN was never reached by a simulated advantage, which counted as the strongest evidence there is."""
+    rng = np.random.default_rng(0)
+    p = rng.random(100)
+    with pytest.raises(CalibrantError, match=f"one finite number per row; got .*{said}"):
+        distinguish(rng.random(100) < p, p, {"x": p}, model=Answers(answer), draws=19, seed=1)

@@ -342,3 +342,19 @@ def test_an_identifier_among_the_covariates_is_named_instead_of_fitted_for_hours
     names = [f"person {k}" for k in range(2500)]
     with pytest.raises(CalibrantError, match=r"column 'who' has 2,501.*leave such a column out"):
         recalibrate(y, p, method="hierarchical", covariates=frame.assign(who=names), seed=0)
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.RecalibrationWarning")  # which says that they are equal
+@pytest.mark.parametrize("n", [333, 500, 777])
+def test_equal_predictions_have_no_slopes(n):
+    """The mean of equal logits may miss them by rounding; divided by that, slopes of noise once exploded."""
+    rng = np.random.default_rng(n)
+    group = rng.integers(0, 3, n)
+    y = (rng.random(n) < np.array([0.1, 0.3, 0.6])[group]).astype(int)
+    weight, p = rng.random(n), np.full(n, 0.3)
+    made = recalibrate(
+        y, p, method="hierarchical", slopes=True, covariates={"g": group}, sample_weight=weight, seed=0
+    )
+    plain = recalibrate(y, p, method="hierarchical", covariates={"g": group}, sample_weight=weight, seed=0)
+    new = {"g": [0, 1, 2]}
+    assert made.predict([0.2, 0.3, 0.8], new) == pytest.approx(plain.predict([0.2, 0.3, 0.8], new), abs=1e-6)

@@ -153,3 +153,11 @@ def test_rules_survive_json(rule):
 def test_what_is_no_condition_is_refused(bad):
     with pytest.raises(CalibrantError, match="a condition of a rule must be"):
         rule_from_list([bad])
+
+
+def test_a_patch_of_everyone_is_read_back(tmp_path):
+    y, p, frame = people(2)
+    made = recalibrate(y, p, method="patch", covariates=frame, groups=[Rule()], seed=1)
+    made.with_assessment("not asked for").save(tmp_path / "map.json")
+    back = load_recalibration(tmp_path / "map.json")
+    np.testing.assert_array_equal(back.predict(p, frame), made.predict(p, frame))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any, get_args
 
 import click
@@ -18,13 +17,12 @@ from calibrant.cli.options import (
     seed,
 )
 from calibrant.cli.rows import refuse_swapped
-from calibrant.cli.showing import note, say, watched_by_a_person
-from calibrant.cli.sketched import chosen_groups, listed, shown_name, stored_sketch
+from calibrant.cli.showing import note, say
+from calibrant.cli.sketched import chosen_groups, listed, progress_bar, shown_name, stored_sketch
 from calibrant.cli.tables import show_json, show_table
 from calibrant.disk import check_target, write_whole
 from calibrant.groups import audit as audits
 from calibrant.groups import search as searches
-from calibrant.groups.family import Progress
 from calibrant.groups.group import Group
 from calibrant.groups.result import EACH_BY_ITSELF, INTERVAL, Audit
 from calibrant.groups.rules import Rule
@@ -160,7 +158,7 @@ def audit(
     weights, names = main[weight] if weight else None, Names.of_columns(outcome, prediction, weight)
     refuse_swapped(check(main[outcome], main[prediction], weights, missing, names, "real"), names)
     shared: dict[str, Any] = {"sample_weight": weights, "nominal": nominal, "missing": missing}
-    with _bar() as progress:
+    with progress_bar("testing subpopulations") as progress:
         audited = audits.audit(
             main[outcome],
             main[prediction],
@@ -273,25 +271,5 @@ def _row(group: Group, draws: int, statistic: str) -> list[str]:
 def _audit_sketch(sketch: Sketch, groups: list[str], options: dict[str, Any]) -> Audit:
     """Audit the groups that a sketch was made by."""
     taken = {name: value for name, value in options.items() if name not in ("subpopulations", "rho")}
-    with _bar() as progress:
+    with progress_bar("testing subpopulations") as progress:
         return audits.audit(sketch, groups=chosen_groups(sketch, groups), progress=progress, **taken)
-
-
-@contextmanager
-def _bar() -> Iterator[Progress | None]:
-    """Show progress to a person on stderr; nobody else sees it."""
-    if not watched_by_a_person():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    shown = ("testing subpopulations", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    parts = [TextColumn(part) if isinstance(part, str) else part for part in shown]
-    with Progress(*parts, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("")
-
-        def update(done: int, expected: int) -> None:
-            bar.update(task, completed=done, total=expected)
-
-        yield update

@@ -13,8 +13,8 @@ from calibrant.cli.option_types import Thresholds
 from calibrant.cli.options import MEASURE, NAME, as_json, missing, option_of, rows_in, seed, typed
 from calibrant.cli.rows import refuse_swapped
 from calibrant.cli.showing import say
+from calibrant.cli.sketched import progress_bar
 from calibrant.cli.tables import show_json, show_sheet
-from calibrant.cli.test import draws_bar
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.groups.compare_groups import compare_groups
@@ -105,7 +105,7 @@ def compare(
     masses = read[weight] if weight else None
     result = None
     if len(predictions) > 1 or thresholds is None:
-        with draws_bar() as progress:
+        with progress_bar("drawing outcomes") as progress:
             result = compare_models(
                 read[outcome],
                 models,

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import click
 
 from calibrant.cli.options import MEASURE, as_json, columns_unless_sketch, option_of, rows_in, seed
@@ -23,7 +20,7 @@ from calibrant.measures.registry.lookup import measures
 from calibrant.numerals import pvalue_text
 from calibrant.records import Missing
 from calibrant.scale.files import FileNames
-from calibrant.seeds import Progress, recorded_seed
+from calibrant.seeds import recorded_seed
 
 
 @click.command("test")
@@ -74,7 +71,7 @@ def test(
         raise InvalidInputError(sentence("--accept and --reject", "must be given together"))
     forecasts = _forecasts(file, outcome, prediction, weight, missing)
     used = recorded_seed(seed)
-    with draws_bar() as progress:
+    with progress_bar("drawing outcomes") as progress:
         tested = calibration_test(
             forecasts,
             measure=measure,
@@ -122,10 +119,3 @@ def _shown(key: str, value: object) -> str:
     if not isinstance(value, float):
         return str(value)
     return pvalue_text(value) if key in ("kuiper_pvalue", "cox_pvalue") else number(value)
-
-
-@contextmanager
-def draws_bar() -> Iterator[Progress | None]:
-    """Show how many draws are done, if a person is there to see it."""
-    with progress_bar("drawing outcomes") as share:
-        yield None if share is None else lambda done, expected: share(done / expected)  # type: ignore[misc]

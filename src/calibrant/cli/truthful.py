@@ -6,8 +6,8 @@ import click
 
 from calibrant.cli.options import MEASURE, NAME, as_json, missing, option_of, rows_if_any, seed, typed
 from calibrant.cli.showing import note, say
+from calibrant.cli.sketched import progress_bar
 from calibrant.cli.tables import number, show_json, show_table
-from calibrant.cli.test import draws_bar
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.measures.registry.lookup import measures
 from calibrant.numerals import counted
@@ -60,7 +60,7 @@ def truthful(
     if file is not None and prediction is not None:
         _refuse_with_file({"--truth": truth, "--n": rounds, "--sequential": sequential or None})
         names = _names(chosen, everything) if chosen or everything else None
-        with draws_bar() as progress:
+        with progress_bar("drawing outcomes") as progress:
             asked = ask_incentives(
                 _predictions(file, prediction, missing), names, draws=draws, seed=seed, progress=progress
             )

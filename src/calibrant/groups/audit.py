@@ -17,7 +17,7 @@ from calibrant.groups.audit_sketch import refuse_beside_a_sketch, strata_family
 from calibrant.groups.batches import Batch
 from calibrant.groups.coding import code_columns
 from calibrant.groups.column_codes import Column
-from calibrant.groups.family import Family, Progress
+from calibrant.groups.family import Family
 from calibrant.groups.family_null import FamilyNull
 from calibrant.groups.paths import FRUITLESS, random_paths
 from calibrant.groups.result import Audit
@@ -32,6 +32,7 @@ from calibrant.groups.subpopulations import (
 from calibrant.groups.variants import StatisticName, Variant, VariantName
 from calibrant.kernels.segments import segment_curves
 from calibrant.options import finite_number, whole_numbers
+from calibrant.progress import Progress
 from calibrant.records import Checked, Missing, OutcomeKind, Records, check
 from calibrant.seeds import recorded_seed
 
@@ -98,7 +99,7 @@ def audit(
     variant, rho
         "plain", "proportional", "proportional-shifted", "low-prevalence" or "real"; see `Variant`.
     progress
-        Called with (tested, expected) as the work goes on.
+        Called with the share that is done, from 0 to 1, as the work goes on.
 
     Returns
     -------
@@ -132,7 +133,7 @@ def audit(
     finite_number("min_variance", min_variance, least=0)
     kind, seed = Variant(variant, rho, statistic), recorded_seed(seed)
     if hasattr(type(y_true), "strata"):  # a Sketch, of a room above this one
-        refuse_beside_a_sketch(y_prob, sample_weight, covariates, nominal, variant)
+        refuse_beside_a_sketch(y_prob, sample_weight, pos_label, covariates, nominal, variant)
         family, cells = strata_family(
             y_true.strata().scaled(), groups, depth=depth, limit=limit, min_size=min_size,
             min_variance=min_variance, statistic=statistic, draws=draws, seed=seed, progress=progress,

@@ -8,12 +8,13 @@ from typing import Any
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.groups.coding import code_columns
 from calibrant.groups.column_codes import Column
-from calibrant.groups.family import Family, Progress
+from calibrant.groups.family import Family
 from calibrant.groups.strata import Strata
 from calibrant.groups.strata_null import StrataNull
 from calibrant.groups.strata_partition import divided
 from calibrant.groups.subpopulations import offered_combinations
 from calibrant.groups.variants import StatisticName
+from calibrant.progress import Progress
 
 MOST_ENTRIES = 1 << 18  # cells of finest groups whose outcomes are simulated
 FEWEST_CELLS, MOST_CELLS = 64, 2048  # that p-values come from, however many groups there are
@@ -59,13 +60,12 @@ def _columns(strata: Strata, groups: Any) -> list[Column]:
 
 
 def refuse_beside_a_sketch(
-    y_prob: Any, sample_weight: Any, covariates: Any, nominal: Sequence[str], variant: str
+    y_prob: Any, sample_weight: Any, pos_label: Any, covariates: Any, nominal: Sequence[str], variant: str
 ) -> None:
     """Say what a sketch holds already, and what needs the rows."""
-    if y_prob is not None or sample_weight is not None:
-        raise InvalidInputError(
-            sentence("sketch", "holds predictions and weights already", hint="pass it alone")
-        )
+    if y_prob is not None or sample_weight is not None or pos_label is not None:
+        rule = "holds outcomes, predictions and weights already"
+        raise InvalidInputError(sentence("sketch", rule, hint="pass it alone"))
     if covariates is not None or len(nominal):
         hint = "make the sketch with by=[...], and leave covariates out"
         raise InvalidInputError(sentence("covariates", "need the rows", "got a sketch", hint))

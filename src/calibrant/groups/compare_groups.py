@@ -20,6 +20,7 @@ from calibrant.inference.fitted_shift import approximate_shift
 from calibrant.inference.interval import check_confidence
 from calibrant.inference.shift import ShiftPair, common_shift, exact_pair, odds_of
 from calibrant.measures.scores import decompose
+from calibrant.options import flag
 from calibrant.records import Checked, Missing, check, warn_if_swapped
 from calibrant.seeds import checked_draws, recorded_seed
 
@@ -97,7 +98,7 @@ def compare_groups(
     checked = check(given.y_true, given.y_prob, given.sample_weight, missing, pos_label=pos_label)
     warn_if_swapped(checked, y_true=given.y_true, y_prob=given.y_prob)
     column = _column(given.beside["groups"], checked)
-    in_order = not column.nominal if ordered is None else bool(ordered)
+    in_order = not column.nominal if ordered is None else flag("ordered", ordered)
     return compare_column(column, checked, _is_exact(method, checked), in_order, confidence, count, used)
 
 

@@ -177,7 +177,7 @@ class _Work:
         model = copy.deepcopy(self.model)
         weighted = records.weighted
         model.fit(rows, residual, **({"sample_weight": records.weight} if weighted else {}))
-        return lambda given: np.asarray(model.predict(given), dtype=np.float64).reshape(len(given))
+        return lambda given: _checked_opinion(model.predict(given), len(given))
 
     def _drops(
         self, predict: Any, rows: Array, gain: Array, advantage: float, rng: np.random.Generator
@@ -189,6 +189,15 @@ class _Work:
             shuffled[:, j] = rng.permutation(rows[:, j])
             drops[j] = advantage - float(gain @ np.clip(predict(shuffled), -1.0, 1.0))
         return drops
+
+
+def _checked_opinion(predicted: Any, rows: int) -> Array:
+    """Refuse what is not one finite number per row: a comparison with NaN would count as evidence."""
+    opinion = np.asarray(predicted, dtype=np.float64)
+    if opinion.size != rows or not np.all(np.isfinite(opinion)):
+        got = f"got shape {opinion.shape}" if opinion.size != rows else "got numbers that are not finite"
+        raise InvalidInputError(sentence("model", "must predict one finite number per row", got))
+    return opinion.reshape(rows)
 
 
 def _result(work: _Work, judged: list[_Judged], draws: int, confidence: float, seed: int) -> Distinguisher:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -24,13 +24,12 @@ from calibrant.groups.partition import Partition
 from calibrant.groups.rules import Rule
 from calibrant.groups.variants import Terms
 from calibrant.kernels.segments import thinned_curve
+from calibrant.progress import Progress, tell
 from calibrant.results import Array
 
 CURVES = 5  # worst subpopulations whose curves are kept
 CHART_POINTS = 512
 BROWNIAN = {"kuiper": math.sqrt(8.0 / math.pi), "mean": math.sqrt(2.0 / math.pi)}  # null means, in sigmas
-
-Progress = Callable[[int, int], None]
 
 
 class Audited(Protocol):
@@ -132,8 +131,7 @@ class Family:
         if self.null is not None:
             self.simulated.append(self.null.z(batch, curves.sigma * curves.weight))
         self._remember_worst(batch, curves.z)
-        if self.progress is not None:
-            self.progress(len(self.rules), max(self.expected, len(self.rules)))
+        tell(self.progress, len(self.rules), max(self.expected, len(self.rules)))
         return len(batch)
 
     def _fresh(self, curves: Curves) -> list[int]:

@@ -10,7 +10,7 @@ from calibrant.inference.engine import Method, TestResult, run_test
 from calibrant.inference.statistics import DEFAULT_TEST, find_test
 from calibrant.inference.validity import validity_test
 from calibrant.measures.registry.calling import of_rows
-from calibrant.seeds import Progress
+from calibrant.progress import Progress
 
 
 @of_rows

@@ -24,9 +24,10 @@ from calibrant.inference.score_interval import LOGISTIC, refuse_certain
 from calibrant.measures.registry.lookup import find_measure
 from calibrant.measures.registry.row import Measure
 from calibrant.measures.scores import decompose
+from calibrant.progress import Progress
 from calibrant.records import Missing, check
 from calibrant.results import Array
-from calibrant.seeds import Progress, checked_draws, recorded_seed
+from calibrant.seeds import checked_draws, recorded_seed
 
 
 def compare(

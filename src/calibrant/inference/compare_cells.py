@@ -19,8 +19,9 @@ from calibrant.inference.stand_ins import alike
 from calibrant.kernels.counted_codes import CountedCodes
 from calibrant.kernels.tallies import resampled_tallies, tally_picked, tally_poisson
 from calibrant.measures.registry.row import Measure
+from calibrant.progress import Progress
 from calibrant.results import Array
-from calibrant.seeds import BLOCK, Progress, in_blocks
+from calibrant.seeds import BLOCK, in_blocks
 
 AT_ONCE = 16  # resamples that share one pass over the rows
 

@@ -14,8 +14,9 @@ from calibrant.inference.null_outcomes import batched
 from calibrant.inference.paired_rows import PairedRows
 from calibrant.inference.resample import DrawnRecords, Resamples, tallied, values_of
 from calibrant.measures.registry.row import Measure
+from calibrant.progress import Progress
 from calibrant.results import Array
-from calibrant.seeds import Progress, in_blocks
+from calibrant.seeds import in_blocks
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -19,7 +19,8 @@ from calibrant.measures.registry.lookup import in_words
 from calibrant.measures.registry.row import Measure
 from calibrant.numerals import at_floor, counted, pvalue_phrase, short
 from calibrant.options import closed_share
-from calibrant.seeds import Progress, checked_draws, recorded_seed
+from calibrant.progress import Progress
+from calibrant.seeds import checked_draws, recorded_seed
 from calibrant.sheets import paragraphs
 from calibrant.sums import dot
 

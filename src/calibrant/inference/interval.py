@@ -28,8 +28,9 @@ from calibrant.measures.registry.lookup import find_measure, in_words
 from calibrant.measures.registry.row import Measure
 from calibrant.numerals import counted, short
 from calibrant.options import open_share
+from calibrant.progress import Progress
 from calibrant.results import Array
-from calibrant.seeds import Progress, checked_draws, recorded_seed
+from calibrant.seeds import checked_draws, recorded_seed
 from calibrant.sheets import paragraphs
 from calibrant.sums import dot
 

@@ -14,8 +14,9 @@ from calibrant.forecasts import Forecasts
 from calibrant.inference.stand_ins import StandIns, alike
 from calibrant.measures.level_sets import LevelSetWarning
 from calibrant.measures.registry.row import Measure
+from calibrant.progress import Progress
 from calibrant.results import Array
-from calibrant.seeds import Progress, in_blocks
+from calibrant.seeds import in_blocks
 
 CROWDED = 16  # from so many records a level on, one binomial draw costs less than their Bernoulli draws
 

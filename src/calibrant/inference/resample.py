@@ -12,8 +12,9 @@ from calibrant.inference.null_outcomes import CROWDED, batched, measured, one_by
 from calibrant.inference.stand_ins import StandIns, alike
 from calibrant.measures.distances.lower import deviation_applies
 from calibrant.measures.registry.row import Measure
+from calibrant.progress import Progress
 from calibrant.results import Array
-from calibrant.seeds import Progress, in_blocks
+from calibrant.seeds import in_blocks
 
 ADDED = 2.0  # records of either outcome that are mixed into what is resampled
 

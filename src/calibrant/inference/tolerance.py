@@ -22,7 +22,8 @@ from calibrant.measures.registry.lookup import find_measure, in_words
 from calibrant.measures.registry.lookup import measure as take
 from calibrant.numerals import counted, short
 from calibrant.options import number
-from calibrant.seeds import Progress, checked_draws, recorded_seed
+from calibrant.progress import Progress
+from calibrant.seeds import checked_draws, recorded_seed
 from calibrant.sheets import paragraphs
 
 # Expected deviation over sqrt(sum of squared weights); see _guaranteed for how they come about.

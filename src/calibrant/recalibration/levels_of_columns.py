@@ -105,7 +105,7 @@ def coded(covariates: Mapping[str, Any], names: Sequence[str] | None = None) -> 
     return code_columns(chosen, len(next(iter(chosen.values()))), "covariates")
 
 
-def remarks(features: Features, seen_missing: Sequence[str], given: Met) -> tuple[str, ...]:
+def remarks(seen_missing: Sequence[str], given: Met) -> tuple[str, ...]:
     """Say what new rows have that the fit has not seen."""
     said = []
     for name, count in given.encoded.unseen.items():

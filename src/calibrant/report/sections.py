@@ -50,7 +50,7 @@ def sections(
 ) -> list[Section]:
     """Return the sections in the order in which a reader asks."""
     return [
-        _where(evaluation),
+        _where(),
         _whom(evaluation),
         *([_differences(differences)] if differences else []),
         _cost(evaluation),
@@ -63,7 +63,7 @@ def sections(
     ]
 
 
-def _where(evaluation: Findings) -> Section:
+def _where() -> Section:
     text = (
         "The curve shows how often the event happened for each prediction. On the diagonal predictions are "
         "right; below it they are too high, above it too low. The band is where the curve of calibrated "

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.forecasts import Forecasts
-from calibrant.records import Missing
 from calibrant.scale.categories import category_column
 from calibrant.scale.located import located
 from calibrant.scale.session import connect, plain_names
@@ -23,21 +21,6 @@ if TYPE_CHECKING:
 
 FileNames = str | Path | Sequence[str | Path]
 Read = TypeVar("Read")
-
-
-def read_forecasts(
-    path: FileNames,
-    *,
-    outcome: str,
-    prediction: str,
-    weight: str | None = None,
-    missing: Missing = "error",
-    notation: Notation | None = None,
-) -> Forecasts:
-    """Read two or three columns of a file into Forecasts; errors name the columns."""
-    names = [outcome, prediction] + ([weight] if weight else [])
-    read = read_columns(path, names, notation)
-    return Forecasts.from_frame(read, outcome=outcome, prediction=prediction, weight=weight, missing=missing)
 
 
 def read_columns(

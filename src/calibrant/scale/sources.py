@@ -6,7 +6,6 @@ are scanned apart and appended, so that one file never decides how another one i
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -232,8 +231,3 @@ def unreadable(files: Sequence[Path], error: Exception) -> UnreadableFileError:
     return UnreadableFileError(
         sentence(name, "must be readable as csv", f"{reason} (line {line})" if line else reason)
     )
-
-
-def json_label(text: str | None) -> object:
-    """Return the value that a JSON cell holds."""
-    return None if text is None else json.loads(text)

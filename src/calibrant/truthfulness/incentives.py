@@ -15,8 +15,9 @@ from calibrant.inputs import check_unit_interval, vector
 from calibrant.measures.registry.lookup import find_measure
 from calibrant.measures.registry.row import Measure
 from calibrant.numerals import counted
+from calibrant.progress import Progress
 from calibrant.results import Array
-from calibrant.seeds import Progress, checked_draws, recorded_seed
+from calibrant.seeds import checked_draws, recorded_seed
 from calibrant.truthfulness.expected import defined, levels_of, row_values
 from calibrant.truthfulness.lies import reports_of
 from calibrant.truthfulness.replays import Replays, replayed
@@ -131,7 +132,7 @@ def incentives(
     seed : int, optional
         Seed of the outcomes; recorded in the result.
     progress : callable, optional
-        Called with the replays done and the replays in all.
+        Called with the share that is done, from 0 to 1.
 
     Returns
     -------

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.progress import Progress, tell
 from calibrant.results import Array
-from calibrant.seeds import Progress, in_blocks
+from calibrant.seeds import in_blocks
 
 Score = Callable[[Array], Array]  # events per prediction, one row per replay -> one row of values per replay
 Draw = Callable[[np.random.Generator, int], Array]
@@ -83,11 +84,10 @@ def _joined(
         def work(generator: np.random.Generator, rows: int, draw: Draw = draw) -> Array:
             return score(draw(generator, rows))
 
-        def tell(so_far: int, _: int, before: int = before) -> None:
-            if progress is not None:
-                progress(before + so_far, everything)
+        def advance(so_far: int, _: int, before: int = before) -> None:
+            tell(progress, before + so_far, everything)
 
-        values.append(in_blocks(work, size, width=width, seed=seed + k, threads=1, progress=tell))
+        values.append(in_blocks(work, size, width=width, seed=seed + k, threads=1, progress=advance))
         parts.append((chance, slice(done, done + size)))
         chances.append(np.full(size, chance / size))
         done += size

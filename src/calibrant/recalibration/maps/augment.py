@@ -11,41 +11,27 @@ import numpy as np
 from calibrant.fits.forest import Forest
 from calibrant.fits.linear import Linear
 from calibrant.groups.features import Features
-from calibrant.recalibration.levels_of_columns import Met, met, remarks
-from calibrant.recalibration.maps.form import Map
+from calibrant.recalibration.maps.with_columns import ColumnMap
 from calibrant.results import Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AugmentMap(Map):
+class AugmentMap(ColumnMap):
     """q_0 = p; q_k is what model k says of (covariates, q_{k-1}), as a logit or as a probability."""
 
     form: ClassVar[str] = "augment"
-    needs_covariates: ClassVar[bool] = True
     features: Features
     models: tuple[Forest | Linear, ...]
     logits: bool  # whether they speak in logits
     seen_missing: tuple[str, ...] = ()
 
-    def _met(self, p: Array, covariates: Mapping[str, Any] | None) -> Met:
-        return met(self.features, self.features.columns(covariates, len(p)))
-
-    @property
-    def column_names(self) -> list[str]:
-        """The covariates that the map reads."""
-        return self.features.names
-
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
         """Let one model after another speak."""
-        rows = self._met(p, covariates).encoded.rows
+        rows = self.met(p, covariates).encoded.rows
         q = p
         for model in self.models:
             q = spoken(model, np.column_stack((rows, q)), self.logits)
         return q
-
-    def remarks(self, p: Array, covariates: Mapping[str, Any] | None) -> tuple[str, ...]:
-        """Say what new rows have that the fit has not seen."""
-        return remarks(self.features, self.seen_missing, self._met(p, covariates))
 
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers."""

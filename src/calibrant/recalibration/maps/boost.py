@@ -11,31 +11,22 @@ import numpy as np
 from calibrant.fits.forest import Forest
 from calibrant.fits.logits import logit
 from calibrant.groups.features import Features
-from calibrant.recalibration.levels_of_columns import Met, met, remarks
 from calibrant.recalibration.maps.form import Map, map_from_dict, map_to_dict
+from calibrant.recalibration.maps.with_columns import ColumnMap
 from calibrant.results import Array
 
 CLIP = 1e-6  # of the start
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BoostMap(Map):
+class BoostMap(ColumnMap):
     """logit q = logit of the start + the leaves of all trees; they read the covariates and that logit."""
 
     form: ClassVar[str] = "boost"
-    needs_covariates: ClassVar[bool] = True
     start: Map
     features: Features
     forest: Forest
     seen_missing: tuple[str, ...] = ()  # columns in which the fit saw missing values
-
-    def _met(self, p: Array, covariates: Mapping[str, Any] | None) -> Met:
-        return met(self.features, self.features.columns(covariates, len(p)))
-
-    @property
-    def column_names(self) -> list[str]:
-        """The covariates that the map reads."""
-        return self.features.names
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
         """Walk every record down every tree."""
@@ -44,12 +35,8 @@ class BoostMap(Map):
         x = logit(self.start.predict(p), CLIP)
         if len(self.forest) == 0:
             return np.asarray(expit(x))
-        rows = np.column_stack((self._met(p, covariates).encoded.rows, x))
+        rows = np.column_stack((self.met(p, covariates).encoded.rows, x))
         return np.asarray(expit(x + self.forest.predict(rows)))
-
-    def remarks(self, p: Array, covariates: Mapping[str, Any] | None) -> tuple[str, ...]:
-        """Say what new rows have that the fit has not seen."""
-        return remarks(self.features, self.seen_missing, self._met(p, covariates))
 
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers: the start, the columns, and the trees as tables."""

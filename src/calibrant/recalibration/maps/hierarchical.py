@@ -12,10 +12,11 @@ from calibrant.errors import InvalidInputError, sentence
 from calibrant.fits.hierarchical import Block
 from calibrant.fits.logits import logit
 from calibrant.groups.features import Features
-from calibrant.recalibration.levels_of_columns import LeveledColumn, Met, met, remarks
+from calibrant.recalibration.levels_of_columns import LeveledColumn
 from calibrant.recalibration.maps.form import Map, map_from_dict, map_to_dict
 from calibrant.recalibration.maps.identity import IdentityMap
 from calibrant.recalibration.maps.stored import refused, stored_clip, stored_number, stored_numbers
+from calibrant.recalibration.maps.with_columns import ColumnMap
 from calibrant.results import Array
 
 
@@ -52,11 +53,10 @@ class ColumnShifts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HierarchicalMap(Map):
+class HierarchicalMap(ColumnMap):
     """logit q = intercept + slope l + the shifts of the record's levels; l is the logit of the start."""
 
     form: ClassVar[str] = "hierarchical"
-    needs_covariates: ClassVar[bool] = True
     intercept: float
     slope: float
     clip: float
@@ -66,17 +66,14 @@ class HierarchicalMap(Map):
     start: Map = field(default_factory=IdentityMap)  # files of version 0.2.0 have none
 
     @property
-    def features(self) -> Features:
+    def features(self) -> Features:  # type: ignore[override]  # known by the columns
         """The covariates that the map reads."""
         return Features(tuple(one.column.feature for one in self.columns))
 
-    def _met(self, p: Array, covariates: Mapping[str, Any] | None) -> Met:
-        return met(self.features, self.features.columns(covariates, len(p)))
-
     @property
-    def column_names(self) -> list[str]:
-        """The covariates that the map reads."""
-        return self.features.names
+    def seen_missing(self) -> list[str]:  # type: ignore[override]  # known by the columns
+        """The covariates with missing values in the fit."""
+        return [one.column.feature.name for one in self.columns if one.records[-1] > 0]
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
         """Add the shifts of each record's levels to its logit."""
@@ -84,7 +81,7 @@ class HierarchicalMap(Map):
 
         x = logit(self.start.predict(p), self.clip)
         eta = self.intercept + self.slope * x
-        given = self._met(p, covariates)
+        given = self.met(p, covariates)
         for j, one in enumerate(self.columns):
             codes = one.column.codes(given.encoded.rows[:, j], given.missing[j])
             eta = eta + Block(codes, one.column.count).taken(one.shifts)
@@ -92,11 +89,6 @@ class HierarchicalMap(Map):
                 scaled = (x - self.centre) / self.deviation
                 eta = eta + Block(codes, one.column.count, scaled).taken(one.slopes)
         return np.asarray(expit(eta))
-
-    def remarks(self, p: Array, covariates: Mapping[str, Any] | None) -> tuple[str, ...]:
-        """Say what new rows have that the fit has not seen."""
-        seen = [one.column.feature.name for one in self.columns if one.records[-1] > 0]
-        return remarks(self.features, seen, self._met(p, covariates))
 
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers."""
@@ -114,7 +106,7 @@ class HierarchicalMap(Map):
             slope=stored_number(numbers, "slope"),
             clip=stored_clip(numbers),
             centre=stored_number(numbers, "centre"),
-            deviation=stored_number(numbers, "deviation", 0.0, 1.7e308),
+            deviation=stored_number(numbers, "deviation", 5e-324, 1.7e308),
             columns=tuple(ColumnShifts.from_dict(item) for item in numbers["columns"]),
             start=map_from_dict(numbers["start"]) if "start" in numbers else IdentityMap(),
         )

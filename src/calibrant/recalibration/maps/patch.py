@@ -13,10 +13,11 @@ from calibrant.errors import InvalidInputError, sentence
 from calibrant.fits.logits import logit
 from calibrant.fits.patching import Patch, applied
 from calibrant.groups.features import Features
-from calibrant.recalibration.levels_of_columns import LeveledColumn, Met, met, remarks
+from calibrant.recalibration.levels_of_columns import LeveledColumn, Met
 from calibrant.recalibration.maps.boost import CLIP
 from calibrant.recalibration.maps.form import Map, map_from_dict, map_to_dict
 from calibrant.recalibration.maps.stored import refused, stored_numbers
+from calibrant.recalibration.maps.with_columns import ColumnMap
 from calibrant.results import Array
 
 
@@ -30,11 +31,10 @@ class PatchedGroup:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PatchMap(Map):
+class PatchMap(ColumnMap):
     """logit q = logit of the start, then one shift after another; a range of scores is that at its turn."""
 
     form: ClassVar[str] = "patch"
-    needs_covariates: ClassVar[bool] = True
     start: Map
     columns: tuple[LeveledColumn, ...]
     groups: tuple[PatchedGroup, ...]
@@ -42,17 +42,9 @@ class PatchMap(Map):
     seen_missing: tuple[str, ...] = ()
 
     @property
-    def features(self) -> Features:
+    def features(self) -> Features:  # type: ignore[override]  # known by the columns
         """The columns that the map reads."""
         return Features(tuple(one.feature for one in self.columns))
-
-    def _met(self, p: Array, covariates: Mapping[str, Any] | None) -> Met:
-        return met(self.features, self.features.columns(covariates, len(p)))
-
-    @property
-    def column_names(self) -> list[str]:
-        """The covariates that the map reads."""
-        return self.features.names
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
         """Apply every patch in its turn."""
@@ -60,14 +52,10 @@ class PatchMap(Map):
 
         x = logit(self.start.predict(p), CLIP)
         if self.patches:
-            inside = members(self.columns, self.groups, self._met(p, covariates))
+            inside = members(self.columns, self.groups, self.met(p, covariates))
             for patch in self.patches:
                 x = applied(x, inside[patch.group], patch)
         return np.asarray(expit(x))
-
-    def remarks(self, p: Array, covariates: Mapping[str, Any] | None) -> tuple[str, ...]:
-        """Say what new rows have that the fit has not seen."""
-        return remarks(self.features, self.seen_missing, self._met(p, covariates))
 
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers: the start, the columns, the groups and every patch."""

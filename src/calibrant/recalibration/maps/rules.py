@@ -15,29 +15,23 @@ from calibrant.fits.patching import Patch, applied
 from calibrant.groups.features import Features
 from calibrant.groups.rules import Rule
 from calibrant.groups.stored_rules import rule_from_list, rule_to_list
-from calibrant.recalibration.levels_of_columns import met, remarks
 from calibrant.recalibration.maps.boost import CLIP
 from calibrant.recalibration.maps.form import Map, map_from_dict, map_to_dict
 from calibrant.recalibration.maps.patch import patches_from_list, patches_to_list
+from calibrant.recalibration.maps.with_columns import ColumnMap
 from calibrant.results import Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RulePatchMap(Map):
+class RulePatchMap(ColumnMap):
     """logit q = logit of the start, then one shift after another for the members of a rule."""
 
     form: ClassVar[str] = "patch by rules"
-    needs_covariates: ClassVar[bool] = True
     start: Map
     features: Features  # of the columns that the rules speak of
     rules: tuple[Rule, ...]
     patches: tuple[Patch, ...]
     seen_missing: tuple[str, ...] = ()
-
-    @property
-    def column_names(self) -> list[str]:
-        """The covariates that the map reads."""
-        return self.features.names
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
         """Apply every patch in its turn."""
@@ -50,13 +44,6 @@ class RulePatchMap(Map):
             for patch in self.patches:
                 x = applied(x, inside[patch.group], patch)
         return np.asarray(expit(x))
-
-    def remarks(self, p: Array, covariates: Mapping[str, Any] | None) -> tuple[str, ...]:
-        """Say what new rows have that the fit has not seen."""
-        if not self.features.features:
-            return ()
-        given = met(self.features, self.features.columns(covariates, len(p)))
-        return remarks(self.features, self.seen_missing, given)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything: the start, the columns, the rules and every patch."""
@@ -71,7 +58,7 @@ class RulePatchMap(Map):
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
         """Rebuild the map; a patch of a rule that is not there is refused."""
-        features = Features.from_list(numbers["columns"])
+        features = Features.from_list(numbers["columns"]) if numbers["columns"] else Features(())
         rules = tuple(rule_from_list(item["conditions"]) for item in numbers["groups"])
         columns = {condition.column for rule in rules for condition in rule.conditions}
         if columns != set(features.names):

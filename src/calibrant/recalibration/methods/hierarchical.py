@@ -20,6 +20,7 @@ from calibrant.recalibration.methods.spline import FEW, spline
 from calibrant.recalibration.registry import Fitted
 from calibrant.recalibration.samples import Rows
 
+ROUNDING = 1e-9  # relative: a deviation below it is none
 MOST_LEVELS = 2_000  # the work grows with their third power
 
 
@@ -44,7 +45,8 @@ def hierarchical(
     start = spline(sample, seed=seed, clip=clip)
     x = logit(start.map.predict(sample.predictions), CLIP)
     centre = float(np.average(x, weights=sample.weights))
-    deviation = float(np.sqrt(np.average((x - centre) ** 2, weights=sample.weights))) or 1.0
+    deviation = float(np.sqrt(np.average((x - centre) ** 2, weights=sample.weights)))
+    deviation = deviation if deviation > ROUNDING * max(1.0, abs(centre)) else 1.0  # all logits are equal
     blocks = [Block(c, one.count) for c, one in zip(codes, leveled, strict=True)]
     if slopes:
         scaled = (x - centre) / deviation

@@ -1,0 +1,60 @@
+"""Progress is the share that is done, wherever work takes long; functions of two numbers get both."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+import calibrant as cb
+
+rng = np.random.default_rng(0)
+P = rng.integers(1, 20, 200) / 20
+Y = (rng.random(200) < P).astype(int)
+CALLS = {
+    "calibration_test": lambda told: cb.calibration_test(
+        Y, P, method="exact", draws=99, seed=1, progress=told
+    ),
+    "confidence_interval": lambda told: cb.confidence_interval(Y, P, draws=99, seed=1, progress=told),
+    "tolerance_test": lambda told: cb.tolerance_test(
+        Y, P, accept=0.05, reject=0.2, method="bootstrap", draws=99, seed=1, progress=told
+    ),
+    "compare": lambda told: cb.compare(Y, P, P**2, draws=99, seed=1, progress=told),
+    "audit": lambda told: cb.audit(Y, P, groups={"g": P > 0.5}, draws=9, seed=1, progress=told),
+    "incentives": lambda told: cb.incentives(P, ["smooth"], draws=50, seed=1, progress=told),
+    "evaluate": lambda told: cb.evaluate(Y, P, draws=19, seed=1, progress=told),
+}
+OF_TWO = [name for name in CALLS if name != "evaluate"]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_progress_is_the_share_that_is_done(name):
+    told = []
+    CALLS[name](told.append)
+    assert told, name
+    assert all(0 < share <= 1 for share in told)
+    assert told == sorted(told)
+    assert told[-1] == 1
+
+
+@pytest.mark.parametrize("name", OF_TWO)
+def test_a_function_of_two_numbers_is_told_both(name):
+    told = []
+    CALLS[name](lambda done, total: told.append(done / total))
+    assert told[-1] == 1
+
+
+def test_every_public_function_with_progress_is_in_the_list():
+    import inspect
+
+    public = [name for name in cb.__all__ if callable(getattr(cb, name))]
+    public = [name for name in public if not inspect.isclass(getattr(cb, name))]
+    told = {name for name in public if "progress" in inspect.signature(getattr(cb, name)).parameters}
+    assert told == set(CALLS), "add a call to CALLS of this file"
+
+
+def test_a_sketch_tells_the_share(tmp_path):
+    pl.DataFrame({"y": Y, "p": P}).write_parquet(tmp_path / "rows.parquet")
+    told = []
+    cb.Sketch.from_file(tmp_path / "rows.parquet", outcome="y", prediction="p", progress=told.append)
+    assert all(0 <= share <= 1 for share in told)
