@@ -42,12 +42,29 @@ def test_spark_gives_what_predict_gives(spark_session):
                 assert row["s"] == pytest.approx(q, abs=1e-12)
 
 
-def test_spark_takes_a_map_of_a_thousand_pieces(spark_session):
+@pytest.mark.parametrize(("method", "n"), [("venn-abers", 5_000), ("bounded-slope", 100_000)])
+def test_spark_takes_a_map_of_many_pieces(spark_session, method, n):
     """A tree of choices of this size took Spark's compiler minutes and all of its memory."""
     rng = np.random.default_rng(1)
-    p = rng.random(5_000)
-    found = fit((rng.random(5_000) < p).astype(int), p, method="venn-abers")
-    assert len(found.map.values) > 100
+    p = rng.random(n)
+    found = fit((rng.random(n) < p).astype(int), p, method=method)
+    assert len(found.map.values) > n**0.5
     frame = spark_session.createDataFrame([(float(v),) for v in p[:200]], "score double")
     applied = found.apply(frame, prediction="score", into="q").collect()
     assert [row["q"] for row in applied] == pytest.approx(list(found.predict(p[:200])), abs=1e-12)
+
+
+def test_spark_gives_what_predict_gives_for_several_classes(spark_session):
+    rng = np.random.default_rng(2)
+    table = rng.dirichlet([0.6, 0.9, 1.5], 90)
+    labels = np.array([rng.choice(3, p=row) for row in (table**0.6) / (table**0.6).sum(1, keepdims=True)])
+    new = np.vstack((table[:12], np.eye(3), [0.5, 0.5, 0.0], [0.0, 0.5, 0.5]))
+    names = ["a b", "B", "c"]
+    rows = [*map(tuple, new.tolist()), (0.7, 0.7, 0.7), (None, 0.5, 0.5)]
+    frame = spark_session.createDataFrame(rows, "`a b` double, B double, c double")
+    frame.createOrReplaceTempView("predictions")
+    for method in ("temperature", "vector", "dirichlet", "one-vs-rest", "top-label"):
+        found = fit(labels, table, method=method)
+        made = spark_session.sql(f"SELECT {found.to_sql(names, 'spark')} FROM predictions").collect()
+        assert [tuple(row) for row in made[-2:]] == [(None,) * 3] * 2  # rows that predict refuses
+        assert np.array([tuple(row) for row in made[:-2]]) == pytest.approx(found.predict(new), abs=1e-12)

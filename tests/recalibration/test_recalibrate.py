@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
-import warnings
-from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -301,107 +298,3 @@ def test_pickles_predict_the_same():
     assert back.why_not_assessed == "the records were not kept"
     assert found.assessment is not None
     assert pickle.loads(pickle.dumps(found)).assessment.to_dict() == found.assessment.to_dict()
-
-
-# SQL and frames
-
-
-def test_sql_quotes_names_and_thins_on_request():
-    y, p = overconfident(3000)
-    found = fit(y, p, method="centered-isotonic")
-    assert '"a ""b"""' in found.to_sql('a "b"')
-    assert "`p`" in found.to_sql("p", "spark")
-    assert "FLOAT64" in found.to_sql("p", "bigquery")
-    assert "DOUBLE PRECISION" in found.to_sql("p", "postgres")
-    thin = found.map.thinned(1e-2)
-    assert len(thin.values) < len(found.map.values)
-    fine = np.linspace(0, 1, 10_001)
-    assert np.abs(thin.predict(fine) - found.predict(fine)).max() <= 1e-2 + 1e-12
-    with pytest.raises(cb.CalibrantError, match="dialect must be one of"):
-        found.to_sql("p", "oracle")
-    with pytest.raises(cb.CalibrantError, match="tolerance"):
-        found.to_sql("p", tolerance=-1)
-
-
-@pytest.mark.parametrize("method", ["platt", "spline", "isotonic", "venn-abers", "histogram", "identity"])
-@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "polars-lazy", "duckdb", "ibis", "dask"])
-def test_apply_to_frames(kind, method):
-    y, p = overconfident(300)
-    found = fit(y, p, method=method)
-    frame, back = framed(kind, {"k": np.arange(5.0), "p": np.array([0.0, 0.3, 0.5, 0.999, 1.0])})
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cb.RecalibrationWarning)
-        out = found.apply(frame, prediction="p", into="q")
-    assert type(out) is type(frame)
-    q = back(out)
-    assert np.asarray(q["q"], float) == pytest.approx(found.predict([0.0, 0.3, 0.5, 0.999, 1.0]), abs=1e-12)
-    assert list(q) == ["k", "p", "q"]
-
-
-def framed(kind, columns):
-    """A frame of some kind, and how to read it back as a dict of arrays ordered by k."""
-    import pandas as pd
-    import polars as pl
-    import pyarrow as pa
-
-    def by_pandas(frame):
-        return dict(frame.sort_values("k").reset_index(drop=True).items())
-
-    if kind == "pandas":
-        return pd.DataFrame(columns, index=[9, 4, 7, 1, 0]), by_pandas
-    if kind == "polars":
-        return pl.DataFrame(columns), lambda f: f.to_dict(as_series=False)
-    if kind == "polars-lazy":
-        return pl.LazyFrame(columns), lambda f: f.collect().to_dict(as_series=False)
-    if kind == "pyarrow":
-        return pa.table(columns), lambda f: f.to_pydict()
-    table = pa.table(columns)
-    if kind == "duckdb":
-        import duckdb
-
-        return duckdb.from_arrow(table), lambda f: by_pandas(f.df())
-    if kind == "ibis":
-        import ibis
-
-        return ibis.memtable(table), lambda f: f.order_by("k").to_pyarrow().to_pydict()
-    assert kind == "dask", f"framed() makes no {kind} frame: give it a branch above"
-    import dask.dataframe as dd
-
-    return dd.from_pandas(pd.DataFrame(columns), npartitions=2), lambda f: by_pandas(f.compute())
-
-
-def test_apply_counts_rows_without_a_value_and_outside_the_range():
-    import polars as pl
-
-    found = fit(Y, X, method="isotonic")
-    frame = pl.DataFrame({"p": [0.1, 0.5, None, 1.7, float("nan")]})
-    with pytest.warns(cb.RecalibrationWarning) as told:
-        out = found.apply(frame, prediction="p")
-    assert [str(w.message).split(" row")[0] for w in told] == ["3", "1"]
-    assert out["p_recalibrated"].to_list() == [0.25, 0.5, None, None, None]
-    with pytest.raises(cb.CalibrantError, match="column must be one of p"):
-        found.apply(frame, prediction="q")
-    with pytest.raises(cb.CalibrantError, match="frame must be a data frame"):
-        found.apply([1, 2], prediction="p")
-
-
-@pytest.mark.parametrize("kind", ["pandas", "polars", "lazy", "arrow"])
-@pytest.mark.parametrize("column", [["a", "b"], ["0.1", "0.2"], [dt.date(2024, 1, 1)] * 2, [[0.1], [0.2]]])
-def test_a_column_that_holds_no_numbers_is_refused_by_name_in_every_frame(kind, column):
-    pd, pl, pa = map(pytest.importorskip, ("pandas", "polars", "pyarrow"))
-    make = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "lazy": pl.LazyFrame, "arrow": pa.table}[kind]
-    found = cb.recalibrate([0, 1] * 4, [0.2, 0.7] * 4, method="platt")
-    with pytest.raises(cb.InvalidInputError, match=r"column 'p' must (be numeric|have one number per row)"):
-        found.apply(make({"p": column}), prediction="p")
-
-
-def test_columns_of_one_name_and_decimals():
-    pd, pa = map(pytest.importorskip, ("pandas", "pyarrow"))
-    found = cb.recalibrate([0, 1] * 4, [0.3, 0.7] * 4, method="histogram", bins=2)
-    with pytest.raises(cb.InvalidInputError, match="columns of different names; got 'p' 2 times"):
-        found.apply(pd.DataFrame([[0.1, 0.2]], columns=["p", "p"]), prediction="p")
-    with pytest.raises(cb.InvalidInputError, match="column 'p' must be numeric; got 'x' in row 1"):
-        found.apply(pd.DataFrame({"p": pd.Series([0.1, "x"], dtype=object)}), prediction="p")
-    cents = pa.table({"p": [Decimal(k) / 100 for k in range(30, 71)]})
-    mapped = found.apply(cents, prediction="p")["p_recalibrated"].to_pylist()
-    assert mapped == found.predict([k / 100 for k in range(30, 71)]).tolist()

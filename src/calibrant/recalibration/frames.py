@@ -9,6 +9,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.inputs import vector
+from calibrant.recalibration.long_maps import has_many_pieces, without_a_tree
 from calibrant.recalibration.maps.algebra import balanced
 from calibrant.recalibration.maps.form import Map
 from calibrant.recalibration.sql import sql_of
@@ -85,6 +86,10 @@ def lazily(table: Any, fitted: Map, prediction: str, into: str) -> Any:
 
     if table.implementation.is_spark_like():
         return _by_spark(table.to_native(), sql_of(fitted, prediction, "spark", 0.0), into)
+    if has_many_pieces(fitted):
+        looked_up = without_a_tree(table, fitted, prediction, into)
+        if looked_up is not None:
+            return looked_up
     column = nw.col(prediction).cast(nw.Float64)
     mapped = fitted.expression(column, FrameAlgebra())
     usable = (column >= 0) & (column <= 1)

@@ -44,6 +44,7 @@ class LookupAlgebra(SqlAlgebra):
 
     columns: list[tuple[str, str]] = field(default_factory=list)  # name and SQL
     lists: dict[str, list[Any]] = field(default_factory=dict)
+    most: int = field(default_factory=lambda: MOST)
 
     def clip(self, x: Sql, low: float, high: float) -> Sql:
         """Return x held within [low, high]; choices take a third of the time of LEAST and GREATEST."""
@@ -55,8 +56,8 @@ class LookupAlgebra(SqlAlgebra):
         """Return the formula with the numbers of the piece taken from lists."""
         if not len(cuts):
             return formula(*(self.number(float(table[0])) for table in tables))
-        cells, below, steps = _grid(cuts)
-        if cells + (1 + len(tables)) * len(cuts) > MOST:
+        cells, below, steps = grid_of(cuts)
+        if cells + (1 + len(tables)) * len(cuts) > self.most:
             raise TooManyPiecesError
         piece = self.column(f"{self.listed(below)}[({p.text} * {number(cells)})::INTEGER + 1]")
         filled = self.listed(np.append(cuts, [2.0] * sum(steps)))  # no prediction reaches 2
@@ -78,7 +79,7 @@ class LookupAlgebra(SqlAlgebra):
         return name
 
 
-def _grid(cuts: Array) -> tuple[int, npt.NDArray[np.int64], list[int]]:
+def grid_of(cuts: Array) -> tuple[int, npt.NDArray[np.int64], list[int]]:
     """Return how many cells, how many cuts surely lie at or below each, and the steps that find the rest."""
 
     def grid(cells: int) -> tuple[int, npt.NDArray[np.int64], list[int]]:

@@ -22,10 +22,12 @@ class SqlDialect:
 
 DIALECTS = {
     "duckdb": SqlDialect('"', "DOUBLE", 10_000_000),
-    "spark": SqlDialect("`", "DOUBLE", 2_000_000),
+    "spark": SqlDialect("`", "DOUBLE", 10_000_000),
     "postgres": SqlDialect('"', "DOUBLE PRECISION", 10_000_000),
     "bigquery": SqlDialect("`", "FLOAT64", 1_000_000),
 }
+
+LISTED = 500  # numbers that Spark takes one by one
 
 
 class Sql:
@@ -136,7 +138,11 @@ def _unlike(name: str, p: Sql) -> str:
 
 
 def _array(numbers: Iterable[float]) -> str:
-    return f"ARRAY({', '.join(number(float(one)) for one in numbers)})"
+    """Return an array; many numbers as one text, which Spark splits once, when it plans the query."""
+    texts = [repr(float(one)) for one in numbers]
+    if len(texts) > LISTED:
+        return f"CAST(SPLIT('{','.join(texts)}', ',') AS ARRAY<DOUBLE>)"
+    return f"ARRAY({', '.join(number(float(one)) for one in texts)})"
 
 
 def find_dialect(name: str) -> SqlDialect:
