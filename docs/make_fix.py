@@ -32,9 +32,21 @@ def _compared(n: int, rows: dict[str, Any]) -> str:
     name = min(others, key=lambda one: others[one]["behind_auto"])
     ahead, error = -others[name]["behind_auto"], others[name]["behind_auto_error"]
     fits, span = f"- n = {n:,}, {rows['auto']['fits']} fits:", f"{abs(ahead):.2f} ± {error:.2f}"
+    harm = f"harm {others[name]['harm']:.1%} beside {rows['auto']['harm']:.1%}"
+    careful = _among_the_careful(n, rows)
     if ahead <= 0:
-        return f"{fits} no method gains more than `auto`; the next is `{name}`, {span} behind."
-    return f"{fits} the best other method, `{name}`, gains {span} more than `auto` on the same fits."
+        return f"{fits} no method gains more than `auto`; the next is `{name}`, {span} behind ({harm}). {careful}"
+    more = f"the best other method, `{name}`, gains {span} more than `auto` on the same fits ({harm})"
+    return f"{fits} {more}. {careful}"
+
+
+def _among_the_careful(n: int, rows: dict[str, Any]) -> str:
+    """Which method gains most among those that seldom harm."""
+    limit = 0.05 if n < 1_000 else 0.02
+    careful = {name: row["change"] for name, row in rows.items() if row["harm"] <= limit}
+    best = min(careful, key=lambda name: careful[name])
+    rest = ", ".join(f"`{name}`" for name in careful if name != best)
+    return f"Of the methods that harm in at most {limit:.0%} of fits, `{best}` gains most; the others are {rest}."
 
 
 def assessed(found: dict[str, Any]) -> str:
