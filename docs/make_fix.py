@@ -35,7 +35,8 @@ def _compared(n: int, rows: dict[str, Any]) -> str:
     harm = f"harm {others[name]['harm']:.1%} beside {rows['auto']['harm']:.1%}"
     careful = _among_the_careful(n, rows)
     if ahead <= 0:
-        return f"{fits} no method gains more than `auto`; the next is `{name}`, {span} behind ({harm}). {careful}"
+        less = f"no method gains more than `auto`; the next is `{name}`, {span} behind ({harm})"
+        return f"{fits} {less}. {careful}"
     more = f"the best other method, `{name}`, gains {span} more than `auto` on the same fits ({harm})"
     return f"{fits} {more}. {careful}"
 
@@ -45,8 +46,8 @@ def _among_the_careful(n: int, rows: dict[str, Any]) -> str:
     limit = 0.05 if n < 1_000 else 0.02
     careful = {name: row["change"] for name, row in rows.items() if row["harm"] <= limit}
     best = min(careful, key=lambda name: careful[name])
-    rest = ", ".join(f"`{name}`" for name in careful if name != best)
-    return f"Of the methods that harm in at most {limit:.0%} of fits, `{best}` gains most; the others are {rest}."
+    rest = ", ".join(name if name == "as they are" else f"`{name}`" for name in careful if name != best)
+    return f"Of what harms in at most {limit:.0%} of fits ({rest}, `{best}`), `{best}` gains most."
 
 
 def assessed(found: dict[str, Any]) -> str:
