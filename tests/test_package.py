@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import calibrant as cb
@@ -199,36 +198,6 @@ def test_type_checkers_know_the_options_of_each_measure(tmp_path):
     lines = [int(line.split(":")[1]) for line in found.splitlines() if "error" in line]
     assert lines == [6, 7, 8], found
     assert (SOURCE / "py.typed").exists()
-
-
-def test_every_public_result_has_to_dict_and_a_short_repr():
-    import dataclasses
-    import json
-
-    rng = np.random.default_rng(0)
-    p = rng.random(400).round(2)
-    y = rng.random(400) < p
-    results = [
-        cb.cox_calibration(y, p),
-        cb.decompose(y, p),
-        cb.distances(y[:60], p[:60]),
-        cb.measure(cb.Forecasts(y, p), "smooth"),
-        cb.measure(cb.Forecasts(y, p), "smooth").witness,
-        cb.certified_distance(y[:9], p[:9], list(range(9))),
-        cb.transport_plan(y, p),
-        cb.random_binning_estimate(y, p, seed=0),
-        cb.smoothed_reliability(y, p),
-        cb.threshold_loss_curve(y, p),
-        cb.worst_task(y, p),
-        cb.decision_report(y, p, payoff=0.3),
-        cb.net_benefit(y, p),
-        cb.swap_regret(y, y.astype(int), payoff=0.3),
-    ]
-    for result in results:
-        assert dataclasses.is_dataclass(result)
-        assert type(result).__name__ in cb.__all__
-        json.dumps(result.to_dict(), allow_nan=False)
-        assert len(repr(result)) < 800, result
 
 
 def test_numba_may_be_absent():

@@ -165,9 +165,9 @@ def class_table(
     def judged(name: str, forecasts: Forecasts) -> ClassLevel:
         value = float(row.function.core(forecasts, **row.options))
         tested = calibration_test(forecasts, draws=count, seed=used)
-        rates, rough = (forecasts.mean_prediction, forecasts.base_rate), ("pvalue", "adjusted")
-        given = value, tested.pvalue, tested.pvalue, tested.pvalue_is_bound
-        return ClassLevel(name, *rates, *given, rough if tested.approximate else ())
+        rates, pvalues = (forecasts.mean_prediction, forecasts.base_rate), (tested.pvalue, tested.pvalue)
+        rough = ("pvalue", "adjusted") if tested.approximate else ()
+        return ClassLevel(name, *rates, value, *pvalues, tested.pvalue_is_bound, rough)
 
     alone = [judged(str(name), forecasts) for name, forecasts in every.items()]
     adjusted = holm([one.pvalue for one in alone])

@@ -13,6 +13,7 @@ from calibrant.measures.registry.lookup import find_measure, in_words
 from calibrant.measures.registry.row import Measure
 from calibrant.measures.scores import Decomposition
 from calibrant.numerals import counted, left_out, pvalue_text, short
+from calibrant.results import Result
 from calibrant.sheets import Cell, Sheet, number, paragraphs, text
 
 SAID = 5  # pairs told in words; the table has them all
@@ -23,8 +24,8 @@ CHOOSE = (
 UNFAIR = "This measure is not truthful: noise and sharpness move it, so the order may mislead; see atb."
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+@dataclass(frozen=True, slots=True, repr=False)
+class Difference(Result):
     """One pair of models: error of the first minus error of the second, with interval and p-values.
 
     The error is the value; of a measure with a sign, its distance from the ideal (1 for the slope, else 0).

@@ -16,7 +16,7 @@ from calibrant.measures.registry.lookup import find_measure
 from calibrant.measures.registry.row import Measure
 from calibrant.numerals import counted
 from calibrant.progress import Progress
-from calibrant.results import Array
+from calibrant.results import Array, Result
 from calibrant.seeds import checked_draws, recorded_seed
 from calibrant.truthfulness.expected import defined, levels_of, row_values
 from calibrant.truthfulness.lies import reports_of
@@ -37,8 +37,8 @@ RULES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Incentive:
+@dataclass(frozen=True, slots=True, repr=False)
+class Incentive(Result):
     """One lie under one measure: the expected value with the lie and without, and how often the lie wins.
 
     `gain` is honest minus expected and `se` its standard error: 0 where all outcomes were enumerated, and for
@@ -87,6 +87,10 @@ class Incentives:
             if row.measure not in collected or row.gain > collected[row.measure].gain:
                 collected[row.measure] = row
         return collected
+
+    def __repr__(self) -> str:
+        helps = ", ".join(name for name, row in self.best.items() if row.helps) or "none"
+        return f"Incentives(n = {self.n:,}, {counted(len(self.best), 'measure')}, lying helps under: {helps})"
 
     def __str__(self) -> str:
         drawn = f"{self.draws:,} replays of their outcomes (seed {self.seed})"

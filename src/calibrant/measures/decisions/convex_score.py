@@ -12,11 +12,11 @@ from calibrant.inputs import array_of, check_unit_interval, vector
 from calibrant.kernels.envelope import upper_envelope
 from calibrant.measures.decisions.best_actions import table_of
 from calibrant.measures.decisions.payoff import Payoff
-from calibrant.results import Array
+from calibrant.results import Array, Result
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ConvexScore:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ConvexScore(Result):
     """What the best response earns at each probability: phi(v) = max over actions of E[payoff].
 
     Convex and piecewise linear; Definition 4.5 of the survey. Call it for phi(v); `gradient(v)` is its slope
