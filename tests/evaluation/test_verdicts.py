@@ -9,6 +9,7 @@ import pytest
 
 import calibrant as cb
 from calibrant.report.page import page
+from evaluation.printed_rules import check_printed
 
 KINDS = (
     "few", "one class", "constant", "rare", "weighted", "fractional", "certain", "groups", "sketch",
@@ -94,6 +95,7 @@ def check(found):
     if said.status in ("calibrated", "too little data"):
         assert re.search(r"[Ee]rrors? of up to 0?\.?\d", text)
     check_page(found, said)
+    check_printed(found)
 
 
 def check_rejection(found, said, text):

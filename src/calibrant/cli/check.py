@@ -12,7 +12,7 @@ import click
 
 from calibrant.cli.options import LIMIT, as_json, columns_unless_sketch, grouped, seed
 from calibrant.cli.rows import read_rows
-from calibrant.cli.showing import note
+from calibrant.cli.showing import say
 from calibrant.cli.sketched import needed_sketch
 from calibrant.cli.tables import show_json, show_table
 from calibrant.disk import check_target, write_whole
@@ -204,7 +204,8 @@ def _show(checked: Sequence[_Checked], seed: int, json_: bool) -> None:
             [[f.name, WORDS[f.outcome], f.reason] for f in part.findings],
             f"{part.file}: {counted(part.n, 'record')}{dropped}",
         )
-    note(f"{WORDS[every]} (calibrant {__version__}, seed {seed})")
+    made = f"calibrant {__version__}, schema {SCHEMA} {SCHEMA_VERSION}, seed {seed}"
+    say(f"{WORDS[every]} ({made})")
 
 
 def _show_together(checked: Sequence[_Checked]) -> None:

@@ -22,6 +22,8 @@ from calibrant.results import Array
 
 CELLS = 2048  # more levels than that are merged before anything is simulated
 SLOW_CELLS = 1024  # for measures that take one simulated data set at a time
+ISOTONIC = ("brier-mcb", "ici", "e50", "e90")  # whose intervals need the rows where outcomes are fractions
+FEW_ROWS = 50_000  # distinct predictions up to which that takes seconds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,7 +103,7 @@ class Chance:
             return self._without_certain(row)
         if self._confidence == 0:
             return row
-        source = self._simulated(row.about)
+        source = self._resampled(row.about)
         settings = dict(row.about.options)
         # resamples are of these cells, so the value they are compared with is too
         value = float(row.about.function.core(source, **settings))
@@ -114,7 +116,7 @@ class Chance:
             draws=self._draws,
             seed=self._seed,
             pvalue=row.pvalue,
-            resampler=self._resampler(row.about),
+            resampler=None if source is self._forecasts else self._resampler(row.about),
         )
         outside = why_outside(value, interval.lower, interval.upper, row.chance)
         note = "; ".join(text for text in (row.note, outside) if text)
@@ -126,6 +128,12 @@ class Chance:
         inner = without_certain(self._forecasts, row.about.name, self._confidence)
         note = certain_note(self._forecasts, row.about.name, inner, self._confidence)
         return replace(row, inner=inner, note="; ".join(text for text in (row.note, note) if text))
+
+    def _resampled(self, about: Measure) -> Forecasts:
+        """Return what intervals are taken on: the cells, or the rows where inverted tests need fractions."""
+        needs_rows = not self._forecasts.binary and about.name in ISOTONIC
+        few = self._forecasts.levels <= FEW_ROWS and self._forecasts.record_outcomes is not None
+        return self._forecasts if needs_rows and few else self._simulated(about)
 
     def _simulated(self, about: Measure) -> Forecasts:
         return self._cells[_cells_for(about)]

@@ -158,7 +158,7 @@ class _Fractions:
     def __init__(self, forecasts: Forecasts, rates: Array) -> None:
         outcomes, counts = forecasts.record_outcomes, forecasts.counts
         if outcomes is None:
-            hint = "evaluate the rows themselves, or sketch 0/1 outcomes"
+            hint = "leave the fractions out, or take confidence_interval of the rows"
             raise InvalidInputError(
                 sentence(
                     "this interval",
