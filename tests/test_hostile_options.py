@@ -53,7 +53,7 @@ HOSTILE = {
     "distance": [NAN, -1, "x"],
     "n": [NAN, -1, "x", 1.5],
     "folds": [-1, 0, 1, NAN, "x", 2.5],
-    "bins": [-1, 0, NAN, 2.5, "nonsense"],
+    "bins": [-1, 0, NAN, 2.5, "nonsense", True, 10**12],
     "groups": [-1, 0, NAN, 2.5, "x"],
     "depth": [-1, 0, NAN, "x"],
     "limit": [-1, 0, NAN, "x"],

@@ -293,3 +293,14 @@ def check_weights(array: npt.NDArray[Any], name: str) -> Array:
     rule = f"must be 0 or within a factor of {WIDEST_RATIO:.0e} of the largest"
     reject_rows(name, rule, weight, negligible, "give such rows weight 0 to leave them out")
     return weight
+
+
+def probabilities(values: npt.ArrayLike, name: str) -> Array:
+    """Return numbers of [0, 1] in the shape in which they were given."""
+    array = array_of(values, name)
+    if array.size == 0:
+        return np.zeros(array.shape)
+    flat = vector(array.ravel(), name).astype(np.float64)
+    reject_rows(name, "must not be missing", flat, np.isnan(flat))
+    check_unit_interval(flat, name)
+    return flat.reshape(array.shape)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -150,3 +152,11 @@ def test_singletons_draw_a_warning():
     p = rng.random(200)
     with pytest.warns(cb.LevelSetWarning, match="decision_loss"):
         cb.decision_loss(rng.random(200) < p, p)
+
+
+@pytest.mark.parametrize("bad", [2.0, -0.1, math.nan, "x", [0.5, 1.5]])
+def test_the_curve_is_read_within_its_ends_only(bad):
+    curve = cb.threshold_loss_curve([0, 1, 1, 1], [0.5] * 4)
+    with pytest.raises(cb.CalibrantError, match="mu must"):
+        curve.at(bad)
+    assert curve.at(0.5) == 0.25

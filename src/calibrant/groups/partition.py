@@ -22,7 +22,7 @@ MOST_CELLS = 1 << 18  # beyond this only occupied cells are numbered
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """One subpopulation a combination of values of the columns; `cell` numbers that of every record.
+    """One subpopulation per combination of values of the columns; `cell` numbers that of every record.
 
     No columns make one of everyone.
     `codes` holds the value of each column in every cell, `kept` the cells that are still of interest.

@@ -49,7 +49,7 @@ def everyone(n: int) -> Partition:
 
 
 def masked(masks: Masks, rows: npt.NDArray[np.int64]) -> Iterator[Batch]:
-    """Yield one subpopulation a mask, about a million members at a time."""
+    """Yield one subpopulation per mask, about a million members at a time."""
     names: list[Rule] = []
     lists: list[Index] = []
     for name, mask in masks.items():

@@ -57,7 +57,7 @@ class Variant:
         the prediction (Appendix A).
     low-prevalence
         W = 1 / A where the outcome is 1, A being the share of ones (Appendix B). The weight depends on the
-        outcome, so even perfect predictions have a drift, S (1 - S) (1 / A - 1) a record; the p-values here
+        outcome, so even perfect predictions have a drift, S (1 - S) (1 / A - 1) per record; the p-values here
         come from simulation and know it.
     real
         responses of any size; variances by eq. (6) (Appendix C), records that share a prediction compared
@@ -106,7 +106,7 @@ class Variant:
         return weight
 
     def terms(self, prediction: Array, response: Array, weight: Array) -> Terms:
-        """Return what each record adds, in the order given; keys are a fixed random number a place."""
+        """Return what each record adds, in the order given; keys are a fixed random number per place."""
         weight = self.weights(prediction, response, weight)
         rows = np.empty((len(prediction), 4))
 

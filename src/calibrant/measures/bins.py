@@ -10,8 +10,10 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
+from calibrant.options import whole_number
 from calibrant.results import Array
 
+MOST_BINS = 10**7  # edges are held in memory
 Bins = int | Sequence[float] | Array
 
 
@@ -41,8 +43,7 @@ def bin_cuts(bins: Bins, strategy: str) -> Cuts:
     """Return the inner edges of the bins; a position equal to an edge lies in the bin above it."""
     if not isinstance(bins, (int, np.integer)):
         return Cuts(_checked_edges(bins)[1:-1], by_weight=False)
-    if bins < 1:
-        raise InvalidInputError(sentence("bins", "must be at least 1", f"got {bins}"))
+    whole_number("bins", bins, 1, MOST_BINS)
     if strategy not in ("uniform", "quantile"):
         raise reject_name("strategy", strategy, ["uniform", "quantile"])
     inner = np.arange(1, bins) / bins

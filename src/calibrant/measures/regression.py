@@ -227,7 +227,7 @@ ROWS = (
         symmetric=True,
         needs_both_outcomes=True,
         null=Null(tables=_slopes),
-        cost="O(m) a step",
+        cost="O(m) per step",
         citation=COX_PAPER,
     ),
     Measure(
@@ -238,7 +238,7 @@ ROWS = (
         meaning="shift on the logit scale that makes the mean right; positive when predictions are too low",
         signed=True,
         needs_both_outcomes=True,
-        cost="O(m) a step",
+        cost="O(m) per step",
         citation=COX_PAPER,
     ),
 )

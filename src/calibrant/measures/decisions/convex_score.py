@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, reject_rows, sentence
-from calibrant.inputs import array_of, check_unit_interval, vector
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.inputs import probabilities
 from calibrant.kernels.envelope import upper_envelope
 from calibrant.measures.decisions.best_actions import table_of
 from calibrant.measures.decisions.payoff import Payoff
@@ -31,16 +31,16 @@ class ConvexScore(Result):
     slopes: Array
 
     def __call__(self, v: npt.ArrayLike) -> Array:
-        p = _probabilities(v, "v")
+        p = probabilities(v, "v")
         return np.asarray(np.max(self.intercepts + np.multiply.outer(p, self.slopes), axis=-1))
 
     def gradient(self, v: npt.ArrayLike) -> Array:
         """Return the slope of phi."""
-        return self.slopes[np.searchsorted(self.thresholds, _probabilities(v, "v"))]
+        return self.slopes[np.searchsorted(self.thresholds, probabilities(v, "v"))]
 
     def score(self, v: npt.ArrayLike, y: npt.ArrayLike) -> Array:
         """Return what acting on v earns when y happens."""
-        p, outcome = _probabilities(v, "v"), _probabilities(y, "y")
+        p, outcome = probabilities(v, "v"), probabilities(y, "y")
         piece = np.searchsorted(self.thresholds, p)
         try:
             return np.asarray(self.intercepts[piece] + self.slopes[piece] * outcome)
@@ -81,14 +81,3 @@ def as_score(payoff: Payoff) -> ConvexScore:
     lines, thresholds = upper_envelope(intercepts, slopes)
     names = tuple(table.names[k] for k in lines)
     return ConvexScore(np.array(thresholds), names, intercepts[lines], slopes[lines])
-
-
-def _probabilities(values: npt.ArrayLike, name: str) -> Array:
-    """Return numbers of [0, 1] in the shape in which they were given."""
-    array = array_of(values, name)
-    if array.size == 0:
-        return np.zeros(array.shape)
-    flat = vector(array.ravel(), name).astype(np.float64)
-    reject_rows(name, "must not be missing", flat, np.isnan(flat))
-    check_unit_interval(flat, name)
-    return flat.reshape(array.shape)

@@ -65,7 +65,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Score:
-    """A continuum of actions, one a probability: `earned(v)` is the payoff of the best response to v.
+    """A continuum of actions, one per probability: `earned(v)` is the payoff of the best response to v.
 
     Row 0 when the outcome is 0, row 1 when it is 1. By Theorem 4.6 of the survey this is
     phi(v) + phi'(v) (y - v) for a convex phi: a proper score.
@@ -144,7 +144,7 @@ def _difference(phi: Convex, v: Array) -> Array:
 def _called(function: Convex, v: Array, name: str) -> Array:
     value = np.asarray(function(v), dtype=np.float64)
     if value.shape not in ((), v.shape) or not np.all(np.isfinite(value)):
-        rule = "as a function must return one finite number a probability"
+        rule = "as a function must return one finite number per probability"
         raise InvalidInputError(
             sentence(name, rule, f"got shape {value.shape}" if value.shape else f"got {value}")
         )

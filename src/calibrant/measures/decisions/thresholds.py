@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from calibrant.fits.crossfit import Responses
 from calibrant.forecasts import Forecasts
+from calibrant.inputs import probabilities
 from calibrant.kernels.compiled import COMPILE_ABOVE
 from calibrant.kernels.peaks import peaks
 from calibrant.results import Array, Result
@@ -53,7 +54,7 @@ class ThresholdLossCurve(Result):
 
     def at(self, mu: npt.ArrayLike) -> Array:
         """Return h at any thresholds in [0, 1]; at a jump the larger limit."""
-        asked = np.asarray(mu, dtype=np.float64)
+        asked = probabilities(mu, "mu")
         place = np.clip(np.searchsorted(self.thresholds, asked), 1, len(self.thresholds) - 1)
         left, right = self.thresholds[place - 1], self.thresholds[place]
         share = (asked - left) / (right - left)

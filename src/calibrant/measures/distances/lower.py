@@ -223,7 +223,7 @@ ROWS = (
         symmetric=True,
         lipschitz=1.0,
         null=Null(deviation=transport_deviation),
-        cost="O(m) a step, 10 to 80 steps",
+        cost="O(m) per step, 10 to 80 steps",
         citation=DISTANCE_PAPER + ", Definition 5.3",
         law_options={"tolerance": 1e-10},
     ),
