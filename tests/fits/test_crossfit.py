@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from samples import samples
 
 import calibrant as cb
@@ -219,3 +220,18 @@ def test_very_many_records_are_dealt_by_numbers(monkeypatch):
     assert loss == pytest.approx([0.0, 0.0], abs=1e-3)
     off = [np.sum(one.weights * (one.rates - one.trusted**1.3) ** 2) for one in (one_by_one, by_numbers)]
     assert off[1] == pytest.approx(off[0], rel=0.3)
+
+
+@given(st.integers(0, 10**6), st.sampled_from([3, 9]), st.integers(0, 119))
+@settings(max_examples=40)
+def test_one_odd_weight_deals_no_other_record_elsewhere(seed, levels, odd):
+    rng = np.random.default_rng(seed)
+    p = (1 + rng.integers(0, levels, 120)) / (levels + 1)
+    y, weight = rng.random(120) < p**1.3, np.ones(120)
+    weight[odd] = 1.0001
+    plain = held_out(cb.Forecasts(y, p), "isotonic", 5, seed)
+    weighted = held_out(cb.Forecasts(y, p, sample_weight=weight), "isotonic", 5, seed)
+    for one, other in zip(plain, weighted, strict=True):
+        assert one.trusted.tolist() == other.trusted.tolist()
+        assert one.counts.tolist() == other.counts.tolist()
+        assert one.rates == pytest.approx(other.rates, abs=1e-3)

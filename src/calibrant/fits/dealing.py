@@ -101,6 +101,9 @@ def _units(forecasts: Forecasts) -> Units:
     elif outcomes is None:
         rank = np.arange(n) - (np.cumsum(counts) - counts)[level]
         outcomes = (rank < np.rint(forecasts.outcomes * n)[level]).astype(np.float64)
+    elif forecasts.levels < n:  # in that order too, so that one odd weight deals no other record elsewhere
+        order = np.lexsort((-outcomes, level))
+        weights, outcomes = weights[order], outcomes[order]
     scale = float(n) if forecasts.record_weights is None else 1.0
     return Units(level, weights, weights * outcomes, each, scale)
 
