@@ -22,6 +22,7 @@ from calibrant.online import (
     OnlineCalibrator,
     total_certificate,
 )
+from calibrant.online.input_columns import batch_ends
 
 GOLDEN = Path(__file__).parent / "golden"
 guides = st.one_of(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.75, 1.0]), st.floats(0, 1))
@@ -267,3 +268,12 @@ def test_bad_arguments_of_the_calibrator():
         DecisionLossForecaster(groups=["a"]).predict_one(groups=["b"])
     with pytest.raises(cb.CalibrantError, match="array of bool"):
         DecisionLossForecaster(groups=["a"]).run([1], groups={"a": [1]})
+
+
+def test_a_batch_that_comes_back_is_refused_at_once():
+    labels = np.arange(200_000)
+    labels[-1] = 5
+    with pytest.raises(InvalidInputError, match="got 5 in two stretches"):
+        batch_ends(labels, len(labels))
+    with pytest.raises(InvalidInputError, match="must be one-dimensional"):
+        batch_ends([[1], [1]], 2)

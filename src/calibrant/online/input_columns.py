@@ -44,14 +44,17 @@ def batch_ends(batches: Any, size: int) -> npt.NDArray[np.int64]:
     if batches is None:
         return np.arange(1, size + 1, dtype=np.int64)
     labels = array_of(batches, "batches")
+    if labels.ndim != 1:
+        raise InvalidInputError(sentence("batches", "must be one-dimensional", f"got shape {labels.shape}"))
     check_same_length(labels, np.empty(size), ("batches", "y"))
     if size == 0:
         return np.empty(0, dtype=np.int64)
     changes = np.flatnonzero(labels[1:] != labels[:-1]) + 1
-    starts = labels[np.concatenate([[0], changes])]
-    if len(set(starts.tolist())) < len(starts):
-        again = next(label for k, label in enumerate(starts.tolist()) if label in starts.tolist()[:k])
-        rule = "must hold each batch in one stretch of rows"
-        hint = "sort the rows by batch first"
-        raise InvalidInputError(sentence("batches", rule, f"got {again!r} in two stretches", hint))
+    seen: set[Any] = set()
+    for label in labels[np.concatenate([[0], changes])].tolist():
+        if label in seen:
+            rule = "must hold each batch in one stretch of rows"
+            hint = "sort the rows by batch first"
+            raise InvalidInputError(sentence("batches", rule, f"got {label!r} in two stretches", hint))
+        seen.add(label)
     return np.concatenate([changes, [size]]).astype(np.int64)
