@@ -84,7 +84,8 @@ def estimate_decision_loss(
 
     The loss is decision_loss, or fixed_decision_loss (with its `options`) when a `payoff` is given.
     `recalibrator=None` takes the level sets as they are; the reference then shows how much of the
-    value is noise. One seed deals the folds and draws the reference.
+    value is noise. One seed deals the folds and draws the reference. Every set of drawn outcomes is fitted
+    anew, as the data are, so the time is that of `draws` + 1 losses: it grows as n does.
 
     Parameters
     ----------
@@ -126,9 +127,10 @@ def estimate_decision_loss(
     def work(generator: np.random.Generator, rows: int) -> Array:
         return np.array([float(core(one, **settings)) for one in null.forecasts_of(generator, rows)])
 
+    alone = 1 if callable(recalibrator) or callable(payoff) else None  # functions of users stay in one thread
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LevelSetWarning)
-        values = in_blocks(work, drawn, width=null.width, seed=used, threads=1)
+        values = in_blocks(work, drawn, width=null.width, seed=used, threads=alone)
     return DecisionEstimate(
         value,
         float(values.mean()),
