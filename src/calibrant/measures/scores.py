@@ -170,8 +170,12 @@ def _score(forecasts: Forecasts, predictions: Array, score: str, clip: float) ->
     if score == "brier":
         missed = summed(lambda part: ones[part] * (1 - predictions[part]) ** 2, count)
         return missed + summed(lambda part: (weights[part] - ones[part]) * predictions[part] ** 2, count)
-    safe, zeros = np.clip(predictions, clip, 1 - clip), weights - ones
-    return -(dot(ones, np.log(safe)) + dot(zeros, np.log1p(-safe)))
+
+    def safe(part: slice) -> Array:
+        return np.clip(predictions[part], clip, 1 - clip)
+
+    hit = summed(lambda part: ones[part] * np.log(safe(part)), count)
+    return -(hit + summed(lambda part: (weights[part] - ones[part]) * np.log1p(-safe(part)), count))
 
 
 def _brier(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
