@@ -46,7 +46,7 @@ HOSTILE = {
     "threads": [0, -1, 1.5, "x", NAN],
     "draws": [-1, 1.5, "x", NAN, True, None, [9]],
     "confidence": [NAN, -0.1, 1.5, "x", None, [0.9]],
-    "alpha": [NAN, -0.1, "x", [0.1]],
+    "alpha": [NAN, -0.1, "x", [0.1], math.inf],
     "power": [NAN, -0.1, 1.5, "x"],
     "accept": [NAN, -1, "x"],
     "reject": [NAN, -1, 2, "x"],

@@ -172,7 +172,7 @@ def _chosen(forecasts: Forecasts, row: Measure, method: Method) -> tuple[bool, s
 
 
 def law_serves(forecasts: Forecasts, law: Law) -> bool:
-    """Tell whether a limit law serves: no level and no single outcome carries much of the null variance."""
+    """Return whether a limit law serves: no level and no single outcome carries much of the null variance."""
     jump = heaviest(forecasts)
     spread = max(jump**2, forecasts.largest_variance) <= SPREAD * forecasts.null_variance
     if not spread or law.leverage is None:

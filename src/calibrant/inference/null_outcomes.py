@@ -142,7 +142,7 @@ def null_values(
 
 
 def batched(forecasts: Forecasts, row: Measure, settings: dict[str, Any]) -> bool:
-    """Tell whether the row evaluates many residual vectors at once under these settings."""
+    """Return whether the row evaluates many residual vectors at once under these settings."""
     if row.null.batch is None:
         return False
     return row.null.batch(forecasts, forecasts.residuals[None], settings) is not None

@@ -14,7 +14,7 @@ ENOUGH = 30  # below so few records an example is being worked by hand, not data
 
 
 def singletons(forecasts: Forecasts) -> bool:
-    """Tell whether most levels hold a single 0/1 record, so that E[y | v] cannot be read off the data."""
+    """Return whether most levels hold a single 0/1 record, so that E[y | v] cannot be read off the data."""
     return forecasts.binary and forecasts.n > ENOUGH and 2 * forecasts.levels > forecasts.n
 
 

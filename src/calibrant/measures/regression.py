@@ -128,7 +128,7 @@ def logits(forecasts: Forecasts) -> Array:
 
 
 def _separated(forecasts: Forecasts, logit: Array) -> bool:
-    """Tell whether a threshold splits the outcomes, so that the likelihood grows for ever."""
+    """Return whether a threshold splits the outcomes, so that the likelihood grows for ever."""
     low_one, high_one = _ends(logit, forecasts.outcomes > 0)
     low_zero, high_zero = _ends(logit, forecasts.outcomes < forecasts.weights)
     return low_one >= high_zero or high_one <= low_zero

@@ -18,7 +18,7 @@ from calibrant.measures.registry.null import Null, Settings
 from calibrant.measures.registry.papers import DISTANCE_PAPER
 from calibrant.measures.registry.resolution import mean_move, widened
 from calibrant.measures.registry.row import Measure
-from calibrant.options import number, whole_number
+from calibrant.options import finite_number, number, whole_number
 from calibrant.results import Array, Certified, Result
 
 MAX_NODES = 65_536
@@ -176,8 +176,7 @@ def _levels(forecasts: Forecasts) -> ChainLevels:
 def _check(tolerance: float, alpha: float, max_nodes: int) -> None:
     if not number("tolerance", tolerance) > 0:
         raise InvalidInputError(sentence("tolerance", "must be positive", f"got {tolerance}"))
-    if not number("alpha", alpha) >= 1:
-        raise InvalidInputError(sentence("alpha", "must be at least 1", f"got {alpha}"))
+    finite_number("alpha", alpha, 1)
     whole_number("max_nodes", max_nodes, 1024)
 
 
