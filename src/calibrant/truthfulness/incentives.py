@@ -212,7 +212,7 @@ def _compared(
     honest, told = known.values[:, 0, at[1]], known.values[:, at[0], at[1]]
     gains = honest - told
     slack = 1e-12 * (1 + np.abs(honest))
-    wins = known.mean((gains > slack) + 0.5 * (np.abs(gains) <= slack))
+    wins = min(1.0, known.mean((gains > slack) + 0.5 * (np.abs(gains) <= slack)))  # chances are rounded
     if row.fair:  # E[m(r, y)] = m(r, p) + a constant
         gain, error, level = float(populations[0] - populations[1]), 0.0, mean
     else:

@@ -25,19 +25,20 @@ SEEN = 10  # replays in which a prediction should have its unlikely outcome for 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Replays:
-    """Values over the outcomes; `chances` are the weights of their mean, `parts` hold those drawn together.
+    """Values over the outcomes: all of them with their `chances`, so that means are exact, or those drawn.
 
-    Each part has the chance of its kind of outcomes and the rows that were drawn of it. Without parts all
-    outcomes are there, and means are exact.
+    Each of the `parts` drawn has the chance of its kind of outcomes and the rows that are of it.
     """
 
     values: Array
-    chances: Array
+    chances: Array | None
     parts: tuple[tuple[float, slice], ...]
 
     def mean(self, figures: Array) -> float:
         """Return the expected value of figures, one per replay."""
-        return float(self.chances @ figures)
+        if self.chances is not None:
+            return float(self.chances @ figures)
+        return float(sum(chance * figures[rows].mean() for chance, rows in self.parts))
 
     def error(self, figures: Array) -> float:
         """Return the standard error of their mean."""
@@ -76,7 +77,7 @@ def _joined(
     score: Score, kinds: list[tuple[float, int, Draw]], width: int, seed: int, progress: Progress | None
 ) -> Replays:
     """Draw and score every kind of outcomes, the first with the seed given."""
-    values, parts, chances = [], [], []
+    values, parts = [], []
     done, everything = 0, sum(size for _, size, _ in kinds)
     for k, (chance, size, draw) in enumerate(kinds):
         before = done
@@ -89,9 +90,8 @@ def _joined(
 
         values.append(in_blocks(work, size, width=width, seed=seed + k, threads=1, progress=advance))
         parts.append((chance, slice(done, done + size)))
-        chances.append(np.full(size, chance / size))
         done += size
-    return Replays(np.concatenate(values), np.concatenate(chances), tuple(parts))
+    return Replays(np.concatenate(values), None, tuple(parts))
 
 
 def _everything(p: Array, counts: Any, most: int) -> Array | None:
