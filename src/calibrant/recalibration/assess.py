@@ -214,7 +214,7 @@ def change_of(figures: list[tuple[float, float]], share: Array, error: float = 0
 
     `error` is the standard error of the gain by single records, where there is one.
     """
-    from scipy.stats import norm, t
+    from scipy.special import ndtri, stdtrit
 
     table = np.array(figures)
     before, after = (float(np.average(column, weights=share)) for column in table.T)
@@ -222,7 +222,7 @@ def change_of(figures: list[tuple[float, float]], share: Array, error: float = 0
     folds = len(gains)
     variance = float(np.var(gains, ddof=1)) * (1 / folds + 1 / (folds - 1))
     quantile = (1 + CONFIDENCE) / 2
-    reach = max(float(t.ppf(quantile, folds - 1)) * variance**0.5, float(norm.ppf(quantile)) * error)
+    reach = max(float(stdtrit(folds - 1, quantile)) * variance**0.5, float(ndtri(quantile)) * error)
     gain = before - after
     return Change(before, after, gain, gain - reach, gain + reach)
 

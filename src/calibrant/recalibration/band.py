@@ -49,12 +49,11 @@ def jackknife_band(whole: Map, without: Sequence[Map], p: Array, confidence: flo
     The variance is (K - 1) / K times the squared deviations (Shao & Tu 1995, section 2.3), on K - 1 degrees
     of freedom.
     """
-    from scipy.special import expit
-    from scipy.stats import t
+    from scipy.special import expit, stdtrit
 
     centre = logit(whole.predict(p), CLIPS[0])
     table = np.array([logit(one.predict(p), CLIPS[0]) for one in without])
     folds = len(table)
     variance = (folds - 1) / folds * ((table - table.mean(axis=0)) ** 2).sum(axis=0)
-    reach = float(t.ppf((1 + confidence) / 2, folds - 1)) * np.sqrt(variance)
+    reach = float(stdtrit(folds - 1, (1 + confidence) / 2)) * np.sqrt(variance)
     return MapBand(np.asarray(expit(centre - reach)), np.asarray(expit(centre + reach)), confidence)
