@@ -71,6 +71,8 @@ bench: $(BENCH)/.ready
 # 10^9 rows: about 9 GB of Parquet in the temporary folder, skipped where less than 25 GB are free.
 bench-billion: $(READY)
 	$(BIN)/python -m benchmarks billion
+	$(BIN)/python docs/make_speed.py
+	$(BIN)/python docs/make_scale.py
 
 $(READY): pyproject.toml Makefile
 	@command -v $(PYTHON) >/dev/null || { echo "calibrant needs $(PYTHON); set PYTHON=... to another Python >= 3.11" >&2; exit 1; }

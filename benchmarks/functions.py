@@ -54,7 +54,7 @@ def calls() -> dict[str, Call]:
         "distances": lambda y, p: cb.distances(y, p),
         "dominance": lambda y, p: cb.dominance(y, p, p**1.1, draws=19, **seeded),
         "estimate_decision_loss": lambda y, p: cb.estimate_decision_loss(y, p, draws=9, **seeded),
-        "evaluate": lambda y, p: cb.evaluate(y, p, **seeded),
+        "evaluate": lambda y, p: cb.evaluate(y, p, **seeded).to_dict(),
         "hosmer_lemeshow": lambda y, p: cb.hosmer_lemeshow(y, p),
         "net_benefit": lambda y, p: cb.net_benefit(y, p),
         "random_binning_estimate": lambda y, p: cb.random_binning_estimate(y, p, **seeded),

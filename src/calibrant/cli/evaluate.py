@@ -119,8 +119,8 @@ def show_evaluation(evaluation: Evaluation, json_: bool, sketch: Sketch | None =
     say(headline(evaluation.verdict))
     say(f"What next: {evaluation.verdict.next_step}")
     say(facts_sentence(evaluation.facts))
-    if evaluation.distances.over_points is not None:
-        say(_distance_sentence(evaluation.distances.over_points))
+    if evaluation.over_points is not None:
+        say(_distance_sentence(evaluation.over_points))
     _show(measure_sheet(evaluation.rows, evaluation.confidence))
     differ = why_rows_differ(evaluation.verdict, evaluation.rows)
     if differ:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from calibrant.evaluation.facts import facts
 from calibrant.evaluation.findings import Findings
+from calibrant.evaluation.later import Later
 from calibrant.evaluation.null_reference import Chance
 from calibrant.evaluation.recalibration_preview import preview
 from calibrant.evaluation.rows import SIZE, WHERE, Row, chosen, take_all
@@ -75,10 +76,10 @@ def find(
         verdict=verdict(rows, luck.verdict(), forecasts, groups_found, ALPHA),
         facts=facts(forecasts),
         rows=tuple(rows[about.name] for about in wanted),
-        distances=done(_distances(forecasts, rows.values(), points)),
+        later_distances=done(_distances(forecasts, rows.values(), points)),
         null=done(luck.sample(rows[SIZE])),
         audit=groups_found,
-        recalibration=done(preview(forecasts, wanted, seed=seed)),
+        later_recalibration=done(Later(lambda: preview(forecasts, wanted, seed=seed))),
         confidence=confidence,
         draws=draws,
         cells=luck.cells,
@@ -87,9 +88,14 @@ def find(
     )
 
 
-def _distances(forecasts: Forecasts, rows: Iterable[Row], ids: Any) -> Distances:
-    view = distances_beside(forecasts, _taken(rows))
-    return view if ids is None else distances_over(view, forecasts.records, ids)
+def _distances(forecasts: Forecasts, rows: Iterable[Row], ids: Any) -> Later[Distances]:
+    """Return the distances; where points are given they are measured at once, as their ids may be refused."""
+    taken = _taken(rows)
+    if ids is None:
+        return Later(lambda: distances_beside(forecasts, taken))
+    view = Later(lambda: distances_over(distances_beside(forecasts, taken), forecasts.records, ids))
+    view.get()
+    return view
 
 
 def _taken(rows: Iterable[Row]) -> dict[str, Measurement]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant.errors import reject_name
 from calibrant.evaluation.facts import Facts, facts_sentence
+from calibrant.evaluation.later import Later
 from calibrant.evaluation.null_reference import NullSample
 from calibrant.evaluation.recalibration_preview import Preview, why_absent
 from calibrant.evaluation.row_tests import why_rows_differ
@@ -16,6 +17,7 @@ from calibrant.evaluation.verdict import Verdict
 from calibrant.forecasts import Forecasts
 from calibrant.frames import frame_of
 from calibrant.measures.distances.sandwich import Distances
+from calibrant.results import Measurement
 
 if TYPE_CHECKING:
     from calibrant.groups.result import Audit
@@ -36,15 +38,30 @@ class Findings:
     verdict: Verdict
     facts: Facts
     rows: tuple[Row, ...]
-    distances: Distances
+    later_distances: Later[Distances]
     null: NullSample | None
     audit: Audit | None
-    recalibration: Preview | None
+    later_recalibration: Later[Preview | None]
     confidence: float
     draws: int
     cells: int | None
     seed: int
     groups: Any = None  # as they were given, for what the report tries on them
+
+    @property
+    def distances(self) -> Distances:
+        """The view of all distances, measured when it is first asked for."""
+        return self.later_distances.get()
+
+    @property
+    def over_points(self) -> Measurement | None:
+        """The distance to calibration over points, where they were given: it was measured at once."""
+        return self.distances.over_points if self.later_distances.made else None
+
+    @property
+    def recalibration(self) -> Preview | None:
+        """What isotonic recalibration would change, tried when it is first asked for."""
+        return self.later_recalibration.get()
 
     def __getitem__(self, name: str) -> Row:
         """Return the row of a measure by its name."""
