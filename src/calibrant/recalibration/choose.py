@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import CalibrantError, InvalidInputError, TooFewRecordsError, reject_name, sentence
+from calibrant.fits.bend import bend_pvalue
 from calibrant.fits.levels import Levels
 from calibrant.fits.logistic import logistic
 from calibrant.recalibration.losses import Costs, costs, joined
@@ -23,8 +24,9 @@ UNCHANGED = "No change is justified by these records."
 LOSSES = ("log", "brier")
 AS_GOOD = 1.0  # standard errors on held-out records by which a simpler candidate may fall behind the best
 SURE = 2.5  # standard errors of a gain on held-out records that justify a change by themselves
-LEVEL = 0.02  # of Cox's test, which justifies the line that it tests
-LINE = "platt"
+LEVEL = 0.02  # of Cox's test, which justifies the line that it tests, and of the test for a bend
+LINE, CURVE = "platt", "spline"
+ENOUGH = 500  # records from which a curve is fitted well enough where only a test speaks for it
 MANY = 3_000  # levels from which the compiled kernels repay their start-up time in a choice
 
 
@@ -84,11 +86,11 @@ def choose(sample: Sample, candidates: Sequence[Candidate], *, loss: str, folds:
 
 
 def _chosen(sample: Sample, offered: Sequence[Candidate], costs_by_method: Mapping[str, Costs]) -> Candidate:
-    """Return the simplest change as good as the best if its gain is sure, the line if Cox's test rejects.
+    """Return the simplest change as good as the best if its gain is sure, else what a test speaks for.
 
     Few held-out records cannot show a gain that the same records, all of them, show by a test: with 100
-    records Cox's test found miscalibration that the cross-fitted gain did not show. The test speaks
-    for its own line alone; the gain shows what that line cannot bend to.
+    records Cox's test found miscalibration that the cross-fitted gain did not show. It speaks for its own
+    line alone; with 1,000 records a test for a bend found curves whose intercept and slope are right.
     """
     unchanged, *changes = offered
     if not changes:
@@ -97,10 +99,11 @@ def _chosen(sample: Sample, offered: Sequence[Candidate], costs_by_method: Mappi
     gain = _gap(costs_by_method[unchanged.name], costs_by_method[simplest.name])
     if gain > SURE:
         return simplest
-    if not _cox_rejects(sample.levels):
-        return unchanged
-    line = [candidate for candidate in changes if candidate.method.name == LINE]
-    return line[0] if line else simplest if gain > 0 else unchanged
+    named = {candidate.method.name: candidate for candidate in changes}
+    if _cox_rejects(sample.levels):
+        return named.get(LINE, simplest if gain > 0 else unchanged)
+    bent = sample.levels.total >= ENOUGH and bend_pvalue(sample.levels) < LEVEL
+    return named.get(CURVE, unchanged) if bent else unchanged
 
 
 def _simplest(changes: Sequence[Candidate], costs_by_method: Mapping[str, Costs]) -> Candidate:

@@ -1,0 +1,57 @@
+"""The test for a bend keeps its level, sees what Cox's test cannot, and flips with the outcomes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from recalibration.laws import gridded
+from scipy.stats import binom, chi2
+
+from calibrant import recalibrate
+from calibrant.fits.bend import bend_pvalue
+from calibrant.fits.levels import merged
+
+
+def levels(y, p):
+    order = np.argsort(p, kind="stable")
+    return merged(p[order], y[order].astype(float), np.ones(len(p)))
+
+
+def bent(bend, n=1_000, seed=0):
+    """Records whose true curve is higher at both ends, intercept and slope being right on average."""
+    rng = np.random.default_rng(seed)
+    place = rng.normal(size=n)
+    truth = 1 / (1 + np.exp(-(place + bend * (place**2 - 1.1))))
+    return (rng.random(n) < truth).astype(int), 1 / (1 + np.exp(-place))
+
+
+def test_level():
+    rng = np.random.default_rng(5)
+    p = rng.beta(1.2, 1.8, 500)
+    rejected = sum(bend_pvalue(levels(rng.random(500) < p, p)) < 0.05 for _ in range(1_000))
+    assert binom.ppf(1e-4, 1_000, 0.05) <= rejected <= binom.ppf(1 - 1e-4, 1_000, 0.05)
+
+
+def test_the_statistic_by_hand():
+    """Three predictions far apart: three terms explain all, and the statistic is a sum of squares."""
+    p = np.repeat([0.2, 0.5, 0.7], 100)
+    y = np.concatenate((np.arange(100) < 30, np.arange(100) < 50, np.arange(100) < 60))
+    statistic = sum(
+        (hits - 100 * q) ** 2 / (100 * q * (1 - q)) for hits, q in ((30, 0.2), (50, 0.5), (60, 0.7))
+    )
+    assert bend_pvalue(levels(y, p)) == pytest.approx(chi2.sf(statistic, 3), rel=1e-9)
+
+
+@settings(max_examples=60)
+@given(gridded())
+def test_flipping_outcomes_and_predictions_changes_nothing(sample):
+    y, p = sample
+    one, other = bend_pvalue(levels(y, p)), bend_pvalue(levels(1 - y, 1 - p))
+    assert 0 <= one <= 1
+    assert one == pytest.approx(other, abs=1e-6)
+
+
+def test_auto_bends_where_only_the_bend_is_off():
+    assert recalibrate(*bent(bend=0.2, seed=1), seed=0).chosen == "spline"
+    assert recalibrate(*bent(bend=0.0, seed=2), seed=0).chosen == "identity"
