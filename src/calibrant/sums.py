@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from calibrant.results import Array
 
-AT_ONCE = 2**15  # terms that are held at a time: they stay in the cache
+AT_ONCE = 2**14  # terms that are held at a time: they stay in the cache, and need no new pages of memory
 
 
 def dot(one: Array, other: npt.NDArray[np.floating | np.integer]) -> float:
