@@ -87,6 +87,28 @@ def test_rows_that_may_well_be_equal_by_chance_are_counted(tmp_path, name):
         assert verb(name, quiet, "-y", "y", "-p", "p", "--state", tmp_path / "s.json").exit_code == 0
 
 
+def test_many_rows_of_few_predictions_do_not_come_again_by_chance(tmp_path):
+    rng = np.random.default_rng(3)
+    p = rng.integers(1, 4, 200) / 4
+    file = write(tmp_path / "m.csv", {"y": (rng.random(200) < p).astype(int), "p": p})
+    arguments = ("monitor", file, "-y", "y", "-p", "p", "--state", tmp_path / "s.json")
+    assert verb(*arguments).exit_code == 0
+    assert "got the rows of an earlier run" in str(verb(*arguments).exception)
+
+
+def test_a_file_that_grows_begins_with_what_was_counted(tmp_path):
+    first, other, state = stream(50), stream(80, 1), tmp_path / "s.json"
+    arguments = ("-y", "y", "-p", "p", "--state", state, "--grown")
+    assert verb("monitor", write(tmp_path / "a.csv", first), *arguments).exit_code == 0
+    kept = state.read_bytes()
+    refused = verb("monitor", write(tmp_path / "b.csv", other), *arguments)
+    assert "FILE must begin with the rows that the state has counted; got others" in str(refused.exception)
+    assert state.read_bytes() == kept
+    longer = {name: np.concatenate([first[name], other[name]]) for name in first}
+    assert verb("monitor", write(tmp_path / "c.csv", longer), *arguments).exit_code == 0
+    assert cb.Monitor.load(state).n == 130
+
+
 def test_a_morning_without_outcomes_is_no_part_of_the_stream(tmp_path):
     rows, state = stream(60), tmp_path / "s.json"
     morning = write(tmp_path / "m.csv", {**rows, "y": [""] * 60})

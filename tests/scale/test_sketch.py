@@ -271,3 +271,9 @@ while True:
         writer.wait()
         writer.stdout.close()
         assert Sketch.load(path).n == 100_000
+
+
+def test_an_empty_text_is_a_group_like_others():
+    frame = {"y": [1, 0, 1], "p": [0.2, 0.3, 0.4], "g": ["", "a", ""]}
+    sketch = Sketch.from_frame(frame, outcome="y", prediction="p", by="g")
+    assert {label: part.n for label, part in sketch.groups.items()} == {"": 2, "a": 1}

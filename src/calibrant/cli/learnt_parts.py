@@ -18,7 +18,7 @@ from calibrant.online.state import Fields, parsed, read_text
 
 PARTS = "parts"  # the field of a state that holds them
 KEPT = 10_000  # the latest; as many nights are 27 years
-DIFFERENT = 10  # predictions: with fewer, new rows may well equal old ones
+SURPRISE = 20.0  # nats: rows that say less may well come again by chance
 
 
 def same(verb: F) -> F:
@@ -52,6 +52,23 @@ def with_part(parts: list[str], rows: OrderedRows, same: bool) -> list[str]:
     return [*(known for known in parts if known != part), part][-KEPT:]
 
 
+def with_beginning(parts: list[str], rows: OrderedRows, seen: int) -> list[str]:
+    """Return the parts with all rows of a file that grows; it must begin with the `seen` rows counted before.
+
+    States that were fed otherwise do not say what they have counted, so nothing can be refused there.
+    """
+    rows.after(seen)  # refuses a file that is too short
+    begun = _beginning(rows, seen)
+    if any(part.endswith(f"+{seen}") and part != begun for part in parts):
+        rule, got = "must begin with the rows that the state has counted", "got others"
+        raise InvalidInputError(sentence("FILE", rule, got, "leave --grown out if all rows are new"))
+    return [*(part for part in parts if "+" not in part), _beginning(rows, len(rows))]
+
+
+def _beginning(rows: OrderedRows, count: int) -> str:
+    return f"{_hashed(rows.taken(np.arange(count)))}+{count}"
+
+
 def with_parts(text: str, parts: list[str]) -> str:
     """Return the JSON of a state with its parts as the last field."""
     if not parts:
@@ -69,11 +86,15 @@ def _holder(content: dict[str, Any]) -> Any:
 def _digest(rows: OrderedRows) -> str | None:
     """Return a digest of the rows whose outcome is known, None where chance may well repeat them."""
     known = rows.taken(np.flatnonzero(~np.isnan(rows.outcome)))
-    if len(np.unique(known.prediction)) < DIFFERENT:
-        return None
+    _, counts = np.unique(np.column_stack([known.outcome, known.prediction]), axis=0, return_counts=True)
+    surprise = -float(counts @ np.log(counts / counts.sum()))  # of these rows in this order
+    return _hashed(known) if surprise >= SURPRISE else None
+
+
+def _hashed(rows: OrderedRows) -> str:
     digest = hashlib.sha256(
-        b"".join(part.astype("<f8").tobytes() for part in (known.outcome, known.prediction))
+        b"".join(part.astype("<f8").tobytes() for part in (rows.outcome, rows.prediction))
     )
-    columns: list[Any] = [[str(cell) for cell in column.tolist()] for column in known.columns.values()]
+    columns: list[Any] = [[str(cell) for cell in column.tolist()] for column in rows.columns.values()]
     digest.update(json.dumps(columns).encode())
     return digest.hexdigest()[:16]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from calibrant.cli.learnt_parts import counted_parts, same, with_part, with_parts
+from calibrant.cli.learnt_parts import counted_parts, same, with_beginning, with_part, with_parts
 from calibrant.cli.options import NAME, as_json, rows_in
 from calibrant.cli.ordered_rows import OrderedRows, read_ordered
 from calibrant.cli.showing import note
@@ -70,7 +70,7 @@ def monitor(
     with _kept(state) as path:
         watch = _opened(path, rows, by, groups, alpha)
         parts = counted_parts(path, type(watch).__name__)
-        parts = parts if grown else with_part(parts, rows, same)
+        parts = with_beginning(parts, rows, _seen(watch)) if grown else with_part(parts, rows, same)
         readings = _updated(watch, rows, by, grown)
         _show(readings, watch.alpha, json_)
         if path is not None:
@@ -109,15 +109,18 @@ def _opened(
     return watch
 
 
+def _seen(watch: Monitor | GroupMonitor) -> int:
+    """Return how many records were counted before."""
+    return watch.n if isinstance(watch, Monitor) else watch.monitors[GroupMonitor.EVERYBODY].n
+
+
 def _updated(
     watch: Monitor | GroupMonitor, rows: OrderedRows, by: str | None, grown: bool
 ) -> Mapping[str, Reading]:
     """Feed the rows that are new, and return what every monitor says."""
+    fresh = rows.after(_seen(watch)) if grown else rows
     if isinstance(watch, Monitor):
-        fresh = rows.after(watch.n) if grown else rows
         return {GroupMonitor.EVERYBODY: watch.update(fresh.outcome, fresh.prediction)}
-    seen = watch.monitors[GroupMonitor.EVERYBODY].n
-    fresh = rows.after(seen) if grown else rows
     return watch.update(fresh.outcome, fresh.prediction, fresh.columns[str(by)])
 
 

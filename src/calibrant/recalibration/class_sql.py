@@ -13,6 +13,7 @@ from calibrant.recalibration.sql import (
     Sql,
     SqlAlgebra,
     find_dialect,
+    is_probability,
     number,
     quoted,
     within_limit,
@@ -33,7 +34,7 @@ def class_sql(fitted: Map, columns: Sequence[str], classes: int, dialect: str) -
     cells = [Sql(f"CAST({quoted(name, engine)} AS {engine.double})") for name in columns]
     algebra = SparkAlgebra() if dialect == "spark" else SqlAlgebra()
     total = " + ".join(cell.text for cell in cells)
-    usable = [f"{cell.text} >= 0e0 AND {cell.text} <= 1e0" for cell in cells]
+    usable = [is_probability(cell, dialect) for cell in cells]
     usable.append(f"ABS({total} - 1e0) <= {number(ROW_SUM)}")
     rates = fitted.expressions(cells, algebra) if isinstance(fitted, ClassMap) else cells  # no change
     condition = " AND ".join(usable)

@@ -92,7 +92,7 @@ def lazily(table: Any, fitted: Map, prediction: str, into: str) -> Any:
             return looked_up
     column = nw.col(prediction).cast(nw.Float64)
     mapped = fitted.expression(column, FrameAlgebra())
-    usable = (column >= 0) & (column <= 1)
+    usable = column.is_finite() & (column >= 0) & (column <= 1)  # NaN may pass for 0.5 in DuckDB
     return table.with_columns(nw.when(usable).then(mapped).alias(into)).to_native()
 
 

@@ -160,6 +160,16 @@ def quoted(name: str, dialect: SqlDialect) -> str:
     return mark + name.replace(mark, mark * 2) + mark
 
 
+def is_probability(number: Sql, dialect: str) -> str:
+    """Return the SQL of whether a number lies in [0, 1]; NULL and NaN do not.
+
+    DuckDB takes the comparisons for true where a Parquet file states a smallest and largest value within
+    [0, 1]; such statements leave NaN out.
+    """
+    inside = f"{number.text} >= 0e0 AND {number.text} <= 1e0"
+    return f"ISFINITE({number.text}) AND {inside}" if dialect == "duckdb" else inside
+
+
 def sql_of(fitted: Map, column: str, dialect: str, tolerance: float) -> str:
     """Return the map of a column as one SQL expression.
 
@@ -171,7 +181,7 @@ def sql_of(fitted: Map, column: str, dialect: str, tolerance: float) -> str:
     name = Sql(f"CAST({quoted(column, engine)} AS {engine.double})")
     algebra = SparkAlgebra() if dialect == "spark" else SqlAlgebra()
     mapped = fitted.thinned(float(tolerance)).expression(name, algebra)
-    text = f"CASE WHEN {name.text} >= 0e0 AND {name.text} <= 1e0 THEN {mapped.text} END"
+    text = f"CASE WHEN {is_probability(name, dialect)} THEN {mapped.text} END"
     return within_limit(text, dialect, "pass a tolerance, such as 1e-6, to thin the knots")
 
 

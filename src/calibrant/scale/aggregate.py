@@ -130,6 +130,7 @@ def cell_frame(frame: Any, columns: Columns, cells: int) -> Any:
         *(nw.col(source).cast(number).alias(name) for name, source in names.items()),
         *(_key(table, source).alias(key) for key, source in zip(keys, columns.by, strict=True)),
     )
+    table = table.with_columns(*(_without_nan(name) for name in names))
     v, y, w = nw.col(V), nw.col(Y), nw.col(W)
     good = (v >= 0) & (v <= 1) & (y >= 0) & (y <= 1)
     if columns.weight:
@@ -156,9 +157,9 @@ def _reason(columns: Columns, cells: int) -> Any:
     import narwhals as nw
 
     v, y, w = nw.col(V), nw.col(Y), nw.col(W)
-    rules = [("prediction is missing", _missing(v)), ("outcome is missing", _missing(y))]
+    rules = [("prediction is missing", v.is_null()), ("outcome is missing", y.is_null())]
     if columns.weight:
-        rules.append(("weight is missing", _missing(w)))
+        rules.append(("weight is missing", w.is_null()))
     rules += [("prediction outside [0, 1]", (v < 0) | (v > 1)), ("outcome outside [0, 1]", (y < 0) | (y > 1))]
     if columns.weight:
         rules.append(("weight negative or infinite", (w < 0) | (w == float("inf"))))
@@ -168,8 +169,13 @@ def _reason(columns: Columns, cells: int) -> Any:
     return reason
 
 
-def _missing(column: Any) -> Any:
-    return column.is_null() | column.is_nan().fill_null(True)
+def _without_nan(name: str) -> Any:
+    """Return a column, null for NaN; DuckDB may take is_nan for false (see sources.without_nan)."""
+    import narwhals as nw
+
+    column = nw.col(name)
+    infinite = nw.when(column.abs() == float("inf")).then(column)
+    return nw.when(column.is_finite()).then(column).otherwise(infinite).alias(name)
 
 
 def _opened(frame: Any, columns: Columns) -> Any:

@@ -21,7 +21,6 @@ import numpy as np
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.scale.categories import refuse_nested
 from calibrant.scale.sources import SourceColumn
-from calibrant.scale.text_numbers import unless_missing
 
 Label = tuple[Any, ...]
 Reader = Callable[[Any], Any]
@@ -141,7 +140,7 @@ def label_sql(column: SourceColumn) -> str:
     refuse_nested(column)
     kind, cell = column.kind, column.sql
     if kind == "TEXT":
-        return unless_missing(cell, "NULL", cell)
+        return f"CASE WHEN trim({cell}) = '' THEN NULL ELSE {cell} END"  # "NA" may be a name
     if kind == "TIMESTAMP WITH TIME ZONE":
         return f"CAST(timezone('UTC', {cell}) AS VARCHAR) || '+00:00'"
     if kind == "INTERVAL":
@@ -192,7 +191,9 @@ def label_family(kind: str) -> str:
 
 def ordered_labels(labels: set[Label]) -> tuple[Label, ...]:
     """Return labels in an order that does not depend on the engine: by type, then by value."""
-    return tuple(sorted(labels, key=lambda label: [(_rank(item), item or 0) for item in label]))
+    return tuple(
+        sorted(labels, key=lambda label: [(_rank(item), 0 if item is None else item) for item in label])
+    )
 
 
 def _rank(item: Any) -> str:

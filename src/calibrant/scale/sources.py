@@ -49,7 +49,17 @@ class SourceColumn:
             raise InvalidInputError(
                 sentence(f"column {self.name!r}", "must be numeric", f"got values of type {self.kind}")
             )
-        return f"CAST({self.sql} AS DOUBLE)"
+        number = f"CAST({self.sql} AS DOUBLE)"
+        return without_nan(number) if self.kind in ("FLOAT", "DOUBLE") else number
+
+
+def without_nan(number: str) -> str:
+    """Return the SQL of a number, NULL for NaN.
+
+    Parquet's smallest and largest values leave NaN out. DuckDB believes them and takes isnan(x) for false
+    and x <= 1 for true wherever they say so; it does not do that to isfinite and isinf.
+    """
+    return f"CASE WHEN isfinite({number}) THEN {number} WHEN isinf({number}) THEN {number} END"
 
 
 @dataclass(frozen=True, slots=True)
