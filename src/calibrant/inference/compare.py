@@ -17,6 +17,7 @@ from calibrant.inference.adjusting import holm
 from calibrant.inference.compare_cells import CellModel, on_cells, resampled_cells
 from calibrant.inference.compare_rows import resampled_rows
 from calibrant.inference.comparison import Comparison, Difference, error_of
+from calibrant.inference.either_calibrated import allowing_for_calibration, calibration_pvalues
 from calibrant.inference.interval import central, check_confidence, check_resampling
 from calibrant.inference.paired_rows import complete_rows, named_models
 from calibrant.inference.resample import seminorm_power
@@ -125,10 +126,13 @@ def compare(
     else:
         drawn = resampled_rows(models, rows.in_order(), row, settings, **how)
     errors = _errors(models, row, settings, values, drawn, cells)
+    small = {name: model.cells for name, model in zip(models, cells, strict=True)} if cells else models
+    pvalues = calibration_pvalues(small, row, settings, draws=count, seed=used, threads=threads)
+    pairs = _differences(list(models), errors, confidence)
     return Comparison(
         measure=row.name,
         values=values,
-        differences=_holm(_differences(list(models), errors, confidence)),
+        differences=_holm(allowing_for_calibration(pairs, pvalues, rows, row, settings, confidence)),
         confidence=confidence,
         fair=row.fair_with(options),
         n=size,
@@ -189,10 +193,14 @@ class _Error:
     factor: float
     widening: float
 
-    def without_bias(self, defined: npt.NDArray[np.bool_]) -> float:
-        """Return the value less the most that noise can have added to it; an error is never below 0."""
+    def without_bias(self, defined: npt.NDArray[np.bool_], most: float) -> float:
+        """Return the value less the most that noise can have added to it; an error is never below 0.
+
+        `most` is how far resampling moves the difference of two models on average. The mean of the draws of
+        one model is uncertain by much more than that where the models are nearly the same.
+        """
         added = float(self.drawn[defined].mean()) - self.value
-        return max(0.0, self.value - self.factor * max(0.0, added))
+        return max(0.0, self.value - self.factor * min(max(0.0, added), most))
 
 
 def _bias_factor(forecasts: Forecasts, row: Measure, settings: dict[str, Any]) -> float:
@@ -224,7 +232,8 @@ def _difference(first: str, second: str, one: _Error, other: _Error, confidence:
     rank = max(1, int((1 - confidence) / 2 * (len(defined) + 1) + 1e-9))  # so that interval and p-value agree
     low, high = float(defined[rank - 1]), float(defined[-rank])
     centre = float(defined.mean())
-    least, most = one.without_bias(known) - other.value, one.value - other.without_bias(known)
+    moved = float(np.abs(defined - difference).mean())
+    least, most = one.without_bias(known, moved) - other.value, one.value - other.without_bias(known, moved)
     wider = one.widening + other.widening
     lower = min(low, 2 * difference - high, least - (high - centre)) - wider
     upper = max(high, 2 * difference - low, most + (centre - low)) + wider

@@ -1,0 +1,60 @@
+"""Differences between models of which one may be calibrated.
+
+Noise e turns the residual t of a model into t + e. Where t is small beside e, the sign of e decides which of
+two similar models looks better, and resampling repeats that sign. What their difference would be is known,
+though, if one of them were calibrated: minus the error of the other on outcomes that happen as often as the
+one predicts. So a difference may be as large as that while the test does not reject the one, and a model is
+worse only if the test rejects it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from calibrant.forecasts import Forecasts
+from calibrant.inference.comparison import Difference, error_of
+from calibrant.inference.engine import run_test
+from calibrant.inference.paired_rows import PairedRows
+from calibrant.measures.registry.row import Measure
+from calibrant.records import check
+
+
+def calibration_pvalues(
+    models: Mapping[str, Forecasts], row: Measure, settings: dict[str, Any], *,
+    draws: int, seed: int, threads: int | None,
+) -> dict[str, float]:  # fmt: skip
+    """Test each model by the measure; 0 for what has no such test: mean scores, and fractional outcomes."""
+    if not (row.complete or row.signed):
+        return dict.fromkeys(models, 0.0)
+    how: dict[str, Any] = {"method": "auto", "draws": draws, "seed": seed, "threads": threads}
+    return {
+        name: run_test(forecasts, row, settings, **how).pvalue if forecasts.binary else 0.0
+        for name, forecasts in models.items()
+    }
+
+
+def allowing_for_calibration(
+    pairs: Sequence[Difference], pvalues: Mapping[str, float], rows: PairedRows, row: Measure,
+    settings: dict[str, Any], confidence: float,
+) -> list[Difference]:  # fmt: skip
+    """Return the pairs with intervals and p-values that allow for models that may be calibrated."""
+
+    def error_if(calibrated: str, other: str) -> float:
+        checked = check(rows.models[calibrated], rows.models[other], rows.weights)
+        return float(error_of(row, row.function.core(Forecasts.of_checked(checked), **settings)))
+
+    def allowed(pair: Difference) -> Difference:
+        lower, upper = pair.lower, pair.upper
+        if pvalues[pair.first] > 1 - confidence:
+            lower = min(lower, -error_if(pair.first, pair.second))
+        if pvalues[pair.second] > 1 - confidence:
+            upper = max(upper, error_if(pair.second, pair.first))
+        pvalue = max(pair.pvalue, pvalues[pair.better[1]])
+        bound = pair.pvalue_is_bound and pvalue == pair.pvalue
+        return replace(
+            pair, lower=lower, upper=upper, pvalue=pvalue, adjusted=pvalue, pvalue_is_bound=bound
+        )
+
+    return list(map(allowed, pairs))
