@@ -70,7 +70,7 @@ class Comparison:
     method: str = "resampled pairs of rows, with and without bias (approximate)"
     scores: Mapping[str, Decomposition] = field(default_factory=dict)
     cells: int | None = None  # what was resampled on, where levels were merged
-    added: float = 0.0  # half-width added for that, for the model with most
+    added: float = 0.0  # half-width added for that, for the pair with most
 
     @property
     def approximate(self) -> tuple[str, ...]:

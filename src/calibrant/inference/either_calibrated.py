@@ -17,6 +17,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.inference.comparison import Difference, error_of
 from calibrant.inference.engine import run_test
 from calibrant.inference.paired_rows import PairedRows
+from calibrant.inference.resample import seminorm_power
 from calibrant.measures.registry.row import Measure
 from calibrant.records import check
 
@@ -25,8 +26,13 @@ def calibration_pvalues(
     models: Mapping[str, Forecasts], row: Measure, settings: dict[str, Any], *,
     draws: int, seed: int, threads: int | None,
 ) -> dict[str, float]:  # fmt: skip
-    """Test each model by the measure; 0 for what has no such test: mean scores, and fractional outcomes."""
-    if not (row.complete or row.signed):
+    """Test each model by the measure; 0 for what needs no such care or has no test.
+
+    Mean scores have no bias. Differences of squares are linear in the noise that two models share. Fractional
+    outcomes cannot be simulated.
+    """
+    first = next(iter(models.values()))
+    if not (row.complete or row.signed) or seminorm_power(first, row, settings) == 2:
         return dict.fromkeys(models, 0.0)
     how: dict[str, Any] = {"method": "auto", "draws": draws, "seed": seed, "threads": threads}
     return {
@@ -43,7 +49,7 @@ def allowing_for_calibration(
 
     def error_if(calibrated: str, other: str) -> float:
         checked = check(rows.models[calibrated], rows.models[other], rows.weights)
-        return float(error_of(row, row.function.core(Forecasts.of_checked(checked), **settings)))
+        return float(error_of(row, float(row.function.core(Forecasts.of_checked(checked), **settings))))
 
     def allowed(pair: Difference) -> Difference:
         lower, upper = pair.lower, pair.upper
@@ -53,8 +59,6 @@ def allowing_for_calibration(
             upper = max(upper, error_if(pair.second, pair.first))
         pvalue = max(pair.pvalue, pvalues[pair.better[1]])
         bound = pair.pvalue_is_bound and pvalue == pair.pvalue
-        return replace(
-            pair, lower=lower, upper=upper, pvalue=pvalue, adjusted=pvalue, pvalue_is_bound=bound
-        )
+        return replace(pair, lower=lower, upper=upper, pvalue=pvalue, adjusted=pvalue, pvalue_is_bound=bound)
 
     return list(map(allowed, pairs))
