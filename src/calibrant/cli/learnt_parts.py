@@ -12,6 +12,7 @@ import numpy as np
 
 from calibrant.cli.options import F
 from calibrant.cli.ordered_rows import OrderedRows
+from calibrant.cli.showing import note
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.online.group_monitor import GroupMonitor
 from calibrant.online.state import Fields, parsed, read_text
@@ -41,10 +42,13 @@ def counted_parts(state: str | Path | None, kind: str) -> list[str]:
     return parts
 
 
-def with_part(parts: list[str], rows: OrderedRows, same: bool) -> list[str]:
+def with_part(parts: list[str], rows: OrderedRows, same: bool, state: str | Path | None = None) -> list[str]:
     """Return the parts with these rows among them; rows that are there already are refused."""
     part = _digest(rows)
     if part is None:
+        if state is not None and Path(state).exists() and len(rows) and not same:
+            alike = "1 row" if len(rows) == 1 else f"{len(rows):,} rows"
+            note(f"{alike}, too few or too much alike to know whether the state has counted them before")
         return parts
     if part in parts and not same:
         rule, got = "must hold rows that the state has not counted yet", "got the rows of an earlier run"

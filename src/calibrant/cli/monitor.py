@@ -70,7 +70,7 @@ def monitor(
     with _kept(state) as path:
         watch = _opened(path, rows, by, groups, alpha)
         parts = counted_parts(path, type(watch).__name__)
-        parts = with_beginning(parts, rows, _seen(watch)) if grown else with_part(parts, rows, same)
+        parts = with_beginning(parts, rows, _seen(watch)) if grown else with_part(parts, rows, same, path)
         readings = _updated(watch, rows, by, grown)
         _show(readings, watch.alpha, json_)
         if path is not None:
@@ -131,7 +131,7 @@ def _show(readings: Mapping[str, Reading], alpha: float, json_: bool) -> None:
         show_json({"alarm": alarm, "alpha": alpha, "readings": facts})
         return
     table = [_line(name, reading) for name, reading in readings.items()]
-    show_table(["group", "records", "p-value", "alarm at", "trouble since", "suspicion"], table)
+    show_table(["group", "records", "p-value", "alarm at", "strongest from", "suspicion"], table)
     words = "ALARM: no longer calibrated" if alarm else "no alarm"
     stays = "; it stays on, a new state file starts anew" if alarm else ""
     note(f"{words} (a false alarm, ever, has a chance of at most {alpha:g}{stays})")

@@ -16,7 +16,7 @@ from calibrant.cli.rows import read_rows
 from calibrant.cli.showing import note, say
 from calibrant.cli.sketched import listed, needed_sketch, progress_bar
 from calibrant.cli.tables import show_json, show_table
-from calibrant.disk import check_target
+from calibrant.disk import check_target, write_whole
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.groups.rules import Rule
 from calibrant.groups.stored_rules import rules_from_json
@@ -69,7 +69,12 @@ OWN_ROWS = "The predictions must come from rows that the model was not trained o
     "--clusters", type=NAME, metavar="COLUMN", help="Rows that belong together (patients): never split."
 )
 @click.option("--prevalence", type=float, help="Base rate where the map will be used, if it differs.")
-@click.option("--output", "-o", type=click.Path(dir_okay=False), help="JSON file to write.")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(dir_okay=False),
+    help="File to write: the map as JSON, or with --sql its SQL.",
+)
 @click.option("--force", is_flag=True, help="Write the map even if it harms, or if records are few.")
 @click.option("--sql", is_flag=True, help="Print the map in FILE (JSON) as SQL of the column --prediction.")
 @click.option("--dialect", default="duckdb", show_default=True, help="duckdb, spark, postgres or bigquery.")
@@ -88,7 +93,8 @@ def recalibrate(
     that the model was not trained on: that cannot be seen from the file.
     """
     if sql:
-        say(_as_sql(load_recalibration(_one(file)), prediction or "p", dialect))
+        text = _as_sql(load_recalibration(_one(file)), prediction or "p", dialect)
+        _ = write_whole(output, text + "\n", listed(file)) if output else say(text)
         return
     if output:
         check_target(output, listed(file))

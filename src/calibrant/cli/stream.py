@@ -88,7 +88,7 @@ def stream(
     )
     with locked(state) if state else nullcontext():
         calibrator = _opened(state, by, delay, guard)
-        parts = with_part(counted_parts(state, "OnlineCalibrator"), rows, same)
+        parts = with_part(counted_parts(state, "OnlineCalibrator"), rows, same, state)
         run = _played(calibrator, rows, by, batch_by)
         if out:
             write_whole(out, _as_csv(rows, run, outcome, prediction))

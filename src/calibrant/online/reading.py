@@ -15,8 +15,9 @@ class Reading:
 
     `log_evalue` is the log of the evidence against calibration now, `pvalue` 1 over the largest evidence so
     far (valid at any time, however often you look). `alarm` stays on once raised, at record `alarm_at`.
-    `onset` estimates after how many records the trouble began, and `suspicion` what kind it is, from the
-    stretch in which a bet gained most; both are None until there is evidence to speak of.
+    `onset` is the record after which the stretch begins in which a bet gained most so far, and `suspicion`
+    what that bet is on: an estimate of where the trouble is worst and of what kind. Both may move on after an
+    alarm, and are None until there is evidence to speak of.
     """
 
     n: int
@@ -38,7 +39,7 @@ class Reading:
 
     def __str__(self) -> str:
         kind = "" if self.suspicion is None else f" Suspicion: {self.suspicion}."
-        since = "" if self.onset is None else f" The trouble seems to begin after record {self.onset:,}."
+        since = "" if self.onset is None else f" The strongest evidence begins after record {self.onset:,}."
         p = f"p = {pvalue_text(self.pvalue)}, valid at any time"
         if self.alarm:
             seen = f"{counted(self.n, 'record')}, {p}"

@@ -56,7 +56,10 @@ class Map(ABC):
 
     def expression(self, p: Any, algebra: Algebra) -> Any:
         """Return the map as an expression of a column, within [0, 1], or say that it cannot be one."""
-        raise InvalidInputError(sentence(f"a {self.form} map", "cannot be written as an expression"))
+        hint = "use apply, or a method that reads the prediction alone"
+        raise InvalidInputError(
+            sentence(f"a {self.form} map", "cannot be written as an expression", hint=hint)
+        )
 
     def interval(self, p: Array) -> Interval:
         """Return limits per prediction, where the method has them."""
