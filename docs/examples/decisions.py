@@ -206,7 +206,7 @@ def dominance(file: Path) -> str:
     died, risks = rows(file)
     lines = []
     for one, other in (("physicians", "model"), ("model", "physicians")):
-        found = cb.dominance(died, risks[one], risks[other], draws=DRAWS, seed=SEED)
+        found = cb.dominance(died, risks[one], risks[other], names=[one, other], draws=DRAWS, seed=SEED)
         lines.append(f"# {one} instead of {other}\n{found}")
     return "```text\n" + "\n".join(lines) + "\n```"
 
