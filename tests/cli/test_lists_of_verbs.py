@@ -32,7 +32,13 @@ ONE_BY_ONE = {  # verbs for which several files are not simply the rows of all o
     "check": "judges every file by itself",
     "sketch": "several files are tested with the sketches in the same file",
 }
-WITHOUT_ROWS = {"demo": "generates its rows", "measures": "prints a table", "merge": "reads sketches alone"}
+WITHOUT_A_TABLE = {
+    "apply": "writes a file of rows and prints sentences",
+    "demo": "prints what evaluate does",
+    "merge": "writes a sketch and prints sentences",
+    "plan": "prints one sentence",
+    "sketch": "writes a sketch and prints sentences",
+}
 
 
 def module_of(path):
@@ -65,9 +71,9 @@ def test_every_verb_meets_hostile_options():
 
 def test_every_verb_that_reads_rows_meets_files_that_nobody_can_read():
     hostile = module_of(TESTS / "cli" / "test_hostile.py")
-    assert lacking({*hostile.NEW_VERBS, *hostile.FIRST_VERBS, *WITHOUT_ROWS}) == [], (
+    assert lacking({*hostile.NEW_VERBS, *hostile.FIRST_VERBS, *hostile.WITHOUT_ROWS}) == [], (
         "add these verbs, with the options that they need, to NEW_VERBS of tests/cli/test_hostile.py, or "
-        "say in WITHOUT_ROWS of this file why they read no rows"
+        "say in WITHOUT_ROWS there why they read no rows"
     )
 
 
@@ -82,11 +88,21 @@ def test_every_verb_is_interrupted_or_has_nothing_to_leave_half_done():
 
 def test_several_files_are_tried_on_every_verb_that_reads_rows():
     tried = module_of(TESTS / "cli" / "test_shared_options.py").FILE_VERBS
-    assert lacking({*tried, *ONE_BY_ONE, *WITHOUT_ROWS}) == [], (
+    without_rows = module_of(TESTS / "cli" / "test_hostile.py").WITHOUT_ROWS
+    assert lacking({*tried, *ONE_BY_ONE, *without_rows}) == [], (
         "add these verbs, with the options that they need, to FILE_VERBS of "
         "tests/cli/test_shared_options.py, or say in ONE_BY_ONE of this file why several files are "
         "not one data set for them"
     )
+
+
+def test_every_format_is_tried_on_every_verb_that_prints_a_table():
+    tried = module_of(TESTS / "cli" / "test_shared_options.py").TABLE_VERBS
+    assert lacking({*tried, *WITHOUT_A_TABLE}) == [], (
+        "add these verbs, with the options that they need, to TABLE_VERBS of "
+        "tests/cli/test_shared_options.py, or say in WITHOUT_A_TABLE of this file why they print none"
+    )
+    assert not set(tried) & set(WITHOUT_A_TABLE), "a verb is in one of the two lists"
 
 
 @pytest.mark.parametrize("verb", VERBS)
