@@ -16,31 +16,48 @@ def text(name):
     return (ROOT / name).read_text(encoding="utf-8")
 
 
+def is_current(page, script, written, source):
+    """Fail with what to run and why, not with a diff of two whole pages."""
+    stored, wanted = text(page).splitlines(), written.splitlines()
+    pairs = zip([*stored, "(end)"], [*wanted, "(end)"], strict=False)
+    k, (has, needs) = next(((k, two) for k, two in enumerate(pairs, 1) if two[0] != two[1]), (0, ("", "")))
+    current = text(page) == written
+    assert current, (
+        f"{page} is made from {source}, which have changed: run .venv/bin/python docs/{script} and commit "
+        f"what it writes. Line {k} is {has[:200]!r} and would be {needs[:200]!r}"
+    )
+
+
 def test_the_page_of_measures_is_current():
-    assert text("docs/measures.md") == made_by("make_measures.py")["page"](), "run docs/make_measures.py"
+    script, source = "make_measures.py", "the rows and docstrings of measures"
+    is_current("docs/measures.md", script, made_by(script)["page"](), source)
 
 
 def test_the_page_of_verbs_is_current():
-    written = made_by("make_command_line.py")["page"]()
-    assert text("docs/reference/command-line.md") == written, "run docs/make_command_line.py"
+    script, source = "make_command_line.py", "the options and docstrings of the verbs"
+    is_current("docs/reference/command-line.md", script, made_by(script)["page"](), source)
 
 
 def test_the_page_on_scale_is_what_was_measured_and_names_every_measure_without_a_certificate():
-    assert text("docs/scale.md") == made_by("make_scale.py")["page"](), "run docs/make_scale.py"
+    script, source = "make_scale.py", "docs/scale.in.md, what was measured and the rows of measures"
+    is_current("docs/scale.md", script, made_by(script)["page"](), source)
 
 
 def test_the_glossary_is_that_of_the_reports():
-    assert text("docs/glossary.md") == made_by("make_glossary.py")["page"](), "run docs/make_glossary.py"
+    script, source = "make_glossary.py", "the words that reports explain"
+    is_current("docs/glossary.md", script, made_by(script)["page"](), source)
 
 
 def test_the_speed_tables_are_what_was_measured():
-    script = made_by("make_speed.py")
-    assert text("docs/speed.md") == script["page"](), "run docs/make_speed.py"
-    assert text("README.md") == script["with_headlines"](text("README.md")), "run docs/make_speed.py"
+    script, source = "make_speed.py", "the text in that script and what was measured"
+    made = made_by(script)
+    is_current("docs/speed.md", script, made["page"](), source)
+    is_current("README.md", script, made["with_headlines"](text("README.md")), source)
 
 
 def test_the_page_on_recalibration_is_what_was_measured():
-    assert text("docs/fix.md") == made_by("make_fix.py")["page"](), "run docs/make_fix.py"
+    script, source = "make_fix.py", "docs/fix.in.md, what was measured and the rows of methods"
+    is_current("docs/fix.md", script, made_by(script)["page"](), source)
 
 
 def test_links_of_the_readme_lead_somewhere():

@@ -56,13 +56,13 @@ def _dask(frame):
 ENGINES = {
     "pyarrow": lambda table: table,
     "pandas": lambda table: table.to_pandas(),
-    "pandas nullable": lambda table: table.to_pandas().convert_dtypes(),
-    "pandas arrow": lambda table: table.to_pandas(types_mapper=pd.ArrowDtype),
+    "pandas-nullable": lambda table: table.to_pandas().convert_dtypes(),
+    "pandas-pyarrow": lambda table: table.to_pandas(types_mapper=pd.ArrowDtype),
     "polars": pl.from_arrow,
-    "polars lazy": lambda table: pl.from_arrow(table).lazy(),
+    "polars-lazy": lambda table: pl.from_arrow(table).lazy(),
     "duckdb": lambda table: duckdb.connect().from_arrow(table),
     "dask": lambda table: _dask(table.to_pandas()),
-    "dask arrow": lambda table: _dask(table.to_pandas(types_mapper=pd.ArrowDtype)),
+    "dask-pyarrow": lambda table: _dask(table.to_pandas(types_mapper=pd.ArrowDtype)),
     "ibis": lambda table: pytest.importorskip("ibis").memtable(table),
 }
 SPARK_TYPES = {  # Spark has no nanoseconds and no categories

@@ -10,7 +10,17 @@ import numpy.typing as npt
 
 from calibrant.cli.charts import charts_out, check_chart_names, check_chart_targets, write_charts
 from calibrant.cli.option_types import Thresholds
-from calibrant.cli.options import MEASURE, NAME, as_json, missing, option_of, rows_in, seed, typed
+from calibrant.cli.options import (
+    MEASURE,
+    NAME,
+    as_json,
+    missing,
+    option_of,
+    outcome_column,
+    rows_in,
+    seed,
+    typed,
+)
 from calibrant.cli.rows import refuse_swapped
 from calibrant.cli.showing import say
 from calibrant.cli.sketched import progress_bar
@@ -31,7 +41,7 @@ from calibrant.scale.files import FileNames, read_columns, read_table
 
 @click.command()
 @rows_in
-@click.option("--outcome", "-y", type=NAME, required=True, help="Column of outcomes, 0 or 1.")
+@outcome_column
 @click.option(
     "--prediction",
     "-p",

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from calibrant.cli.learnt_parts import counted_parts, same, with_beginning, with_part, with_parts
-from calibrant.cli.options import NAME, as_json, rows_in
+from calibrant.cli.options import NAME, as_json, outcome_column, rows_in
 from calibrant.cli.ordered_rows import OrderedRows, read_ordered
 from calibrant.cli.showing import note
 from calibrant.cli.sketched import listed
@@ -30,7 +30,7 @@ ALARM = 1  # exit code
 
 @click.command("monitor")
 @rows_in
-@click.option("--outcome", "-y", type=NAME, required=True, help="Column of outcomes, 0 or 1.")
+@outcome_column
 @click.option("--prediction", "-p", type=NAME, required=True, help="Column of predicted probabilities.")
 @click.option("--order", type=NAME, help="Column to sort the rows by.  [default: the order of the file]")
 @click.option("--by", type=NAME, help="Column of groups, each of which gets a monitor of its own.")

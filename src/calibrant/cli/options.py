@@ -65,10 +65,19 @@ def _columns(verb: F, required: bool) -> F:
         click.option("--weight", "-w", type=NAME, help="Column of record weights."),
         click.option("--prediction", "-p", type=NAME, required=required,
                      help="Column of predicted probabilities."),
-        click.option("--outcome", "-y", type=NAME, required=required, help="Column of outcomes, 0 or 1."),
+        _outcome(required),
     ):  # fmt: skip
         verb = option(verb)
     return verb
+
+
+def outcome_column(verb: F) -> F:
+    """Add --outcome alone, for verbs whose predictions are another matter, or that have none."""
+    return _outcome(True)(verb)
+
+
+def _outcome(required: bool) -> Callable[[F], F]:
+    return click.option("--outcome", "-y", type=NAME, required=required, help="Column of outcomes, 0 or 1.")
 
 
 def missing(verb: F) -> F:

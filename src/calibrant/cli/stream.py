@@ -13,7 +13,7 @@ import click
 import numpy as np
 
 from calibrant.cli.learnt_parts import counted_parts, same, with_part, with_parts
-from calibrant.cli.options import NAME, as_json, rows_in
+from calibrant.cli.options import NAME, as_json, outcome_column, rows_in
 from calibrant.cli.ordered_rows import OrderedRows, read_ordered
 from calibrant.cli.showing import note, say
 from calibrant.cli.sketched import listed, shown_name
@@ -36,7 +36,7 @@ FEW = 100_000  # rows up to which the lower distance is computed while one waits
 
 @click.command("stream")
 @rows_in
-@click.option("--outcome", "-y", type=NAME, required=True, help="Column of outcomes, 0 or 1.")
+@outcome_column
 @click.option("--prediction", "-p", type=NAME, required=True, help="Column of predicted probabilities.")
 @click.option("--order", type=NAME, help="Column to sort the rows by.  [default: the order of the file]")
 @click.option("--by", type=NAME, help="Column of segments, each of which gets a calibrator of its own.")

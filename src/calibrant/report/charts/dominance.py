@@ -59,6 +59,8 @@ def _winners(canvas: Canvas, compared: Dominance, first: str, second: str) -> Ch
     kept = wins != ""
     strips = canvas.on({"from": edges[:-1][kept], "to": edges[1:][kept], "better": wins[kept].tolist()})
     colour = alt.Color(
-        "better:N", scale=alt.Scale(domain=[first, second], range=[LIGHT["model"], LIGHT["second"]])
+        "better:N",
+        scale=alt.Scale(domain=[first, second], range=[LIGHT["model"], LIGHT["second"]]),
+        legend=alt.Legend(symbolType="square"),
     )
     return strips.mark_rect(opacity=0.12).encode(x="from:Q", x2="to:Q", color=colour)
