@@ -36,7 +36,8 @@ def test_every_combination_stands_under_a_part_of_itself_and_nothing_is_lost(fou
         else:
             assert names[parent] in name.split(" and ")
             assert all(nested.parent(j) == parent for j in range(parent + 1, k + 1))
-    z = [float(nested.lines[k][5].text) for k in range(len(names)) if nested.parent(k) is None]
+    at = nested.columns.index("z")
+    z = [float(nested.lines[k][at].text) for k in range(len(names)) if nested.parent(k) is None]
     assert z == sorted(z, reverse=True)
 
 
@@ -55,7 +56,7 @@ def test_the_page_folds_combinations_and_compares_groups_in_order(found):
     assert years == sorted(years)
     assert "along year" in html
     worst = next(g for g in found.audit.significant() if g is not found.audit.everyone)
-    assert f"The worst is “{worst.rule}”" in html
+    assert f"The worst by evidence (z) is “{worst.rule}”" in html
 
 
 def test_masks_and_sketches_have_no_comparison():
