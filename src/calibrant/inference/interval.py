@@ -129,7 +129,8 @@ def confidence_interval(
 
     From 16,384 distinct predictions of unweighted 0/1 records on, smooth, EMD, ATB and l1-ATB are resampled
     on neighbouring predictions merged into `cells`: the fewest that widen the interval by less than 1 %. What
-    they can change of a deviation, but for a chance of less than 1 in 10,000, is `added` to either side.
+    they can change of a deviation, but for a chance of less than 1 in 10,000, is `added` to either side
+    (of the root, for ATB).
 
     Parameters
     ----------
