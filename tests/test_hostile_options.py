@@ -83,7 +83,7 @@ HOSTILE = {
     "add_width": ["x", 2, None, NAN],
     "strategy": ["x", None, 1],
     "shift": ["x", 1, NAN],
-    "partition": ["x", 1, NAN, lambda v: "x"],
+    "partition": ["x", 1, NAN, str],  # the class, as a function that returns text
     "ties": ["x", None, 1],
     "max_nodes": [-1, 0, NAN, "x", 1.5],
     "targets": ["x", 1, NAN, [2.0], [NAN], []],
