@@ -19,5 +19,6 @@ def test_every_public_name_is_in_the_reference_once_and_pages_are_up_to_date(tmp
     script["write"](tmp_path)
     for written in tmp_path.iterdir():
         assert written.read_text() == (DOCS / "reference" / written.name).read_text(), (
-            f"{written.name}: run docs/make_reference.py"
+            f"docs/reference/{written.name} is made from PAGES of docs/make_reference.py, which has changed: "
+            "run .venv/bin/python docs/make_reference.py"
         )
