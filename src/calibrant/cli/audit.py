@@ -24,7 +24,7 @@ from calibrant.disk import check_target, write_whole
 from calibrant.groups import audit as audits
 from calibrant.groups import search as searches
 from calibrant.groups.group import Group
-from calibrant.groups.result import EACH_BY_ITSELF, INTERVAL, Audit
+from calibrant.groups.result import EACH_BY_ITSELF, INTERVAL, Z_MEANS, Audit
 from calibrant.groups.rules import Rule
 from calibrant.groups.search_result import Search
 from calibrant.groups.stored_rules import rules_to_json
@@ -230,7 +230,7 @@ def _show(audited: Audit, confirmed: Search | None, top: int) -> None:
         [_row(group, audited.draws, audited.statistic) for group in audited.groups[:top]],
         "Worst by evidence: largest z first",
     )
-    say(f"\n{EACH_BY_ITSELF}")
+    say(f"\n{Z_MEANS[audited.statistic]} {EACH_BY_ITSELF}")
     if confirmed is not None:
         say()
         title = (
@@ -263,7 +263,7 @@ def _row(group: Group, draws: int, statistic: str) -> list[str]:
         f"{group.expected:.4f}",
         f"{group.z:.2f}",
         "" if group.pvalue is None else pvalue_text(group.pvalue, floor=at_floor(group.pvalue, draws)),
-        group.predictions if mean else group.found(),
+        group.found(statistic),
         group.rule,
     ]
 

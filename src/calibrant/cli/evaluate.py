@@ -27,7 +27,7 @@ from calibrant.evaluation.facts import facts_sentence
 from calibrant.evaluation.findings import headline
 from calibrant.evaluation.row_tests import why_rows_differ
 from calibrant.evaluation.sheets import group_sheet, measure_sheet
-from calibrant.groups.result import EACH_BY_ITSELF
+from calibrant.groups.result import EACH_BY_ITSELF, Z_MEANS
 from calibrant.inference.statistics import CLASSIC
 from calibrant.numerals import short
 from calibrant.records import Missing
@@ -126,8 +126,8 @@ def show_evaluation(evaluation: Evaluation, json_: bool, sketch: Sketch | None =
     if differ:
         say(f"\n{differ}")
     if evaluation.audit is not None:
-        _show(group_sheet(evaluation.audit), title="Groups, the worst by evidence (z) first")
-        say(f"\n{EACH_BY_ITSELF}")
+        _show(group_sheet(evaluation.audit, evaluation.rows), title="Groups, the worst by evidence (z) first")
+        say(f"\n{Z_MEANS[evaluation.audit.statistic]} {EACH_BY_ITSELF}")
     if sketch is not None:
         show_groups(sketch)
     note(f"seed {evaluation.seed}")

@@ -31,7 +31,14 @@ def group_differences(findings: Findings) -> tuple[GroupComparison, ...]:
     exact = checked.binary and checked.weight is None and len(checked) <= MOST_EXACT
     return tuple(
         compare_column(
-            column, checked, exact, not column.nominal, findings.confidence or 0.95, MOST_DRAWS, findings.seed
+            column,
+            checked,
+            exact,
+            not column.nominal,
+            findings.confidence or 0.95,
+            MOST_DRAWS,
+            findings.seed,
+            MOST_EXACT,
         )
         for column in columns
         if 2 <= len(column.labels) <= PAIRED

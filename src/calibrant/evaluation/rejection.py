@@ -82,7 +82,10 @@ def _slope(rows: Mapping[str, Row], forecasts: Forecasts, tested: TestResult) ->
         slope = 1.0
     if slope == 1 or (slope < 1) != over:  # no fit, or one that has another direction than the score
         return f"{name}: predictions are too {what}; on the whole {_means(forecasts)}"
-    return f"{name} (slope {short(slope)}): predictions are too {what}"
+    size = (
+        short(slope) if forecasts.cells is None else f"about {short(slope, 2)}, from the cells of the sketch"
+    )
+    return f"{name} (slope {size}): predictions are too {what}"
 
 
 _SPOKEN = {"certainty": _certainty, "kuiper": _kuiper, "bias": _bias, "slope": _slope}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from calibrant.evaluation.rows import Row
 from calibrant.measures.distances.sandwich import Distances
 from calibrant.measures.registry.lookup import find_measure
-from calibrant.numerals import short
+from calibrant.numerals import counted, short
 from calibrant.sheets import Cell, Sheet, number, sort_key, text
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from calibrant.recalibration.for_whom import ForWhom
 
 GROUPS_SHOWN = 50
+WHOLE = "in-the-large"  # mean outcome minus mean prediction of everyone
 
 
 def measure_sheet(rows: Sequence[Row], confidence: float, meanings: bool = True) -> Sheet:
@@ -32,7 +33,8 @@ def measure_sheet(rows: Sequence[Row], confidence: float, meanings: bool = True)
 def _line(row: Row) -> tuple[Cell, ...]:
     span = "–" if row.low is None or row.high is None else f"{short(row.low)} to {short(row.high)}"
     if row.inner is not None and row.inner.span:
-        span = f"{row.inner.span} without 0 and 1"
+        aside = counted(row.inner.certain, "prediction")
+        span = f"{short(row.inner.value)}, {row.inner.span}, without the {aside} of 0 and 1"
     return (
         text(row.about.words),
         text(row.about.name),
@@ -89,13 +91,19 @@ def whom_sheet(given: ForWhom) -> Sheet:
     return Sheet(columns, tuple(lines))
 
 
-def group_sheet(audit: Audit) -> Sheet:
-    """Return the table of the worst groups of an audit."""
-    return audit.sheet(GROUPS_SHOWN)
+def group_sheet(audit: Audit, beside: Sequence[Row] = ()) -> Sheet:
+    """Return the table of the worst groups of an audit, `beside` the measures of everyone."""
+    return audit.sheet(GROUPS_SHOWN, _of_everyone(beside))
 
 
-def folded_group_sheet(audit: Audit) -> Sheet:
+def folded_group_sheet(audit: Audit, beside: Sequence[Row] = ()) -> Sheet:
     """Return the same, combinations folded under the worst of their parts."""
     from calibrant.groups.nesting import nested_sheet
 
-    return nested_sheet(audit, GROUPS_SHOWN)
+    return nested_sheet(audit, GROUPS_SHOWN, _of_everyone(beside))
+
+
+def _of_everyone(beside: Sequence[Row]) -> str:
+    """Point to the row that has the interval of everyone's difference: one number, one interval."""
+    there = any(row.about.name == WHOLE and row.low is not None for row in beside)
+    return f"see {WHOLE}" if there else ""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from calibrant.evaluation.rejection import rejection
 from calibrant.evaluation.rows import SIZE, WHERE, Row
 from calibrant.forecasts import Forecasts
+from calibrant.groups.people import in_people
 from calibrant.inference.engine import TestResult
 from calibrant.numerals import counted, short
 
@@ -195,8 +196,7 @@ def _about_groups(audit: Audit, alpha: float, status: Status) -> str:
     named, tested = _wrong_groups(audit, alpha), counted(audit.tested - 1, "group")
     if not named:
         return "" if status == "miscalibrated" else f" None of {tested} is wrong beyond chance."
-    worst = f"{named[0].rule}, {named[0].means()}"
-    return f" Wrong for {len(named):,} of {tested}. Worst by evidence (z): {worst}."
+    return f" Wrong for {len(named):,} of {tested}. Worst by evidence (z): {in_people(audit, named[0])}."
 
 
 def _next_step(status: Status, audit: Audit | None, unseen: float, forecasts: Forecasts) -> str:
@@ -213,7 +213,7 @@ def _next_step(status: Status, audit: Audit | None, unseen: float, forecasts: Fo
         return f"Collect about {counted(_rounded(more), 'more record')} to see errors of {WANTED:g}."
     if audit is None:
         return "Audit groups: predictions that are right on the whole can be wrong for some."
-    return "Nothing to repair. Keep it so: monitor new outcomes as they arrive."
+    return "Nothing to repair was found. Monitor new outcomes as they arrive."
 
 
 def _rounded(count: int) -> int:

@@ -103,9 +103,19 @@ def compare_groups(
 
 
 def compare_column(
-    column: Column, checked: Checked, exact: bool, in_order: bool, confidence: float, draws: int, seed: int
+    column: Column,
+    checked: Checked,
+    exact: bool,
+    in_order: bool,
+    confidence: float,
+    draws: int,
+    seed: int,
+    most: int = MOST_EXACT,
 ) -> GroupComparison:
-    """Compare the groups of one coded column, whose codes belong to the checked rows one by one."""
+    """Compare the groups of one coded column, whose codes belong to the checked rows one by one.
+
+    `most` is how many rows are tested exactly unless somebody asks.
+    """
     parts = parts_of(column, checked)
     pvalue, trend = (exact_tests if exact else approximate_tests)(parts, in_order, draws, seed)
     pairs = _differences(parts, exact, confidence) if len(parts) <= PAIRED else ()
@@ -124,11 +134,11 @@ def compare_column(
         wrong=sum(part.wrong for part in parts),
         draws=draws,
         seed=seed,
-        reason="" if exact else _why_approximate(checked),
+        reason="" if exact else _why_approximate(checked, most),
     )
 
 
-def _why_approximate(checked: Checked) -> str:
+def _why_approximate(checked: Checked, most: int) -> str:
     """Say why p-values are approximate, and what to do about it where something can be done."""
     fractions = int(np.count_nonzero((checked.outcome > 0) & (checked.outcome < 1)))
     if checked.weight is not None:
@@ -136,7 +146,7 @@ def _why_approximate(checked: Checked) -> str:
     if fractions:
         are = "outcome is a fraction" if fractions == 1 else "outcomes are fractions"
         return f"{fractions:,} {are}; leave such rows (ties) out for exact ones"
-    return f"more than {MOST_EXACT:,} rows" if len(checked) > MOST_EXACT else "as asked"
+    return f"more than {most:,} rows" if len(checked) > most else "as asked"
 
 
 def _column(groups: Any, checked: Checked) -> Column:

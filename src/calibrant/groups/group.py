@@ -11,6 +11,7 @@ from calibrant.numerals import counted, predicted_happened, pvalue_phrase
 from calibrant.results import Array
 
 REACH = 1.96  # deviations: the 95 % interval of a normal law
+LEVEL = 0.05  # of the adjusted p-values: above it a finding is within chance
 NOTHING = 1e-12  # a statistic so small may be rounding, whose z counts as 0
 
 
@@ -58,11 +59,22 @@ class Group:
             return said
         return f"{said}; {self.predictions} for scores {self.start:.3g} to {self.stop:.3g}"
 
-    def found(self) -> str:
-        """Say in which direction predictions are off, and for which scores."""
+    @property
+    def within_chance(self) -> bool:
+        """Whether the group was tested and is not wrong beyond chance."""
+        return self.pvalue is not None and self.pvalue > LEVEL
+
+    def found(self, statistic: str = "kuiper") -> str:
+        """Say in which direction predictions are off, and for which scores; chance has no direction."""
         if self.predictions == "none":
             return ""
-        return f"{self.predictions} from {self.start:.3g} to {self.stop:.3g}"
+        if self.within_chance:
+            return "within chance"
+        return (
+            self.predictions
+            if statistic == "mean"
+            else f"{self.predictions} from {self.start:.3g} to {self.stop:.3g}"
+        )
 
     @property
     def difference(self) -> float:
@@ -100,7 +112,8 @@ class Group:
             value, where = f"mean residual {self.gap:+.4f}", f"by {abs(self.gap):.3g} on average"
         else:
             value, where = f"Kuiper {self.kuiper:.4f}", f"for scores {self.start:.3g} to {self.stop:.3g}"
-        said = "" if self.predictions == "none" else f"; predictions {self.predictions} {where}"
+        off = "within chance" if self.within_chance else f"predictions {self.predictions} {where}"
+        said = "" if self.predictions == "none" else f"; {off}"
         return f"{self.rule}: {counted(self.size, 'row')}, {value}, z = {self.z:.2f}{real}{said}"
 
 

@@ -22,8 +22,9 @@ from calibrant.sheets import Sheet, number, paragraphs, text
 
 ROUGH = ("pvalue", "adjusted", "lower", "upper", "odds_lower", "odds_upper")  # unless they are exact
 BY_ITSELF = (
-    "The interval is of each group by itself: whether it leaves out 0 says whether predictions are right for "
-    "that group, and the tests say whether groups differ from each other."
+    "The interval is of the mean difference of each group by itself: among many groups some leave out 0 by "
+    "chance. Who is off is decided by p-values adjusted for all groups (calibrant audit); the tests here say "
+    "whether groups differ from each other."
 )
 SAID = 3  # pairs told in words
 MOST_PAIRS = 15  # in the table
@@ -164,7 +165,7 @@ class GroupComparison(Result):
     def _pair(self, pair: GroupDifference) -> str:
         high, low = (pair.first, pair.second) if pair.odds_ratio >= 1 else (pair.second, pair.first)
         return (
-            f"Given its predictions the outcome is more likely in {high} than in {low} "
+            f"At equal predictions, the outcome is more likely in {high} than in {low} "
             f"(Holm-adjusted {pvalue_phrase(pair.adjusted)})."
         )
 
@@ -199,8 +200,8 @@ class GroupComparison(Result):
         names = [part.name for part in fields(GroupLevel)]
         return frame_of({name: [getattr(group, name) for group in self.groups] for name in names}, backend)
 
-    def group_sheet(self) -> Sheet:
-        """Return the table of the groups, in order."""
+    def group_sheet(self, intervals: bool = True) -> Sheet:
+        """Return the table of the groups, in order; without `intervals` where an audit beside it has them."""
         columns = (self.column, "records", "predicted", "happened", "difference", "interval", "Brier",
                    "miscalibration", "discrimination")  # fmt: skip
         lines = tuple(
@@ -215,7 +216,8 @@ class GroupComparison(Result):
             )
             for group in self.groups
         )
-        return Sheet(columns, lines)
+        sheet = Sheet(columns, lines)
+        return sheet if intervals else sheet.without("interval")
 
     def _pairs_shown(self) -> int:
         """Return how many pairs are worth a line: all of few, else those beyond chance, or the surest."""

@@ -26,7 +26,7 @@ def parent_of(rule: Rule, others: Sequence[Rule]) -> Rule | None:
     return None
 
 
-def nested_sheet(audit: Audit, top: int) -> Sheet:
+def nested_sheet(audit: Audit, top: int, elsewhere: str = "") -> Sheet:
     """Return the table of the worst groups, combinations folded under the worst of their parts."""
     shown = audit.groups[:top]
     rules = [group.rule for group in shown]
@@ -40,6 +40,6 @@ def nested_sheet(audit: Audit, top: int) -> Sheet:
         within = [other for other in shown if parents[other.rule] == group.rule]
         ordered += [group, *within]
         inside += [None, *(place for _ in within)]
-    flat = audit.sheet(top)
+    flat = audit.sheet(top, elsewhere)
     lines = {group.rule: line for group, line in zip(shown, flat.lines, strict=True)}
     return Sheet(flat.columns, tuple(lines[group.rule] for group in ordered), tuple(inside))

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from calibrant.groups.group import Group, GroupCurve, NotTested, plain
+from calibrant.groups.no_evidence import left_open
+from calibrant.groups.people import in_people
 from calibrant.numerals import at_floor, counted, left_out, percent, pvalue_phrase, pvalue_text
 from calibrant.options import closed_share, whole_number
 from calibrant.sheets import Cell, Sheet, number, paragraphs, text
@@ -16,6 +18,12 @@ EACH_BY_ITSELF = (
     "The intervals are of each group by itself, by the normal law: among many groups some leave out 0 by "
     "chance. p-values allow for all groups, and z also sees errors that cancel in the mean of a group."
 )
+Z_MEANS = {
+    "kuiper": "z is the largest sum of errors over any range of scores, in standard deviations of chance; "
+    "calibrated groups have about 1.6 on average.",
+    "mean": "z is the mean error of a group, in standard deviations of chance; calibrated groups have "
+    "about 0.8 on average.",
+}
 AUDITED = {"kuiper": "Multi-calibration", "mean": "Multi-accuracy"}
 
 IN_NOTEBOOKS = 15  # groups shown below a cell
@@ -155,7 +163,7 @@ class Audit:
             return f"{others} and everyone ranked by z; without draws there are no p-values."
         wrong = self.significant()
         if not wrong:
-            return f"None of {others} is wrong by more than chance at the 5 % level."
+            return f"None of {others} is wrong by more than chance at the 5 % level. {left_open(self)}"
         named = [group for group in wrong if group is not self.everyone]
         whole = f"everyone together: {self.everyone.means()}"
         if not named:
@@ -163,7 +171,7 @@ class Audit:
         also = f" Also for {whole}." if len(named) < len(wrong) else ""
         return (
             f"Predictions are wrong for {len(named):,} of {others} at the 5 % level. Worst by evidence (z): "
-            f"{named[0].rule}, {named[0].means()}.{also}"
+            f"{in_people(self, named[0])}.{also}"
         )
 
     @property
@@ -171,11 +179,16 @@ class Audit:
         """How many were tested, in words."""
         return f"{counted(self.tested - 1, 'group')} and everyone"
 
-    def sheet(self, top: int = 50) -> Sheet:
-        """Return the table of the worst groups."""
+    def sheet(self, top: int = 50, elsewhere: str = "") -> Sheet:
+        """Return the table of the worst groups; `elsewhere` says where else the interval of everyone is."""
         means = ("predicted", "happened", "difference", INTERVAL)
         columns = ("group", "records", *means, "z", "p-value", "finding")
-        return Sheet(columns, tuple(_line(group, self.draws) for group in self.groups[:top]))
+        whole = self.everyone if elsewhere else None
+        lines = (
+            _line(group, self.draws, self.statistic, elsewhere if group is whole else "")
+            for group in self.groups[:top]
+        )
+        return Sheet(columns, tuple(lines))
 
     def _repr_html_(self) -> str:
         left = len(self.groups) - IN_NOTEBOOKS
@@ -215,7 +228,7 @@ class Audit:
         )
 
 
-def _line(group: Group, draws: int) -> tuple[Cell, ...]:
+def _line(group: Group, draws: int, statistic: str, elsewhere: str) -> tuple[Cell, ...]:
     difference, span = group.written_difference()
     return (
         text(str(group.rule)),
@@ -223,8 +236,8 @@ def _line(group: Group, draws: int) -> tuple[Cell, ...]:
         number(group.mean_prediction, percent(group.mean_prediction)),
         number(group.mean_outcome, percent(group.mean_outcome)),
         number(group.difference, difference),
-        number(group.limits[0], span),
+        number(group.limits[0], elsewhere or span),
         number(group.z, f"{group.z:.2f}"),
         number(group.pvalue, pvalue_text(group.pvalue, floor=at_floor(group.pvalue, draws))),
-        text(group.found()),
+        text(group.found(statistic)),
     )

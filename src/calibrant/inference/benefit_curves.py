@@ -74,15 +74,20 @@ class NetBenefits(Result):
         return [names[k] for k in np.argmax(table, axis=0)]
 
     def __str__(self) -> str:
-        best, said = np.array(self.best()), []
-        for name in self.models:
-            said.append(f"{name} has the largest net benefit at {self._thresholds(best == name)}.")
-        return " ".join([*said, *map(self._sure, self.differences), self._how()])
+        return " ".join([*map(self._sure, self.differences), *self._largest(), self._how()])
+
+    def _largest(self) -> list[str]:
+        """Say where each model has the largest net benefit; no winner where chance explains who leads."""
+        if self.differences and not any(map(_beyond_chance, self.differences)):
+            return []
+        best = np.array(self.best())
+        return [f"{m} has the largest net benefit at {self._thresholds(best == m)}." for m in self.models]
 
     def _sure(self, pair: BenefitDifference) -> str:
         better, worse = pair.lower > 0, pair.upper < 0
         if not (better | worse).any():
-            return f"{pair.first} and {pair.second} differ at none by more than chance."
+            count = counted(len(self.thresholds), "threshold")
+            return f"{pair.first} and {pair.second} differ at none of {count} by more than chance."
         first, second = self._thresholds(better), self._thresholds(worse)
         return f"Beyond chance, {pair.first} is better than {pair.second} at {first}, and worse at {second}."
 
@@ -150,6 +155,11 @@ class NetBenefits(Result):
     def _repr_html_(self) -> str:
         differences = self.difference_sheet().as_html() if self.differences else ""
         return paragraphs(str(self)) + self.sheet().as_html() + differences
+
+
+def _beyond_chance(pair: BenefitDifference) -> bool:
+    """Return whether two models differ beyond chance at any threshold."""
+    return bool(((pair.lower > 0) | (pair.upper < 0)).any())
 
 
 def _better(pair: BenefitDifference, k: int) -> Cell:

@@ -16,6 +16,7 @@ from calibrant.numerals import counted, left_out, pvalue_text, short
 from calibrant.results import Result
 from calibrant.sheets import Cell, Sheet, number, paragraphs, text
 
+EQUAL = 1e-12  # relative: scores that differ by rounding alone
 SAID = 5  # pairs told in words; the table has them all
 CHOOSE = (
     "To choose a model compare by Brier score or log loss: calibration alone can rank a constant base rate"
@@ -103,7 +104,8 @@ class Comparison:
         """Say who is better than whom, and how sure that is."""
         if not self.real:
             least = adjusted_phrase(self, min(self.differences, key=lambda pair: pair.adjusted))
-            said = [f"No difference in {in_words(self.measure)} is more than chance (least {least})."]
+            least = least if len(self.differences) == 1 else f"least {least}"
+            said = [f"No difference in {in_words(self.measure)} is more than chance ({least})."]
         else:
             said = [*best_sentences(self), *self._pairs()]
         rows = f"{counted(self.n, 'row')}{left_out(self.dropped)}"
@@ -134,9 +136,15 @@ class Comparison:
         unfair = [] if self.fair else [UNFAIR]
         if not find_measure(self.measure).complete or not self.scores:  # a score counts everything
             return unfair
-        by_score = min(self.scores, key=lambda name: self.scores[name].score)
-        score = short(self.scores[by_score].score)
-        return [*unfair, f"The best Brier score is that of {by_score} ({score}).", CHOOSE]
+        return [*unfair, self._by_score(), CHOOSE]
+
+    def _by_score(self) -> str:
+        """Name the models with the best Brier score, or say that all have the same."""
+        least = min(parts.score for parts in self.scores.values())
+        tied = [name for name, parts in self.scores.items() if parts.score - least <= EQUAL * least]
+        if 1 < len(tied) == len(self.scores):
+            return f"The Brier scores are equal ({short(least)})."
+        return f"The best Brier score is that of {' and '.join(tied)} ({short(least)})."
 
     def model_sheet(self) -> Sheet:
         """Return the table of the models: the measure, and the Brier score with its parts."""

@@ -201,13 +201,13 @@ def why_outside(value: float, lower: float, upper: float, null_mean: float | Non
     """Say why a value lies outside its own interval; nothing where it does not.
 
     >>> why_outside(0.02, 0.0, 0.015, 0.018)
-    'the value is above its interval, which leaves out what chance adds (about 0.0180)'
+    'the value is above its interval, which leaves out what chance adds: about 0.0180'
     >>> why_outside(0.02, 0.0, 0.03, 0.018)
     ''
     """
     if lower <= value <= upper:
         return ""
-    size = "" if null_mean is None or math.isnan(null_mean) else f" (about {short(null_mean)})"
+    size = "" if null_mean is None or math.isnan(null_mean) else f": about {short(null_mean)}"
     where = "above" if value > upper else "below"
     return f"the value is {where} its interval, which leaves out what chance adds{size}"
 

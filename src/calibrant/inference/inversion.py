@@ -158,13 +158,12 @@ class _Fractions:
     def __init__(self, forecasts: Forecasts, rates: Array) -> None:
         outcomes, counts = forecasts.record_outcomes, forecasts.counts
         if outcomes is None:
-            hint = "leave the fractions out, or take confidence_interval of the rows"
+            hint = "leave out the rows with fractional outcomes, or take confidence_interval of all rows"
             raise InvalidInputError(
                 sentence(
                     "this interval",
-                    "needs the rows where outcomes are fractions",
-                    "got cells of them",
-                    hint,
+                    "is not taken of merged predictions where outcomes are fractions",
+                    hint=hint,
                 )
             )
         equal = np.full(forecasts.n, 1 / forecasts.n)

@@ -119,6 +119,11 @@ class ForWhom:
         )
 
 
+def smallest_judged(records: int) -> int:
+    """Return how many records a group must have to be judged: fewer say nothing."""
+    return max(1, min(SMALLEST, records // 20))
+
+
 def for_whom(
     outcome: Array,
     before: Array,
@@ -133,7 +138,7 @@ def for_whom(
 
     The values of the columns in `groups`, alone and in pairs, are groups; the others are split at random.
     """
-    smallest = max(1, min(SMALLEST, len(outcome) // 20))
+    smallest = smallest_judged(len(outcome))
     named = {name: column for name, column in covariates.items() if name in groups}
     others = {name: column for name, column in covariates.items() if name not in named}
     sides = [

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from calibrant.evaluation.sheets import group_sheet
-from calibrant.groups.result import AUDITED, EACH_BY_ITSELF, Audit
+from calibrant.groups.no_evidence import left_open
+from calibrant.groups.result import AUDITED, EACH_BY_ITSELF, Z_MEANS, Audit
 from calibrant.groups.search_result import Search
 from calibrant.numerals import counted, pvalue_phrase
 from calibrant.report.charts.group_curves import group_curves
@@ -48,8 +49,10 @@ def _verdict(audited: Audit, rejected: bool) -> AuditVerdict:
         return AuditVerdict("Not tested.", "No data sets were simulated.", "Ask for draws.")
     shown = pvalue_phrase(audited.pvalue, audited.draws)
     if not rejected:
-        sentence = f"A gap as large as the worst found here is no surprise among so many groups ({shown})."
-        return AuditVerdict("No group is off beyond chance.", sentence, "Nothing needs to be repaired.")
+        sentence = (
+            f"The worst gap found here is no surprise among so many groups ({shown}). {left_open(audited)}"
+        )
+        return AuditVerdict("No group is off beyond chance.", sentence, "Audit new data as it comes.")
     sentence = f"{audited.verdict} Over all groups together {shown}."
     step = "Repair with calibrant recalibrate --covariates, then audit held-out predictions again."
     return AuditVerdict("Wrong for some.", sentence, step)
@@ -57,8 +60,8 @@ def _verdict(audited: Audit, rejected: bool) -> AuditVerdict:
 
 def _whom(audited: Audit) -> Section:
     text = (
-        "p-values are adjusted: a false alarm anywhere among the groups has probability 5%. z is the error "
-        "of a group in units of what chance gives a group of its size. " + EACH_BY_ITSELF
+        "p-values are adjusted: a false alarm anywhere among the groups has probability 5%. "
+        f"{Z_MEANS[audited.statistic]} {EACH_BY_ITSELF}"
     )
     notes = (f"Not tested: {audited.not_tested}.",)
     return Section("whom", "For whom?", (text,), ("groups", "group-curves"), (group_sheet(audited),), notes)

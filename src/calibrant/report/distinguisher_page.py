@@ -37,7 +37,11 @@ def _verdict(given: Distinguisher, rejected: bool) -> AuditVerdict:
         f"({short(given.lower)} to {short(given.upper)}), {shown}."
     )
     if not rejected:
-        return AuditVerdict("Nothing gives them away.", sentence, "Nothing needs to be repaired.")
+        return AuditVerdict(
+            "Nothing gives them away.",
+            f"{sentence} No evidence is no proof.",
+            "Look again at new data as it comes.",
+        )
     step = "Repair with calibrant recalibrate --covariates, then look again at held-out predictions."
     return AuditVerdict("The columns know more than the predictions.", sentence, step)
 

@@ -17,9 +17,10 @@ from calibrant.evaluation.sheets import (
     whom_sheet,
 )
 from calibrant.evaluation.verdict import Verdict
-from calibrant.groups.group_comparison import BY_ITSELF
-from calibrant.groups.result import EACH_BY_ITSELF
+from calibrant.groups.no_evidence import left_open
+from calibrant.groups.result import EACH_BY_ITSELF, Z_MEANS
 from calibrant.numerals import counted, pvalue_phrase, pvalue_text, short
+from calibrant.recalibration.for_whom import smallest_judged
 from calibrant.sheets import Sheet
 
 if TYPE_CHECKING:
@@ -164,13 +165,14 @@ def _whom(evaluation: Findings) -> Section:
     if sure:
         text += f"The worst by evidence (z) is “{sure[0].rule}”. "
     text += (
-        "z is the error of a group in units of what chance gives a group of its size. Combinations are "
-        f"folded under the worst of their parts. {EACH_BY_ITSELF}"
+        f"{Z_MEANS[audit.statistic]} Combinations are folded under the worst of their parts. {EACH_BY_ITSELF}"
     )
+    if audit.pvalue is not None and not audit.significant():
+        text += f" {left_open(audit)}"
     notes = [f"Not tested: {audit.not_tested}."]
     if audit.tested > GROUPS_SHOWN:
         notes.append(f"The table shows the worst {GROUPS_SHOWN} groups; the raw numbers below hold all.")
-    charts, sheets = ("groups", "group-curves"), (folded_group_sheet(audit),)
+    charts, sheets = ("groups", "group-curves"), (folded_group_sheet(audit, evaluation.rows),)
     return Section("whom", "For whom?", (text,), charts, sheets, tuple(notes))
 
 
@@ -178,12 +180,16 @@ def _differences(differences: Sequence[GroupComparison]) -> Section:
     """Compare groups with each other, those of an ordered column in their order."""
     texts = tuple(str(found) for found in differences)
     how = (
-        f"Differences are happened minus predicted. {BY_ITSELF} They ask whether the odds of the outcome, "
-        "given the predictions, are off by the same factor in every group. Brier score and "
+        "Differences are happened minus predicted; who is off is decided by the p-values under “For whom?”, "
+        "adjusted for all groups. The tests here ask whether groups differ from each other: whether the odds "
+        "of the outcome, given the predictions, are off by the same factor in every group. Brier score and "
         "discrimination also depend on how hard the records of a group are."
     )
-    sheets = tuple(found.group_sheet() for found in differences)
+    sheets = tuple(found.group_sheet(intervals=False) for found in differences)
     return Section("differences", "Do groups differ, and is there a trend?", (*texts, how), sheets=sheets)
+
+
+NEGLIGIBLE = 5e-4  # per 1,000 decisions: less is rounding, or nothing that anybody would notice
 
 
 def _cost(evaluation: Findings) -> Section:
@@ -193,7 +199,7 @@ def _cost(evaluation: Findings) -> Section:
         return Section("cost", "What does it cost?", (absent,))
     threshold, loss = result.curve.worst
     text = "Decisions suffer where the prediction falls on the wrong side of a threshold. "
-    if loss > 0:
+    if 1000 * loss >= NEGLIGIBLE:
         text += (
             f"Whoever acts above {short(threshold)} loses most by trusting the predictions instead of "
             f"recalibrated ones: {short(1000 * loss)} outcomes per 1,000 decisions. "
@@ -202,10 +208,11 @@ def _cost(evaluation: Findings) -> Section:
         "Over all decisions with payoffs between 0 and 1, also those with more than two actions, the most "
         f"that is lost is {short(1000 * result.task.loss)} units of payoff per 1,000 decisions."
     )
-    if result.base_rate_regret > 0:
+    regret = 1000 * result.base_rate_regret
+    if regret >= NEGLIGIBLE:
         base = (
             "Always acting on the base rate would have served somebody better, by "
-            f"{short(1000 * result.base_rate_regret)} units of payoff per 1,000 decisions at most."
+            f"{short(regret)} units of payoff per 1,000 decisions at most."
         )
     else:
         base = "Always acting on the base rate would have served nobody better."
@@ -219,6 +226,10 @@ VERDICTS = {
     "records is {gain}, and may be anything from {lower} to {upper}.",
     "too little data to say": "There are too few records to say.",
 }
+NO_CHANGE = (
+    "Nothing to repair was found. Choice and fit repeated on parts of the records change the log loss of "
+    "held-out records by a gain of {gain} ({lower} to {upper})."
+)
 
 
 def _recalibration(proposal: Proposal | str) -> Section:
@@ -228,7 +239,10 @@ def _recalibration(proposal: Proposal | str) -> Section:
     found, chosen = proposal.assessment, proposal.fitted.chosen
     numbers = {"gain": found.gain, "lower": found.lower, "upper": found.upper}
     losses = {"loss": -found.gain, "least": -found.upper, "most": -found.lower}
-    said = VERDICTS[found.verdict].format(**{key: short(n) for key, n in (numbers | losses).items()})
+    none = chosen == "identity" and found.verdict == "no evidence that it helps"
+    said = (NO_CHANGE if none else VERDICTS[found.verdict]).format(
+        **{key: short(n) for key, n in (numbers | losses).items()}
+    )
     came_to = "no change" if chosen == "identity" else f"the method “{chosen}”"
     how = (
         "The automatic choice among no change, Platt's map and centered isotonic regression came to "
@@ -248,12 +262,15 @@ def _whom_after(repaired: GroupRepair | str) -> Section:
     how = (
         "One shift of the logit per value of every group column, shrunk toward none, was fitted to four "
         f"fifths of {repaired.tried_on:,} records and judged on the fifth left out, in turn; the same groups "
-        "were audited before and after. M / sigma is the largest error of a group in units of what chance "
-        "gives it."
+        "were audited before and after. M / sigma is the largest z of all groups."
     )
     texts = [how, AFTER[whom.rejected]]
     if whom.least is not None:
-        texts.append(f"Who pays: {whom.least_in_words}, with limits that hold for all groups at once.")
+        texts.append(
+            f"Who pays: {whom.least_in_words}, with limits that hold for all groups at once. These are the "
+            f"single values with at least {counted(smallest_judged(repaired.tried_on), 'record')}, without "
+            "combinations."
+        )
     notes = [f"worst after it: {one}" for one in whom.after.worst]
     notes.append('calibrant.recalibrate(..., covariates=..., method="hierarchical") fits and saves it.')
     return Section("whom-after", title, tuple(texts), sheets=(whom_sheet(whom),), notes=tuple(notes))

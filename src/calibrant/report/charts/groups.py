@@ -51,7 +51,10 @@ def forest(audit: Audit) -> Chart:
             x="gap:Q", shape=alt.Shape("finding:N", scale=shapes, legend=alt.Legend(direction="vertical"))
         ),
     ]
-    return canvas.finished(layers, FOREST, FOREST_CAPTION, height=40 + (10 + 14 * lines) * len(groups))
+    caption = FOREST_CAPTION
+    if len(audit.groups) > MOST:
+        caption += f" Shown are the first {MOST} of {len(audit.groups):,}; the table has more."
+    return canvas.finished(layers, FOREST, caption, height=40 + (10 + 14 * lines) * len(groups))
 
 
 def _columns(groups: Sequence[Group]) -> dict[str, list[Any]]:

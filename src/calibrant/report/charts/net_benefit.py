@@ -14,9 +14,9 @@ from calibrant.report.palette import LIGHT
 
 TITLE = "Net benefit"
 CAPTION = (
-    "Net true positives per 1,000 records if everybody is treated whose prediction reaches the threshold; a "
-    "false positive counts for threshold / (1 - threshold). The highest curve serves best at that threshold. "
-    "Bands are intervals for one threshold at a time; to treat none is the line at 0."
+    "Net true positives per 1,000 records if everybody is treated whose prediction is at or above the "
+    "threshold; a false positive counts for threshold / (1 - threshold). The highest curve serves best at "
+    "that threshold. Bands are intervals for one threshold at a time; to treat none is the line at 0."
 )
 MOST = 3  # as many colours and dash patterns as stay apart on paper
 

@@ -85,7 +85,7 @@ def curves(canvas: Canvas, lines: dict[str, Line], frame: Frame) -> list[Any]:
     low, high = max(frame[0][0], frame[1][0]), min(frame[0][1], frame[1][1])
     diagonal = canvas.on({"prediction": [low, high], "rate": [low, high]})
     points = canvas.on(_pieces({name: _within(line, *frame[0]) for name, line in lines.items()}))
-    upright = alt.Legend(direction="vertical")  # two narrow legends side by side fit a phone
+    upright = alt.Legend(direction="vertical")
     few = max(len(line.rate) for line in lines.values()) < 25
     return [
         diagonal.mark_line(color=LIGHT["quiet"], strokeDash=[4, 4], strokeWidth=1.2).encode(x=x, y=y),
@@ -134,9 +134,9 @@ def shaded(canvas: Canvas, places: Array, lower: Array, upper: Array, shades: An
 
 
 def _shades() -> Any:
-    """Return the legend of what is shaded; its symbols are squares, those of curves are lines."""
+    """Return the legend of what is shaded, in squares; at the bottom it meets no other, in any font."""
     alt = altair()
-    legend = alt.Legend(symbolType="square", symbolStrokeWidth=0, direction="vertical")
+    legend = alt.Legend(symbolType="square", symbolStrokeWidth=0, direction="vertical", orient="bottom")
     scale = alt.Scale(domain=[BAND, WHERE], range=[LIGHT["band"], LIGHT["density"]])
     return alt.Fill("shade:N", scale=scale, legend=legend)
 

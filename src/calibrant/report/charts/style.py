@@ -15,6 +15,7 @@ from calibrant.results import Array
 
 Chart = Any  # an altair.LayerChart; altair is loaded only when a chart is drawn
 WIDTH, HEIGHT = 560, 330
+NEAR = 0.1  # of what is shown: an axis that begins so near to 0 begins at 0
 
 
 def altair() -> Any:
@@ -99,6 +100,7 @@ def _config() -> dict[str, Any]:
         },
         "legend": {
             "orient": "top",
+            "direction": "vertical",  # one entry per line fits a phone, and wider fonts than expected
             "title": None,
             "labelColor": ink,
             "labelFontSize": 12,
@@ -110,11 +112,13 @@ def _config() -> dict[str, Any]:
 
 
 def window(*arrays: Array, pad: float = 0.02) -> tuple[float, float]:
-    """Return the stretch of [0, 1] that holds all numbers, with a margin; never empty."""
+    """Return the stretch of [0, 1] that holds all numbers, with a margin; 0 and 1 are in it if near."""
     low = min(float(np.min(a)) for a in arrays)
     high = max(float(np.max(a)) for a in arrays)
-    margin = pad * (high - low) if high - low > 1e-9 else 0.05
-    return max(0.0, low - margin), min(1.0, high + margin)
+    reach = high - low
+    margin = pad * reach if reach > 1e-9 else 0.05
+    start, stop = max(0.0, low - margin), min(1.0, high + margin)
+    return 0.0 if start < NEAR * reach else start, 1.0 if 1 - stop < NEAR * reach else stop
 
 
 def hover(chart: Chart, points: int, across: str, labels: Mapping[str, str]) -> Chart:

@@ -1,0 +1,27 @@
+"""A finding in people: how many records a group has, and how many events more or fewer than predicted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from calibrant.numerals import counted
+
+if TYPE_CHECKING:
+    from calibrant.groups.group import Group
+    from calibrant.groups.result import Audit
+
+
+def in_people(audit: Audit, group: Group) -> str:
+    """Say who a group is, what was predicted and what happened, for how many, and what that comes to."""
+    size = counted(group.size, "record")
+    return f"{group.rule}, {group.means()} ({size}{_unexpected(audit, group)})"
+
+
+def _unexpected(audit: Audit, group: Group) -> str:
+    """Count the events that were not predicted; nothing where records weigh differently or are no events."""
+    events = round(group.size * group.difference)
+    weighted = abs(group.share * audit.n - group.size) > 1e-6 * group.size
+    if weighted or events == 0 or audit.variant == "real":
+        return ""
+    more = "more" if events > 0 else "fewer"
+    return f", about {counted(abs(events), f'{more} event')} than predicted"
