@@ -44,7 +44,7 @@ SENTENCES = {
     "interval": r"^Smooth calibration error 0\.\d+, 95 % interval 0.* to 0\.\d+ \(1,500 .*, seed 1\)\.",
     "tolerance": r"^Accepted: the distance from calibration is below 0\.3 \(.*1,500 records.*\)\.$",
     "comparison": r"^lr is better calibrated than nb by averaged two-bin error \(.* against .*\), "
-    r"Holm-adjusted p ≤ 0\.01 with 199 draws\. "
+    r"p ≤ 0\.01 with 199 draws\. "
     r"1,500 rows, 199 resamples, seed 1; intervals and p-values are approximate\. "
     r"The best Brier score is that of lr \(0\.\d+\)\. To choose a model",
     "curve": r"^The model beats treating all and treating none at \d+ of 99 thresholds \(from .* to .*\)",
@@ -88,9 +88,13 @@ def test_the_registry_is_short_and_a_table_in_notebooks():
 
 def test_no_evidence_is_said_as_such():
     said = str(cb.compare(Y, {"a": P, "b": np.clip(P + 1e-4, 0, 1)}, seed=1, draws=99, measure="smooth"))
-    assert said.startswith(
-        "No difference in smooth calibration error is more than chance (least Holm-adjusted p = "
-    )
+    assert said.startswith("No difference in smooth calibration error is more than chance (p = ")
+    several = {"a": P, "b": np.clip(P - 1e-4, 0, 1), "c": P}
+    said = str(cb.compare(Y, several, seed=1, draws=99, measure="smooth"))
+    assert "is more than chance (least Holm-adjusted p = " in said
+    assert "The best Brier score is that of a and c (" in said
+    same = str(cb.compare(Y, {"a": P, "c": P}, seed=1, draws=99, measure="smooth"))
+    assert "The Brier scores are equal (" in same
     assert "This measure is not truthful" in said
     assert "is not rejected" in str(cb.calibration_test(Y, P, seed=1, draws=99))
     audit = cb.audit(Y, P, groups={"region": REGION}, seed=1, draws=0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from calibrant.numerals import short
+
 FLOOR = re.compile(r"p ≤ ([\d.e-]+) with (\d[\d,]*) draws?")
 
 
@@ -65,7 +67,7 @@ def check_intervals(found, printed):
                 assert row.inner.records == found.forecasts.n - certain
             if row.inner is not None and row.inner.low is not None:
                 assert row.inner.low <= row.inner.value <= row.inner.high
-                assert f"{row.inner.span} without 0 and 1" in printed
+                assert f"{short(row.inner.value)} ({row.inner.span}) without 0 and 1" in printed
         elif row.about.name in ("slope", "intercept"):
             assert "exactly 0 or 1" not in row.note
 

@@ -155,7 +155,9 @@ def test_a_group_wrong_within_itself_says_where_as_its_means_agree():
         audit.verdict,
     )
     found = cb.evaluate(y, p, groups={"region": region}, seed=1, draws=99)
-    assert re.search(r"happened; too (low|high) for scores 0\.\d+ to 0\.\d+\.", found.verdict.sentence)
+    assert re.search(
+        r"happened; too (low|high) for scores 0\.\d+ to 0\.\d+ \([\d,]+ records\)\.", found.verdict.sentence
+    )
 
 
 def check_page(found, said):

@@ -71,7 +71,10 @@ def test_sentence_table_frame_and_chart():
     rng = np.random.default_rng(2)
     y, p, q = sample(rng, 2000)
     found = cb.net_benefits([*y, 1], {"good": [*p, np.nan], "noisy": [*q, 0.5]}, missing="drop")
-    assert str(found).startswith("good has the largest net benefit at ")
+    assert str(found).startswith("Beyond chance, good is better than noisy at ")
+    assert " good has the largest net benefit at " in str(found)
+    alike = str(cb.net_benefits(y, {"one": p, "other": p}, thresholds=[0.2, 0.5]))
+    assert alike.startswith("one and other differ at none of 2 thresholds by more than chance. 2,000 rows")
     assert (
         "2,000 rows (1 with missing values dropped); approximate 95 % intervals, one threshold at a time."
         in str(found)

@@ -94,7 +94,10 @@ def recalibrate(
     """
     if sql:
         text = _as_sql(load_recalibration(_one(file)), prediction or "p", dialect)
-        _ = write_whole(output, text + "\n", listed(file)) if output else say(text)
+        if output:
+            write_whole(output, text + "\n", listed(file))
+        else:
+            say(text)
         return
     if output:
         check_target(output, listed(file))

@@ -10,7 +10,7 @@ import numpy as np
 from calibrant.errors import CalibrantError
 from calibrant.recalibration.assess import Assessment
 from calibrant.recalibration.columns import columns_of
-from calibrant.recalibration.for_whom import ForWhom
+from calibrant.recalibration.for_whom import ForWhom, smallest_judged
 from calibrant.recalibration.recalibrate import fit_sample
 from calibrant.recalibration.samples import Rows, rows_of
 from calibrant.recalibration.table import find_method
@@ -34,6 +34,11 @@ class GroupRepair:
     whom: ForWhom
     shifts: tuple[dict[str, Any], ...]
     tried_on: int  # records
+
+    @property
+    def smallest(self) -> int:
+        """How many records a group needs for its gain to be judged."""
+        return smallest_judged(self.tried_on)
 
 
 def group_repair(findings: Findings) -> GroupRepair | str | None:

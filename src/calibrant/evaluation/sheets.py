@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from calibrant.evaluation.rows import Row
 from calibrant.measures.distances.sandwich import Distances
 from calibrant.measures.registry.lookup import find_measure
-from calibrant.numerals import counted, short
+from calibrant.numerals import short
 from calibrant.sheets import Cell, Sheet, number, sort_key, text
 
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ def measure_sheet(rows: Sequence[Row], confidence: float, meanings: bool = True)
 def _line(row: Row) -> tuple[Cell, ...]:
     span = "–" if row.low is None or row.high is None else f"{short(row.low)} to {short(row.high)}"
     if row.inner is not None and row.inner.span:
-        aside = counted(row.inner.certain, "prediction")
-        span = f"{short(row.inner.value)}, {row.inner.span}, without the {aside} of 0 and 1"
+        span = f"{short(row.inner.value)} ({row.inner.span}) without 0 and 1"
     return (
         text(row.about.words),
         text(row.about.name),

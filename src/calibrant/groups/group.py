@@ -55,9 +55,14 @@ class Group:
     def means(self) -> str:
         """Say what was predicted and what happened, and where the error is if the means do not show it."""
         said = predicted_happened(self.mean_prediction, self.mean_outcome)
-        if self.predictions == "none" or 2 * abs(self.mean_outcome - self.mean_prediction) >= self.kuiper:
+        if self.predictions == "none" or self.in_the_mean:
             return said
         return f"{said}; {self.predictions} for scores {self.start:.3g} to {self.stop:.3g}"
+
+    @property
+    def in_the_mean(self) -> bool:
+        """Whether the means show the error; else errors of both signs cancel in them."""
+        return 2 * abs(self.difference) >= self.kuiper
 
     @property
     def within_chance(self) -> bool:

@@ -18,10 +18,10 @@ def in_people(audit: Audit, group: Group) -> str:
 
 
 def _unexpected(audit: Audit, group: Group) -> str:
-    """Count the events that were not predicted; nothing where records weigh differently or are no events."""
+    """Count the events that were not predicted, where records weigh the same and errors do not cancel."""
     events = round(group.size * group.difference)
     weighted = abs(group.share * audit.n - group.size) > 1e-6 * group.size
-    if weighted or events == 0 or audit.variant == "real":
+    if weighted or events == 0 or audit.variant == "real" or not group.in_the_mean:
         return ""
     more = "more" if events > 0 else "fewer"
     return f", about {counted(abs(events), f'{more} event')} than predicted"

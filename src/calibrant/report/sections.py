@@ -20,7 +20,6 @@ from calibrant.evaluation.verdict import Verdict
 from calibrant.groups.no_evidence import left_open
 from calibrant.groups.result import EACH_BY_ITSELF, Z_MEANS
 from calibrant.numerals import counted, pvalue_phrase, pvalue_text, short
-from calibrant.recalibration.for_whom import smallest_judged
 from calibrant.sheets import Sheet
 
 if TYPE_CHECKING:
@@ -227,8 +226,7 @@ VERDICTS = {
     "too little data to say": "There are too few records to say.",
 }
 NO_CHANGE = (
-    "Nothing to repair was found. Choice and fit repeated on parts of the records change the log loss of "
-    "held-out records by a gain of {gain} ({lower} to {upper})."
+    "Nothing to repair was found: the gain in log loss on held-out records is {gain} ({lower} to {upper})."
 )
 
 
@@ -268,7 +266,7 @@ def _whom_after(repaired: GroupRepair | str) -> Section:
     if whom.least is not None:
         texts.append(
             f"Who pays: {whom.least_in_words}, with limits that hold for all groups at once. These are the "
-            f"single values with at least {counted(smallest_judged(repaired.tried_on), 'record')}, without "
+            f"single values with at least {counted(repaired.smallest, 'record')}, without "
             "combinations."
         )
     notes = [f"worst after it: {one}" for one in whom.after.worst]

@@ -1,0 +1,62 @@
+"""What an audit says to people: how little it could see, how many events are missing, and no chance gaps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import calibrant as cb
+
+
+def drawn(shift):
+    """Return outcomes, predictions and groups of which "b" is off by `shift` and "c" is tiny."""
+    rng = np.random.default_rng(5)
+    p = rng.uniform(0.3, 0.7, 3000)
+    group = np.array(["a"] * 2000 + ["b"] * 995 + ["c"] * 5)
+    y = (rng.random(3000) < p + np.where(group == "b", shift, 0.0)).astype(float)
+    return y, p, group
+
+
+def test_nothing_found_says_what_stays_open():
+    y, p, group = drawn(0.0)
+    found = cb.audit(y, p, groups={"g": group}, seed=1)
+    smallest = min(found.groups, key=lambda one: one.size)
+    wide = 100 * (smallest.limits[1] - smallest.limits[0])
+    assert (
+        f"the smallest group tested, g = b, has 995 rows and a 95% interval {wide:.1f} points"
+        in found.verdict
+    )
+    assert found.verdict.endswith("1 group was too small to be tested.")
+    at = found.sheet().columns.index("finding")
+    assert {line[at].text for line in found.sheet().lines} == {"within chance"}
+
+
+def test_a_finding_counts_the_events():
+    y, p, group = drawn(-0.15)
+    found = cb.audit(y, p, groups={"g": group}, seed=1)
+    inside = group == "b"
+    fewer = round(p[inside].sum() - y[inside].sum())
+    assert f"(995 records, about {fewer} fewer events than predicted)" in found.verdict
+    weighted = cb.audit(y, p, groups={"g": group}, sample_weight=1 + p, seed=1)
+    assert "(995 records)" in weighted.verdict
+
+
+@pytest.mark.parametrize(
+    ("statistic", "mean"), [("kuiper", np.sqrt(8 / np.pi)), ("mean", np.sqrt(2 / np.pi))]
+)
+def test_z_of_calibrated_groups_is_what_the_page_says(statistic, mean):
+    rng = np.random.default_rng(8)
+    p = rng.uniform(0.2, 0.8, 40_000)
+    y = (rng.random(40_000) < p).astype(float)
+    found = cb.audit(y, p, groups={"g": np.arange(40_000) % 100}, statistic=statistic, draws=0, seed=1)
+    average = np.mean([one.z for one in found.groups if one is not found.everyone])
+    assert abs(average - mean) < 0.25
+
+
+def test_everyone_has_one_interval_in_an_evaluation():
+    from calibrant.evaluation.sheets import group_sheet
+
+    y, p, group = drawn(0.0)
+    found = cb.evaluate(y, p, groups={"g": group}, seed=1, draws=99)
+    texts = [cell.text for line in group_sheet(found.audit, found.rows).lines for cell in line]
+    assert texts.count("see in-the-large") == 1
