@@ -60,3 +60,15 @@ def test_everyone_has_one_interval_in_an_evaluation():
     found = cb.evaluate(y, p, groups={"g": group}, seed=1, draws=99)
     texts = [cell.text for line in group_sheet(found.audit, found.rows).lines for cell in line]
     assert texts.count("see in-the-large") == 1
+
+
+def test_intervals_of_groups_stay_within_what_rates_can_reach():
+    rng = np.random.default_rng(6)
+    p = rng.choice([0.02, 0.3, 0.95], 400)
+    y = (rng.random(400) < p).astype(float)
+    found = cb.audit(y, p, groups={"g": rng.integers(0, 12, 400), "p": p}, draws=0, min_size=1, seed=1)
+    for one in found.groups:
+        low, high = one.limits
+        assert low <= one.difference <= high
+        assert low >= -one.mean_prediction - 1e-12
+        assert high <= 1 - one.mean_prediction + 1e-12

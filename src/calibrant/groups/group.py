@@ -88,9 +88,16 @@ class Group:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """The 95 % interval of the difference, by the normal law, for this group by itself."""
-        half = REACH * self.sigma
-        return max(-1.0, self.difference - half), min(1.0, self.difference + half)
+        """The 95 % interval of the difference, by the normal law, for this group by itself.
+
+        It leaves out what rates between 0 and 1 cannot reach.
+        """
+        low, high = self.difference - REACH * self.sigma, self.difference + REACH * self.sigma
+        least, most = -self.mean_prediction, 1 - self.mean_prediction
+        rates = all(-NOTHING <= mean <= 1 + NOTHING for mean in (self.mean_prediction, self.mean_outcome))
+        if not rates:  # responses of any size
+            return low, high
+        return max(low, min(least, self.difference)), min(high, max(most, self.difference))
 
     def written_difference(self) -> tuple[str, str]:
         """Write the difference and its limits, in points; no limits where no prediction leaves any doubt."""
