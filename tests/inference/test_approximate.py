@@ -18,6 +18,7 @@ ENDS = {"pvalue", "adjusted", "lower", "upper", "low", "high", "null_upper"}
 PROVEN = {"Certified", "Measurement", "Distances"}  # bounds by arithmetic on the data at hand, not by a law
 MAPS = {"LogisticMap", "StepMap"}  # ends of a range of predictions, and of Venn and Abers
 PARTS = {  # of a result that speaks for them
+    "Difference": "Comparison",
     "GroupLevel": "GroupComparison",
     "GroupDifference": "GroupComparison",
     "Trend": "GroupComparison",

@@ -19,7 +19,8 @@ def slow_slope_score(y, p, w, slope, value, reach):
     x = logit(p)
 
     def at(slope):
-        shift = brentq(lambda a: np.sum(w * (y - expit(a + slope * x))), -200, 200, xtol=1e-13)
+        far = 200 + abs(slope) * np.abs(x).max()
+        shift = brentq(lambda a: np.sum(w * (y - expit(a + slope * x))), -far, far, xtol=1e-13)
         rates = expit(shift + slope * x)
         spread = w * rates * (1 - rates)
         away = x - np.sum(spread * x) / spread.sum()

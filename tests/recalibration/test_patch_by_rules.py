@@ -157,7 +157,8 @@ def test_what_is_no_condition_is_refused(bad):
 
 def test_a_patch_of_everyone_is_read_back(tmp_path):
     y, p, frame = people(2)
-    made = recalibrate(y, p, method="patch", covariates=frame, groups=[Rule()], seed=1)
+    old = Rule([OneOf("region", ("R2",)), Within("age", 60, None)])
+    made = recalibrate(y, p, method="patch", covariates=frame, groups=[Rule(), old], seed=1)
     made.with_assessment("not asked for").save(tmp_path / "map.json")
     back = load_recalibration(tmp_path / "map.json")
     np.testing.assert_array_equal(back.predict(p, frame), made.predict(p, frame))

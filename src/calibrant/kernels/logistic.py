@@ -67,12 +67,12 @@ def _overlap(ones: Array, mass: Array, x: Array) -> bool:
 
 def _newton(ones: Array, mass: Array, x: Array, intercept: float, slope: float) -> tuple[float, float]:
     """Take Newton steps, halved until they help, from those given or, if that is better, the constant fit."""
-    events, total = 0.0, 0.0
+    events, others = 0.0, 0.0
     for j in range(len(x)):
         events += ones[j]
-        total += mass[j]
+        others += mass[j] - ones[j]
     sums = _derivatives(ones, mass, x, intercept, slope)
-    constant = math.log(events / (total - events))
+    constant = math.log(events / others)
     there = _derivatives(ones, mass, x, constant, 0.0)
     if not sums[0] < there[0]:
         intercept, slope, sums = constant, 0.0, there
