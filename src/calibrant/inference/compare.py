@@ -129,8 +129,7 @@ def compare(
     else:
         drawn = resampled_rows(models, rows.in_order(), row, settings, **how)
     errors = _errors(models, row, settings, values, drawn, cells)
-    small = {name: model.cells for name, model in zip(models, cells, strict=True)} if cells else models
-    pvalues = calibration_pvalues(small, row, settings, draws=count, seed=used, threads=threads)
+    pvalues = calibration_pvalues(models, cells, row, settings, draws=count, seed=used, threads=threads)
     pairs = _differences(list(models), errors, confidence)
     return Comparison(
         measure=row.name,

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from calibrant.forecasts import Forecasts
+from calibrant.inference.compare_cells import CellModel
 from calibrant.inference.comparison import Difference, error_of
 from calibrant.inference.engine import run_test
 from calibrant.inference.paired_rows import PairedRows
@@ -23,7 +24,7 @@ from calibrant.records import check
 
 
 def calibration_pvalues(
-    models: Mapping[str, Forecasts], row: Measure, settings: dict[str, Any], *,
+    models: Mapping[str, Forecasts], cells: Sequence[CellModel], row: Measure, settings: dict[str, Any], *,
     draws: int, seed: int, threads: int | None,
 ) -> dict[str, float]:  # fmt: skip
     """Test each model by the measure; 0 for what needs no such care or has no test.
@@ -31,13 +32,13 @@ def calibration_pvalues(
     Mean scores have no bias. Differences of squares are linear in the noise that two models share. Fractional
     outcomes cannot be simulated.
     """
-    first = next(iter(models.values()))
-    if not (row.complete or row.signed) or seminorm_power(first, row, settings) == 2:
+    taken = [model.cells for model in cells] or list(models.values())
+    if not (row.complete or row.signed) or seminorm_power(taken[0], row, settings) == 2:
         return dict.fromkeys(models, 0.0)
     how: dict[str, Any] = {"method": "auto", "draws": draws, "seed": seed, "threads": threads}
     return {
         name: run_test(forecasts, row, settings, **how).pvalue if forecasts.binary else 0.0
-        for name, forecasts in models.items()
+        for name, forecasts in zip(models, taken, strict=True)
     }
 
 

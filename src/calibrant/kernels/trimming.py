@@ -40,8 +40,7 @@ def upper_ends(curve: Array, gaps: Array) -> Array:
     mass = np.empty(len(key))
     size = 0
     for step in range(len(gaps)):
-        position = curve[step]
-        rest = gaps[step]
+        position, rest = curve[step], gaps[step]
         if position > 0.0:
             i = size
             size += 1
