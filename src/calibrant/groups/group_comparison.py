@@ -75,8 +75,9 @@ class GroupDifference(Result):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Trend(Result):
-    """Whether predictions become too low (`direction` "up") or too high ("down") along the ordered groups.
+    """Whether the outcome happens more often ("up") or less often ("down") along the ordered groups.
 
+    That is meant at equal predictions: whether those become worse or better depends on where they started.
     `odds_ratio` is the factor of the odds, given the predictions, from one group to the next.
     """
 
@@ -142,7 +143,8 @@ class GroupComparison(Result):
         low = min(self.groups, key=lambda group: group.gap)
         high = max(reversed(self.groups), key=lambda group: group.gap)
         ends = "; ".join(
-            f"{group.name}: {predicted_happened(group.predicted, group.happened)}" for group in (low, high)
+            f"{group.name} ({counted(group.n, 'row')}): {predicted_happened(group.predicted, group.happened)}"
+            for group in (low, high)
         )
         if self.pvalue <= 1 - self.confidence + 1e-12:
             return (
@@ -175,11 +177,13 @@ class GroupComparison(Result):
             return []
         if not self._drifts():
             return [f"No trend along {self.column} beyond chance ({self._written(trend.pvalue)})."]
-        too = "low" if trend.direction == "up" else "high"
+        more = "more" if trend.direction == "up" else "less"
+        gaps = {group.name: f"{100 * group.gap:+.1f} points in {group.name}" for group in self.groups}
+        ends = ", ".join(gaps[name] for name in (trend.first, trend.last))
         return [
-            f"Along {self.column}, from {trend.first} to {trend.last}, predictions become too {too}: the "
-            f"odds change by a factor of {short(trend.odds_ratio)} from one group to the next "
-            f"({self._written(trend.pvalue)})."
+            f"Along {self.column} the outcome happens {more} and {more} often at equal predictions: the odds "
+            f"change by a factor of {short(trend.odds_ratio)} from one group to the next "
+            f"({self._written(trend.pvalue)}). Happened minus predicted: {ends}."
         ]
 
     def _how(self) -> str:
