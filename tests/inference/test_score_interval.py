@@ -150,3 +150,12 @@ def test_an_end_far_out_is_no_division_by_zero():
     for near in (np.nextafter(value, 0.0), value, np.nextafter(value, np.inf)):
         low, high = score_interval(f, "slope", value=near, confidence=CONFIDENCE)
         assert 0.04 < low < value < high
+
+
+def test_the_last_digit_of_the_value_decides_no_end():
+    y, p, weight = drawn(0, 15, "weighted")
+    f = cb.Forecasts(y, p, sample_weight=weight)
+    value = cb.calibration_slope(f)
+    for near in (value, np.nextafter(value, 9), np.nextafter(value, 0)):
+        _, high = score_interval(f, "slope", value=near, confidence=CONFIDENCE)
+        assert high == np.inf

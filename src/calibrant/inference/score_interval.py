@@ -32,6 +32,7 @@ from calibrant.sums import dot
 LOGISTIC = ("slope", "intercept")
 FARTHEST = 64.0  # half-widths of the usual interval; an end beyond is infinite
 FARTHEST_LOGIT = 50.0  # of all rates together; beyond, they are 0 or 1
+ROUNDING = 1e-13  # of a sum, relative to its terms
 NEWTON_STEPS = 100  # at most; steps that leave the bracket halve it
 
 
@@ -124,8 +125,8 @@ def _slope_score(forecasts: Forecasts, value: float, reach: float, small: float)
 
     def score(slope: float) -> float:
         rates, away, implied = parts(slope)
-        if not implied > 0:
-            return 0.0
+        if not implied > (ROUNDING * dot(weights, np.abs(away))) ** 2:
+            return 0.0  # all rates are 0 or 1: what is left of the score is rounding
         reached = dot(forecasts.outcomes - weights * rates, away) / np.sqrt(more * implied)
         third = dot(powers.three * rates * (1 - rates) * (1 - 2 * rates), away**3)
         skewed = third / implied / np.sqrt(implied)  # not third / implied**1.5, which may underflow
