@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import duckdb
+import ibis
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -10,10 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from calibrant import InvalidInputError, Sketch, recalibrate
+from calibrant.recalibration.long_maps import has_many_pieces
 from calibrant.scale import dense_cells
 from calibrant.scale.apply_file import apply_file
 from calibrant.scale.files import read_columns
 
+pytestmark = pytest.mark.filterwarnings("ignore:fetch_arrow_table:DeprecationWarning")  # Ibis calls it
 RNG = np.random.default_rng(0)
 P = RNG.uniform(0.1, 0.9, 400)
 Y = (RNG.random(400) < P**2).astype(float)
@@ -41,17 +44,19 @@ def test_no_map_gives_nan_a_value(file, method, tmp_path):
     by_file = pq.read_table(tmp_path / "out.parquet")["q"].to_pylist()
     by_sql = duckdb.sql(f"SELECT {fitted.to_sql('p')} AS q FROM '{file}'").fetchall()
     by_relation = fitted.apply(duckdb.sql(f"FROM '{file}'"), prediction="p", into="q").project("q").fetchall()
+    table = ibis.duckdb.connect().read_parquet(file)
+    by_ibis = fitted.apply(table, prediction="p", into="q").to_pyarrow()["q"].to_pylist()
     by_scan = fitted.apply(pl.scan_parquet(file), prediction="p", into="q").collect()["q"].to_list()
-    for found in (by_file, [q for (q,) in by_sql], [q for (q,) in by_relation], by_scan):
+    for found in (by_file, [q for (q,) in by_sql], [q for (q,) in by_relation], by_ibis, by_scan):
         assert found[5] is None
         np.testing.assert_allclose(np.array(found, dtype=float), expected, rtol=1e-12, atol=0)
 
 
 @pytest.mark.parametrize("column", ["p", "y", "w"])
 @pytest.mark.parametrize("by", [None, "g"])
-@pytest.mark.parametrize("way", ["group-by", "kernel", "relation", "polars", "arrow"])
+@pytest.mark.parametrize("way", ["group-by", "kernel", "relation", "ibis", "polars", "arrow"])
 def test_a_sketch_counts_nan_as_missing(tmp_path, monkeypatch, column, by, way):
-    columns = {"p": P.copy(), "y": Y.copy(), "w": np.ones(400), "g": np.arange(400) % 3}
+    columns = {"p": P.copy(), "y": Y.copy(), "w": 1 + P, "g": np.arange(400) % 3}
     columns[column][5] = np.nan
     path = tmp_path / "rows.parquet"
     pq.write_table(pa.table(columns), path)
@@ -63,6 +68,7 @@ def test_a_sketch_counts_nan_as_missing(tmp_path, monkeypatch, column, by, way):
         if way in ("group-by", "kernel"):
             return Sketch.from_file(path, **names, **options)
         frames = {"relation": duckdb.sql(f"FROM '{path}'"), "polars": pl.scan_parquet(path)}
+        frames["ibis"] = ibis.duckdb.connect().read_parquet(path)
         return Sketch.from_frame(frames.get(way, pq.read_table(path)), **names, **options)
 
     with pytest.raises(InvalidInputError, match=rf"column '{column}' must not be missing; got 1 row"):
@@ -75,3 +81,14 @@ def test_a_sketch_counts_nan_as_missing(tmp_path, monkeypatch, column, by, way):
 def test_columns_are_read_with_nan_as_missing(file):
     read = read_columns([str(file)], ["y", "p"])
     assert np.flatnonzero(np.isnan(read["p"])).tolist() == [5]
+
+
+def test_long_maps_give_nan_no_value(file):
+    rng = np.random.default_rng(1)
+    p = rng.random(60_000)
+    fitted = recalibrate((rng.random(60_000) < p**2).astype(int), p, method="venn-abers", seed=1)
+    assert has_many_pieces(fitted.map)
+    by_relation = fitted.apply(duckdb.sql(f"FROM '{file}'"), prediction="p", into="q").project("q").fetchall()
+    table = fitted.apply(ibis.duckdb.connect().read_parquet(file), prediction="p", into="q")
+    assert by_relation[5] == (None,)
+    assert table.to_pyarrow()["q"].to_pylist() == [q for (q,) in by_relation]

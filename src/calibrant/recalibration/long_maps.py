@@ -12,7 +12,7 @@ import numpy as np
 
 from calibrant.recalibration.lookups import LookupAlgebra
 from calibrant.recalibration.maps.form import Map
-from calibrant.recalibration.sql import DIALECTS, Sql, SqlAlgebra, quoted
+from calibrant.recalibration.sql import DIALECTS, Sql, SqlAlgebra, is_probability, quoted
 from calibrant.results import Array
 
 MANY = 300  # pieces from which planning a tree takes longer than anything here
@@ -90,7 +90,8 @@ def _by_duckdb(frame: Any, fitted: Map, prediction: str, into: str) -> Any:
         f"'{numbers}'::{'INTEGER' if isinstance(numbers[0], int) else 'DOUBLE'}[] AS {name}"
         for name, numbers in algebra.lists.items()
     ]
-    usable = f"CASE WHEN {p}::DOUBLE >= 0 AND {p}::DOUBLE <= 1 THEN {p}::DOUBLE END AS {USABLE}"
+    inside = is_probability(Sql(f"{p}::DOUBLE"), "duckdb")
+    usable = f"CASE WHEN {inside} THEN {p}::DOUBLE END AS {USABLE}"
     rows = frame.project(", ".join(["*", usable, *lists]))
     for name, text in algebra.columns:
         rows = rows.project(f"*, {text} AS {name}")

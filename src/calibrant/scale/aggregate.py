@@ -130,7 +130,7 @@ def cell_frame(frame: Any, columns: Columns, cells: int) -> Any:
         *(nw.col(source).cast(number).alias(name) for name, source in names.items()),
         *(_key(table, source).alias(key) for key, source in zip(keys, columns.by, strict=True)),
     )
-    table = table.with_columns(*(_without_nan(name) for name in names))
+    table = table.with_columns(*(_without_nan(name, table.implementation) for name in names))
     v, y, w = nw.col(V), nw.col(Y), nw.col(W)
     good = (v >= 0) & (v <= 1) & (y >= 0) & (y <= 1)
     if columns.weight:
@@ -169,11 +169,16 @@ def _reason(columns: Columns, cells: int) -> Any:
     return reason
 
 
-def _without_nan(name: str) -> Any:
-    """Return a column, null for NaN; DuckDB may take is_nan for false (see sources.without_nan)."""
+def _without_nan(name: str, engine: Any) -> Any:
+    """Return a column, null for NaN; DuckDB may take is_nan for false (see sources.without_nan).
+
+    Ibis has no is_finite but by isnan; the exponential of NaN alone is not at most infinite.
+    """
     import narwhals as nw
 
     column = nw.col(name)
+    if engine.is_ibis():
+        return nw.when(column.exp() <= float("inf")).then(column).alias(name)
     infinite = nw.when(column.abs() == float("inf")).then(column)
     return nw.when(column.is_finite()).then(column).otherwise(infinite).alias(name)
 
