@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from cli.test_verbs import calibrant
+from cli.typed import calibrant
 from people import people
 
 from calibrant import audit

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
 import pytest
+from cli.typed import calibrant
 
 
 def check(*arguments, cwd=None, **environment):
-    return subprocess.run(
-        [sys.executable, "-c", "from calibrant.cli.main import main; main()", "check", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env={**os.environ, "GITHUB_ACTIONS": "", **environment},
-    )
+    return calibrant("check", *arguments, cwd=cwd, **{"GITHUB_ACTIONS": "", **environment})
 
 
 @pytest.fixture(scope="module")

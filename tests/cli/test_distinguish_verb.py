@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from cli.typed import calibrant
 
 from calibrant import distinguish
 
 pytest.importorskip("lightgbm")
-SOURCE = str(Path(__file__).resolve().parents[2] / "src")
 
 
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    code = "from calibrant.cli.main import main; main()"
-    environment = {**os.environ, "PYTHONPATH": SOURCE, "NO_COLOR": "1"}
-    command = [sys.executable, "-c", code, "distinguish", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+def run(*arguments: object):
+    return calibrant("distinguish", *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -68,12 +62,9 @@ def test_bad_usage_is_exit_code_two_and_one_message(file, arguments, message):
 
 
 def test_recalibrate_says_for_whom(file, tmp_path):
-    code = "from calibrant.cli.main import main; main()"
-    environment = {**os.environ, "PYTHONPATH": SOURCE, "NO_COLOR": "1"}
-    command = [sys.executable, "-c", code, "recalibrate", file, "-y", "y", "-p", "p", "--covariates", "a,b"]
-    command += ["--method", "hierarchical", "--seed", 1, "-o", tmp_path / "map.json"]
-    done = subprocess.run(
-        list(map(str, command)), capture_output=True, text=True, env=environment, check=False
+    columns = [file, "-y", "y", "-p", "p", "--covariates", "a,b"]
+    done = calibrant(
+        "recalibrate", *columns, "--method", "hierarchical", "--seed", 1, "-o", tmp_path / "map.json"
     )
     assert done.returncode == 0, done.stderr
     assert "For whom, on held-out records" in done.stdout

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import duckdb
 import numpy as np
 import pytest
+from cli.typed import calibrant as run
 
 import calibrant as cb
-
-
-def run(*arguments, cwd=None):
-    return subprocess.run(
-        [sys.executable, "-c", "from calibrant.cli.main import main; main()", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-    )
 
 
 @pytest.fixture(scope="module")

@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
+from cli.typed import calibrant
 
 import calibrant as cb
-
-
-def calibrant(*arguments, **environment):
-    return subprocess.run(
-        [sys.executable, "-c", "from calibrant.cli.main import main; main()", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **environment},
-    )
 
 
 @pytest.fixture(scope="module")
