@@ -26,6 +26,16 @@ def isotonic_by_max_min(rates, weights):
     )
 
 
+def honest_low_end(rates, weights):
+    """The greatest t with t <= (1/2) / (1 + weight of the rates below t), by bisection."""
+    low, high = 0.0, 1.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        fits = middle <= 0.5 / (1 + sum(w for r, w in zip(rates, weights, strict=True) if r < middle))
+        low, high = (middle, high) if fits else (low, middle)
+    return low
+
+
 def venn_abers_by_refit(values, rates, weights, query):
     """Add the query with outcome 0, then 1, refit, read its value off."""
     pair = []

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from calibrant.fits.honest_ends import honest_range
 from calibrant.fits.isotonic import Knots
 from calibrant.fits.levels import Levels
 from calibrant.kernels.bounded_slope import bounded_slope as exact_fit
-from calibrant.results import Array
 
 
 def bounded_slope(levels: Levels, *, slope: float = 2.0, honest_ends: bool = False) -> Knots:
@@ -19,18 +19,5 @@ def bounded_slope(levels: Levels, *, slope: float = 2.0, honest_ends: bool = Fal
     fit = exact_fit(levels.values, levels.rates, levels.weights, float(slope))
     fit = np.clip(fit, 0.0, 1.0)  # only rounding can leave [0, 1]
     if honest_ends:
-        fit = _off_the_ends(fit, levels.weights)
+        fit = honest_range(fit, levels.weights).holds(fit)  # which cannot make a slope steeper
     return Knots(levels.values, fit)
-
-
-def _off_the_ends(fit: Array, weights: Array) -> Array:
-    """Return the fit with levels at 0 and at 1 moved inside, as far as the records there warrant."""
-    low, high = fit <= 0.0, fit >= 1.0
-    inner = fit[~low & ~high]
-    moved = fit.copy()
-    if low.any():
-        moved[low] = min(0.5 / (weights[low].sum() + 1.0), inner[0] if len(inner) else 1.0)
-    if high.any():
-        floor = inner[-1] if len(inner) else 0.0
-        moved[high] = max(1.0 - 0.5 / (weights[high].sum() + 1.0), floor)
-    return np.maximum.accumulate(moved)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.fits.honest_ends import honest_range
 from calibrant.fits.levels import Levels
 from calibrant.results import Array
 
@@ -32,13 +33,12 @@ class _Blocks:
 def isotonic(levels: Levels, *, honest_ends: bool = True) -> Knots:
     """Return the non-decreasing rates closest to the observed ones (pool adjacent violators).
 
-    With honest ends a lowest block without any outcome 1 gets (1/2) / (N + 1), the estimate of Krichevsky and
-    Trofimov (1981), instead of 0, never more than the next block; a highest block of outcomes 1 likewise.
+    With honest ends they stay off 0 and 1, as far as the records at the ends warrant: see `honest_range`.
     """
     blocks = _pooled_blocks(levels)
-    rates = _off_the_ends(blocks.rates, blocks.weights) if honest_ends else blocks.rates
+    blocks = _with_honest_ends(blocks) if honest_ends else blocks
     counts = np.diff(blocks.starts, append=len(levels))
-    return Knots(levels.values, np.repeat(rates, counts))
+    return Knots(levels.values, np.repeat(blocks.rates, counts))
 
 
 def centered_isotonic(levels: Levels, *, honest_ends: bool = True) -> Knots:
@@ -47,8 +47,8 @@ def centered_isotonic(levels: Levels, *, honest_ends: bool = True) -> Knots:
     Centered isotonic regression of Oron and Flournoy (2017).
     """
     blocks = _pooled_blocks(levels)
-    rates = _off_the_ends(blocks.rates, blocks.weights) if honest_ends else blocks.rates
-    return Knots(blocks.centres, rates)
+    blocks = _with_honest_ends(blocks) if honest_ends else blocks
+    return Knots(blocks.centres, blocks.rates)
 
 
 def _pooled_blocks(levels: Levels) -> _Blocks:
@@ -66,13 +66,17 @@ def _pooled_blocks(levels: Levels) -> _Blocks:
     return _Blocks(starts, weights, centres, rates)
 
 
-def _off_the_ends(rates: Array, weights: Array) -> Array:
-    """Return the rates of the blocks with the two outer ones moved off 0 and 1, order kept."""
-    moved = rates.copy()
-    if rates[0] <= 0.0:
-        next_rate = rates[1] if len(rates) > 1 and rates[1] < 1.0 else 1.0
-        moved[0] = min(0.5 / (weights[0] + 1.0), next_rate)
-    if rates[-1] >= 1.0:
-        rate_before = rates[-2] if len(rates) > 1 and rates[-2] > 0.0 else 0.0
-        moved[-1] = max(1.0 - 0.5 / (weights[-1] + 1.0), rate_before)
-    return moved
+def _with_honest_ends(blocks: _Blocks) -> _Blocks:
+    """Return the blocks held to the honest range; those beyond one end become one block."""
+    ends = honest_range(blocks.rates, blocks.weights)
+    count = len(blocks.rates)
+    below, above = int(np.sum(blocks.rates < ends.low)), int(np.sum(blocks.rates > ends.high))
+    opens = np.ones(count, dtype=bool)
+    opens[1:below] = False
+    opens[count - above + 1 :] = False
+    first = np.flatnonzero(opens)
+    last = np.append(first[1:], count) - 1
+    weights = np.add.reduceat(blocks.weights, first)
+    centres = np.add.reduceat(blocks.weights * blocks.centres, first) / weights
+    centres = np.clip(centres, blocks.centres[first], blocks.centres[last])
+    return _Blocks(blocks.starts[first], weights, centres, ends.holds(blocks.rates[first]))
