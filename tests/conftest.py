@@ -8,6 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Two workers on two cores leave no core for the second thread of a matrix product, and it waits in a loop:
+# choosing among several classes took fifteen times its CPU time. Workers inherit this before they load numpy.
+for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(threads, "1")
+
 for profile, examples in (("quick", 80), ("thorough", 400)):  # `make test` and `make test-laws`
     settings.register_profile(
         profile,
