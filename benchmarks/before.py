@@ -2,15 +2,16 @@
 
     CALIBRANT_BENCH_BEFORE=REVISION python -m benchmarks before
 
-Each call runs in processes of its own, of both versions in turn, on the same data: what ran before it in the
-same process decides the memory that a call gets, and with it the time of a millisecond. The best time of
-each version counts. What the earlier revision did not have is left out.
+Each call has a process of its own per version, on the same data, and the two are asked for one call each in
+turn: what ran before in the same process decides the memory that a call gets, and with it the time of a
+millisecond; and machines have slow seconds. The best time of each version counts, over processes started
+several times. What the earlier revision did not have is left out.
 """
 
 from __future__ import annotations
 
 import io
-import json
+import math
 import os
 import subprocess
 import sys
@@ -21,9 +22,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-ROUNDS = 2
-REPEATS = 9
-ENOUGH = 1.0  # seconds that a call is given per process
+ROUNDS = 3  # processes are started anew: how their memory happens to lie is luck
+REPEATS = 40
+ENOUGH = 1.5  # seconds that both versions of a call are given per round, once they have started
 SLOWER = 1.25  # below that, this is noise of the machine
 SOURCE = Path(__file__).parent.parent / "src"
 
@@ -42,7 +43,8 @@ def calls() -> dict[str, Callable[[], Any]]:
 
     (y, p), (many_y, many_p), (few_y, few_p) = rows(10**5), rows(10**6), rows(5_000)
     groups = {"a": rng.integers(0, 8, 10**5), "b": rng.integers(0, 5, 10**5)}
-    weight = rng.random(10**6) + 0.1
+    weight, tied = rng.random(10**6) + 0.1, many_p.round(3)
+    half = np.where(rng.random(10**6) < 0.5, many_p, tied)
     known: dict[str, Callable[[], Any]] = {
         f"{name}, 1e5": lambda row=row: row.function(y, p, **dict(row.options))
         for name, row in cb.measures().items()
@@ -51,7 +53,10 @@ def calls() -> dict[str, Callable[[], Any]]:
     return known | {
         "smooth, 1e6": lambda: cb.smooth_calibration_error(many_y, many_p),
         "Forecasts, 1e6": lambda: cb.Forecasts(many_y, many_p),
-        "Forecasts, weighted, 1e6": lambda: cb.Forecasts(many_y, many_p, weight),
+        "Forecasts, weighted, 1e6": lambda: cb.Forecasts(many_y, many_p, sample_weight=weight),
+        "Forecasts, weighted and tied, 1e6": lambda: cb.Forecasts(many_y, tied, sample_weight=weight),
+        "Forecasts, weighted, half tied, 1e6": lambda: cb.Forecasts(many_y, half, sample_weight=weight),
+        "Forecasts, fractions, tied, 1e6": lambda: cb.Forecasts(many_p, tied),
         "calibration_test, 1e5": lambda: cb.calibration_test(y, p, seed=1),
         "confidence_interval, brier, 5e3": lambda: cb.confidence_interval(
             few_y, few_p, measure="brier", seed=1
@@ -63,31 +68,50 @@ def calls() -> dict[str, Callable[[], Any]]:
     }
 
 
-def seconds(name: str) -> float | None:
-    """Return the best time of a call in the version on the path; None where it does not work there."""
+def serve(name: str) -> None:
+    """Answer every line of input with the time of one call; end where the call does not work."""
     call = calls()[name]
-    try:
-        call()
-    except Exception:  # the earlier version called it otherwise, or did not have it
-        return None
-    spent: list[float] = []
-    while len(spent) < REPEATS and sum(spent) < ENOUGH:
+    call()
+    for _ in sys.stdin:
         start = time.perf_counter()
         call()
-        spent.append(time.perf_counter() - start)
-    return min(spent)
+        print(time.perf_counter() - start, flush=True)
 
 
-def measured(source: Path, name: str) -> float | None:
-    """Return the time of a call in the version below a folder, from a process of its own."""
-    done = subprocess.run(
+def started(source: Path, name: str) -> subprocess.Popen[str]:
+    """Start a process that makes one call, of the version below a folder, whenever it is asked."""
+    return subprocess.Popen(
         [sys.executable, "-P", "-W", "ignore", __file__, name],
         env={**os.environ, "PYTHONPATH": str(source)},
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
         text=True,
-        check=False,
     )
-    return None if done.returncode else json.loads(done.stdout)
+
+
+def one_time(process: subprocess.Popen[str]) -> float:
+    """Return the time of the next call; infinite where that version does not have it."""
+    assert process.stdin
+    assert process.stdout
+    try:
+        print(file=process.stdin, flush=True)
+    except BrokenPipeError:  # the process ended when its first call failed
+        return math.inf
+    return float(process.stdout.readline() or math.inf)
+
+
+def in_turn(sources: tuple[Path, Path], name: str) -> tuple[float, float]:
+    """Return the best times of both versions, called in turn: a slow second of the machine meets both."""
+    first, second = processes = [started(source, name) for source in sources]
+    best, begun = (one_time(first), one_time(second)), time.perf_counter()
+    for _ in range(REPEATS):
+        if math.inf in best or time.perf_counter() - begun > ENOUGH:
+            break
+        best = min(best[0], one_time(first)), min(best[1], one_time(second))
+    for process in processes:
+        process.communicate()
+    return best
 
 
 def main() -> None:
@@ -106,13 +130,12 @@ def main() -> None:
             packed.extractall(folder, filter="data")
         sources = (Path(folder) / "src", SOURCE)
         for name in calls():
-            rounds = [[measured(source, name) for source in sources] for _ in range(ROUNDS)]
-            if any(time is None for pair in rounds for time in pair):
-                continue
+            rounds = [in_turn(sources, name) for _ in range(ROUNDS)]
             earlier, now = (min(times) for times in zip(*rounds, strict=True))
-            report.ratio(name, now, revision, earlier, SLOWER)
+            if max(earlier, now) < math.inf:
+                report.ratio(name, now, revision, earlier, SLOWER)
     report.save()
 
 
 if __name__ == "__main__":
-    json.dump(seconds(sys.argv[1]), sys.stdout)
+    serve(sys.argv[1])

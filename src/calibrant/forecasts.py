@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.frames import inputs_of
+from calibrant.inputs import any_fraction
 from calibrant.merged_rows import merged_labels, merged_records
 from calibrant.numerals import mean
 from calibrant.records import Checked, Missing, Records, check, warn_if_swapped
@@ -111,7 +112,7 @@ class Forecasts:
         """Merge records that are in order already; they stay at hand."""
         self = cls.__new__(cls)
         total = float(records.weight.sum()) if records.weighted else float(len(records))
-        binary = not np.any((records.outcome > 0) & (records.outcome < 1))
+        binary = not any_fraction(records.outcome)
         self.__dict__.update(
             merged_records(records, binary),
             cells=None,
@@ -266,7 +267,7 @@ class Forecasts:
     @cached_property
     def weights(self) -> Array:
         """Weight of each level; they sum to 1."""
-        return _locked(self.counts / self.n)
+        return _locked(np.full(self.n, 1 / self.n) if self.levels == self.n else self.counts / self.n)
 
     @cached_property
     def squared_weights(self) -> Array:

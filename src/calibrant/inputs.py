@@ -268,6 +268,11 @@ def check_unit_interval(array: npt.NDArray[Any], name: str) -> None:
         reject_rows(name, "must lie in [0, 1]", array, bad, range_hint(low, high))
 
 
+def any_fraction(array: npt.NDArray[Any]) -> bool:
+    """Return whether a number lies strictly between 0 and 1; of predictions the first one tells, mostly."""
+    return bool(0 < array[0] < 1) or bool(np.any((array > 0) & (array < 1)))
+
+
 def range_hint(low: float, high: float) -> str:
     """Guess what values outside [0, 1] are, from their range."""
     if np.isinf(low) or np.isinf(high):

@@ -23,6 +23,7 @@ from calibrant.errors import (
 )
 from calibrant.inputs import (
     Names,
+    any_fraction,
     check_aligned,
     check_same_length,
     check_unit_interval,
@@ -34,7 +35,7 @@ from calibrant.inputs import (
     values_of,
     vector,
 )
-from calibrant.kernels.row_order import Rows, Sorting, ascending, ties_ordered
+from calibrant.kernels.row_order import Rows, canonical, ties_ordered
 from calibrant.numerals import counted
 from calibrant.results import Array
 
@@ -68,8 +69,7 @@ class Checked:
     @property
     def binary(self) -> bool:
         """Whether every outcome is 0 or 1."""
-        y = self.outcome
-        return y.dtype.kind in "bui" or not np.any((y > 0) & (y < 1))
+        return self.outcome.dtype.kind in "bui" or not any_fraction(self.outcome)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,20 +93,16 @@ class Records:
     labels: Any = None
 
     @classmethod
-    def of(
-        cls, checked: Checked, columns: Sequence[npt.NDArray[Any]] = (), sorting: Sorting | None = None
-    ) -> Records:
+    def of(cls, checked: Checked, columns: Sequence[npt.NDArray[Any]] = ()) -> Records:
         """Put checked rows in order; `columns` (codes, masks) belong to the rows of the user."""
-        order, ordered = ascending(checked.prediction) if sorting is None else sorting
-        outcome, weight = (
-            checked.outcome,
-            None if checked.weight is None else checked.weight / checked.largest,
-        )
-        order = ties_ordered(order, ordered, outcome, weight, [_kept(column, checked) for column in columns])
+        outcome, weight = checked.outcome, checked.weight
+        weight = None if weight is None else weight / checked.largest
+        beside = [_kept(column, checked) for column in columns]
+        order, ordered = canonical(checked.prediction, outcome, weight, beside)
         return cls(
             order if checked.rows is None else checked.rows[order],
             ordered,
-            outcome[order].astype(np.float64),
+            outcome[order].astype(np.float64, copy=False),
             _ones(len(order)) if weight is None else weight[order],
             weight is not None,
             checked.largest,
@@ -225,8 +221,7 @@ def _check_ranges(y: npt.NDArray[Any], p: npt.NDArray[Any], names: Names, kind: 
 
 def swapped(checked: Checked) -> bool:
     """Return whether outcomes are fractions and predictions only 0 and 1, as when the two are swapped."""
-    p = checked.prediction
-    return not checked.binary and not np.any((p > 0) & (p < 1))
+    return not any_fraction(checked.prediction) and not checked.binary
 
 
 def warn_if_swapped(

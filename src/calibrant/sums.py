@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from calibrant.results import Array
 
-AT_ONCE = 2**14  # terms that are held at a time: they stay in the cache, and need no new pages of memory
+AT_ONCE = 2**15  # terms that are held at a time: they stay in the cache, and need no new pages of memory
 
 
 def dot(one: Array, other: npt.NDArray[np.floating | np.integer]) -> float:
@@ -31,14 +31,14 @@ def summed(terms: Callable[[slice], Array], count: int) -> float:
     285.0
     """
 
-    def between(start: int, stop: int) -> np.float64:
+    def between(start: int, stop: int) -> float:
         if stop - start <= AT_ONCE:
-            return np.float64(np.sum(terms(slice(start, stop))))
+            return float(np.add.reduce(terms(slice(start, stop))))  # np.sum, without its questions
         half = (stop - start) // 2
         middle = start + half - half % 8
-        return np.float64(between(start, middle) + between(middle, stop))
+        return between(start, middle) + between(middle, stop)
 
-    return float(between(0, count))
+    return between(0, count)
 
 
 def largest(terms: Callable[[slice], Array], count: int) -> float:

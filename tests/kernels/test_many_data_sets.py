@@ -13,7 +13,7 @@ from calibrant.inference.kept import KeptOutcomes, KeptResampler
 from calibrant.inference.null_outcomes import NullOutcomes, one_by_one, values_of_outcomes
 from calibrant.inference.resample import Resampler, values_of
 from calibrant.kernels import intervals, logistic, partitions, run_search
-from calibrant.kernels.pooling import isotonic_rates, pooled_rates, pooled_scores
+from calibrant.kernels.pooling import isotonic_rates, pooled_scores
 from calibrant.measures.registry.lookup import find_measure
 from calibrant.measures.registry.row import Measure
 
@@ -127,7 +127,7 @@ def test_compiled_isotonic_rates_are_those_of_scipy(size, kind, spread, seed):
         "ones": lambda: np.ones(size),
     }
     rates, weights = draws[kind](), 10 ** (spread * rng.random(size))
-    pooled_rates.expect_much()
+    isotonic_rates.expect_much()
     found = isotonic_rates(rates, weights)
     np.testing.assert_allclose(found, isotonic_regression(rates, weights=weights).x, atol=1e-12)
     assert np.all(np.diff(found) >= 0)

@@ -12,32 +12,30 @@ from calibrant.kernels.compiled import compiled
 Array = npt.NDArray[np.float64]
 
 
+@compiled
 def isotonic_rates(rates: Array, weights: Array) -> Array:
     """Return the non-decreasing rates closest to `rates` in the weighted sum of squares.
 
-    One arithmetic at every length: a rate that equals a decision threshold must not depend on what has been
-    loaded into the process.
+    Weights are positive. One arithmetic at every length: a rate that equals a decision threshold must not
+    depend on what has been loaded into the process.
     """
-    fitted = pooled_rates(rates, weights)
-    return np.maximum.accumulate(fitted, out=fitted)  # ratios may round across each other
-
-
-@compiled
-def pooled_rates(rates: Array, weights: Array) -> Array:
-    """Return the rate of its block for every level; weights are positive."""
-    ones = np.empty(len(weights))
     mass = np.empty(len(weights))
     sizes = np.empty(len(weights), dtype=np.intp)
     fitted = np.empty(len(weights))
     for j in range(len(weights)):
         fitted[j] = rates[j] * weights[j]
-    blocks = _pooled(fitted, weights, ones, mass, sizes)
-    start = 0
+    blocks = _pooled(fitted, weights, fitted, mass, sizes)  # the sums of blocks overwrite what is in them
+    stop, highest = 0, -math.inf
     for k in range(blocks):
-        stop = start + sizes[k]
-        rate = ones[k] / mass[k] if sizes[k] > 1 else rates[start]  # alone, it keeps its last digit
+        rate = fitted[k] / mass[k] if sizes[k] > 1 else rates[stop]  # alone, it keeps its last digit
+        highest = max(highest, rate)  # ratios may round across each other
+        fitted[k] = highest
+        stop += sizes[k]
+    for k in range(blocks - 1, -1, -1):  # from behind: no block begins before its number
+        start = stop - sizes[k]
+        rate = fitted[k]
         fitted[start:stop] = rate
-        start = stop
+        stop = start
     return fitted
 
 
@@ -67,7 +65,10 @@ def pooled_scores(outcomes: Array, weights: Array, log: bool, clip: float) -> Ar
 
 
 def _pooled(outcomes: Array, weights: Array, ones: Array, mass: Array, sizes: npt.NDArray[np.intp]) -> int:
-    """Write sums and size of each block of equal rates; return how many blocks there are."""
+    """Write sums and size of each block of equal rates; return how many blocks there are.
+
+    `ones` may be `outcomes`: when a block is written, all levels up to its number have been read.
+    """
     blocks = 0
     for j in range(len(weights)):
         if weights[j] <= 0.0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,22 @@ from calibrant.results import Array
 Rows = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 Sorting = tuple[Rows, Array]  # the order that sorts some values, and the values in it
+CELLS = 2**16  # that [0, 1] is cut into to tell few values apart
+AT_ONCE = 2**14  # rows of a part
+PROBED = 4096  # values that are looked at first
+
+
+def canonical(
+    values: Array, outcome: npt.NDArray[Any], weight: Array | None, columns: Sequence[npt.NDArray[Any]]
+) -> Sorting:
+    """Sort values, ties as `ties_ordered` breaks them; -0.0 becomes 0.0."""
+    few = few_values(values)
+    if few is None:
+        order, ordered = ascending(values)
+        return ties_ordered(order, ordered, outcome, weight, columns), ordered
+    codes, distinct = few
+    order = _sorted_by(codes, _digest(None, outcome, weight, columns))
+    return order, np.repeat(distinct, np.bincount(codes.view(np.int64)))
 
 
 def ties_ordered(
@@ -32,40 +48,85 @@ def ties_ordered(
         return order
     tied = np.append(same, False) | np.append(False, same)
     where: Any = slice(None) if tied.all() else np.flatnonzero(tied)
-    rows = order[where]
-    digest = _hash(np.zeros(len(rows), dtype=np.uint64), _words(outcome[rows]))
-    if weight is not None:
-        digest = _hash(digest, weight[rows].view(np.uint64))
-    for column in columns:
-        digest = _hash(digest, column[rows].astype(np.uint64))
+    rows, runs = order[where], ordered[where]
+    number = np.cumsum(np.append(False, runs[1:] != runs[:-1])).astype(np.uint64)
     refined = order.copy()
-    refined[where] = rows[_sorted_within(ordered[where], digest)]
+    refined[where] = rows[_sorted_by(number, _digest(rows, outcome, weight, columns))]
     return refined
 
 
-def _words(outcome: npt.NDArray[Any]) -> Words:
-    return (outcome.astype(np.float64) + 0.0).view(np.uint64)
+def few_values(values: Array) -> tuple[Words, Array] | None:
+    """Return the rank of every value among the distinct ones, and those; None unless they are few and apart.
 
-
-def _sorted_within(runs: Array, digest: Words) -> Rows:
-    """Return the order that sorts `digest` within every run of equal entries of `runs`.
-
-    As in `ascending`, one vectorised sort of words that hold the number of the run, the leading bits of the
-    digest and the place; those that agree in the leading bits only are put right afterwards.
+    Predictions of a few decimals need no sort for that: each of the cells that [0, 1] is cut into has one
+    value at most. A look at some of the values tells most of the others, and short columns are not worth it.
     """
-    number = np.cumsum(np.append(False, runs[1:] != runs[:-1])).astype(np.uint64)
-    width = np.uint64(max(1, int(number[-1]).bit_length()))
-    low = np.uint64((1 << (len(runs) - 1).bit_length()) - 1)
-    words = (number << (np.uint64(64) - width)) | (digest >> width)
+    some = np.unique(values[:: max(1, len(values) // PROBED)])
+    if len(values) < PROBED or len(some) > 0.9 * PROBED or not 0.0 <= values.min() <= values.max() <= 1.0:
+        return None
+    if np.any(np.diff(np.floor(some * (CELLS - 1))) == 0):
+        return None
+    cells, holds = np.empty(len(values), dtype=np.uint16), np.full(CELLS, np.nan)
+    for part in _parts(len(values)):
+        cells[part] = values[part] * (CELLS - 1)
+        holds[cells[part]] = values[part]
+    if not all(np.array_equal(holds[cells[part]], values[part]) for part in _parts(len(values))):
+        return None
+    used = holds == holds
+    return (np.cumsum(used) - 1).astype(np.uint64)[cells], holds[used] + 0.0
+
+
+def _parts(count: int) -> Iterator[slice]:
+    """Cut rows into parts that stay in the cache: pages of new memory cost more than the arithmetic."""
+    return (slice(start, start + AT_ONCE) for start in range(0, count, AT_ONCE))
+
+
+def _digest(
+    rows: Rows | None, outcome: npt.NDArray[Any], weight: Array | None, columns: Sequence[npt.NDArray[Any]]
+) -> Words:
+    """Return a hash of everything that is known of some rows (None: of all)."""
+    digest = np.zeros(len(outcome if rows is None else rows), dtype=np.uint64)
+    for part in _parts(len(digest)):
+        which = part if rows is None else rows[part]
+        _mix(digest[part], (outcome[which].astype(np.float64) + 0.0).view(np.uint64))
+        if weight is not None:
+            _mix(digest[part], weight[which].view(np.uint64))
+        for column in columns:
+            _mix(digest[part], column[which].astype(np.uint64))
+    return digest
+
+
+def _mix(digest: Words, item: Words) -> None:
+    """Mix one more column into the digests (the finaliser of splitmix64)."""
+    digest ^= item
+    digest += np.uint64(0x9E3779B97F4A7C15)
+    digest ^= digest >> np.uint64(30)
+    digest *= np.uint64(0xBF58476D1CE4E5B9)
+    digest ^= digest >> np.uint64(27)
+    digest *= np.uint64(0x94D049BB133111EB)
+    digest ^= digest >> np.uint64(31)
+
+
+def _sorted_by(number: Words, digest: Words) -> Rows:
+    """Return the order that sorts by `number` (0, 1, ..., in any order), then `digest`, then place.
+
+    As in `ascending`, one vectorised sort of words that hold the number, the leading bits of the digest and
+    the place; those that agree in the leading bits only are put right afterwards.
+    """
+    width = np.uint64(max(1, int(number.max()).bit_length()))
+    low = np.uint64((1 << (len(number) - 1).bit_length()) - 1)
+    words = number << (np.uint64(64) - width)
+    words |= digest >> width
     words &= ~low
-    words |= np.arange(len(runs), dtype=np.uint64)
+    words |= np.arange(len(number), dtype=np.uint64)
     words.sort()
     order = (words & low).view(np.int64)
-    leading, found = words & ~low, digest[order]
-    agree = (leading[1:] == leading[:-1]) & (found[1:] != found[:-1])
-    if agree.any():
-        doubtful = np.isin(leading, leading[1:][agree])
-        order[doubtful] = order[doubtful][np.lexsort((found[doubtful], leading[doubtful]))]
+    words &= ~low
+    alike = np.flatnonzero(words[1:] == words[:-1])
+    doubtful = words[alike[digest[order[alike]] != digest[order[alike + 1]]]]
+    if len(doubtful):
+        again = np.isin(words, doubtful)
+        order[again] = order[again][np.lexsort((digest[order[again]], words[again]))]
     return order
 
 
@@ -95,11 +156,3 @@ def ascending(values: Array) -> Sorting:
         right = np.lexsort((result[where], leading[where]))
         order[where], result[where] = order[where][right], result[where][right]
     return order, result
-
-
-def _hash(digest: Words, item: Words) -> Words:
-    """Mix one more column into the digests (the finaliser of splitmix64)."""
-    mixed = (digest ^ item) + np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(mixed ^ (mixed >> np.uint64(31)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from calibrant.forecasts import Forecasts
+from calibrant.kernels.row_order import ascending
 from calibrant.measures.registry.calling import public
 from calibrant.measures.registry.papers import INDEX_PAPER
 from calibrant.measures.registry.row import Measure
@@ -36,13 +37,15 @@ def integrated_calibration_index(forecasts: Forecasts, *, quantile: float | None
     >>> round(integrated_calibration_index([0, 1, 1, 1], [0.5, 0.6, 0.7, 0.8]), 6)
     0.35
     """
-    gap = np.abs(isotonic_curve(forecasts) - forecasts.values)
+    gap = isotonic_curve(forecasts)
+    gap -= forecasts.values
+    np.abs(gap, out=gap)
     if quantile is None:
         return Certified.point(dot(forecasts.weights, gap))
     closed_share("quantile", quantile)
-    order = np.argsort(gap)
+    order, ascending_gap = ascending(gap)
     reached = np.cumsum(forecasts.weights[order]) >= quantile - 1e-12  # the slack absorbs rounding of the sum
-    return Certified.point(float(gap[order[np.argmax(reached)]]))
+    return Certified.point(float(ascending_gap[np.argmax(reached)]))
 
 
 ROWS = (
