@@ -26,7 +26,8 @@ def hosmer_lemeshow(forecasts: Forecasts, *, groups: int = 10, fitted: bool = Fa
     """Hosmer-Lemeshow statistic over `groups` bins of about equal weight; ties are never split.
 
     Chi-square with one degree of freedom per bin, or two fewer when the predictions were `fitted` to these
-    same outcomes. With weights, counts become effective counts.
+    same outcomes. A bin of predictions that are all 0, or all 1, cannot vary and has none. With weights,
+    counts become effective counts.
 
     Parameters
     ----------
@@ -48,12 +49,13 @@ def hosmer_lemeshow(forecasts: Forecasts, *, groups: int = 10, fitted: bool = Fa
     starts, spread = _bins(forecasts, groups)
     residual = np.add.reduceat(forecasts.residuals, starts)
     value = float(_chi_square(residual[None], spread)[0])
-    return Certified.point(value, bins=len(starts), degrees_of_freedom=_degrees(len(starts), fitted))
+    return Certified.point(value, bins=len(starts), degrees_of_freedom=_degrees(spread, fitted))
 
 
-def _degrees(bins: int, fitted: bool) -> int:
-    """Return the degrees of freedom: one per bin, two fewer where the predictions were fitted to the rows."""
-    return bins - (2 if fitted else 0)
+def _degrees(spread: Array, fitted: bool) -> int:
+    """Return the degrees of freedom: one per bin that varies, two fewer where predictions were fitted."""
+    varied = int(np.count_nonzero(spread > 0))
+    return max(1, varied) - (2 if fitted else 0)  # where none varies, the statistic is 0 or infinite
 
 
 def _bins(forecasts: Forecasts, groups: int) -> tuple[npt.NDArray[np.intp], Array]:
@@ -76,10 +78,18 @@ def _chi_square(residuals: Array, spread: Array) -> Array:
     return np.asarray(terms.sum(axis=1))
 
 
+def _least_varied(forecasts: Forecasts, groups: int) -> Array:
+    """Mark the bin that varies least: chi-square needs a residual that is nearly normal in every bin."""
+    starts, spread = _bins(forecasts, groups)
+    least = int(np.argmin(np.where(spread > 0, spread, np.inf)))  # a bin that cannot vary adds nothing
+    bin_of = np.repeat(np.arange(len(starts)), np.diff(starts, append=forecasts.levels))
+    return np.asarray(bin_of == least, dtype=np.float64)
+
+
 def hosmer_lemeshow_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Measure:
     settings = hosmer_lemeshow.settings(options)
     starts, spread = _bins(forecasts, settings["groups"])
-    degrees = _degrees(len(starts), settings["fitted"])
+    degrees = _degrees(spread, settings["fitted"])
     if degrees < 1:
         got = f"got {counted(len(starts), 'bin')}"
         raise InvalidInputError(sentence("groups", "must leave a degree of freedom", got))
@@ -92,6 +102,7 @@ def hosmer_lemeshow_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Mea
         lambda x: log_chi_square_tail(x, degrees),
         float(degrees),
         lambda forecasts: 1.0,
+        leverage=lambda others: _least_varied(others, settings["groups"]),
     )
     return Measure(
         "hosmer-lemeshow",

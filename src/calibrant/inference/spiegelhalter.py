@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from calibrant.errors import TooFewRecordsError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.measures.registry import null
 from calibrant.measures.registry.calling import public
-from calibrant.measures.registry.laws import SPIEGELHALTER, Law
+from calibrant.measures.registry.laws import SPIEGELHALTER
 from calibrant.measures.registry.papers import BESIDE_MEASURES
 from calibrant.measures.registry.row import Measure
-from calibrant.measures.registry.tails import log_normal_tail
 from calibrant.results import Array, Certified
 from calibrant.sums import dot, dots
 
@@ -47,7 +46,7 @@ def spiegelhalter_row(forecasts: Forecasts, options: Mapping[str, Any]) -> Measu
     def batch(forecasts: Forecasts, residuals: Array, settings: Mapping[str, Any]) -> Array:
         return dots(residuals, 1 - 2 * forecasts.values) / SPIEGELHALTER.scale(forecasts)
 
-    law = Law("normal", log_normal_tail, math.sqrt(2 / math.pi), lambda forecasts: 1.0)
+    law = replace(SPIEGELHALTER, name="normal", scale=lambda forecasts: 1.0)
     return Measure(
         "spiegelhalter",
         spiegelhalter,

@@ -45,9 +45,20 @@ def _brier_deviation(forecasts: Forecasts) -> float:
     return math.sqrt(summed(terms, forecasts.levels))
 
 
+def _brier_leverage(forecasts: Forecasts) -> Array:
+    """Return what a residual adds to the Brier score: next to nothing near 1/2, however many lie there."""
+    return np.asarray(1 - 2 * forecasts.values)
+
+
 BROWNIAN_RANGE = Law("range of Brownian motion", log_range_tail, 2 * math.sqrt(2 / math.pi), null_deviation)
 BROWNIAN_LARGEST = Law(
     "largest absolute value of Brownian motion", log_largest_tail, math.sqrt(math.pi / 2), null_deviation
 )
 NORMAL = Law("normal", log_normal_tail, math.sqrt(2 / math.pi), null_deviation)
-SPIEGELHALTER = Law("normal (Spiegelhalter's z)", log_normal_tail, math.sqrt(2 / math.pi), _brier_deviation)
+SPIEGELHALTER = Law(
+    "normal (Spiegelhalter's z)",
+    log_normal_tail,
+    math.sqrt(2 / math.pi),
+    _brier_deviation,
+    leverage=_brier_leverage,
+)

@@ -13,7 +13,9 @@ import numpy as np
 
 from calibrant.results import Array
 
+_SURE = 0.1  # below, the chance to exceed is 1 to the last digit, and squares may underflow
 _SWITCH = 1.5  # both series converge fast here
+_FARTHEST = 1e150  # beyond, no logarithm of a tail can be held
 _TERMS = np.arange(1.0, 9.0)
 _SQUARES = (_TERMS - 0.5) ** 2 * math.pi**2
 _SIGNS = np.where(np.arange(8) % 2 == 0, 1.0, -1.0)
@@ -27,26 +29,26 @@ def log_range_tail(x: float) -> float:
 def log_range_tails(x: Array) -> Array:
     """Return the same for many x at once."""
     logs = np.zeros(len(x))
-    near, far = (x > 0) & (x < _SWITCH), x >= _SWITCH
+    near, far = (x > _SURE) & (x < _SWITCH), x >= _SWITCH
     if near.any():
         small = x[near, None]
         terms = (8 / small**2 + 2 / _SQUARES) * np.exp(-2 * _SQUARES / small**2)
         logs[near] = np.log1p(-np.sum(terms, axis=1))
     if far.any():
-        logs[far] = _alternating(math.log(8) + np.log(_TERMS), x[far, None] * _TERMS)
+        logs[far] = _alternating(math.log(8) + np.log(_TERMS), x[far], _TERMS)
     return logs
 
 
 def log_largest_tail(x: float) -> float:
     """Return log P(max |B| > x) for Brownian motion B on [0, 1] (the Kolmogorov-Smirnov statistic)."""
-    if x <= 0:
+    if x <= _SURE:
         return 0.0
-    k = 2.0 * np.arange(8) + 1
+    k = np.arange(1.0, 16.0, 2.0)
     if x < _SWITCH:
         return math.log1p(
             -4 / math.pi * float(np.sum(_SIGNS / k * np.exp(-(k**2) * math.pi**2 / (8 * x**2))))
         )
-    return float(_alternating(np.full(8, math.log(4)), np.asarray(k[None] * x))[0])
+    return float(_alternating(np.full(8, math.log(4)), np.array([x]), k)[0])
 
 
 def log_normal_tail(x: float) -> float:
@@ -65,6 +67,8 @@ def log_chi_square_tail(x: float, degrees: float) -> float:
     """Return log P(chi-square > x), by the leading factor of the tail once the tail itself underflows."""
     from scipy.special import gammaincc, gammaln
 
+    if x == math.inf:
+        return -math.inf
     a, t = degrees / 2, x / 2
     tail = float(gammaincc(a, t))
     if tail > 1e-290:
@@ -80,10 +84,10 @@ def _log_continued_fraction(a: float, t: float) -> float:
     return math.log(t) - math.log(t + 1 - a - rest)
 
 
-def _alternating(log_factors: Array, points: Array) -> Array:
-    """Return log sum_k (-1)^k exp(log_factors_k) Q(points_k) per row, Q the normal tail, led by k = 0."""
+def _alternating(log_factors: Array, x: Array, multiples: Array) -> Array:
+    """Return log sum_k (-1)^k exp(log_factors_k) Q(multiples_k x) per x, Q the normal tail, led by k = 0."""
     from scipy.special import log_ndtr
 
-    logs = log_factors + log_ndtr(-points)
+    logs = log_factors + log_ndtr(-np.minimum(x, _FARTHEST)[:, None] * multiples)
     rest = np.sum(_SIGNS[1:] * np.exp(logs[:, 1:] - logs[:, :1]), axis=1)
-    return np.asarray(np.minimum(0.0, logs[:, 0] + np.log1p(rest)))
+    return np.asarray(np.where(x < _FARTHEST, np.minimum(0.0, logs[:, 0] + np.log1p(rest)), -np.inf))
