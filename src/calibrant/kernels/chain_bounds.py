@@ -48,18 +48,6 @@ def chunks(count: int) -> Iterator[slice]:
     return (slice(start, min(start + CHUNK, count)) for start in range(0, count, CHUNK))
 
 
-def thinned(values: Floats, spacing: float) -> Floats:
-    """Keep at most one value per cell of width `spacing`, and no two closer than half of it."""
-    if spacing * len(values) > 1:  # fewer cells than values: look each cell up
-        first = np.searchsorted(values, np.arange(0.0, values[-1] + spacing, spacing))
-        kept = values[np.unique(first[first < len(values)])]
-    else:
-        cell = np.floor(values / spacing)
-        kept = values[np.concatenate([[True], cell[1:] != cell[:-1]])]
-    apart: Floats = kept[np.concatenate([[True], np.diff(kept) >= spacing / 2])]
-    return apart
-
-
 def split_onto(nodes: Floats, levels: ChainLevels) -> Floats:
     """Share each level's mass between its two neighbouring nodes, in inverse proportion to distance.
 
@@ -95,17 +83,31 @@ def balanced(nodes: Floats, absorbed: Floats, levels: ChainLevels) -> Floats:
     `nodes` must start at 0 and end at 1: what leaves there is all of one outcome.
     """
     plan: Floats = np.maximum(absorbed, 0.0)
-    ones = float(levels.outcomes.sum())
-    wanted = (float(levels.weights.sum()) - ones, ones)
-    taken = np.array([((1.0 - nodes) * plan).sum(), (nodes * plan).sum()])
-    share = min(1.0, *(max(w, 0.0) / t for w, t in zip(wanted, taken, strict=True) if t > 0))
+    share, rest = balance(taken(nodes, plan), levels)
     plan *= share
-    plan[[0, -1]] += np.maximum(wanted - share * taken, 0.0)
+    plan[[0, -1]] += rest
     return plan
 
 
-def plan_cost(nodes: Floats, absorbed: Floats, levels: ChainLevels) -> float:
-    """Cost of moving the levels to the plan: an upper bound on the lower distance."""
+def taken(places: Floats, mass: Floats) -> Floats:
+    """Mass of either outcome that leaves with `mass` at `places`."""
+    ones = float((places * mass).sum())
+    return np.array([float(mass.sum()) - ones, ones])
+
+
+def balance(leaving: Floats, levels: ChainLevels) -> tuple[float, Floats]:
+    """What a plan that takes `leaving` must be scaled by, and then lacks of either outcome."""
+    ones = float(levels.outcomes.sum())
+    wanted = np.array([max(float(levels.weights.sum()) - ones, 0.0), ones])
+    share = min(1.0, *(w / t for w, t in zip(wanted.tolist(), leaving.tolist(), strict=True) if t > 0))
+    return share, np.maximum(wanted - share * leaving, 0.0)
+
+
+def plan_cost(nodes: Floats, absorbed: Floats, levels: ChainLevels, in_place: Floats | None = None) -> float:
+    """Cost of moving the levels to the plan: an upper bound on the lower distance.
+
+    Mass leaves at the nodes and, where a plan says so, `in_place`: so much at each level.
+    """
     count = len(levels.values)
     at = np.searchsorted(levels.values, nodes)
     shares = ((1.0 - nodes) * absorbed, nodes * absorbed)
@@ -116,10 +118,19 @@ def plan_cost(nodes: Floats, absorbed: Floats, levels: ChainLevels) -> float:
         places = np.insert(levels.values[part], where, nodes[inside])
         gaps = np.diff(places, prepend=position)
         position = float(places[-1])
-        for y, own in enumerate(levels.masses(part)):
+        for y, own in enumerate(_remaining(levels, part, in_place)):
             flow = np.cumsum(np.insert(own, where, -shares[y][inside]))
             flow += carried[y]
             # not `@`: in a loop the threads of BLAS cost more than they bring
             cost += abs(carried[y]) * float(gaps[0]) + float((np.abs(flow[:-1]) * gaps[1:]).sum())
             carried[y] = float(flow[-1])
     return cost
+
+
+def _remaining(levels: ChainLevels, part: slice, in_place: Floats | None) -> tuple[Floats, Floats]:
+    """Mass of either outcome less what leaves at its own level."""
+    zeros, ones = levels.masses(part)
+    if in_place is None:
+        return zeros, ones
+    leaving, values = in_place[part], levels.values[part]
+    return zeros - (1.0 - values) * leaving, ones - values * leaving

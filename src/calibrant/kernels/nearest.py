@@ -6,21 +6,22 @@ The bounds are proven on the data as given, whatever the nodes: `upper` is the c
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from calibrant.kernels.chain import solve_chain
-from calibrant.kernels.chain_bounds import ChainLevels, balanced, plan_cost, split_onto, thinned
+from calibrant.kernels.chain_bounds import ChainLevels, balanced, split_onto
 from calibrant.kernels.chain_certificates import lipschitz, violation
+from calibrant.kernels.chain_nodes import chosen_nodes, first_choice
+from calibrant.kernels.chain_plans import Plan, followed
 from calibrant.kernels.lone_outcome import Zeros, lone_outcome
 
 Floats = npt.NDArray[np.float64]
 
-COARSE = 4_096  # nodes of the first attempt on long data; enough for 1e-4 on any data
 ROUNDS = 12
-CUTS_PER_GAP = 64
 FEW = 16  # levels up to which the closed form is tried: its work grows with their square
 
 
@@ -43,9 +44,10 @@ class Nearest(NamedTuple):
 def nearest_calibrated(levels: ChainLevels, tolerance: float, max_nodes: int) -> Nearest:
     """Bracket the lower distance of the levels.
 
-    Long data start on a coarse chain: records between two nodes are handled exactly (see split_onto), so
-    few nodes often suffice. Two refinements follow, where they are needed: nodes at more of the values,
-    and cuts where the potentials break the calibration constraint between nodes.
+    Long data start on few nodes: what lies between two of them is handled exactly by the potentials (see
+    split_onto), and nearly so by a plan that follows the records there (see followed), so these mostly
+    suffice. Two refinements follow, where they are needed: nodes at more of the values, and cuts where the
+    potentials break the calibration constraint between nodes.
     """
     slack = 8 * float(np.finfo(float).eps) * len(levels.values)  # running sums of m terms lose at most this
     bias, apart = levels.total_variation()
@@ -104,54 +106,35 @@ def _of_lone_ones(values: Floats, zeros: Floats, ones: Floats, slack: float) -> 
 
 def _refine(nearest: Nearest, levels: ChainLevels, tolerance: float, max_nodes: int, slack: float) -> Nearest:
     """Solve on better and better nodes until the bounds meet, or the nodes run out."""
-    long = len(levels.values) > 2 * COARSE
-    spacing = min(max(tolerance / 8, 1.0 / COARSE if long else 0.0), 1.0 / 128)
-    cuts = np.linspace(0.0, 1.0, COARSE // 4 + 1 if long else 65)
+    choice = first_choice(levels, tolerance)
     nodes = np.empty(0)
     for _ in range(ROUNDS):
-        previous, (nodes, full) = nodes, _choose_nodes(levels.values, cuts, spacing, max_nodes)
+        previous, (nodes, full) = nodes, chosen_nodes(levels, choice, max_nodes)
         if np.array_equal(nodes, previous):
             break
         shared = split_onto(nodes, levels)
         absorbed, potential = solve_chain(nodes, shared, tolerance / 4)
-        absorbed = balanced(nodes, absorbed, levels)
         potential = lipschitz(nodes, potential)
         over = violation(nodes, potential)
-        cost = plan_cost(nodes, absorbed, levels)
         proven = float((shared * potential).sum()) - over.worst - slack
-        if cost < nearest.cost:
-            nearest = nearest._replace(cost=cost, upper=cost + slack, nodes=nodes, absorbed=absorbed)
         if proven > nearest.lower:
             nearest = nearest._replace(lower=proven, corners=nodes, potentials=potential - over.worst)
-        if nearest.upper - nearest.lower <= tolerance or full:
+        for plan in _plans(nodes, absorbed, shared, levels):
+            cost = plan.cost(levels)
+            if cost < nearest.cost:
+                places, mass = plan.places(levels)
+                nearest = nearest._replace(cost=cost, upper=cost + slack, nodes=places, absorbed=mass)
+            if nearest.upper - nearest.lower <= tolerance:
+                return nearest
+        if full:
             break
-        cuts = _cut(nodes, over.per_gap, cuts, tolerance)
-        if cost - proven - max(over.worst, 0.0) > tolerance / 2:  # not the cuts: too few nodes
-            spacing *= min(1.0, max(0.4 * tolerance / (cost - proven), 1e-3))
+        choice = choice.finer(nodes, over, tolerance, nearest.cost - nearest.lower)
     return nearest
 
 
-def _choose_nodes(values: Floats, cuts: Floats, spacing: float, limit: int) -> tuple[Floats, bool]:
-    """Nodes at values and cuts, none closer than spacing / 2, and whether `limit` kept others out."""
-    full = False
-    while True:
-        nodes = thinned(np.union1d(cuts, thinned(values, spacing)), spacing)
-        nodes[-1] = 1.0
-        if len(nodes) <= limit:
-            return nodes, full
-        spacing *= 1.25
-        full = True
-
-
-def _cut(nodes: Floats, per_gap: Floats, cuts: Floats, tolerance: float) -> Floats:
-    """Add predictions u where the calibration constraint is broken between nodes.
-
-    The excess is quadratic in the width of the gap, so sqrt(excess / allowed) pieces suffice.
-    """
-    bad = np.flatnonzero(per_gap > tolerance / 4)
-    if len(bad) == 0:
-        return cuts
-    pieces = np.minimum(np.ceil(np.sqrt(per_gap[bad] / (tolerance / 4))) + 1, CUTS_PER_GAP).astype(int)
-    left = np.repeat(bad, pieces - 1)
-    step = np.concatenate([np.arange(1, p) / p for p in pieces])
-    return np.union1d(cuts, nodes[left] + step * (nodes[left + 1] - nodes[left]))
+def _plans(nodes: Floats, absorbed: Floats, shared: Floats, levels: ChainLevels) -> Iterator[Plan]:
+    """Make the plan at the nodes and, where levels lie between them, the one that follows their records."""
+    at_nodes = Plan(nodes, balanced(nodes, absorbed, levels))
+    yield at_nodes
+    if len(nodes) < len(levels.values):
+        yield followed(at_nodes, shared, levels)
