@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import fits as oracle
 from recalibration.laws import gridded
+from samples import samples
 from scipy.stats import binom, chi2
 
 from calibrant import recalibrate
-from calibrant.fits.bend import bend_pvalue
-from calibrant.fits.levels import merged
+from calibrant.fits.bend import CLIP, LEAST, bend_pvalue
+from calibrant.fits.levels import Levels, merged
 
 
 def levels(y, p):
@@ -41,6 +44,25 @@ def test_the_statistic_by_hand():
         (hits - 100 * q) ** 2 / (100 * q * (1 - q)) for hits, q in ((30, 0.2), (50, 0.5), (60, 0.7))
     )
     assert bend_pvalue(levels(y, p)) == pytest.approx(chi2.sf(statistic, 3), rel=1e-9)
+
+
+@given(samples(weighted=False), st.integers(0, 3))
+def test_the_statistic_is_what_three_columns_explain(sample, start):
+    found = Levels.of(sample.forecasts, frequency=True)
+    weights = 10.0 ** ((start + np.arange(len(found))) % 4 - 2)  # not so far apart that rounding decides
+    found = Levels(found.values, found.rates, found.weights * weights)
+    statistic = oracle.score_statistic_by_projection(found.values, found.rates, found.weights, CLIP, LEAST)
+    assert bend_pvalue(found) == pytest.approx(chi2.sf(statistic, 3), rel=1e-4, abs=1e-9)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.integers(1, 19), min_size=5, max_size=19, unique=True), st.randoms(use_true_random=False))
+def test_the_statistic_is_rao_s_by_finite_differences(twentieths, random):
+    p = np.sort(np.array(twentieths)) / 20
+    y = np.array([random.choice([0.0, 0.3, 1.0]) for _ in p])
+    w = np.array([random.choice([0.5, 1.0, 7.0]) for _ in p])
+    statistic = oracle.score_statistic_by_differences(p, y, w)
+    assert bend_pvalue(Levels(p, y, w)) == pytest.approx(chi2.sf(statistic, 3), rel=1e-3)
 
 
 @settings(max_examples=60)

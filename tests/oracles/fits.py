@@ -68,3 +68,47 @@ def penalised_logistic(columns, offset, rates, weights, centre, precision):
         loss, centre, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-13, "maxiter": 9999}
     )
     return minimize(loss, start.x, method="BFGS", options={"gtol": 1e-9}).x
+
+
+def score_statistic_by_projection(values, rates, weights, clip, least):
+    """Rao's statistic of 1, l and l^2 (l the logit): how much of the standardised residuals they explain.
+
+    Columns are made orthogonal one by one; one that others explain adds nothing.
+    """
+    held = np.clip(values, clip, 1 - clip)
+    place = np.log(held) - np.log1p(-held)
+    spread = np.sqrt(np.maximum(values * (1 - values), least))
+    residual = np.sqrt(weights) * (rates - values) / spread
+    basis, explained = [], 0.0
+    for power in range(3):
+        column = np.sqrt(weights) * spread * (place - place.mean()) ** power
+        size = np.linalg.norm(column)
+        for _ in range(2):  # the second round takes out what rounding left
+            for other in basis:
+                column = column - (column @ other) * other
+        if np.linalg.norm(column) > 1e-8 * size:
+            basis.append(column / np.linalg.norm(column))
+            explained += (residual @ basis[-1]) ** 2
+    return explained
+
+
+def score_statistic_by_differences(values, rates, weights):
+    """The same from the likelihood of logit q = l + a + b l + c l^2: numerical slopes and curvatures at 0."""
+    place = np.log(values) - np.log1p(-values)
+    powers = place[:, None] ** np.arange(3) / np.abs(place).max() ** np.arange(3)
+
+    def likelihood(outcomes, beta):
+        eta = place + powers @ beta
+        return float(weights @ (outcomes * eta - np.logaddexp(0, eta)))
+
+    unit, slope_step, curve_step = np.eye(3), 1e-5, 1e-3
+    slopes = [
+        (likelihood(rates, slope_step * e) - likelihood(rates, -slope_step * e)) / (2 * slope_step)
+        for e in unit
+    ]
+    information = np.empty((3, 3))
+    for i, one in enumerate(curve_step * unit):
+        for j, other in enumerate(curve_step * unit):
+            corners = [likelihood(values, a * one + b * other) * a * b for a in (1, -1) for b in (1, -1)]
+            information[i, j] = -sum(corners) / (4 * curve_step**2)
+    return float(slopes @ np.linalg.solve(information, slopes))

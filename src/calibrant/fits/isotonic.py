@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,8 @@ import numpy.typing as npt
 from calibrant.fits.honest_ends import honest_range
 from calibrant.fits.levels import Levels
 from calibrant.results import Array
+
+TIED = 1e-12  # rates closer than this differ by rounding, which must not decide how blocks are pooled
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +65,7 @@ def _pooled_blocks(levels: Levels) -> _Blocks:
         centres, levels.values[starts], levels.values[last]
     )  # a mean may round out of its block
     rates = np.maximum.accumulate(np.clip(fitted.x[starts], 0.0, 1.0))
-    return _Blocks(starts, weights, centres, rates)
+    return _joined(_Blocks(starts, weights, centres, rates), np.diff(rates, prepend=-1.0) > TIED)
 
 
 def _with_honest_ends(blocks: _Blocks) -> _Blocks:
@@ -74,9 +76,15 @@ def _with_honest_ends(blocks: _Blocks) -> _Blocks:
     opens = np.ones(count, dtype=bool)
     opens[1:below] = False
     opens[count - above + 1 :] = False
+    joined = _joined(blocks, opens)
+    return replace(joined, rates=ends.holds(joined.rates))
+
+
+def _joined(blocks: _Blocks, opens: npt.NDArray[np.bool_]) -> _Blocks:
+    """Return the blocks with each that does not open one joined to the block before, whose rate it takes."""
     first = np.flatnonzero(opens)
-    last = np.append(first[1:], count) - 1
+    last = np.append(first[1:], len(opens)) - 1
     weights = np.add.reduceat(blocks.weights, first)
     centres = np.add.reduceat(blocks.weights * blocks.centres, first) / weights
     centres = np.clip(centres, blocks.centres[first], blocks.centres[last])
-    return _Blocks(blocks.starts[first], weights, centres, ends.holds(blocks.rates[first]))
+    return _Blocks(blocks.starts[first], weights, centres, blocks.rates[first])
