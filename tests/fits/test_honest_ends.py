@@ -85,3 +85,16 @@ def test_records_at_the_ends_count_by_frequency(kind, data):
     weighted_map = fit(y, p, sample_weight=counts, **options).predict(GRID)
     repeated = fit(np.repeat(y, counts), np.repeat(p, counts), **options).predict(GRID)
     assert weighted_map == pytest.approx(repeated, abs=1e-9)
+
+
+@given(gridded())
+def test_rounding_does_not_decide_how_blocks_are_pooled(data):
+    """Weights that are equal but for their last digits leave equal rates equal."""
+    y, p = data
+    nearly = 1 + np.spacing(1.0) * (np.arange(len(p)) % 3)
+    for ends in ("kt", "raw"):
+        plain, other = (
+            fit(y, p, method="centered-isotonic", ends=ends, sample_weight=w).predict(GRID)
+            for w in (None, nearly)
+        )
+        assert other == pytest.approx(plain, abs=1e-9)

@@ -46,7 +46,7 @@ class Method:
     keeps_ranks: bool = False  # different predictions stay different within the range seen
     guarantee: str = ""  # what holds in finite samples, whatever the data
     smallest_n: int = 1
-    exportable: bool = True  # to SQL and to expressions of frames
+    exportable: bool = True  # to SQL; what reads covariates is not
     repetition: bool = False  # a weight of frequency w equals w repetitions, exactly
     mean_kept: bool = False  # the mean of the fitted values is the base rate
     keeps_calibrated: bool = False  # returns the identity where each level's rate is its prediction

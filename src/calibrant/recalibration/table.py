@@ -163,7 +163,6 @@ ROWS: tuple[Method, ...] = (
         meaning="several classes: a slope and an intercept per class, shrunk toward one temperature",
         citation="Guo, Pleiss, Sun & Weinberger 2017",
         monotone=False,
-        exportable=False,
     ),
     Method(
         name="dirichlet",
@@ -171,7 +170,6 @@ ROWS: tuple[Method, ...] = (
         meaning="several classes: a full matrix of the logarithms, shrunk toward one temperature",
         citation="Kull et al. 2019",
         monotone=False,
-        exportable=False,
     ),
     Method(
         name="one-vs-rest",
@@ -179,7 +177,6 @@ ROWS: tuple[Method, ...] = (
         meaning="several classes: each class against the rest by a binary method, then normalised",
         citation="Zadrozny & Elkan 2002",
         monotone=False,
-        exportable=False,
     ),
     Method(
         name="top-label",
@@ -187,7 +184,6 @@ ROWS: tuple[Method, ...] = (
         meaning="several classes: the probability of the predicted class, with a map per class",
         citation="Gupta & Ramdas 2022",
         monotone=False,
-        exportable=False,
     ),
     Method(
         name="hierarchical",
