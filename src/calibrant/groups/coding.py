@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, time, timedelta
 from decimal import Decimal
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from calibrant.groups.label_codes import code_labels, code_labels_of, first_code
 from calibrant.groups.number_codes import code_numbers
 from calibrant.groups.ordered import OrderedValues, remembered
 from calibrant.inputs import array_of, check_aligned, check_same_length
+
+EXACT = 2**53  # up to here a float is every whole number
 
 
 def code_columns(
@@ -105,7 +107,7 @@ def _code(name: str, values: Any, nominal: bool) -> Column:
             series = series.cast(nw.String).cast(nw.Float64)  # PyArrow makes 0.30000000000000004 of 0.3
         elif isinstance(series.dtype, nw.Datetime) and series.dtype.time_zone:
             series = series.dt.replace_time_zone(None)
-        array = series.to_numpy()
+        array = np.array(series.to_list(), dtype=object) if _rounded(series) else series.to_numpy()
     else:
         array = array_of(values, f"column {name!r}")
         if array.dtype.kind in "US" and isinstance(values, list | tuple):
@@ -117,6 +119,13 @@ def _code(name: str, values: Any, nominal: bool) -> Column:
     if array.dtype.kind == "O":
         return _code_mixed(name, array, nominal)
     return code_numbers(name, array, nominal or array.dtype.kind == "b")
+
+
+def _rounded(series: Any) -> bool:
+    """Return whether numpy would round whole numbers, because a missing one makes floats of them all."""
+    if not series.dtype.is_integer() or not 0 < series.null_count() < len(series):
+        return False
+    return max(abs(int(series.min())), abs(int(series.max()))) > EXACT
 
 
 def ordered_categories(series: Any) -> list[Any] | None:
@@ -134,6 +143,8 @@ def _code_mixed(name: str, array: npt.NDArray[Any], nominal: bool) -> Column:
     first, labels = first_codes(name, array.tolist())
     known = [label for label in labels if label is not None]
     if all(isinstance(item, Real | Decimal) and not isinstance(item, bool) for item in known):
+        if any(isinstance(item, Integral) and abs(item) > EXACT for item in known):
+            return code_labels(name, first, labels, nominal, sorted(known))  # floats would round them
         numbers = np.array([np.nan if item is None else item for item in labels], dtype=np.float64)
         return code_numbers(name, numbers[first], nominal)
     order = _in_time(known)

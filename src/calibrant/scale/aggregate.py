@@ -28,6 +28,7 @@ from calibrant.scale.labels import (
     moment,
     ordered_labels,
     plain_label,
+    refuse_truth_beside_numbers,
 )
 from calibrant.scale.session import quoted
 from calibrant.scale.sources import SourceColumn
@@ -60,11 +61,14 @@ class Aggregated:
     table: CellTable
 
 
+def as_frame(data: Any, columns: Columns) -> Any:
+    """Return a mapping of arrays or an xarray Dataset as a frame, and any frame as it is."""
+    data = tabular(data, columns.wanted)
+    return _framed(data, columns) if isinstance(data, Mapping) else data
+
+
 def aggregate(frame: Any, columns: Columns, cells: int) -> Aggregated:
-    """Sum a frame of any engine, a mapping of arrays or an xarray Dataset into cells."""
-    frame = tabular(frame, columns.wanted)
-    if isinstance(frame, Mapping):
-        frame = _framed(frame, columns)
+    """Sum a frame of any engine into cells."""
     readers: list[Reader] | None = None
     if type(frame).__name__ == "DuckDBPyRelation":
         frame, readers = _labelled(frame, columns)
@@ -80,7 +84,7 @@ def _framed(arrays: Mapping[str, Any], columns: Columns) -> Any:
         if name not in arrays:
             raise reject_name("column", name, list(arrays))
     made: dict[str, Any] = {
-        name: array_of(arrays[name], f"column {name!r}").tolist()
+        name: _values(array_of(arrays[name], f"column {name!r}"))
         if name in columns.by
         else vector(arrays[name], f"column {name!r}").astype(np.float64)
         for name in columns.wanted
@@ -92,6 +96,13 @@ def _framed(arrays: Mapping[str, Any], columns: Columns) -> Any:
             return nw.from_dict(made, backend=backend)
     hint = "install one of them, or pass arrays to Sketch.from_arrays"
     raise MissingDependencyError(sentence("a mapping", "needs pyarrow, polars or pandas", hint=hint))
+
+
+def _values(array: npt.NDArray[Any]) -> list[Any]:
+    """Return an array as Python values; numpy would make whole numbers of times in nanoseconds."""
+    if array.dtype.kind in "mM" and np.datetime_data(array.dtype)[0] == "ns":
+        return [plain_label(item) for item in array]
+    return list(array.tolist())
 
 
 def _labelled(relation: Any, columns: Columns) -> tuple[Any, list[Reader] | None]:
@@ -323,4 +334,5 @@ def _read_once(column: Any, reader: Reader) -> list[Any]:
                 continue
             known[key] = label
         read.append(known[key])
+    refuse_truth_beside_numbers("a column of groups", known.values())
     return read

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 # What a cell must look like for its column to be of a type; the first type that fits every cell is taken.
-# Leading zeros make a name of digits: a postal code is not a number.
+# Leading zeros make a name of digits: a postal code is not a number. Whole numbers of more digits than 64 bits
+# hold are names too: floats would round them, and make one of two identifiers.
 SHAPES = {
-    "BIGINT": r"[+-]?(0|[1-9][0-9]{0,17})",
+    "BIGINT": r"[+-]?(0|[1-9][0-9]{0,18})",
+    "VARCHAR": r"[+-]?(0|[1-9][0-9]*)",
     "DOUBLE": r"[+-]?(0?\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][+-]?[0-9]+)?|[+-]?(?i)inf(inity)?",
     "BOOLEAN": "(?i)true|false",
     "DATE": "[0-9]{4}-[0-9]{2}-[0-9]{2}",
@@ -92,13 +94,20 @@ def _filled(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
     values = np.asarray(np.ma.getdata(column))
     if not absent.any():
         return values
-    if values.dtype.kind in "iuf":
+    if values.dtype.kind in "iuf" and not _too_long_for_floats(values[~absent]):
         return np.where(absent, np.nan, values.astype(np.float64))
     if values.dtype.kind == "M":
         return np.where(absent, np.array("NaT", dtype=values.dtype), values)
     out = values.astype(object)
     out[absent] = None
     return out
+
+
+def _too_long_for_floats(values: npt.NDArray[Any]) -> bool:
+    """Return whether floats, which can be missing, would round these whole numbers."""
+    if values.dtype.kind == "f" or not len(values):
+        return False
+    return max(abs(int(values.min())), abs(int(values.max()))) > 2**53
 
 
 def _together(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:

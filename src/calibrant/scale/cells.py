@@ -141,11 +141,14 @@ def tabulated(y: Array, v: Array, w: Array | None, cells: int) -> CellTable:
     return table[counts > 0]
 
 
-def check_squares(table: CellTable) -> None:
-    """Refuse weights so small that their squares lose digits."""
-    if float(table.sums[1].sum()) < LEAST_SQUARES:
+def check_squares(weights: Array, squares: Array, groups: Whole | None = None) -> None:
+    """Refuse weights so small that their squares lose digits; each group must stand on its own."""
+    groups = np.zeros(len(weights), dtype=np.int64) if groups is None else groups
+    totals = np.bincount(groups, weights=squares)
+    worst = int(np.argmin(totals))
+    if totals[worst] < LEAST_SQUARES:
         hint = "multiply the weights by a constant, such as 1e100: only their ratios count"
-        got = f"got weights that sum to {table.sums[0].sum():g}"
+        got = f"got weights that sum to {weights[groups == worst].sum():g}"
         raise InvalidInputError(
             sentence("weights of the sketch", "must have squares that a float can hold", got, hint)
         )

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 
 from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence
 from calibrant.scale.located import located
-from calibrant.scale.session import LOCKED, literal, lock, quoted
+from calibrant.scale.session import LOCKED, MEMORY, literal, lock, quoted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 ENDINGS = (".duckdb", ".ddb")
-MEMORY = "768MB"  # what DuckDB may hold before it spills to disk
 
 
 def is_database(name: str) -> bool:

@@ -39,7 +39,12 @@ def read_dialect(path: Path, wanted: Sequence[str] = ()) -> CsvDialect:
     if not line.strip():
         raise UnreadableFileError(sentence(f"file {str(path)!r}", "must have a header", "got empty lines"))
     header = text[lines.tell() - len(line) :]
-    known = [CsvDialect(_cells(header, separator), separator, empty) for separator in _separators(line)]
+    try:
+        known = [CsvDialect(_cells(header, separator), separator, empty) for separator in _separators(line)]
+    except csv.Error as error:
+        raise UnreadableFileError(
+            sentence(f"file {str(path)!r}", "must have a header", f"got a first line with a {error}")
+        ) from None
     return next((one for one in known if set(wanted) <= set(one.names)), known[0])
 
 

@@ -20,19 +20,17 @@ class GroupNumbers:
         """Return the number of the group of every row, from one Arrow array per column of groups."""
         import pyarrow as pa
 
-        packed, parts = np.zeros(rows, dtype=np.int64), []
+        packed = np.zeros(rows, dtype=np.int64)
         for column in columns:
             encoded = column.dictionary_encode(null_encoding="encode")
-            values = encoded.dictionary.to_pylist()
-            packed = packed * len(values) + encoded.indices.to_numpy(zero_copy_only=False)
-            parts.append(values)
-        distinct = packed
-        if len(columns) > 1:  # few of all combinations occur
-            encoded = pa.array(packed).dictionary_encode()
-            packed, distinct = encoded.indices.to_numpy(), encoded.dictionary.to_numpy()
-        else:
-            distinct = np.arange(len(parts[0]) if parts else 1)
-        numbers = [self._number(_unpacked(int(code), parts)) for code in distinct]
+            places = encoded.indices.to_numpy(zero_copy_only=False)
+            # numbered anew each time: the product of many columns' sizes would exceed 64 bits
+            pairs = pa.array(packed * len(encoded.dictionary) + places).dictionary_encode()
+            packed = pairs.indices.to_numpy().astype(np.int64)
+        first = np.zeros(int(packed.max(initial=-1)) + 1, dtype=np.int64)
+        first[packed[::-1]] = np.arange(rows)[::-1]  # the last to be written is the first row
+        seen = zip(*(column.take(pa.array(first)).to_pylist() for column in columns), strict=True)
+        numbers = [self._number(values) for values in seen]
         return np.asarray(numbers, dtype=np.int32)[packed]
 
     def _number(self, values: tuple[Any, ...]) -> int:
@@ -47,10 +45,3 @@ def _key(value: Any) -> Any:
     """Return what tells values apart: True is not 1, and NaN is itself."""
     return type(value), "NaN" if isinstance(value, float) and math.isnan(value) else value
 
-
-def _unpacked(code: int, parts: list[list[Any]]) -> tuple[Any, ...]:
-    values = []
-    for known in reversed(parts):
-        code, place = divmod(code, len(known))
-        values.append(known[place])
-    return tuple(reversed(values))

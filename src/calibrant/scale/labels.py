@@ -12,7 +12,7 @@ import datetime
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -200,8 +200,19 @@ def _rank(item: Any) -> str:
     return "number" if isinstance(item, (int, float)) else type(item).__name__
 
 
-def refuse_lookalikes(labels: set[Label]) -> None:
+def refuse_truth_beside_numbers(subject: str, items: Iterable[Any]) -> None:
+    """Refuse True beside 1 and False beside 0: they are equal, so their groups would silently be joined."""
+    truth: dict[Any, bool] = {}
+    for item in items:
+        if truth.setdefault(item, isinstance(item, bool)) != isinstance(item, bool):
+            rule, got = "must not mix truth values and numbers", f"got {bool(item)} and {int(item)}"
+            raise InvalidInputError(sentence(subject, rule, got, "write the truth values as 0 and 1"))
+
+
+def refuse_lookalikes(labels: Sequence[Label]) -> None:
     """Refuse labels that read alike but differ, 1 and "1": their groups would silently stay apart."""
+    for column in zip(*labels, strict=True):
+        refuse_truth_beside_numbers("labels of the sketches", column)
     seen: dict[tuple[str, ...], Label] = {}
     for label in labels:
         known = seen.setdefault(tuple(map(_shown, label)), label)

@@ -14,6 +14,7 @@ from calibrant.scale.cells import rejected
 from calibrant.scale.files import FileNames, in_pieces_or_whole, opened
 from calibrant.scale.labels import Reader, label_family, label_reader, label_sql
 from calibrant.scale.rejects import refuse
+from calibrant.scale.session import MEMORY
 from calibrant.scale.sources import Source
 from calibrant.scale.streamed import streamed_cells
 from calibrant.scale.text_numbers import Notation, not_a_number, refuse_repeats, unread_sql, written_as
@@ -21,7 +22,6 @@ from calibrant.scale.text_numbers import Notation, not_a_number, refuse_repeats,
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-MEMORY = "768MB"  # what DuckDB may hold before it spills to disk
 POLL = 0.1  # seconds between looks at the progress
 
 

@@ -12,6 +12,7 @@ from calibrant.disk import scratch_folder
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+MEMORY = "768MB"  # what DuckDB may hold of rows that it groups or copies, before it spills to disk
 LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",

@@ -18,7 +18,7 @@ from calibrant.numerals import counted
 from calibrant.records import Missing, check, warn_if_swapped
 from calibrant.results import Measurement
 from calibrant.scale import storage
-from calibrant.scale.aggregate import Aggregated, Columns, aggregate
+from calibrant.scale.aggregate import Aggregated, Columns, aggregate, as_frame
 from calibrant.scale.cells import (
     CELLS,
     WEIGHTLESS,
@@ -102,6 +102,7 @@ class Sketch:
         """
         columns = Columns(outcome, prediction, weight, as_names(by))
         check_choice(missing=missing, invalid=invalid)
+        frame = as_frame(frame, columns)
         aggregated = aggregate(frame, columns, check_cells(cells))
         refuse(rejected(aggregated.table, cells), columns, missing, invalid, frame)
         return cls.from_table(cells, columns.by, aggregated)
@@ -232,7 +233,7 @@ class Sketch:
             raise InvalidInputError(sentence("sketch", "must hold a record", "got none"))
         w, ww, wv, wy, wyv, spread, null, mixed = table.sums
         total = float(w.sum())
-        check_squares(table)
+        check_squares(w, ww)
         # the mean may leave the cell by a rounding error; where all predictions are equal it must be exact
         values = np.clip(wv / w, table.low, table.high)
         cells = Cells(
@@ -267,8 +268,8 @@ class Sketch:
             raise InvalidInputError(sentence("sketch", "must hold a record", "got none"))
         if table.sums[-1].any():
             raise InvalidInputError(sentence("outcomes", "must be 0 or 1", "got a sketch of fractions"))
-        check_squares(table)
         known, group = np.unique(number, return_inverse=True)
+        check_squares(*table.sums[:2], group)
         order = np.lexsort((group, code))
         w, ww, wv, wy, wyv, _, null, _ = table.sums[:, order]
         return Strata(
@@ -349,8 +350,9 @@ def merge(*sketches: Sketch) -> Sketch:
         if other.by != first.by:
             got = f"got {list(first.by)} and {list(other.by)}"
             raise InvalidInputError(sentence("sketches", "must be grouped by the same columns", got))
-    refuse_lookalikes({label for sketch in sketches for label in sketch.found.labels})
-    labels = ordered_labels({label for sketch in sketches for label in sketch.found.labels})
+    known = [label for sketch in sketches for label in sketch.found.labels]
+    refuse_lookalikes(known)
+    labels = ordered_labels(set(known))
     numbers = {label: number for number, label in enumerate(labels)}
     size = codes_in_a_group(first.cells)
     tables = []

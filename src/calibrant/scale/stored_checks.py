@@ -72,8 +72,8 @@ def _check_ranges(table: CellTable, cells: int) -> None:
 def _check_sums(table: CellTable) -> None:
     """Hold each sum against the bounds that the others give it."""
     w, ww, wv, wy, wyv, spread, null, mixed = (table.sums[place] for place in range(len(SUMS)))
-    more, n = 1 + SLACK, table.counts
-    tiny = 1e-300
+    more, n = 1 + SLACK, table.counts.astype(np.float64)
+    tiny, root = 1e-300, 1e-150
     rules = (
         w > 0,
         wv <= w * table.high * more + tiny,
@@ -82,8 +82,8 @@ def _check_sums(table: CellTable) -> None:
         wyv <= np.minimum(wv, wy * table.high) * more + tiny,
         spread <= w * more / 4,
         null <= ww * more / 4 + tiny,
-        ww <= w * w * more + tiny,
-        ww * n * more + tiny >= w * w,
+        np.sqrt(ww) <= w * more + root,  # roots, because the squares of large weights overflow
+        np.sqrt(ww) * np.sqrt(n) * more + root >= w,
         mixed <= n * more / 4,
     )
     if not all(np.all(rule) for rule in rules):

@@ -1,0 +1,116 @@
+"""Labels of groups, from files, arrays and frames: none is rounded, joined with another, or re-typed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from calibrant import Sketch, audit
+from calibrant.errors import InvalidInputError, UnreadableFileError
+from calibrant.groups.coding import code_columns
+from calibrant.scale.files import read_categories
+from calibrant.scale.group_numbers import GroupNumbers
+
+LONG = [9007199254740992, 9007199254740993]  # one float
+
+
+def by_group(labels):
+    frame = {"y": [0, 1], "p": [0.25, 0.5], "g": labels}
+    return Sketch.from_frame(frame, outcome="y", prediction="p", by="g")
+
+
+def written(path, cells):
+    path.write_text("y,p,g\n" + "".join(f"1,0.5,{cell}\n" for cell in cells))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        ([*LONG, ""], [*LONG, None]),
+        (["1234567890123456788", "1234567890123456789"], [1234567890123456788, 1234567890123456789]),
+        (["12345678901234567890", "12345678901234567891"], ["12345678901234567890", "12345678901234567891"]),
+        (["12345678901234567890", "0.5"], [12345678901234567890.0, 0.5]),
+    ],
+)
+def test_long_identifiers_of_files_are_not_rounded(tmp_path, cells, expected):
+    assert read_categories(written(tmp_path / "x.csv", cells), ["g"])["g"].tolist() == expected
+
+
+def test_long_identifiers_of_parquet_are_not_rounded_beside_a_gap(tmp_path):
+    path = tmp_path / "x.parquet"
+    pl.DataFrame({"g": [*LONG, None]}).write_parquet(path)
+    assert read_categories(path, ["g"])["g"].tolist() == [*LONG, None]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        {"g": np.array([*LONG, None], dtype=object)},
+        pd.DataFrame({"g": pd.array([*LONG, None], dtype="Int64")}),
+        pl.DataFrame({"g": [*LONG, None]}),
+        pa.table({"g": [*LONG, None]}),
+    ],
+    ids=["objects", "pandas", "polars", "pyarrow"],
+)
+def test_long_identifiers_of_frames_are_not_rounded_beside_a_gap(frame):
+    [column] = code_columns(frame, 3, "groups")
+    assert [column.labels[code] for code in column.codes] == [*LONG, None]
+
+
+def test_true_is_not_silently_joined_with_one(tmp_path):
+    path = written(tmp_path / "x.csv", ["true", "1"])
+    with pytest.raises(InvalidInputError, match="must not mix truth values and numbers; got True and 1"):
+        Sketch.from_file(path, outcome="y", prediction="p", by="g")
+    truth, numbers = by_group([True, False]), by_group([0, 1])
+    for pair in ([truth, numbers], [numbers, truth]):
+        with pytest.raises(InvalidInputError, match="labels of the sketches must not mix"):
+            sum(pair)
+
+
+@pytest.mark.parametrize("unit", ["D", "us", "ns"])
+def test_times_of_arrays_are_labelled_like_those_of_frames(unit):
+    times = np.array(["2024-01-31", "2024-02-01"], dtype=f"datetime64[{unit}]")
+    assert list(by_group(times).groups) == ["2024-01-31", "2024-02-01"]
+    spans = np.array([1, 2], dtype="timedelta64[s]").astype(f"timedelta64[{'s' if unit == 'D' else unit}]")
+    assert list(by_group(spans).groups) == ["1 s", "2 s"]
+
+
+def test_groups_of_many_columns_stay_apart():
+    """The product of the columns' sizes exceeds 64 bits."""
+    rng = np.random.default_rng(0)
+    columns = [rng.permutation(20_000) for _ in range(5)]
+    numbers = GroupNumbers()
+    groups = numbers.of([pa.array(column) for column in columns], 20_000)
+    assert [numbers.seen[group] for group in groups] == list(zip(*(c.tolist() for c in columns), strict=True))
+
+
+def test_values_of_a_mapping_out_of_range_are_refused_in_words():
+    with pytest.raises(InvalidInputError, match=r"column 'p' must lie in \[0, 1\]; got values from 0.5 to 1.5"):
+        Sketch.from_frame({"y": [0, 1], "p": [0.5, 1.5]}, outcome="y", prediction="p")
+
+
+def test_a_header_longer_than_any_name_is_refused_in_words(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text(f"y,p,{'a' * 140_000}\n1,0.5,1\n")
+    with pytest.raises(UnreadableFileError, match="must have a header; got a first line with a field larger"):
+        Sketch.from_file(path, outcome="y", prediction="p")
+
+
+def test_a_group_whose_squared_weights_vanish_is_refused():
+    """Its null variance would be 0, and any deviation proof of a fault."""
+    rng = np.random.default_rng(0)
+    p = rng.random(400)
+    group = np.arange(400) % 2
+    frame = {"y": rng.random(400) < p, "p": p, "g": group, "w": np.where(group, 1e-170, 1.0)}
+    sketch = Sketch.from_frame(frame, outcome="y", prediction="p", weight="w", by="g")
+    with pytest.raises(InvalidInputError, match="must have squares that a float can hold; got .* 2e-168"):
+        audit(sketch, seed=0)
+
+
+def test_large_weights_are_stored_and_read_without_a_warning():
+    sketch = Sketch.from_arrays(np.arange(1000) % 2, np.full(1000, 0.3), sample_weight=np.full(1000, 1e152))
+    assert Sketch.from_bytes(sketch.to_bytes()).content_id == sketch.content_id
