@@ -205,13 +205,18 @@ def test_very_many_records_are_dealt_by_numbers(monkeypatch):
     forecasts = cb.Forecasts(rng.random(len(p)) < p**1.3, p)
     one_by_one = cross_fitted(forecasts, "isotonic", 5, 1)
     monkeypatch.setattr(dealing, "MANY", 10_000)
-    dealt = dealing.deal(forecasts, 5, 1)
-    parts = list(dealt.parts)
+    dealt = list(dealing.deal(forecasts, 5, 1))
+    parts = [part for part, _ in dealt]
     assert len(parts) == 5
-    for name, whole in (("counts", dealt.whole.counts), ("outcomes", dealt.whole.outcomes)):
+    ones = np.rint(forecasts.outcomes * forecasts.n)
+    for name, whole in (("counts", forecasts.counts), ("outcomes", ones)):
         added = np.zeros(forecasts.levels)
-        for part in parts:
+        for part, rest in dealt:
             added[part.level] += getattr(part, name)
+            both = np.zeros(forecasts.levels)
+            both[part.level] += getattr(part, name)
+            both[rest.level] += getattr(rest, name)
+            assert np.array_equal(both, whole)
         assert np.array_equal(added, whole)
     sizes = [part.counts.sum() for part in parts]
     assert np.abs(np.array(sizes) - 4_000).max() < 4.5 * np.sqrt(20_000 * 0.2 * 0.8)
@@ -235,3 +240,20 @@ def test_one_odd_weight_deals_no_other_record_elsewhere(seed, levels, odd):
         assert one.trusted.tolist() == other.trusted.tolist()
         assert one.counts.tolist() == other.counts.tolist()
         assert one.rates == pytest.approx(other.rates, abs=1e-3)
+
+
+@pytest.mark.parametrize("recalibrator", ["isotonic", "binned"])
+@pytest.mark.parametrize("heavy", [1e3, 1e17, 1e25])
+def test_records_beside_a_very_heavy_one_keep_their_weight(recalibrator, heavy):
+    """What is left of a level is the sum of what is left, not a difference in which it would be lost."""
+    rng = np.random.default_rng(0)
+    for seed in range(20):
+        p, y = rng.choice([0.1, 0.3, 0.6], 12), rng.integers(0, 2, 12)
+        w = np.where(rng.random(12) < 0.3, heavy, 1.0)
+        forecasts = cb.Forecasts(y, p, sample_weight=w)
+        for dealt in dealing.deal(forecasts, 3, seed):
+            fitted = np.add.reduceat(forecasts.record_weights, np.cumsum(forecasts.counts) - forecasts.counts)
+            assert np.all(dealt.rest.weights > 0)
+            assert np.all(dealt.rest.weights <= fitted[dealt.rest.level])
+            assert np.all(dealt.rest.outcomes <= dealt.rest.weights)
+        assert np.all(np.isfinite(cross_fitted(forecasts, recalibrator, 3, seed).rates))

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
-from calibrant.fits.dealing import Units, deal
+from calibrant.fits.dealing import Fold, deal
 from calibrant.forecasts import Forecasts
 from calibrant.kernels.pooling import isotonic_rates
 from calibrant.results import Array
@@ -66,21 +66,16 @@ def held_out(forecasts: Forecasts, recalibrator: Recalibrator, folds: int, seed:
     because a fold that is high on average pushes the rates of the others up.
     """
     fit = _chosen(recalibrator)
-    dealt = deal(forecasts, folds, seed)
-    return [_held(forecasts.values, dealt.whole, part, fit) for part in dealt.parts]
+    return [_held(forecasts.values, dealt, fit) for dealt in deal(forecasts, folds, seed)]
 
 
-def _held(values: Array, whole: Units, part: Units, fit: Fit) -> Responses:
-    """Fit what the whole holds beside the part, and apply it to the part."""
-    mass, ones, left = whole.weights.copy(), whole.outcomes.copy(), whole.counts.copy()
-    mass[part.level] -= part.weights
-    ones[part.level] -= part.outcomes
-    left[part.level] -= part.counts
-    known = left > 0
-    rate = np.clip(ones[known] / mass[known], 0.0, 1.0)
+def _held(values: Array, dealt: Fold, fit: Fit) -> Responses:
+    """Fit the rest of the records, and apply the fit to the part held out."""
+    part, rest = dealt
+    rate = np.clip(rest.outcomes / rest.weights, 0.0, 1.0)
     trusted = values[part.level]
-    rates = _applied(fit(values[known], rate, mass[known] / whole.scale), trusted)
-    return Responses(trusted, rates, part.weights / whole.scale, part.outcomes / whole.scale, part.counts)
+    rates = _applied(fit(values[rest.level], rate, rest.weights / rest.scale), trusted)
+    return Responses(trusted, rates, part.weights / part.scale, part.outcomes / part.scale, part.counts)
 
 
 def name_of(recalibrator: Recalibrator | None) -> str:

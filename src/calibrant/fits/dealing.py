@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,15 +18,14 @@ MANY = 1_000_000  # records from which they are dealt by numbers,
 CROWDED = 16  # if there are so many per level
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Dealt:
-    """All records by level, and those of each fold, one fold after the other."""
+class Fold(NamedTuple):
+    """The records of a fold by level, and those of all others."""
 
-    whole: Units
-    parts: Iterator[Units]
+    part: Units
+    rest: Units
 
 
-def deal(forecasts: Forecasts, folds: int, seed: int) -> Dealt:
+def deal(forecasts: Forecasts, folds: int, seed: int) -> Iterator[Fold]:
     """Deal the records into folds at random.
 
     Folds have the same size but for one record. Of very many records that are alike only the numbers are
@@ -42,16 +42,23 @@ def deal(forecasts: Forecasts, folds: int, seed: int) -> Dealt:
         return _by_numbers(forecasts, folds, generator)
     units = _units(forecasts)
     fold = generator.permutation(len(units.level)) % folds
-    return Dealt(units.summed(), (units.summed(fold == k) for k in range(folds)))
+    if forecasts.record_weights is not None:  # differences of weights would round away small ones
+        return (Fold(units.summed(fold == k), units.summed(fold != k)) for k in range(folds))
+    return _beside(units.summed(), (units.summed(fold == k) for k in range(folds)))
 
 
-def _by_numbers(forecasts: Forecasts, folds: int, generator: np.random.Generator) -> Dealt:
+def _beside(whole: Units, parts: Iterable[Units]) -> Iterator[Fold]:
+    """Put beside each part what the whole holds without it; numbers of records are subtracted exactly."""
+    return (Fold(part, whole.without(part)) for part in parts)
+
+
+def _by_numbers(forecasts: Forecasts, folds: int, generator: np.random.Generator) -> Iterator[Fold]:
     ones = np.rint(forecasts.outcomes * forecasts.n).astype(np.int64)
     chances = np.full(folds, 1 / folds)
     events = generator.multinomial(ones, chances)
     counts = events + generator.multinomial(forecasts.counts - ones, chances)
     parts = (_counted(counts[:, k], events[:, k], forecasts.n) for k in range(folds))
-    return Dealt(_counted(forecasts.counts, ones, forecasts.n), parts)
+    return _beside(_counted(forecasts.counts, ones, forecasts.n), parts)
 
 
 def _counted(counts: npt.NDArray[np.int64], events: npt.NDArray[np.int64], n: int) -> Units:
@@ -85,6 +92,15 @@ class Units:
             np.add.reduceat(self.counts[which], starts),
             self.scale,
         )
+
+    def without(self, part: Units) -> Units:
+        """Return what is left of all levels, from the lowest on, without a part of them."""
+        weights, outcomes, counts = self.weights.copy(), self.outcomes.copy(), self.counts.copy()
+        weights[part.level] -= part.weights
+        outcomes[part.level] -= part.outcomes
+        counts[part.level] -= part.counts
+        left = np.flatnonzero(counts)
+        return Units(self.level[left], weights[left], outcomes[left], counts[left], self.scale)
 
 
 def _units(forecasts: Forecasts) -> Units:
