@@ -28,7 +28,8 @@ def write_whole(path: str | Path, data: str | bytes, inputs: Iterable[str | Path
     path
         Where to write. Folders, devices, pipes and files of `inputs` are refused.
     data
-        Text is written as UTF-8, line endings as they are.
+        Text is written as UTF-8, line endings as they are; what UTF-8 cannot say, such as half a character,
+        is escaped as Python does it.
     inputs
         Files that were read, and must not be overwritten.
 
@@ -37,7 +38,7 @@ def write_whole(path: str | Path, data: str | bytes, inputs: Iterable[str | Path
     The path.
     """
     with whole_file(path, inputs) as part:
-        part.write_bytes(data.encode() if isinstance(data, str) else data)
+        part.write_bytes(data.encode(errors="backslashreplace") if isinstance(data, str) else data)
     return Path(path)
 
 

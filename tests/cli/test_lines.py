@@ -16,6 +16,7 @@ SAID = "column 'p' must lie in [0, 1]; got 1.7 in row 1 (1 row). Hint: divide."
         ("y,p\r\n0,0.2\r\n1,1.7\r\n", 3),
         ("y,p\n\n0,0.2\n\n1,1.7\n", 5),
         ('y,p,t\n0,0.2,"two\nlines"\n1,1.7,x\n', 4),
+        ('y;p;t\n0;0.2;"two\nlines"\n1;1.7;x\n', 4),
     ],
 )
 def test_the_line_of_a_row_is_named(tmp_path, content, line):
@@ -31,4 +32,9 @@ def test_nothing_is_added_where_the_line_is_not_known(tmp_path):
     assert with_line(SAID, [str(path)]) == SAID
     assert with_line(SAID, [str(path), str(path)]) == SAID
     assert with_line(SAID, ["rows.parquet"]) == SAID
+    path.write_text("y,p\n0,0.2\n1,1.7\n")
+    other = tmp_path / "rows.parquet"
+    other.touch()
+    assert with_line(SAID, [str(other), "--output", str(path)]) == SAID  # the line of another file
+    assert with_line(SAID, ["-", "--output", str(path)]) == SAID
     assert with_line("no such file", [str(path)]) == "no such file"

@@ -89,7 +89,9 @@ def test_groups_of_many_columns_stay_apart():
 
 
 def test_values_of_a_mapping_out_of_range_are_refused_in_words():
-    with pytest.raises(InvalidInputError, match=r"column 'p' must lie in \[0, 1\]; got values from 0.5 to 1.5"):
+    with pytest.raises(
+        InvalidInputError, match=r"column 'p' must lie in \[0, 1\]; got values from 0.5 to 1.5"
+    ):
         Sketch.from_frame({"y": [0, 1], "p": [0.5, 1.5]}, outcome="y", prediction="p")
 
 
@@ -107,7 +109,7 @@ def test_a_group_whose_squared_weights_vanish_is_refused():
     group = np.arange(400) % 2
     frame = {"y": rng.random(400) < p, "p": p, "g": group, "w": np.where(group, 1e-170, 1.0)}
     sketch = Sketch.from_frame(frame, outcome="y", prediction="p", weight="w", by="g")
-    with pytest.raises(InvalidInputError, match="must have squares that a float can hold; got .* 2e-168"):
+    with pytest.raises(InvalidInputError, match=r"must have squares that a float can hold; got .* 2e-168"):
         audit(sketch, seed=0)
 
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import click
 
-from calibrant.cli.options import LIMIT, as_json, columns_unless_sketch, grouped, seed
+from calibrant.cli.options import LIMIT, as_json, columns_unless_sketch, grouped, refuse_typed, seed
 from calibrant.cli.rows import read_rows
 from calibrant.cli.showing import say
 from calibrant.cli.sketched import needed_sketch
+from calibrant.cli.streams import printable
 from calibrant.cli.tables import show_json, show_table
 from calibrant.disk import check_target, write_whole
 from calibrant.errors import InvalidInputError, reject_name, sentence
@@ -84,7 +85,9 @@ def check(
     if not wanted and max_group_z is None:
         hint = "--max smooth=0.02, or a table [tool.calibrant.check] in pyproject.toml"
         raise InvalidInputError(sentence("check", "needs a limit", "got none", hint))
-    if max_group_z is not None and not max_group_z >= 0:
+    if max_group_z is None:
+        refuse_typed("needs --max-group-z", "groups")
+    elif not max_group_z >= 0:
         raise InvalidInputError(sentence("--max-group-z", "must be a number from 0", f"got {max_group_z}"))
     if confidence:
         check_confidence(confidence)
@@ -232,7 +235,10 @@ def _junit(checked: Sequence[_Checked]) -> str:
         if f.outcome != "pass":
             SubElement(case, "failure" if f.outcome == "fail" else "error", message=f.reason)
     indent(suite)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(suite, encoding="unicode") + "\n"
+    text = tostring(suite, encoding="unicode")
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n' + printable(text) + "\n"
+    )  # XML has no control characters
 
 
 def _annotate(findings: Sequence[Finding]) -> None:

@@ -17,6 +17,7 @@ from calibrant.cli.options import (
     missing,
     option_of,
     outcome_column,
+    refuse_typed,
     rows_in,
     seed,
     typed,
@@ -109,6 +110,7 @@ def compare(
             file, outcome, predictions[0], weight, missing, groups, ordered, draws, confidence, seed, json_
         )
         return
+    refuse_typed("needs --groups", "ordered")
     check_chart_targets(charts, file)
     read = _read(file, outcome, predictions, weight, missing)
     models = {name: read[name] for name in predictions}

@@ -5,12 +5,14 @@ from __future__ import annotations
 import click
 
 from calibrant.cli.options import NAMES, as_json, columns, option_of, rows_in, seed
+from calibrant.cli.rows import refuse_swapped
 from calibrant.cli.showing import note, say
 from calibrant.cli.sketched import listed, shown_name
 from calibrant.cli.tables import show_json, show_table
 from calibrant.disk import check_target, write_whole
 from calibrant.groups import distinguish as learned
-from calibrant.records import Missing
+from calibrant.inputs import Names
+from calibrant.records import Missing, check
 from calibrant.scale.files import FileNames, read_table
 
 
@@ -52,11 +54,13 @@ def distinguish(
     if html:
         check_target(html, listed(file))
     main, others = read_table(file, [outcome, prediction] + ([weight] if weight else []), covariates)
+    weights, names = main[weight] if weight else None, Names.of_columns(outcome, prediction, weight)
+    refuse_swapped(check(main[outcome], main[prediction], weights, missing, names), names)
     distinguished = learned.distinguish(
         main[outcome],
         main[prediction],
         others,
-        sample_weight=main[weight] if weight else None,
+        sample_weight=weights,
         draws=draws,
         confidence=confidence,
         nominal=nominal or [],

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from calibrant.cli.charts import charts_out, check_chart_names, check_chart_targets, write_charts
-from calibrant.cli.options import MEASURES, as_json, columns_unless_sketch, grouped, rows_in, seed
+from calibrant.cli.options import MEASURES, NAME, as_json, columns_unless_sketch, grouped, rows_in, seed
 from calibrant.cli.rows import read_rows
 from calibrant.cli.showing import note, say
 from calibrant.cli.sketched import (
@@ -47,7 +47,11 @@ from calibrant.sheets import Sheet
     "--measures", type=MEASURES, metavar="NAME,NAME", help='Measures to show; "all" shows every one.'
 )
 @click.option(
-    "--id", "point", metavar="COLUMN", help="Point behind each record; adds the distance to calibration."
+    "--id",
+    "point",
+    type=NAME,
+    metavar="COLUMN",
+    help="Point behind each record; adds the distance to calibration.",
 )
 @click.option("--html", type=click.Path(dir_okay=False), help="Write the report, one self-contained page.")
 @charts_out

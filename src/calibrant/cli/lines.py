@@ -7,34 +7,44 @@ import re
 import sys
 from pathlib import Path
 
+from calibrant.errors import UnreadableFileError
+from calibrant.scale.database import ENDINGS
+from calibrant.scale.dialect import read_dialect
+from calibrant.scale.located import KINDS, PACKED, TEXT_KINDS
+
 ROW = re.compile(r"in row (\d+) \([\d,]+ rows?\)")
-TEXT = (".csv", ".tsv", ".txt")
 FARTHEST = 5_000_000  # rows that are counted again to find a line
 
 
 def with_line(message: str, arguments: list[str] | None = None) -> str:
-    """Add the line of the file, where exactly one text file is on the command line."""
+    """Add the line of the file, where one text file and no other file of rows is on the command line."""
     result = ROW.search(message)
     if result is None or int(result[1]) > FARTHEST:
         return message
     given = sys.argv[1:] if arguments is None else arguments
-    files = [Path(word) for word in given if word.lower().endswith(TEXT) and Path(word).is_file()]
-    line = _line(files[0], int(result[1])) if len(files) == 1 else None
+    files = [Path(word) for word in given if word == "-" or _may_hold_rows(Path(word))]
+    known = len(files) == 1 and files[0].suffix.lower() in TEXT_KINDS
+    line = _line(files[0], int(result[1])) if known else None
     if line is None:
         return message
     return f"{message[: result.end()]}, line {line:,} of {files[0].name}{message[result.end() :]}"
+
+
+def _may_hold_rows(path: Path) -> bool:
+    return path.suffix.lower() in (*KINDS, *PACKED, *ENDINGS) and path.is_file()
 
 
 def _line(path: Path, row: int) -> int | None:
     """Return the line on which a row begins: after the header, lines without anything on them left out."""
     try:
         with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
-            reader, before, left = csv.reader(file), 0, row + 1  # the header comes before row 0
+            reader = csv.reader(file, delimiter=read_dialect(path).separator)
+            before, left = 0, row + 1  # the header comes before row 0
             for cells in reader:
                 if cells and left == 0:
                     return before + 1
                 left -= bool(cells)
                 before = reader.line_num
-    except (OSError, csv.Error):
+    except (OSError, csv.Error, UnreadableFileError):
         return None
     return None

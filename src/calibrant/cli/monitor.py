@@ -106,6 +106,9 @@ def _opened(
     if alpha is not None and abs(watch.alpha - alpha) > 1e-12:
         rule = f"must be that of the state, {watch.alpha:g}"
         raise InvalidInputError(sentence("--alpha", rule, f"got {alpha:g}"))
+    if isinstance(watch, GroupMonitor) and groups and set(groups) != set(watch.groups):
+        rule = f"must be those of the state, {', '.join(watch.groups)}"
+        raise InvalidInputError(sentence("--group", rule, f"got {', '.join(groups)}", "leave it out"))
     return watch
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from calibrant.cli.option_types import Limit, MeasureName, MeasureNames, MethodName, Name, NameList
+from calibrant.errors import InvalidInputError, sentence
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,6 +40,14 @@ def typed(option: str) -> bool:
     from click.core import ParameterSource
 
     return click.get_current_context().get_parameter_source(option) is ParameterSource.COMMANDLINE
+
+
+def refuse_typed(rule: str, *options: str) -> None:
+    """Refuse options that mean nothing beside the others; those in a file of defaults may wait their turn."""
+    for option in options:
+        if typed(option):
+            shown = next(p for p in click.get_current_context().command.params if p.name == option).opts[0]
+            raise InvalidInputError(sentence(shown, rule, hint="leave it out"))
 
 
 def columns(verb: F) -> F:

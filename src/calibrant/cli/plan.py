@@ -6,7 +6,17 @@ from typing import Any
 
 import click
 
-from calibrant.cli.options import MEASURE, NAME, as_json, missing, option_of, rows_if_any, seed, typed
+from calibrant.cli.options import (
+    MEASURE,
+    NAME,
+    as_json,
+    missing,
+    option_of,
+    refuse_typed,
+    rows_if_any,
+    seed,
+    typed,
+)
 from calibrant.cli.showing import say
 from calibrant.cli.tables import show_json
 from calibrant.errors import InvalidInputError, sentence
@@ -78,6 +88,10 @@ def plan(
         raise InvalidInputError(sentence("calibrant plan", rule))
     if (file is not None and prediction is None) or (file is None and typed("prediction")):
         raise InvalidInputError(sentence("FILE and --prediction", "must be given together"))
+    if tolerance:
+        _refuse_what_tolerance_ignores(file)
+    else:
+        refuse_typed("applies to --accept and --reject alone", "confidence")
     shape, dropped = (None, 0) if file is None or prediction is None else _shape(file, prediction, missing)
     options: dict[str, Any] = {"power": power, "alpha": alpha, "measure": measure, "alternative": alternative}
     options |= {"predictions": shape, "draws": draws, "seed": seed}
@@ -94,6 +108,14 @@ def plan(
     say(str(planned))
     if dropped:
         say(f"{counted(dropped, 'row')} without a prediction dropped")
+
+
+def _refuse_what_tolerance_ignores(file: FileNames | None) -> None:
+    """Refuse what a bound for all predictions and all ways to be wrong has no use for."""
+    rule = "does not apply to --accept and --reject, which hold for any predictions"
+    if file is not None:
+        raise InvalidInputError(sentence("FILE", rule, hint="leave it out"))
+    refuse_typed(rule, "power", "alpha", "alternative", "draws", "seed")
 
 
 def _shape(file: FileNames, prediction: str, missing: Missing) -> tuple[Array, int]:

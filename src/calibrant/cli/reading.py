@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from calibrant.disk import scratch_folder
 from calibrant.errors import InvalidInputError, UnreadableFileError, sentence
@@ -46,7 +47,7 @@ def with_reading_options(command: click.Command) -> click.Command:
 
 
 def _selected(context: click.Context, option: click.Parameter, text: str | None) -> None:
-    if text is not None:
+    if text is not None and context.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE:
         context.meta.setdefault(SELECTED, {})[option.name] = text
 
 
@@ -89,6 +90,8 @@ def _as_file(context: click.Context, name: str, selected: Mapping[str, str]) -> 
         return _spooled(context)
     if is_database(name):
         folder = context.with_resource(scratch_folder())
+        if not selected:  # a file of defaults may say which table, whatever other files are read
+            selected = context.default_map or {}
         return str(copied_table(name, folder, selected.get("table"), selected.get("query")))
     return name
 

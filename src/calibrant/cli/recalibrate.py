@@ -7,12 +7,22 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from inspect import signature
 from typing import Any
 
 import click
 
-from calibrant.cli.options import METHOD, NAME, NAMES, as_json, columns_unless_sketch, rows_in, seed
-from calibrant.cli.rows import read_rows
+from calibrant.cli.options import (
+    METHOD,
+    NAME,
+    NAMES,
+    as_json,
+    columns_unless_sketch,
+    refuse_typed,
+    rows_in,
+    seed,
+)
+from calibrant.cli.rows import read_rows, refuse_swapped
 from calibrant.cli.showing import note, say
 from calibrant.cli.sketched import listed, needed_sketch, progress_bar
 from calibrant.cli.tables import show_json, show_table
@@ -20,6 +30,7 @@ from calibrant.disk import check_target, write_whole
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.groups.rules import Rule
 from calibrant.groups.stored_rules import rules_from_json
+from calibrant.inputs import Names
 from calibrant.numerals import counted
 from calibrant.online.state import read_text
 from calibrant.recalibration.assess import FEWEST, FEWEST_EACH, FOLDS, Assessment
@@ -29,10 +40,15 @@ from calibrant.recalibration.progress import each_fit
 from calibrant.recalibration.recalibrate import recalibrate as fit
 from calibrant.recalibration.result import Recalibration
 from calibrant.recalibration.table import recalibrations
-from calibrant.records import Missing
+from calibrant.records import Missing, check
 from calibrant.scale.files import FileNames, read_table
 
 HARMS, TOO_LITTLE = 1, 3
+ARGUMENTS = {p.name for p in signature(fit).parameters.values() if p.kind is not p.VAR_KEYWORD}
+FITTING = (
+    "outcome", "weight", "missing", "method", "settings", "weights", "covariates", "rules", "clusters",
+    "prevalence", "force", "seed",
+)  # fmt: skip
 OWN_ROWS = "The predictions must come from rows that the model was not trained on."
 
 
@@ -93,12 +109,10 @@ def recalibrate(
     that the model was not trained on: that cannot be seen from the file.
     """
     if sql:
-        text = _as_sql(load_recalibration(_one(file)), prediction or "p", dialect)
-        if output:
-            write_whole(output, text + "\n", listed(file))
-        else:
-            say(text)
+        refuse_typed("does not apply to --sql, which prints a map as it was fitted", *FITTING)
+        _show_sql(_as_sql(load_recalibration(_one(file)), prediction or "p", dialect), output, file, json_)
         return
+    refuse_typed("needs --sql", "dialect")
     if output:
         check_target(output, listed(file))
     options = {
@@ -172,6 +186,15 @@ def _as_sql(fitted: Recalibration, prediction: str, dialect: str) -> str:
     return fitted.to_sql(prediction if fitted.columns is None else prediction.split(","), dialect)
 
 
+def _show_sql(text: str, output: str | None, file: FileNames, json_: bool) -> None:
+    if output:
+        write_whole(output, text + "\n", listed(file))
+    elif json_:
+        show_json({"sql": text})
+    else:
+        say(text)
+
+
 def _fitted(
     file: FileNames, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
     beside: tuple[list[str] | None, str | None], options: dict[str, Any],
@@ -205,8 +228,10 @@ def _fitted_rows(
     wanted = covariates or []
     named = [*wanted, *([clusters] if clusters else [])]
     numbers, columns = read_table(file, [outcome, prediction, *([weight] if weight else [])], named)
+    masses, names = numbers[weight] if weight else None, Names.of_columns(outcome, prediction, weight)
+    refuse_swapped(check(numbers[outcome], numbers[prediction], masses, missing, names), names)
     return fit(
-        numbers[outcome], numbers[prediction], sample_weight=numbers[weight] if weight else None,
+        numbers[outcome], numbers[prediction], sample_weight=masses,
         covariates={name: columns[name] for name in wanted} or None,
         clusters=columns[clusters] if clusters else None, missing=missing, **options,
     )  # fmt: skip
@@ -220,6 +245,9 @@ def _parsed(settings: tuple[str, ...]) -> dict[str, Any]:
         if not mark or not name:
             hint = "--option shrink=none"
             raise InvalidInputError(sentence("--option", "must be NAME=VALUE", f"got {text!r}", hint))
+        if name in ARGUMENTS:
+            rule, hint = "must name an option of the method", "see the other options of this command"
+            raise InvalidInputError(sentence("--option", rule, f"got {text!r}", hint))
         try:
             collected[name] = None if value.lower() == "none" else json.loads(value)
         except json.JSONDecodeError:

@@ -102,7 +102,9 @@ def _into(path: str | None, sources: list[str]) -> Iterator[None]:
         return
     check_target(path, sources)
     stdout, buffer = sys.stdout, io.BytesIO()
-    sys.stdout = io.TextIOWrapper(buffer, encoding="utf-8", newline="\n", write_through=True)
+    sys.stdout = io.TextIOWrapper(
+        buffer, encoding="utf-8", errors="backslashreplace", newline="\n", write_through=True
+    )
     try:
         yield
     except SystemExit as stop:  # limits that are broken are a result

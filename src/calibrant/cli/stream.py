@@ -13,12 +13,12 @@ import click
 import numpy as np
 
 from calibrant.cli.learnt_parts import counted_parts, same, with_part, with_parts
-from calibrant.cli.options import NAME, as_json, outcome_column, rows_in
+from calibrant.cli.options import NAME, as_json, outcome_column, rows_in, typed
 from calibrant.cli.ordered_rows import OrderedRows, read_ordered
 from calibrant.cli.showing import note, say
 from calibrant.cli.sketched import listed, shown_name
 from calibrant.cli.tables import number, show_json, show_table
-from calibrant.disk import write_whole
+from calibrant.disk import check_target, write_whole
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.measures.distances.lower import lower_distance
 from calibrant.measures.smooth import smooth_calibration_error
@@ -100,7 +100,7 @@ def stream(
 
 
 def _check_targets(file: FileNames, targets: Mapping[str, str | None]) -> None:
-    """Refuse two names for one file, and an output that is not CSV."""
+    """Refuse two names for one file, an output that is not CSV, and places that cannot be written."""
     given = [("FILE", name) for name in listed(file)]
     given += [(option, path) for option, path in targets.items() if path]
     places: dict[Path, str] = {}
@@ -113,6 +113,8 @@ def _check_targets(file: FileNames, targets: Mapping[str, str | None]) -> None:
     out = targets["--output"]
     if out and Path(out).suffix.lower() != ".csv":
         raise InvalidInputError(sentence("--output", "must end in .csv", f"got {out!r}"))
+    for path in filter(None, targets.values()):
+        check_target(path)
 
 
 def _opened(state: str | None, by: str | None, delay: int | None, guard: bool) -> OnlineCalibrator:
@@ -126,7 +128,7 @@ def _opened(state: str | None, by: str | None, delay: int | None, guard: bool) -
     for option, given, kept in (
         ("--by", by, calibrator.by),
         ("--delay", calibrator.delay if delay is None else delay, calibrator.delay),
-        ("--guard", guard or calibrator.guard, calibrator.guard),
+        ("--guard", guard if typed("guard") else calibrator.guard, calibrator.guard),
     ):
         if given != kept:
             rule = f"must be that of the state, {kept!r}"

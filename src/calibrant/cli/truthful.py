@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import click
 
-from calibrant.cli.options import MEASURE, NAME, as_json, missing, option_of, rows_if_any, seed, typed
+from calibrant.cli.options import (
+    MEASURE,
+    NAME,
+    as_json,
+    missing,
+    option_of,
+    refuse_typed,
+    rows_if_any,
+    seed,
+    typed,
+)
 from calibrant.cli.showing import note, say
 from calibrant.cli.sketched import progress_bar
 from calibrant.cli.tables import number, show_json, show_table
@@ -58,7 +68,7 @@ def truthful(
     if (file is not None and prediction is None) or (file is None and typed("prediction")):
         raise InvalidInputError(sentence("FILE and --prediction", "must be given together"))
     if file is not None and prediction is not None:
-        _refuse_with_file({"--truth": truth, "--n": rounds, "--sequential": sequential or None})
+        refuse_typed("must not be given with FILE", "truth", "rounds", "sequential", "budget")
         names = _names(chosen, everything) if chosen or everything else None
         with progress_bar("drawing outcomes") as progress:
             asked = ask_incentives(
@@ -66,6 +76,7 @@ def truthful(
             )
         _show_incentives(asked, json_)
         return
+    refuse_typed("needs FILE", "draws", "missing")
     results = [
         _gap(name, truth, rounds, sequential, budget, seed or 0) for name in _names(chosen, everything)
     ]
@@ -101,12 +112,6 @@ def _parsed(truth: str) -> list[float]:
     except ValueError:
         rule = "must be numbers with commas between them"
         raise InvalidInputError(sentence("--truth", rule, f"got {truth!r}", "--truth .25,.75")) from None
-
-
-def _refuse_with_file(given: dict[str, object]) -> None:
-    for name, value in given.items():
-        if value is not None:
-            raise InvalidInputError(sentence(name, "must not be given with FILE"))
 
 
 def _predictions(file: FileNames, prediction: str, missing: Missing) -> object:

@@ -143,7 +143,7 @@ def _code_mixed(name: str, array: npt.NDArray[Any], nominal: bool) -> Column:
     first, labels = first_codes(name, array.tolist())
     known = [label for label in labels if label is not None]
     if all(isinstance(item, Real | Decimal) and not isinstance(item, bool) for item in known):
-        if any(isinstance(item, Integral) and abs(item) > EXACT for item in known):
+        if any(isinstance(item, Integral) and abs(int(item)) > EXACT for item in known):
             return code_labels(name, first, labels, nominal, sorted(known))  # floats would round them
         numbers = np.array([np.nan if item is None else item for item in labels], dtype=np.float64)
         return code_numbers(name, numbers[first], nominal)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from calibrant.errors import MissingDependencyError, sentence
+from calibrant.disk import write_whole
+from calibrant.errors import MissingDependencyError, UnwritableFileError, sentence
+
+COMPLETE = "vegaEmbed"  # in every script that can draw
 
 
 @cache
@@ -25,23 +27,24 @@ def library() -> str:
         raise MissingDependencyError(
             sentence("the report", "needs the package vl-convert-python", hint=hint)
         ) from None
-    kept = _folder() / f"vega-{version('vl-convert-python')}.js"
-    with suppress(OSError, UnicodeDecodeError):
-        return kept.read_text(encoding="utf-8")
+    name = f"vega-{version('vl-convert-python')}.js"
+    with suppress(OSError, UnicodeDecodeError, RuntimeError):
+        kept = (_folder() / name).read_text(encoding="utf-8")
+        if COMPLETE in kept:
+            return kept
     code: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # the stub forgets a default
     code = code.replace("</script", "<\\/script").replace("<!--", "<\\!--")
-    _keep(kept, code)
+    _keep(name, code)
     return code
 
 
 def _folder() -> Path:
+    """Return the user's cache folder; RuntimeError where the user has no home."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "calibrant"
 
 
-def _keep(target: Path, code: str) -> None:
-    """Write the file in one step, so that nobody ever reads half of it; no cache is no error."""
-    with suppress(OSError):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=target.parent, delete=False, encoding="utf-8") as part:
-            part.write(code)
-        os.replace(part.name, target)
+def _keep(name: str, code: str) -> None:
+    """Write the file whole, so that nobody ever reads half of it; no cache is no error."""
+    with suppress(OSError, RuntimeError, UnwritableFileError):
+        _folder().mkdir(parents=True, exist_ok=True)
+        write_whole(_folder() / name, code)

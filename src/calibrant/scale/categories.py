@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 # What a cell must look like for its column to be of a type; the first type that fits every cell is taken.
-# Leading zeros make a name of digits: a postal code is not a number. Whole numbers of more digits than 64 bits
-# hold are names too: floats would round them, and make one of two identifiers.
+# Leading zeros make a name of digits: a postal code is not a number. Whole numbers too long for 64 bits are
+# names too: floats would round them, and make one of two identifiers.
 SHAPES = {
     "BIGINT": r"[+-]?(0|[1-9][0-9]{0,18})",
     "VARCHAR": r"[+-]?(0|[1-9][0-9]*)",

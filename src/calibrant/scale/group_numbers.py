@@ -44,4 +44,3 @@ class GroupNumbers:
 def _key(value: Any) -> Any:
     """Return what tells values apart: True is not 1, and NaN is itself."""
     return type(value), "NaN" if isinstance(value, float) and math.isnan(value) else value
-

@@ -51,15 +51,20 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def _is_utf8(name: str) -> bool:
+    """Return whether a name has no bytes that Python could only keep as surrogates."""
+    return not any("\ud800" <= character <= "\udfff" for character in name)
+
+
 @contextmanager
 def plain_names(files: Iterable[Path]) -> Iterator[list[str]]:
-    """Give each file an absolute name without glob marks: DuckDB would read `a[1].csv` as a pattern."""
+    """Give each file an absolute name in UTF-8 without glob marks: to DuckDB `a[1].csv` is a pattern."""
     with ExitStack() as stack:
         links: Path | None = None
         names = []
         for number, file in enumerate(files):
             whole = file.absolute()
-            if any(mark in str(whole) for mark in "*?["):
+            if any(mark in str(whole) for mark in "*?[") or not _is_utf8(str(whole)):
                 links = links or stack.enter_context(scratch_folder())
                 link = links / f"{number}{''.join(file.suffixes[-2:])}"
                 link.symlink_to(whole)

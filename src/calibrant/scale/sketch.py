@@ -269,7 +269,7 @@ class Sketch:
         if table.sums[-1].any():
             raise InvalidInputError(sentence("outcomes", "must be 0 or 1", "got a sketch of fractions"))
         known, group = np.unique(number, return_inverse=True)
-        check_squares(*table.sums[:2], group)
+        check_squares(table.sums[0], table.sums[1], group)
         order = np.lexsort((group, code))
         w, ww, wv, wy, wyv, _, null, _ = table.sums[:, order]
         return Strata(

@@ -25,10 +25,10 @@
   // Folded parts arrive open, so that their charts can take their width and a page without scripts shows all.
   function fold() {
     const parts = Array.from(document.querySelectorAll("details.more"));
-    const aim = location.hash && document.querySelector(location.hash);
+    const aim = document.getElementById(location.hash.slice(1));
     parts.forEach((part) => { part.open = Boolean(aim && (aim.contains(part) || part.contains(aim))); });
     window.addEventListener("hashchange", () => {
-      const target = location.hash && document.querySelector(location.hash);
+      const target = document.getElementById(location.hash.slice(1));
       const part = target && (target.querySelector("details.more") || target.closest("details.more"));
       if (!part) return;
       part.open = true;

@@ -1,0 +1,146 @@
+"""Options that would mean nothing are refused by name, and files that are odd are told in words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+from typed import calibrant
+
+from calibrant.disk import write_whole
+from calibrant.report import vega
+
+COLUMNS = ("-y", "y", "-p", "p")
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    p = rng.random(400).round(4)
+    y = (rng.random(400) < p).astype(int)
+    path = tmp_path_factory.mktemp("rows") / "rows.csv"
+    path.write_text("y,p,g\n" + "".join(f"{y[i]},{p[i]},{'ab'[i % 2]}\n" for i in range(400)))
+    return path
+
+
+@pytest.fixture(scope="module")
+def fitted(rows):
+    path = rows.parent / "map.json"
+    assert calibrant("recalibrate", rows, *COLUMNS, "-m", "platt", "-o", path, "--force").returncode == 0
+    return path
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["check", "ROWS", *COLUMNS, "--max", "smooth=1", "--groups", "g"], "--groups needs --max-group-z"),
+        (["compare", "ROWS", *COLUMNS, "-p", "y", "--ordered"], "--ordered needs --groups"),
+        (
+            ["plan", "ROWS", "-p", "p", "--accept", ".01", "--reject", ".05"],
+            "FILE does not apply to --accept",
+        ),
+        (
+            ["plan", "--accept", ".01", "--reject", ".05", "--power", ".9"],
+            "--power does not apply to --accept",
+        ),
+        (["plan", "-d", ".05", "--confidence", ".9"], "--confidence applies to --accept and --reject alone"),
+        (["truthful", "-m", "smooth", "--draws", "5"], "--draws needs FILE"),
+        (["truthful", "ROWS", "-p", "p", "--budget", "5"], "--budget must not be given with FILE"),
+        (["recalibrate", "ROWS", *COLUMNS, "--dialect", "spark"], "--dialect needs --sql"),
+        (["recalibrate", "MAP", "--sql", "-m", "platt"], "--method does not apply to --sql"),
+        (["recalibrate", "ROWS", *COLUMNS, "--option", "missing=1"], "--option must name an option of the"),
+        (["evaluate", "ROWS", *COLUMNS, "--id", ""], "'' is an empty name"),
+    ],
+)
+def test_options_without_effect_are_refused(rows, fitted, words, told):
+    places = {"ROWS": rows, "MAP": fitted}
+    result = calibrant(*(places.get(word, word) for word in words))
+    assert result.returncode == 2
+    assert told in result.stderr
+
+
+def test_sql_is_json_where_json_is_asked_for(fitted):
+    result = calibrant("recalibrate", fitted, "--sql", "--json", "-p", "score")
+    assert '"score"' in json.loads(result.stdout)["sql"]
+
+
+def test_a_state_keeps_its_guard_until_the_option_is_typed(rows, tmp_path):
+    for made, other in (("--no-guard", "--guard"), ("--guard", "--no-guard")):
+        state = ("--state", tmp_path / f"state{made}.json")
+        assert calibrant("stream", rows, *COLUMNS, *state, made).returncode == 0
+        assert calibrant("stream", rows, *COLUMNS, *state, "--same").returncode == 0
+        told = calibrant("stream", rows, *COLUMNS, *state, "--same", other)
+        assert told.returncode == 2
+        assert "--guard must be that of the state" in told.stderr
+
+
+def test_a_state_keeps_its_groups(rows, tmp_path):
+    words = ("monitor", rows, *COLUMNS, "--by", "g", "--state", tmp_path / "state.json", "--same")
+    assert calibrant(*words).returncode == 0
+    assert calibrant(*words, "--group", "b", "--group", "a").returncode == 0
+    told = calibrant(*words, "--group", "a")
+    assert told.returncode == 2
+    assert "--group must be those of the state, a, b; got a" in told.stderr
+
+
+def test_a_place_that_cannot_be_written_stops_a_stream_before_it_begins(rows, tmp_path):
+    out = tmp_path / "out.csv"
+    told = calibrant("stream", rows, *COLUMNS, "-o", out, "--html", tmp_path / "absent" / "page.html")
+    assert told.returncode == 2
+    assert "must exist" in told.stderr
+    assert not out.exists()
+
+
+def test_the_table_of_a_database_may_be_a_default(rows, tmp_path):
+    with duckdb.connect(str(tmp_path / "rows.duckdb")) as connection:
+        connection.execute(f"CREATE TABLE loans AS SELECT * FROM '{rows}'")
+    (tmp_path / "pyproject.toml").write_text('[tool.calibrant]\ntable = "loans"\n')
+    words = (*COLUMNS, "--max", "smooth=1", "--confidence", "0")
+    for config in ((), ("--config", "pyproject.toml")):
+        for file in ("rows.duckdb", rows):
+            assert calibrant("check", file, *words, *config, cwd=tmp_path).returncode == 0
+    query = ("--query", "SELECT y, p FROM loans")
+    assert calibrant("check", "rows.duckdb", *words, *query, cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize("verb", [["distinguish"], ["recalibrate", "-m", "hierarchical"]])
+def test_errors_name_the_column_where_covariates_are_read(tmp_path, verb):
+    path = tmp_path / "rows.csv"
+    path.write_text("y,p,g\n0,0.2,a\n1,1.7,b\n")
+    told = calibrant(*verb, path, *COLUMNS, "--covariates", "g")
+    assert told.returncode == 2
+    assert "column 'p' must lie in [0, 1]; got 1.7 in row 1 (1 row), line 3 of rows.csv" in told.stderr
+
+
+def test_names_that_are_not_utf8_are_read_and_reported(rows, tmp_path):
+    odd = Path(str(tmp_path / "caf") + "\udce9.csv")
+    odd.write_bytes(rows.read_bytes())
+    junit, text = tmp_path / "junit.xml", tmp_path / "out.txt"
+    words = ("--max", "smooth=1", "--confidence", "0", "--junit", junit, "-o", text)
+    told = calibrant("check", odd, rows, *COLUMNS, *words)
+    assert told.returncode == 0, told.stderr
+    assert "caf\\udce9.csv" in junit.read_text(encoding="utf-8")
+    assert "caf\\udce9.csv" in text.read_text(encoding="utf-8")
+
+
+def test_half_characters_are_written_as_escapes(tmp_path):
+    assert write_whole(tmp_path / "x.txt", "a\ud800").read_bytes() == b"a\\ud800"
+
+
+def test_a_page_needs_no_home_and_no_whole_cache(monkeypatch, tmp_path):
+    def nobody(_: object) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr("vl_convert.javascript_bundle", lambda: "vegaEmbed()")  # the true one takes seconds
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    code = vega.library.__wrapped__()
+    [kept] = (tmp_path / "calibrant").iterdir()
+    kept.write_text("")  # a crash between writing and the disk
+    assert vega.library.__wrapped__() == code
+    assert kept.read_text(encoding="utf-8") == code
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", classmethod(nobody))
+    assert vega.library.__wrapped__() == code
