@@ -11,6 +11,7 @@ import pytest
 from calibrant import Sketch, audit
 from calibrant.errors import InvalidInputError, UnreadableFileError
 from calibrant.groups.coding import code_columns
+from calibrant.recalibration.columns import columns_of
 from calibrant.scale.files import read_categories
 from calibrant.scale.group_numbers import GroupNumbers
 
@@ -59,6 +60,7 @@ def test_long_identifiers_of_parquet_are_not_rounded_beside_a_gap(tmp_path):
 def test_long_identifiers_of_frames_are_not_rounded_beside_a_gap(frame):
     [column] = code_columns(frame, 3, "groups")
     assert [column.labels[code] for code in column.codes] == [*LONG, None]
+    assert columns_of(frame, 3)["g"].tolist() == [*LONG, None]  # of recalibrate, clusters among them
 
 
 def test_true_is_not_silently_joined_with_one(tmp_path):

@@ -107,7 +107,7 @@ def _code(name: str, values: Any, nominal: bool) -> Column:
             series = series.cast(nw.String).cast(nw.Float64)  # PyArrow makes 0.30000000000000004 of 0.3
         elif isinstance(series.dtype, nw.Datetime) and series.dtype.time_zone:
             series = series.dt.replace_time_zone(None)
-        array = np.array(series.to_list(), dtype=object) if _rounded(series) else series.to_numpy()
+        array = exact_array(series)
     else:
         array = array_of(values, f"column {name!r}")
         if array.dtype.kind in "US" and isinstance(values, list | tuple):
@@ -121,11 +121,14 @@ def _code(name: str, values: Any, nominal: bool) -> Column:
     return code_numbers(name, array, nominal or array.dtype.kind == "b")
 
 
-def _rounded(series: Any) -> bool:
-    """Return whether numpy would round whole numbers, because a missing one makes floats of them all."""
-    if not series.dtype.is_integer() or not 0 < series.null_count() < len(series):
-        return False
-    return max(abs(int(series.min())), abs(int(series.max()))) > EXACT
+def exact_array(series: Any) -> npt.NDArray[Any]:
+    """Return the values of a series; Python's whole numbers where numpy would round them beside a gap."""
+    gaps = series.dtype.is_integer() and 0 < series.null_count() < len(series)
+    if gaps and max(abs(int(series.min())), abs(int(series.max()))) > EXACT:
+        values = np.array(series.to_list(), dtype=object)
+        values[series.is_null().to_numpy()] = None  # pandas has a word of its own
+        return values
+    return np.asarray(series.to_numpy())
 
 
 def ordered_categories(series: Any) -> list[Any] | None:

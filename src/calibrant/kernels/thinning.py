@@ -8,6 +8,7 @@ import numpy.typing as npt
 from calibrant.kernels.compiled import compiled
 
 Floats = npt.NDArray[np.float64]
+SHORTEST = 1e-300  # of a stretch whose slope is a finite number; knots closer to a kept one are kept too
 
 
 @compiled
@@ -25,6 +26,9 @@ def kept_knots(values: Floats, heights: Floats, tolerance: float) -> npt.NDArray
         low, high, reach = -np.inf, np.inf, start + 1
         for k in range(start + 1, count):
             run = values[k] - values[start]
+            if run < SHORTEST:
+                reach = k
+                break
             slope = (heights[k] - heights[start]) / run
             if low <= slope <= high:
                 reach = k

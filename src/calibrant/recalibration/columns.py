@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.frames import in_memory
-from calibrant.groups.coding import ordered_categories
+from calibrant.groups.coding import exact_array, ordered_categories
 from calibrant.groups.ordered import OrderedValues, remembered
 from calibrant.inputs import array_of
 from calibrant.numerals import counted
@@ -50,7 +50,7 @@ def _mapped(given: Any, subject: str) -> dict[str, npt.NDArray[Any]]:
 def _values(series: Any) -> npt.NDArray[Any]:
     """Return the values of a series; categories that have an order keep it."""
     order = ordered_categories(series)
-    return series.to_numpy() if order is None else OrderedValues.of(series.to_list(), order)
+    return exact_array(series) if order is None else OrderedValues.of(series.to_list(), order)
 
 
 def _array(column: Any, subject: str) -> npt.NDArray[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,12 +65,14 @@ def _wanted_bins(n: int, bins: int | None, tolerance: float | None, alpha: float
         raise InvalidInputError(sentence("bins and tolerance", "must not both be given"))
     if tolerance is not None:
         checked_share("tolerance", tolerance)
-        most = [b for b in range(1, n // 2 + 1) if simultaneous_tolerance(n, b, alpha) <= tolerance]
+        most = bisect_right(  # the tolerance grows with the bins
+            range(1, n // 2 + 1), tolerance, key=lambda b: simultaneous_tolerance(n, b, alpha)
+        )
         if not most:
             needed = int(np.ceil(np.log(2 / alpha) / (2 * tolerance**2))) + 1
             rule = f"needs {needed:,} records for one bin within {tolerance:g}"
             raise TooFewRecordsError(sentence("histogram", rule, f"got {n:,}"))
-        return most[-1]
+        return most
     wanted = max(1, min(n // 2, round(n ** (1 / 3)))) if bins is None else bins
     if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
         raise InvalidInputError(sentence("bins", "must be a whole number from 1", f"got {bins!r}"))
