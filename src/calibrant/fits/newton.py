@@ -11,6 +11,7 @@ from calibrant.results import Array
 
 STEPS = 100
 SMALLEST_HALVING = 2.0**-40
+POLISHING = 1e-4  # shorter steps are judged by the gradient alone, which has twice the digits of the loss
 NEARLY_THERE = 4  # plain steps from a good start
 GAIN_LEFT = 1e-12  # of the total weight: coefficients are then off by 1e-6, and by its square after the step
 BLOCK = 2**13  # levels at a time: they stay in the cache, and products of them on one thread
@@ -79,12 +80,14 @@ def minimise(
     *,
     centre: Array,
     precision: Array,
+    root: Array | None = None,
     start: Array | None = None,
     tolerance: float = 1e-15,
     steps: int = STEPS,
 ) -> Optimum:
     """Minimise sum w (ln(1 + e^eta) - r eta) + (beta - centre)' P (beta - centre) / 2.
 
+    A `root` R with R'R = P keeps the digits of directions that P hardly binds where it binds others tightly.
     Newton's method with halved steps; it ends when a step promises less than `tolerance` of the total weight.
     """
     from scipy.special import expit
@@ -93,27 +96,32 @@ def minimise(
         away = beta - centre
         return float(weights @ (np.logaddexp(0.0, eta) - rates * eta) + 0.5 * away @ precision @ away)
 
+    def pull(away: Array) -> Array:
+        return np.asarray(precision @ away if root is None else root.T @ (root @ away))
+
     total = float(weights.sum())
     beta = (centre if start is None else start).astype(np.float64)
     eta = design.predictor(beta)
-    best = loss(eta, beta)
+    best, length = loss(eta, beta), np.inf
     for _ in range(steps):
         rate = expit(eta)
-        gradient = design.gradient(weights * (rate - rates)) + precision @ (beta - centre)
+        gradient = design.gradient(weights * (rate - rates)) + pull(beta - centre)
         curvature = design.curvature(weights * rate * (1.0 - rate)) + precision
         step = np.linalg.solve(curvature, gradient)
-        promise = float(gradient @ step)
-        share = 1.0
+        promise, size, share = float(gradient @ step), float(np.abs(step).max()), 1.0
+        if promise <= 0 or (size < POLISHING and not size < length / 2):
+            break  # no step helps any more: rounding
         while True:
             trial = beta - share * step
             moved = design.predictor(trial)
             reached = loss(moved, trial)
-            if reached <= best - 0.25 * share * promise or share < SMALLEST_HALVING:
+            enough = size < POLISHING or reached <= best - 0.25 * share * promise
+            if enough or share < SMALLEST_HALVING:
                 break
             share /= 2
-        if reached > best or promise <= 0:
-            break  # no step helps any more: rounding
-        beta, eta, best = trial, moved, reached
+        if not enough and reached > best:
+            break
+        beta, eta, best, length = trial, moved, reached, share * size
         if promise <= tolerance * total:
             break
     rate = expit(eta)

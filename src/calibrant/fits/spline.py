@@ -117,29 +117,31 @@ class _Trial:
         return self._tents.gradient(self.cells.weights) / self.cells.total
 
     @cached_property
-    def _penalties(self) -> tuple[Array, Array]:
+    def _penalty_roots(self) -> tuple[Array, Array]:
         weights = self.cells.weights / self.cells.total
         mean = float(weights @ self.places)
         spread = float(np.sqrt(weights @ (self.places - mean) ** 2))
-        level = _level_penalty((self.knots - mean) / spread, self._knot_weights)
-        return level, _bend_penalty(self.knots) * spread**3
+        level = _level_root((self.knots - mean) / spread, self._knot_weights)
+        return level, _bend_root(self.knots) * spread**1.5
 
     def at(self, tau: int, kappa: int) -> float:
         """Return the evidence of a pair of widths, exp(tau / 2) and exp(kappa / 2)."""
         if (tau, kappa) not in self.known:
-            precision = self._precision(tau, kappa)
+            root = self._root(tau, kappa)
+            precision = root.T @ root
             fitted = minimise(
                 self._tents, self.cells.rates, self.cells.weights,
-                centre=np.zeros(len(self.knots)), precision=precision, start=self.last,
+                centre=np.zeros(len(self.knots)), precision=precision, root=root, start=self.last,
                 tolerance=1e-10, steps=30,
             )  # fmt: skip
             self.last = fitted.beta
             self.known[tau, kappa] = fitted.evidence(precision), fitted.beta
         return self.known[tau, kappa][0]
 
-    def _precision(self, tau: int, kappa: int) -> Array:
-        level, bend = self._penalties
-        return np.asarray(level * np.exp(-tau) + bend * np.exp(-kappa))
+    def _root(self, tau: int, kappa: int) -> Array:
+        """Return R of the prior's precision R'R."""
+        level, bend = self._penalty_roots
+        return np.vstack([level * np.exp(-tau / 2), bend * np.exp(-kappa / 2)])
 
     def climb(self, starts: Sequence[tuple[int, int]]) -> None:
         """Find the pair of widths with the largest evidence, climbing from several starts."""
@@ -160,9 +162,10 @@ class _Trial:
         """Return the fit, made non-decreasing by pooling knots."""
         from scipy.optimize import isotonic_regression
 
+        root = self._root(*self.peak)
         shifts = minimise(
             self._tents, self.cells.rates, self.cells.weights,
-            centre=np.zeros(len(self.knots)), precision=self._precision(*self.peak),
+            centre=np.zeros(len(self.knots)), precision=root.T @ root, root=root,
             start=self.known[self.peak][1],
         ).beta  # fmt: skip
         rising = isotonic_regression(self.knots + shifts, weights=self._knot_weights + 1e-9).x
@@ -195,16 +198,15 @@ def _spread_knots(places: Array, weights: Array, count: int) -> Array:
     return np.array(kept)
 
 
-def _level_penalty(place: Array, weights: Array) -> Array:
-    """Return G'G: G projects the shifts at the knots on level and slope."""
+def _level_root(place: Array, weights: Array) -> Array:
+    """Return G, which projects the shifts at the knots on level and slope."""
     basis = np.column_stack([np.ones(len(place)), place])
     weighted = basis * weights[:, None]
-    projection = np.linalg.solve(weighted.T @ basis, weighted.T)
-    return np.asarray(projection.T @ projection)
+    return np.asarray(np.linalg.solve(weighted.T @ basis, weighted.T))
 
 
-def _bend_penalty(knots: Array) -> Array:
-    """Return D'D, the integral of the squared second derivative of what the shifts at the knots suggest."""
+def _bend_root(knots: Array) -> Array:
+    """Return D: |D b|^2 integrates the squared second derivative of what shifts b at the knots suggest."""
     gaps = np.diff(knots)
     inner = np.arange(len(knots) - 2)
     bends = np.zeros((len(inner), len(knots)))
@@ -212,4 +214,4 @@ def _bend_penalty(knots: Array) -> Array:
     bends[inner, inner + 1] = -1.0 / gaps[:-1] - 1.0 / gaps[1:]
     bends[inner, inner + 2] = 1.0 / gaps[1:]
     bends /= np.sqrt((gaps[:-1] + gaps[1:]) / 2)[:, None]
-    return np.asarray(bends.T @ bends)
+    return bends
