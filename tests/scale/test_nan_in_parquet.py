@@ -92,3 +92,24 @@ def test_long_maps_give_nan_no_value(file):
     table = fitted.apply(ibis.duckdb.connect().read_parquet(file), prediction="p", into="q")
     assert by_relation[5] == (None,)
     assert table.to_pyarrow()["q"].to_pylist() == [q for (q,) in by_relation]
+
+
+@pytest.mark.parametrize("equal", [0.0, 0.3, 1.0])
+def test_nan_among_equal_values_is_missing_too(tmp_path, equal):
+    """There DuckDB takes the column for that value, and every comparison with it for known."""
+    path = tmp_path / "rows.parquet"
+    p = np.full(400, equal)
+    p[[5, 7, 9]] = np.nan
+    pq.write_table(pa.table({"p": p, "y": Y, "w": p + 1}), path)
+    names = {"outcome": "y", "prediction": "p", "weight": "w", "missing": "drop"}
+    sketches = [Sketch.from_file(path, **names)]
+    for frame in (duckdb.sql(f"FROM '{path}'"), ibis.duckdb.connect().read_parquet(path)):
+        sketches.append(Sketch.from_frame(frame, **names))
+        for method in ("platt", "isotonic", "venn-abers"):
+            fitted = recalibrate(Y, P, method=method, seed=1)
+            values = fitted.apply(frame, prediction="p", into="q")
+            values = values.to_arrow_table() if hasattr(values, "to_arrow_table") else values.to_pyarrow()
+            assert [k for k, q in enumerate(values["q"].to_pylist()) if q is None] == [5, 7, 9]
+    for sketch in sketches:
+        assert dict(sketch.rejects) == {MISSING["p"]: 3}
+        assert sketch.n == 397

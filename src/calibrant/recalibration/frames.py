@@ -92,8 +92,8 @@ def lazily(table: Any, fitted: Map, prediction: str, into: str) -> Any:
             return looked_up
     column = nw.col(prediction).cast(nw.Float64)
     mapped = fitted.expression(column, FrameAlgebra())
-    # exp, because DuckDB may take p <= 1 for true and isnan for false where p is NaN (see sql.is_probability)
-    usable = (column >= 0) & (column <= 1) & (column.exp() <= 3)
+    # p - p, because DuckDB may take p <= 1 for true and isnan for false for NaN (see sql.is_probability)
+    usable = (column >= 0) & (column <= 1) & (column - column == 0)
     return table.with_columns(nw.when(usable).then(mapped).alias(into)).to_native()
 
 

@@ -87,8 +87,8 @@ def by_ibis(table: Any, fitted: Map, prediction: str, into: str) -> Any:
     algebra = IbisAlgebra()
     value = fitted.expression(ibis._[USABLE], algebra)
     p = table[prediction].cast("float64")
-    # exp, because DuckDB may take p <= 1 for true and isnan for false where p is NaN (see sql.is_probability)
-    rows = table.mutate(**{USABLE: ibis.ifelse((p >= 0) & (p <= 1) & (p.exp() <= 3), p, None)})
+    # p - p, because DuckDB may take p <= 1 for true and isnan for false for NaN (see sql.is_probability)
+    rows = table.mutate(**{USABLE: ibis.ifelse((p >= 0) & (p <= 1) & (p - p == 0), p, None)})
     rows = rows.cross_join(ibis.memtable([algebra.lists]))
     for name, expression in algebra.columns:
         rows = rows.mutate(**{name: expression})

@@ -183,15 +183,14 @@ def _reason(columns: Columns, cells: int) -> Any:
 def _without_nan(name: str, engine: Any) -> Any:
     """Return a column, null for NaN; DuckDB may take is_nan for false (see sources.without_nan).
 
-    Ibis has no is_finite but by isnan; the exponential of NaN alone is not at most infinite.
+    Ibis has no is_finite but by isnan; only of NaN and infinities the difference from itself is not 0.
     """
     import narwhals as nw
 
     column = nw.col(name)
-    if engine.is_ibis():
-        return nw.when(column.exp() <= float("inf")).then(column).alias(name)
+    finite = column - column == 0 if engine.is_ibis() else column.is_finite()
     infinite = nw.when(column.abs() == float("inf")).then(column)
-    return nw.when(column.is_finite()).then(column).otherwise(infinite).alias(name)
+    return nw.when(finite).then(column).otherwise(infinite).alias(name)
 
 
 def _opened(frame: Any, columns: Columns) -> Any:
