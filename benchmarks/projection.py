@@ -11,14 +11,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import numpy as np
+from unittest.mock import patch
 
 import calibrant as cb
 from benchmarks.harness import Report
+from calibrant.scale import dense_cells
 from calibrant.scale.sketch import merge
 
-SCANNED = (2_000_000, 16_000_000)  # rows
+SCANNED = (8_000_000, 32_000_000)  # rows, both enough for the kernel
 GROUPS = (20, 160)
 CELLS = 4096  # per group: what the page advises for thousands of groups
 REPEATS = 2
@@ -31,7 +31,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         rates = [_scan(report, Path(folder), rows) for rows in SCANNED]
         report.figure("slope of the scan, larger over smaller", max(rates) / min(rates), "", AGREE)
-        merging = [_groups(report, Path(folder), groups) for groups in GROUPS]
+        # 10^4 groups have more cells than the kernel's table holds: DuckDB groups them, so it does here
+        with patch.object(dense_cells, "LEAST_ROWS", 10**18):
+            scans, merging = zip(*(_groups(report, Path(folder), groups) for groups in GROUPS), strict=True)
+        report.figure("slope of the scan by groups, larger over smaller", max(scans) / min(scans), "", AGREE)
         report.figure("slope of merging, larger over smaller", max(merging) / min(merging), "", AGREE)
     report.save()
 
@@ -70,8 +73,8 @@ def _parquet(folder: Path, rows: int, groups: int = 1) -> Path:
     return path
 
 
-def _groups(report: Report, folder: Path, groups: int) -> float:
-    """Sketch by many groups: bytes per occupied cell, and the cost of merging two such sketches."""
+def _groups(report: Report, folder: Path, groups: int) -> tuple[float, float]:
+    """Sketch by many groups: rows per second, bytes per cell, and the cost of merging two such sketches."""
     rows = 40_000 * groups
     path = _parquet(folder, rows, groups)
     sketch = _sketch(path, by="g", cells=CELLS)
@@ -85,7 +88,7 @@ def _groups(report: Report, folder: Path, groups: int) -> float:
     report.figure(f"{groups} groups: a cell in memory", held / occupied, "bytes")
     report.figure(f"{groups} groups: a cell on disk", len(sketch.to_bytes()) / occupied, "bytes")
     report.figure(f"{groups} groups: merging", seconds / (2 * occupied) * 1e9, "ns per cell")
-    return float(np.divide(seconds, occupied))
+    return rows / scan, seconds / occupied
 
 
 if __name__ == "__main__":
