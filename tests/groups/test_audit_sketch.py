@@ -18,7 +18,10 @@ def rows(rng, n, kind):
     p = {
         "uniform": lambda: rng.random(n),
         "grid": lambda: rng.integers(0, 11, n) / 10,
-        "ends": lambda: rng.choice([0.0, 1.0, 0.5, 1e-9, 1 - 1e-9, 1e-300], n),
+        "edges": lambda: np.clip(
+            np.nextafter(rng.integers(0, 129, n) / 128, rng.choice([-1, 0.5, 2], n)), 0, 1
+        ),
+        "ends": lambda: rng.choice([0.0, 1.0, 0.5, 1e-9, 1 - 1e-9, 1e-300, 5e-324], n),
         "clumped": lambda: 0.3 + 1e-4 * rng.random(n),
         "equal": lambda: np.full(n, 0.37),
     }[kind]()
@@ -48,15 +51,17 @@ def sketched(y, p, columns, weight=None, cells=64):
 @given(
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(1, 120),
-    kind=st.sampled_from(["uniform", "grid", "ends", "clumped", "equal"]),
-    weighted=st.booleans(),
+    kind=st.sampled_from(["uniform", "grid", "edges", "ends", "clumped", "equal"]),
+    weighted=st.sampled_from([False, "some zeros", "all"]),
     statistic=st.sampled_from(["kuiper", "mean"]),
-    cells=st.sampled_from([1, 2, 7, 64, 4096]),
+    cells=st.sampled_from([1, 2, 7, 10, 64, 128, 4096]),
 )
 def test_bounds_hold_what_the_rows_say(seed, n, kind, weighted, statistic, cells):
     rng = np.random.default_rng(seed)
     y, p, columns = rows(rng, n, kind)
     weight = 10.0 ** rng.uniform(-6, 6, n) if weighted else None
+    if weighted == "some zeros":
+        weight[1:] *= rng.random(n - 1) < 0.7
     options = {"min_size": 1, "draws": 0, "statistic": statistic}
     exact = audit(y, p, groups=columns, sample_weight=weight, **options)
     found = audit(sketched(y, p, columns, weight, cells), **options)
@@ -71,6 +76,23 @@ def test_bounds_hold_what_the_rows_say(seed, n, kind, weighted, statistic, cells
         assert mine.size == group.size
         for name in ("share", "gap", "sigma", "mean_prediction", "mean_outcome"):
             assert getattr(mine, name) == pytest.approx(getattr(group, name), rel=1e-9, abs=1e-12), name
+
+
+@pytest.mark.parametrize("tiny", [5e-324, 1e-320, 1e-310, 1e-300])
+@pytest.mark.parametrize("statistic", ["kuiper", "mean"])
+def test_predictions_whose_variance_underflows_accuse_nobody(tiny, statistic):
+    """Only an outcome that was as good as impossible is infinitely wrong."""
+    p, columns = [tiny, 0.5, 0.25, 0.5], {"city": ["A", "B", "B", "B"]}
+    for first, wrong in ((0, False), (1, True)):
+        y, weight = [first, 1, 0, 0], [2.0, 3.0, 3.0, 2.0]
+        options = {"min_size": 1, "draws": 0, "statistic": statistic}
+        for found in (
+            audit(y, p, groups=columns, sample_weight=weight, **options),
+            audit(sketched(y, p, columns, weight), **options),
+        ):
+            group = next(group for group in found.groups if group.rule == "city = A")
+            assert (group.z > 1e100) == (found.metric > 1e100) == wrong
+            assert wrong or group.z == 0.0
 
 
 @pytest.mark.parametrize("statistic", ["kuiper", "mean"])

@@ -13,6 +13,7 @@ from calibrant.results import Array
 
 SUMS = 9  # that the kernels fill for each subpopulation
 WORTH_SHARING = 1 << 17  # members, below which one core is as quick
+UNDERFLOW = 1e-150  # below it a sigma of 0 may be the rounded root of predictions like 1e-320
 NEARLY_ZERO = 1e-13  # of the predictions and responses that were subtracted: below it a range is rounding
 
 
@@ -90,4 +91,4 @@ def quotient(statistic: Array, sigma: Array, scale: Array) -> Array:
     """D_k / sigma_k; 0 where both are nearly 0, infinite where only sigma is (an impossible outcome)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         z = statistic / sigma
-    return np.where(statistic <= NEARLY_ZERO * scale, 0.0, z)
+    return np.where(statistic <= np.maximum(NEARLY_ZERO * scale, UNDERFLOW), 0.0, z)
