@@ -115,22 +115,38 @@ def check_rejection(found, said, text):
             here = found.forecasts.values == value
             off = abs(found.forecasts.residuals[here]).sum() > 1e-12
             assert (f"exactly {value:g} are {word}" in text) == off
+        check_others(found, said, text)
     assert re.search(r"too (high|low|extreme|timid)", text)
-    assert re.search(r"slope \d|predicted, \d|differ from them by \d|% of them", text)
+    assert re.search(r"slope \d|predicted, \d|differ from them by \d|\\d of \\d", text)
     if said.spoke == "kuiper":
         assert f"too {'high' if said.direction == 'too high' else 'low'}" in text
         if found["kuiper"].chance is not None:
             assert found["kuiper"].value > found["kuiper"].chance
 
 
+def check_others(found, said, text):
+    """Certain predictions do not silence what the others say."""
+    values = found.forecasts.values
+    if not np.any((values > 0) & (values < 1)):
+        assert "without" not in text
+        assert "other prediction" not in text
+        return
+    inside = found.forecasts.between(1e-300, np.nextafter(1, 0))
+    others = cb.calibration_test(inside, draws=999, seed=1)
+    if others.pvalue < 0.01:
+        assert f"without {found.facts.n - inside.n:,} prediction" in text
+    if others.pvalue > 0.15:
+        assert f"{inside.n:,} other prediction" in text
+
+
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ("0", "Predictions of exactly 0 are too low (25.0 % of them happened); calibrated"),
-        ("1", "Predictions of exactly 1 are too high (10.0 % of them did not happen); calibrated"),
+        ("0", "Predictions of exactly 0 are too low (2 of 8, 25.0 %, happened); calibrated"),
+        ("1", "Predictions of exactly 1 are too high (2 of 20, 10.0 %, did not happen); calibrated"),
         (
             "01",
-            "are too low (25.0 % of them happened) and those of exactly 1 are too high (10.0 %",
+            "are too low (2 of 8, 25.0 %, happened) and those of exactly 1 are too high (2 of 20, 10.0 %",
         ),
     ],
 )

@@ -73,7 +73,7 @@ def find(
     return kind(
         title=title,
         forecasts=forecasts,
-        verdict=verdict(rows, luck.verdict(), forecasts, groups_found, ALPHA),
+        verdict=verdict(rows, luck, forecasts, groups_found, ALPHA),
         facts=facts(forecasts),
         rows=tuple(rows[about.name] for about in wanted),
         later_distances=done(_distances(forecasts, rows.values(), points)),

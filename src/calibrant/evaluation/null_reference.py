@@ -44,7 +44,7 @@ class Chance:
     """
 
     def __init__(self, forecasts: Forecasts, *, draws: int, confidence: float, seed: int) -> None:
-        self._forecasts = forecasts
+        self.forecasts = forecasts
         self._draws, self._confidence, self._seed = draws, confidence, seed
         self._cells = {cells: coarse(forecasts, cells) for cells in (CELLS, SLOW_CELLS)}
         self._nulls: dict[int, KeptOutcomes] = {}
@@ -53,19 +53,27 @@ class Chance:
     @property
     def cells(self) -> int | None:
         """How many cells were simulated, None when that was done on the levels themselves."""
-        return None if self._cells[CELLS] is self._forecasts else self._cells[CELLS].levels
+        return None if self._cells[CELLS] is self.forecasts else self._cells[CELLS].levels
 
     def verdict(self) -> TestResult | str:
         """Test calibration by the default test, or say why these data allow none."""
         try:
-            return self._test(find_test(DEFAULT_TEST, self._forecasts))
+            return self._test(find_test(DEFAULT_TEST, self.forecasts))
         except CalibrantError as error:
             return str(error)
 
+    def without_certain(self) -> Chance | None:
+        """Return the same for the records whose predictions are neither 0 nor 1; None if there are none."""
+        inside = (self.forecasts.values > 0) & (self.forecasts.values < 1)
+        if not inside.any():
+            return None
+        inner = self.forecasts.between(*self.forecasts.values[inside][[0, -1]].tolist())
+        return Chance(inner, draws=self._draws, confidence=self._confidence, seed=self._seed)
+
     def _test(self, about: Measure) -> TestResult:
         law = about.null.law
-        by_law = not self._forecasts.binary or (law is not None and law_serves(self._forecasts, law))
-        source = self._forecasts if by_law else self._simulated(about)
+        by_law = not self.forecasts.binary or (law is not None and law_serves(self.forecasts, law))
+        source = self.forecasts if by_law else self._simulated(about)
         how: dict[str, Any] = {"method": "auto", "draws": self._draws, "seed": self._seed}
         return run_test(source, about, {}, null=None if by_law else self._null(about), **how)
 
@@ -86,7 +94,7 @@ class Chance:
             return replace(row, note=row.note or str(error))
 
     def _with_test(self, row: Row) -> Row:
-        if not self._forecasts.binary and not _tests_fractions(row.about):
+        if not self.forecasts.binary and not _tests_fractions(row.about):
             return row  # said once, with the facts
         tested = self._test(row.about)
         return replace(
@@ -99,7 +107,7 @@ class Chance:
         )
 
     def _with_interval(self, row: Row) -> Row:
-        if certain_count(self._forecasts, row.about.name):
+        if certain_count(self.forecasts, row.about.name):
             return self._without_certain(row)
         if self._confidence == 0:
             return row
@@ -116,7 +124,7 @@ class Chance:
             draws=self._draws,
             seed=self._seed,
             pvalue=row.pvalue,
-            resampler=None if source is self._forecasts else self._resampler(row.about),
+            resampler=None if source is self.forecasts else self._resampler(row.about),
         )
         outside = why_outside(value, interval.lower, interval.upper, row.chance)
         note = "; ".join(text for text in (row.note, outside) if text)
@@ -125,15 +133,15 @@ class Chance:
 
     def _without_certain(self, row: Row) -> Row:
         """Add what the row is without predictions of 0 and 1: no sample bounds what these do."""
-        inner = without_certain(self._forecasts, row.about.name, self._confidence)
-        note = certain_note(self._forecasts, row.about.name, inner, self._confidence)
+        inner = without_certain(self.forecasts, row.about.name, self._confidence)
+        note = certain_note(self.forecasts, row.about.name, inner, self._confidence)
         return replace(row, inner=inner, note="; ".join(text for text in (row.note, note) if text))
 
     def _resampled(self, about: Measure) -> Forecasts:
         """Return what intervals are taken on: the cells, or the rows where inverted tests need fractions."""
-        needs_rows = not self._forecasts.binary and about.name in ISOTONIC
-        few = self._forecasts.levels <= FEW_ROWS and self._forecasts.record_outcomes is not None
-        return self._forecasts if needs_rows and few else self._simulated(about)
+        needs_rows = not self.forecasts.binary and about.name in ISOTONIC
+        few = self.forecasts.levels <= FEW_ROWS and self.forecasts.record_outcomes is not None
+        return self.forecasts if needs_rows and few else self._simulated(about)
 
     def _simulated(self, about: Measure) -> Forecasts:
         return self._cells[_cells_for(about)]
@@ -154,7 +162,7 @@ class Chance:
 
     def sample(self, row: Row) -> NullSample | None:
         """Simulate one measure on calibrated outcomes, for the histogram; None where that cannot be done."""
-        if row.value is None or row.pvalue is None or not self._forecasts.binary:
+        if row.value is None or row.pvalue is None or not self.forecasts.binary:
             return None
         source = self._simulated(row.about)
         values = null_values(

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-import numpy.typing as npt
-
 from calibrant.errors import CalibrantError
 from calibrant.evaluation.rows import SIZE, WHERE, Row
 from calibrant.forecasts import Forecasts
 from calibrant.inference.engine import TestResult
-from calibrant.inference.omnibus import ROUNDING
 from calibrant.measures.regression import calibration_slope
-from calibrant.numerals import percent, predicted_happened, short
-from calibrant.results import Array
+from calibrant.numerals import predicted_happened, short
 
 
 def rejection(
@@ -22,10 +17,25 @@ def rejection(
 ) -> str:
     """Say what is wrong, in which direction and by how much, as the part of the test has it that `spoke`."""
     assert isinstance(tested, TestResult)
-    return f"{_SPOKEN[spoke](rows, forecasts, tested)} ({tested.written_pvalue}).{_size(rows[SIZE])}"
+    return f"{spoken(spoke, rows, forecasts, tested)} ({tested.written_pvalue}).{size_sentence(rows[SIZE])}"
 
 
-def _size(size: Row) -> str:
+def speaker(tested: TestResult) -> str:
+    """Name the part of the default test that rejected."""
+    parts = tested.details
+    if parts.get("impossible", 0.0) > 0:
+        return "certainty"
+    if parts.get("cox_pvalue", 1.0) >= parts.get("kuiper_pvalue", 0.0):
+        return "kuiper"
+    return "bias" if abs(parts["bias_z"]) >= abs(parts["slope_z"]) else "slope"
+
+
+def spoken(spoke: str, rows: Mapping[str, Row], forecasts: Forecasts, tested: TestResult) -> str:
+    """Say what this part of the test found."""
+    return _SPOKEN[spoke](rows, forecasts, tested)
+
+
+def size_sentence(size: Row) -> str:
     """Say how far in all, where that is more than chance gives."""
     if size.chance is None:
         return f" The smooth calibration error is {short(size.value)}."
@@ -34,21 +44,6 @@ def _size(size: Row) -> str:
     return (
         f" The smooth calibration error is {short(size.value)}; chance alone would give {short(size.chance)}."
     )
-
-
-def _certainty(rows: Mapping[str, Row], forecasts: Forecasts, tested: TestResult) -> str:
-    """Name the certain predictions that were wrong: those of 0 are too low, those of 1 too high."""
-    happened = _wrong_share(forecasts.values == 0, forecasts.outcomes, forecasts.weights)
-    failed = _wrong_share(forecasts.values == 1, forecasts.weights - forecasts.outcomes, forecasts.weights)
-    low = f"of exactly 0 are too low ({percent(happened)} of them happened)" if happened else ""
-    high = f"of exactly 1 are too high ({percent(failed)} of them did not happen)" if failed else ""
-    return f"Predictions {' and those '.join(filter(None, (low, high)))}; calibrated ones are never wrong"
-
-
-def _wrong_share(certain: npt.NDArray[np.bool_], wrong: Array, weights: Array) -> float:
-    """Return the share of the certain predictions that were wrong, 0 where that is rounding."""
-    mass = float(wrong[certain].sum())
-    return mass / float(weights[certain].sum()) if mass > ROUNDING / 2 else 0.0
 
 
 def _kuiper(rows: Mapping[str, Row], forecasts: Forecasts, tested: TestResult) -> str:
@@ -88,4 +83,4 @@ def _slope(rows: Mapping[str, Row], forecasts: Forecasts, tested: TestResult) ->
     return f"{name} (slope {size}): predictions are too {what}"
 
 
-_SPOKEN = {"certainty": _certainty, "kuiper": _kuiper, "bias": _bias, "slope": _slope}
+_SPOKEN = {"kuiper": _kuiper, "bias": _bias, "slope": _slope}

@@ -12,7 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from calibrant.evaluation.rejection import rejection
+from calibrant.evaluation.certainty import certainty
+from calibrant.evaluation.null_reference import Chance
+from calibrant.evaluation.rejection import rejection, speaker
 from calibrant.evaluation.rows import SIZE, WHERE, Row
 from calibrant.forecasts import Forecasts
 from calibrant.groups.people import in_people
@@ -76,18 +78,21 @@ class Verdict:
 
 def verdict(
     rows: Mapping[str, Row],
-    tested: TestResult | str,
+    luck: Chance,
     forecasts: Forecasts,
     audit: Audit | None,
     alpha: float,
 ) -> Verdict:
     """Judge by the default test (or say why there is none); then by the groups, if there are any."""
-    size, where = rows[SIZE], rows[WHERE]
+    size, where, tested = rows[SIZE], rows[WHERE], luck.verdict()
     assert size.measurement is not None  # both exist for any data
     assert where.measurement is not None
     details, unseen = where.measurement.details, largest_unseen(size, forecasts)
     status, spoke = _judged(tested, audit, unseen, forecasts, alpha)
-    text = _SENTENCES[status](rows, tested, forecasts, spoke, unseen)
+    if spoke == "certainty" and not isinstance(tested, str):
+        text = certainty(rows, luck, forecasts, tested, alpha)
+    else:
+        text = _SENTENCES[status](rows, tested, forecasts, spoke, unseen)
     if audit is not None:
         text += _about_groups(audit, alpha, status)
     known = None if isinstance(tested, str) else tested
@@ -129,23 +134,13 @@ def _judged(
     if isinstance(tested, str):
         return "untested", ""
     if tested.pvalue <= alpha:
-        return "miscalibrated", _speaker(tested)
+        return "miscalibrated", speaker(tested)
     if audit is not None and _wrong_groups(audit, alpha):
         return "groups", ""
     mean = forecasts.mean_prediction
     if unseen > min(LARGE, max(min(mean, 1 - mean) / 2, 1e-3)):
         return "too little data", ""
     return "calibrated", ""
-
-
-def _speaker(tested: TestResult) -> str:
-    """Name the part of the default test that rejected."""
-    parts = tested.details
-    if parts.get("impossible", 0.0) > 0:
-        return "certainty"
-    if parts.get("cox_pvalue", 1.0) >= parts.get("kuiper_pvalue", 0.0):
-        return "kuiper"
-    return "bias" if abs(parts["bias_z"]) >= abs(parts["slope_z"]) else "slope"
 
 
 def _calibrated(
