@@ -101,6 +101,11 @@ def adult_audit(data: Columns, prediction: str, min_variance: float = 0.0) -> cb
     return cb.audit(data["y"], data[prediction], **options)
 
 
+def groups_off(found: cb.Audit) -> int:
+    """Count the groups that are wrong beyond chance, everyone not among them."""
+    return sum(group is not found.everyone for group in found.significant())
+
+
 def models(data: Columns) -> str:
     """Compare a model before and after isotonic recalibration, overall and for the worst group."""
     rows = []
@@ -113,8 +118,8 @@ def models(data: Columns) -> str:
                 f"{found.metric:.4f}",
                 f"{found.ratio:.1f}",
                 written(found.pvalue),
-                f"{len(found.significant()):,}",
-                f"{len(adult_audit(data, name, 5.0).significant()):,}",
+                f"{groups_off(found):,}",
+                f"{groups_off(adult_audit(data, name, 5.0)):,}",
                 found.worst.rule,
             ]
         )
@@ -149,7 +154,7 @@ def workers(file: Path) -> str:
     names = ["sex", "race", "nativity", "economic_region"]
     data = columns(file, "y, p_lr", names)
     found = cb.audit(data["y"], data["p_lr"], groups={name: data[name] for name in names}, seed=SEED)
-    wrong = len(found.significant())
+    wrong = groups_off(found)
     return (
         f"{found.looked_at} tested, {wrong:,} of them wrong for certain; "
         f"not tested: {found.not_tested}.\n\n{group_table(found.groups[:6])}"
@@ -177,7 +182,7 @@ def patients(file: Path) -> str:
                 f"{found.everyone.kuiper:.4f}",
                 f"{found.metric:.4f}",
                 written(found.pvalue),
-                f"{len(found.significant()):,} of {found.tested:,}",
+                f"{groups_off(found):,} of {found.tested - 1:,}",
                 worst.rule,
                 f"{worst.mean_prediction:.0%}, {worst.mean_outcome:.0%}",
             ]

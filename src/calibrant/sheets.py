@@ -38,12 +38,6 @@ class Sheet:
         """Return how many lines are folded under a line."""
         return self.inside.count(line)
 
-    def without(self, column: str) -> Sheet:
-        """Return the table without one of its columns."""
-        k = self.columns.index(column)
-        lines = tuple(line[:k] + line[k + 1 :] for line in self.lines)
-        return Sheet(self.columns[:k] + self.columns[k + 1 :], lines, self.inside)
-
     def as_text(self, width: int = 110) -> str:
         """Return aligned plain text, cut to `width` characters per line."""
         lines = [self.columns, *(tuple(cell.text for cell in line) for line in self.lines)]

@@ -29,6 +29,7 @@ TASKS = {  # page, and what must have come out of it: files, and words that were
         ["reliability.svg", "figure.pdf", "benefit.svg", "calibration.bib"],
         ["with 10 degrees of freedom", "calibration slope", "minus", "p - p_old"],
     ),
+    "howto/split": (["map.json", "judged.csv"], ["p_recalibrated"]),
     "howto/gate-in-ci": (["gate.xml"], ["smooth"]),
 }
 

@@ -49,3 +49,11 @@ def test_calibrated_models_are_seldom_failed(name, limit):
         f = cb.Forecasts(*data(200, seed=[k, 2]))
         failed += judge(f, {name: limit}, confidence=0.95, draws=199, seed=k)[0].outcome == "fail"
     assert failed <= 16  # 5 %: more than that happens once in 100,000 such tests
+
+
+def test_an_undecided_limit_says_how_many_records_would_decide():
+    rng = np.random.default_rng(3)
+    p = rng.random(400)
+    y = (rng.random(400) < p).astype(float)
+    with pytest.raises(AssertionError, match=r"undecided.*about [\d,]+ records would decide"):
+        cb.assert_calibrated(y, p, max={"in-the-large": 0.03}, seed=1)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
+from calibrant.evaluation.group_differences import group_differences
 from calibrant.evaluation.proposal import propose
 from calibrant.report import charts
 from calibrant.report.charts import all as drawn
@@ -22,11 +23,13 @@ def page():
     """Return the keys that are drawn and the figures of all sections, of an evaluation with everything."""
     rng = np.random.default_rng(4)
     p = rng.integers(1, 20, 600) / 20
-    groups = {"area": rng.choice(["north", "south"], 600)}
+    groups = {"area": rng.choice(["north", "south"], 600), "year": rng.integers(2020, 2024, 600)}
     evaluation = cb.evaluate(rng.random(600) < p**1.5, p, groups=groups, seed=1)
     proposal = propose(evaluation.forecasts, seed=evaluation.seed)
-    keys = set(drawn.charts(evaluation, proposal))
-    return keys, {key for one in sections(evaluation, proposal) for key in one.figures}
+    differences = group_differences(evaluation)
+    keys = set(drawn.charts(evaluation, proposal, differences))
+    shown = sections(evaluation, proposal, differences=differences)
+    return keys, {key for one in shown for key in one.figures}
 
 
 def keys_in_the_source():

@@ -228,7 +228,7 @@ def _show(audited: Audit, confirmed: Search | None, top: int) -> None:
     show_table(
         _columns(audited.statistic),
         [_row(group, audited.draws, audited.statistic) for group in audited.groups[:top]],
-        "Worst by evidence: largest z first",
+        "Groups by evidence, the largest z first",
     )
     say(f"\n{Z_MEANS[audited.statistic]} {EACH_BY_ITSELF}")
     if confirmed is not None:

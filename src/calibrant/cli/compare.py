@@ -28,7 +28,7 @@ from calibrant.cli.sketched import progress_bar
 from calibrant.cli.tables import show_json, show_sheet
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.groups.compare_groups import compare_groups
+from calibrant.groups.compare_groups import SEVERAL, compare_groups
 from calibrant.groups.group_comparison import BY_ITSELF
 from calibrant.inference.benefit_curves import NetBenefits
 from calibrant.inference.compare import compare as compare_models
@@ -104,7 +104,7 @@ def compare(
 ) -> None:
     """Compare two or more columns of predictions in FILE row by row, or one between --groups."""  # fmt: skip
     if groups is not None:
-        _refuse_measure_of_groups(predictions)
+        _refuse_measure_of_groups(predictions, groups)
         _refuse_beside_groups(thresholds, charts)
         _compare_groups(
             file, outcome, predictions[0], weight, missing, groups, ordered, draws, confidence, seed, json_
@@ -182,7 +182,9 @@ def _charts(
     return {"reliability": reliability, "net-benefit": benefit}
 
 
-def _refuse_measure_of_groups(predictions: tuple[str, ...]) -> None:
+def _refuse_measure_of_groups(predictions: tuple[str, ...], groups: str) -> None:
+    if "," in groups:
+        raise InvalidInputError(sentence("--groups", "takes one column here", f"got {groups!r}", SEVERAL))
     if len(predictions) > 1:
         got = f"got {counted(len(predictions), 'column')}"
         raise InvalidInputError(

@@ -6,7 +6,7 @@ import click
 
 from calibrant.cli.options import MEASURE, as_json
 from calibrant.cli.tables import show_json, show_table
-from calibrant.errors import reject_name
+from calibrant.errors import InvalidInputError, reject_name
 from calibrant.measures.registry.bibliography import bibtex as bibliography
 from calibrant.measures.registry.bibliography import entry_of
 from calibrant.measures.registry.lookup import find_measure, measures
@@ -27,6 +27,9 @@ def list_measures(bibtex: bool, names: tuple[str, ...], json_: bool) -> None:
     if bibtex:
         click.echo(bibliography(_citations(names)))
         return
+    for name in names:
+        if name in BESIDE_MEASURES:
+            raise InvalidInputError(_beside(name))
     rows = [find_measure(name) for name in names] or list(measures().values())
     if json_:
         show_json({"measures": [_facts(row) for row in rows]})
@@ -35,6 +38,14 @@ def list_measures(bibtex: bool, names: tuple[str, ...], json_: bool) -> None:
         [row.words, row.name, *(_mark(getattr(row, p)) for p in PROPERTIES), row.meaning] for row in rows
     ]
     show_table(["measure", "key", *PROPERTIES, "meaning"], marks)
+
+
+def _beside(name: str) -> str:
+    """Say what a name is that is no measure, what computes it and whom to cite."""
+    test = f"is a test, no measure: calibrant test FILE --measure {name}"
+    net = "is a curve, no measure: calibrant compare FILE --net-benefit 0.1,0.2"
+    cite = f"cited as {BESIDE_MEASURES[name]} (calibrant measures --bibtex {name})"
+    return f"{name} {net if name == 'net-benefit' else test}; {cite}."
 
 
 def _citations(names: tuple[str, ...]) -> dict[str, str]:

@@ -25,6 +25,7 @@ from calibrant.online.state import locked, read_text, sealed
 from calibrant.scale.files import FileNames
 
 ALPHA = 0.05
+NAMED = 3  # groups named in the line of an alarm
 ALARM = 1  # exit code
 
 
@@ -134,10 +135,24 @@ def _show(readings: Mapping[str, Reading], alpha: float, json_: bool) -> None:
         show_json({"alarm": alarm, "alpha": alpha, "readings": facts})
         return
     table = [_line(name, reading) for name, reading in readings.items()]
-    show_table(["group", "records", "p-value", "alarm at", "strongest from", "suspicion"], table)
-    words = "ALARM: no longer calibrated" if alarm else "no alarm"
+    show_table(
+        ["group", "records", "p-value", "alarm at", "strongest evidence from", "what pays most to bet on"],
+        table,
+    )
+    words = f"ALARM: evidence against calibration{_since(readings)}" if alarm else "no alarm"
     stays = "; it stays on, a new state file starts anew" if alarm else ""
     note(f"{words} (a false alarm, ever, has a chance of at most {alpha:g}{stays})")
+
+
+def _since(readings: Mapping[str, Reading]) -> str:
+    """Say for whom, and from which record on the evidence is strongest."""
+    loud = {name: reading for name, reading in readings.items() if reading.alarm}
+    said = [
+        ("" if len(readings) == 1 else f" {name}") + f" since record {(reading.onset or 0) + 1:,}"
+        for name, reading in loud.items()
+    ]
+    whose = "" if len(readings) == 1 else " in"
+    return whose + ",".join(said[:NAMED]) + (f" and {len(said) - NAMED:,} more" if len(said) > NAMED else "")
 
 
 def _line(name: str, reading: Reading) -> list[str]:

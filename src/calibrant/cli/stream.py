@@ -235,9 +235,15 @@ def _promises(summary: Mapping[str, Any]) -> list[str]:
     in_all = "" if rounds == summary["learnt"] else f" ({rounds:,} in all)"
     read = f"{counted(summary['rows'], 'row')}, {counted(summary['learnt'], 'outcome')} learnt{in_all}"
     lines = [f"{read}, {summary['steered']:,} steered"]
+    unknown = summary["rows"] - summary["learnt"]
+    if unknown:
+        rows = counted(unknown, "row was calibrated without an outcome", "rows were calibrated without one")
+        lines.append(f"{rows}; scores and promises do not cover them")
     if certificate is not None and rounds:
         promised = f" (at most {bound / rounds:.4f} whatever happens)" if bound < rounds else ""
-        lines.append(f"distance to calibration at most {certificate / rounds:.4f}{promised}")
+        lines.append(
+            f"distance to calibration of the rows learnt at most {certificate / rounds:.4f}{promised}"
+        )
     if summary["brier_bound"] is not None:
         lines.append(f"total Brier score at most {summary['brier_bound']:.3f} above raw, whatever happens")
     elif summary["steered"] or summary["most_pending"] > summary["delay"] + 1:

@@ -107,7 +107,9 @@ class Findings:
         """Return the measures as a frame of the library named: "pandas", "polars" or "pyarrow"."""
         rows = [_row_dict(row) for row in self.rows]
         plain = ("name", "value", "by_chance", "pvalue", "low", "high", "meaning", "note", "citation")
-        return frame_of({key: [row[key] for row in rows] for key in plain}, backend)
+        columns = {key: [row[key] for row in rows] for key in plain}
+        columns["pvalue_is_bound"] = [row.pvalue_is_bound for row in self.rows]  # this or less: see draws
+        return frame_of(columns, backend)
 
 
 def headline(verdict: Verdict) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from calibrant.evaluation.needed_records import records_needed
 from calibrant.evaluation.null_reference import Chance
 from calibrant.evaluation.rows import Row, chosen, take_all
 from calibrant.forecasts import Forecasts
@@ -72,7 +73,7 @@ def judge(
         if not forecasts.exact and not about.certified:
             raise no_certificate(about.name)
     rows = map(luck.bounded, take_all(forecasts, wanted))
-    return [judged_row(row, limits[row.about.name], confidence) for row in rows]
+    return [judged_row(row, limits[row.about.name], confidence, forecasts.n) for row in rows]
 
 
 def judge_sketch_groups(groups: Mapping[Any, Sketch], limit: float) -> Finding:
@@ -114,7 +115,7 @@ def overall(findings: Sequence[Finding]) -> Outcome:
     return "fail" if "fail" in outcomes else "unclear" if "unclear" in outcomes else "pass"
 
 
-def judged_row(row: Row, limit: float, confidence: float) -> Finding:
+def judged_row(row: Row, limit: float, confidence: float, records: int) -> Finding:
     """Hold one limit against a measure that was taken and bounded."""
     name = row.about.name
     if row.value is None:
@@ -132,7 +133,8 @@ def judged_row(row: Row, limit: float, confidence: float) -> Finding:
     elif high <= limit:
         outcome, words = "pass", f"within the limit {limit:g}"
     else:
-        outcome, words = "unclear", f"too little data to say whether it is within the limit {limit:g}"
+        needed = records_needed(records, distance, low, high, limit) if confidence else ""
+        outcome, words = "unclear", f"too little data to say whether it is within the limit {limit:g}{needed}"
     note = f" ({row.note})" if row.note else ""
     reason = f"{sure}: {words}{note}"
     return Finding(name, limit, row.value, low, high, outcome, reason, distance, row.interval_method)

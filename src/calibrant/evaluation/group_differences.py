@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from calibrant.groups.group_comparison import GroupComparison
     from calibrant.records import Records
 
-MOST_EXACT = 20_000  # records: a report should not take minutes
+MOST_EXACT = 200_000  # records: a report should not take minutes
 MOST_DRAWS = 999
 
 

@@ -11,11 +11,11 @@ from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.frames import inputs_of
 from calibrant.groups.coding import code_columns
 from calibrant.groups.column_codes import Column
+from calibrant.groups.gap_interval import gap_interval, law_of, shift_interval
 from calibrant.groups.group_comparison import GroupComparison, GroupDifference, GroupLevel
 from calibrant.groups.group_parts import GroupPart, parts_of
 from calibrant.groups.group_trend import approximate_tests, exact_tests
 from calibrant.inference.adjusting import holm
-from calibrant.inference.event_count import EventCount
 from calibrant.inference.fitted_shift import approximate_shift
 from calibrant.inference.interval import check_confidence
 from calibrant.inference.shift import ShiftPair, common_shift, exact_pair, odds_of
@@ -27,6 +27,10 @@ from calibrant.seeds import checked_draws, recorded_seed
 Method = Literal["auto", "exact", "approximate"]
 METHODS = ("auto", "exact", "approximate")
 MOST = 200  # groups
+SEVERAL = (
+    "audit takes several columns and their combinations; for a trend within each group, compare the rows of "
+    "one group at a time, or make one column of both"
+)
 PAIRED = 30  # groups up to which every pair is compared
 MOST_EXACT = 2_000_000  # records: seconds, not minutes
 
@@ -159,9 +163,7 @@ def _column(groups: Any, checked: Checked) -> Column:
     columns = code_columns(groups, checked.length, "groups", labels=checked.labels)
     if len(columns) != 1:
         names = ", ".join(column.name for column in columns)
-        raise InvalidInputError(
-            sentence("groups", "must be one column", f"got {names}", "audit takes several columns")
-        )
+        raise InvalidInputError(sentence("groups", "must be one column", f"got {names}", SEVERAL))
     rows = np.arange(checked.length) if checked.rows is None else checked.rows
     column = columns[0].known_from(rows).take(rows)
     if not 2 <= len(column.labels) <= MOST:
@@ -189,17 +191,17 @@ def _is_exact(method: Method, checked: Checked) -> bool:
 
 def _level(part: GroupPart, exact: bool, confidence: float) -> GroupLevel:
     """Measure one group: rates, the factor of its odds, and what that makes of the rates."""
-    low, high = _shift_interval(part, exact, confidence)
+    low, high = shift_interval(part, exact, confidence)
+    gap_low, gap_high = gap_interval(part, (low, high))
     forecasts, scores = part.forecasts, decompose(part.forecasts)
-    gap = forecasts.base_rate - forecasts.mean_prediction
     return GroupLevel(
         name=part.name,
         n=forecasts.n,
         predicted=forecasts.mean_prediction,
         happened=forecasts.base_rate,
-        gap=gap,
-        lower=min(gap, _rate(part, low) - forecasts.mean_prediction),
-        upper=max(gap, _rate(part, high) - forecasts.mean_prediction),
+        gap=forecasts.base_rate - forecasts.mean_prediction,
+        lower=gap_low,
+        upper=gap_high,
         odds=odds_of(_fitted(part)),
         odds_lower=odds_of(low),
         odds_upper=odds_of(high),
@@ -207,24 +209,6 @@ def _level(part: GroupPart, exact: bool, confidence: float) -> GroupLevel:
         miscalibration=scores.miscalibration,
         discrimination=scores.discrimination,
     )
-
-
-def _shift_interval(part: GroupPart, exact: bool, confidence: float) -> tuple[float, float]:
-    if len(part.logits) == 0:
-        return -np.inf, np.inf
-    if exact:
-        return _law(part).shift_interval(part.events, confidence)
-    from scipy.special import ndtri
-
-    fitted = approximate_shift(part.logits, part.known, part.mass)
-    half = float(ndtri((1 + confidence) / 2)) * fitted.error
-    never, always = not part.known.any(), bool(np.all(part.known == 1))
-    return -np.inf if never else fitted.value - half, np.inf if always else fitted.value + half
-
-
-def _law(part: GroupPart) -> EventCount:
-    """Return the law of the group's events, tilted to what was seen, so that it is precise there."""
-    return EventCount.of(part.logits, common_shift(part.logits, part.events))
 
 
 def _fitted(part: GroupPart) -> float:
@@ -236,13 +220,6 @@ def _fitted(part: GroupPart) -> float:
     if events == 0 or others == 0:
         return -np.inf if events == 0 else np.inf
     return common_shift(part.logits, events, mass, others)
-
-
-def _rate(part: GroupPart, shift: float) -> float:
-    """Return the rate of the outcome if the odds of all records are off by this shift."""
-    from scipy.special import expit
-
-    return float((part.mass @ expit(part.logits + shift) + part.sure) / part.weight)
 
 
 def _differences(parts: list[GroupPart], exact: bool, confidence: float) -> tuple[GroupDifference, ...]:
@@ -267,7 +244,7 @@ NOTHING_KNOWN = ShiftPair(float("nan"), float("-inf"), float("inf"), 1.0)
 
 
 def _exact_pairs(parts: list[GroupPart], pairs: list[tuple[int, int]], confidence: float) -> list[ShiftPair]:
-    laws = [_law(part) if len(part.logits) else None for part in parts]
+    laws = [law_of(part) if len(part.logits) else None for part in parts]
     fitted = [_fitted(part) for part in parts]
     collected = []
     for i, j in pairs:

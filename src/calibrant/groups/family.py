@@ -18,16 +18,20 @@ import numpy as np
 from calibrant.cores import WORKERS, on_all_cores
 from calibrant.groups.batches import Batch
 from calibrant.groups.family_null import adjusted_pvalues
-from calibrant.groups.group import Group, GroupCurve, NotTested, contribution
+from calibrant.groups.gap_interval import gap_interval, shift_interval
+from calibrant.groups.group import CONFIDENCE, Group, GroupCurve, NotTested, contribution
+from calibrant.groups.group_parts import part_of
 from calibrant.groups.metric import Curves
 from calibrant.groups.partition import Partition
 from calibrant.groups.rules import Rule
 from calibrant.groups.variants import Terms
-from calibrant.kernels.segments import thinned_curve
+from calibrant.kernels.segments import Index, thinned_curve
 from calibrant.progress import Progress, tell
+from calibrant.records import Records
 from calibrant.results import Array
 
 CURVES = 5  # worst subpopulations whose curves are kept
+SHOWN = 50  # worst subpopulations whose rows are looked at for an interval: as many as tables show
 CHART_POINTS = 512
 BROWNIAN = {"kuiper": math.sqrt(8.0 / math.pi), "mean": math.sqrt(2.0 / math.pi)}  # null means, in sigmas
 
@@ -146,11 +150,11 @@ class Family:
         return fresh
 
     def _remember_worst(self, batch: Batch, z: Array) -> None:
-        for k in np.argsort(-z, kind="stable")[:CURVES].tolist():
-            if len(self.worst) < CURVES or z[k] > self.worst[-1][0]:
+        for k in np.argsort(-z, kind="stable")[:SHOWN].tolist():
+            if len(self.worst) < SHOWN or z[k] > self.worst[-1][0]:
                 self.worst.append((float(z[k]), batch.select([k])))
                 self.worst.sort(key=lambda one: -one[0])
-                del self.worst[CURVES:]
+                del self.worst[SHOWN:]
 
     def not_tested(self) -> NotTested:
         """Return what was left out, and why."""
@@ -171,6 +175,7 @@ class Family:
         predicted = _column(self.described, "mean_prediction")
         observed = _column(self.described, "mean_outcome")
         value = self.records.prediction
+        intervals = self._intervals()
         order = sorted(range(len(z)), key=lambda k: (-z[k], -size_of[k], -size[k], self.rules[k]))
         return tuple(
             Group(
@@ -192,9 +197,24 @@ class Family:
                 mean_outcome=float(observed[k]),
                 lower=float(lower[k]),
                 upper=float(upper[k]),
+                interval=intervals.get(self.rules[k]),
             )
             for k in order
         )
+
+    def _intervals(self) -> dict[Rule, tuple[float, float]]:
+        """Return the intervals of the worst subpopulations, of the rows themselves."""
+        if not isinstance(self.records, Records) or not _are_rates(self.records):
+            return {}
+        return {batch.rules[0]: self._interval(batch.members_of(0)) for _, batch in self.worst}
+
+    def _interval(self, members: Index) -> tuple[float, float]:
+        records = self.records
+        assert isinstance(records, Records)
+        y, weight = records.outcome[members], records.weight[members] if records.weighted else None
+        part = part_of("", records.prediction[members], y, weight)
+        exact = weight is None and not np.any((y > 0) & (y < 1))
+        return gap_interval(part, shift_interval(part, exact, CONFIDENCE))
 
     def _expected(self, sigma: Array) -> Array:
         """Return the mean of each statistic if calibrated: of the draws, or else that of Brownian motion."""
@@ -205,7 +225,7 @@ class Family:
 
     def curves(self) -> tuple[GroupCurve, ...]:
         """Return the curves of the worst subpopulations."""
-        return tuple(on_all_cores(self._curve, (batch for _, batch in self.worst)))
+        return tuple(on_all_cores(self._curve, (batch for _, batch in self.worst[:CURVES])))
 
     def _curve(self, alone: Batch) -> GroupCurve:
         members = alone.members_of(0)
@@ -215,6 +235,11 @@ class Family:
         weight, prediction, curve = np.vstack((points[:1], points[:count])).T
         weight[0] = curve[0] = 0.0  # the curve starts at 0
         return GroupCurve(alone.rules[0], weight / weight[-1], prediction, curve / weight[-1])
+
+
+def _are_rates(records: Records) -> bool:
+    """Return whether predictions and outcomes lie in [0, 1]; responses of any size need not."""
+    return all(array.min() >= 0 and array.max() <= 1 for array in (records.prediction, records.outcome))
 
 
 def _column(parts: Sequence[Curves], name: str) -> Array:

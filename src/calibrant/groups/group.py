@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from calibrant.groups.rules import Rule
+from calibrant.groups.wilson import wilson
 from calibrant.numerals import counted, predicted_happened, pvalue_phrase
 from calibrant.results import Array
 
-REACH = 1.96  # deviations: the 95 % interval of a normal law
 LEVEL = 0.05  # of the adjusted p-values: above it a finding is within chance
 NOTHING = 1e-12  # a statistic so small may be rounding, whose z counts as 0
+CONFIDENCE = 0.95  # of the interval of a group's difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class Group:
     mean_outcome: float
     lower: float
     upper: float
+    interval: tuple[float, float] | None = None  # of the difference, where its rows were looked at
 
     def __str__(self) -> str:
         return self.sentence("kuiper")
@@ -88,16 +90,23 @@ class Group:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """The 95 % interval of the difference, by the normal law, for this group by itself.
+        """The 95 % interval of the difference, for this group by itself.
 
-        It leaves out what rates between 0 and 1 cannot reach.
+        It is `interval` where the rows were looked at; else, and for sketches, Wilson's, which takes the
+        variance to change with the rate as that of one common prediction would. Responses of any size have
+        that of the normal law.
         """
-        low, high = self.difference - REACH * self.sigma, self.difference + REACH * self.sigma
-        least, most = -self.mean_prediction, 1 - self.mean_prediction
-        rates = all(-NOTHING <= mean <= 1 + NOTHING for mean in (self.mean_prediction, self.mean_outcome))
-        if not rates:  # responses of any size
-            return low, high
-        return max(low, min(least, self.difference)), min(high, max(most, self.difference))
+        low, high = self.interval or wilson(
+            self.mean_prediction, self.mean_outcome, self.sigma, half=0.5 / max(self.size, 1)
+        )
+        return min(low, self.difference), max(high, self.difference)  # means differ by rounding
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """All fields by name, with the ends of the interval of the difference."""
+        low, high = self.limits
+        facts = {name: value for name, value in asdict(self).items() if name != "interval"}
+        return facts | {"difference": self.difference, "low": low, "high": high}
 
     def written_difference(self) -> tuple[str, str]:
         """Write the difference and its limits, in points; no limits where no prediction leaves any doubt."""

@@ -186,6 +186,13 @@ class GroupComparison(Result):
             f"({self._written(trend.pvalue)}). Happened minus predicted: {ends}."
         ]
 
+    def trend_phrase(self) -> str:
+        """Say in a clause whether there is a trend."""
+        if self.trend is None:
+            return "no trend was tested"
+        found = "there is a trend beyond chance" if self._drifts() else "there is no trend beyond chance"
+        return f"{found} ({self._written(self.trend.pvalue)})"
+
     def _how(self) -> str:
         exact = self.method == "exact"
         how = (
@@ -204,8 +211,8 @@ class GroupComparison(Result):
         names = [part.name for part in fields(GroupLevel)]
         return frame_of({name: [getattr(group, name) for group in self.groups] for name in names}, backend)
 
-    def group_sheet(self, intervals: bool = True) -> Sheet:
-        """Return the table of the groups, in order; without `intervals` where an audit beside it has them."""
+    def group_sheet(self) -> Sheet:
+        """Return the table of the groups, in order."""
         columns = (self.column, "records", "predicted", "happened", "difference", "interval", "Brier",
                    "miscalibration", "discrimination")  # fmt: skip
         lines = tuple(
@@ -220,8 +227,7 @@ class GroupComparison(Result):
             )
             for group in self.groups
         )
-        sheet = Sheet(columns, lines)
-        return sheet if intervals else sheet.without("interval")
+        return Sheet(columns, lines)
 
     def _pairs_shown(self) -> int:
         """Return how many pairs are worth a line: all of few, else those beyond chance, or the surest."""

@@ -49,14 +49,19 @@ def _name(label: Any) -> str:
 
 
 def _part(label: Any, inside: npt.NDArray[np.bool_], checked: Checked) -> GroupPart:
+    weight = None if checked.weight is None else checked.weight[inside]
+    return part_of(label, checked.prediction[inside], checked.outcome[inside].astype(np.float64), weight)
+
+
+def part_of(label: Any, p: Array, y: Array, weight: Array | None) -> GroupPart:
+    """Return a group of these rows."""
     from scipy.special import logit
 
-    p, y = checked.prediction[inside], checked.outcome[inside].astype(np.float64)
-    w = np.ones(len(p)) if checked.weight is None else checked.weight[inside]
+    w = np.ones(len(p)) if weight is None else weight
     order = np.lexsort((w, y, p))  # so that row order does not count, not in the last digit either
     p, y, w = p[order], y[order], w[order]
     free = (p > 0) & (p < 1)
-    forecasts = Forecasts(y, p, sample_weight=None if checked.weight is None else w)
+    forecasts = Forecasts(y, p, sample_weight=None if weight is None else w)
     return GroupPart(
         _name(label),
         label is not None,

@@ -15,7 +15,7 @@ from calibrant.sheets import Cell, Sheet, number, paragraphs, text
 
 INTERVAL = "95% interval"  # of the difference of a group by itself
 EACH_BY_ITSELF = (
-    "The intervals are of each group by itself, by the normal law: among many groups some leave out 0 by "
+    "The intervals are of the mean difference of each group by itself: among many groups some leave out 0 by "
     "chance. p-values allow for all groups, and z also sees errors that cancel in the mean of a group."
 )
 Z_MEANS = {
@@ -70,7 +70,10 @@ class Audit:
     def approximate(self) -> tuple[str, ...]:
         """The fields, here and of the groups, that hold only approximately."""
         rough = self.cells is not None or self.variant == "real"
-        return ("pvalue",) if self.draws and rough else ()
+        whole = (
+            self.variant == "plain" and self.cells is None and all(group.interval for group in self.groups)
+        )
+        return (*(("pvalue",) if self.draws and rough else ()), *(() if whole else ("low", "high")))
 
     @property
     def worst(self) -> Group:
@@ -98,8 +101,9 @@ class Audit:
     @property
     def columns(self) -> dict[str, list[Any]]:
         """The ranking as plain columns by name, worst first."""
-        rows = [asdict(group) for group in self.groups]
+        rows = [group.facts for group in self.groups]
         out = {key: [row[key] for row in rows] for key in rows[0]}
+        out["pvalue_is_bound"] = [at_floor(value, self.draws) for value in out["pvalue"]]
         out["pvalue"] = [math.nan if value is None else value for value in out["pvalue"]]
         return out
 
@@ -135,7 +139,7 @@ class Audit:
             "ratio": plain(self.ratio),
             "pvalue": self.pvalue,
             "ablated": self.ablated,
-            "ablated_group": {key: plain(value) for key, value in asdict(self.ablated_group).items()},
+            "ablated_group": {key: plain(value) for key, value in self.ablated_group.facts.items()},
             "n": self.n,
             "dropped": self.dropped,
             "tested": self.tested,
@@ -147,7 +151,7 @@ class Audit:
             "variant": self.variant,
             "statistic": self.statistic,
             "groups": [
-                {key: plain(value) for key, value in asdict(group).items()} for group in self.groups[:top]
+                {key: plain(value) for key, value in group.facts.items()} for group in self.groups[:top]
             ],
         }
 
@@ -222,7 +226,7 @@ class Audit:
                 f"  M          {self.metric:.6g}   ({self._of_everyone()}){self._on_raw_rows()}",
                 f"  M/sigma_0  {self.ratio:.4g}",
                 f"  p-value    {p}   ({self._drawn()})",
-                f"  worst      {self.worst.sentence(self.statistic, self.draws)}",
+                f"  largest z  {self.worst.sentence(self.statistic, self.draws)}",
                 f"  not tested {self.not_tested}",
             ]
         )

@@ -66,7 +66,7 @@ class Search:
                 {
                     "rule": one.rule,
                     "searched_z": plain(one.searched_z),
-                    "confirmation": {key: plain(value) for key, value in asdict(one.group).items()},
+                    "confirmation": {key: plain(value) for key, value in one.group.facts.items()},
                 }
                 for one in self.findings
             ],

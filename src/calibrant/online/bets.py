@@ -19,8 +19,18 @@ CERTAIN = 700.0  # log of the pay when something happens that was predicted to b
 
 
 def bet_names() -> list[str]:
-    """Return what each bet supposes in words, with the log odds it adds, in the order of `log_pays`."""
-    return [f"{_in_words(shape, stake > 0)} (log odds {stake:+g})" for shape in SHAPES for stake in STAKES]
+    """Return what each bet supposes, in words, in the order of `log_pays`.
+
+    How large an error it supposes is no estimate of the error: it is the one of a few bets that paid most.
+    """
+    return [f"{_in_words(shape, stake > 0)} ({_size(shape, stake)})" for shape in SHAPES for stake in STAKES]
+
+
+def _size(shape: str, stake: float) -> str:
+    """Say how large an error was bet on; f of the spread is the logit / 2.5, so its factor is a slope."""
+    if shape == "spread":
+        return f"a bet on slope {1 + stake / 2.5:.2g}, no estimate"
+    return f"a bet on odds {np.exp(stake):.2g} times those predicted, no estimate"
 
 
 def _in_words(shape: str, upwards: bool) -> str:

@@ -38,12 +38,12 @@ class Reading:
         return {**asdict(self), "approximate": list(self.approximate)}
 
     def __str__(self) -> str:
-        kind = "" if self.suspicion is None else f" Suspicion: {self.suspicion}."
+        kind = "" if self.suspicion is None else f" What pays most to bet on: {self.suspicion}."
         since = "" if self.onset is None else f" The strongest evidence begins after record {self.onset:,}."
         p = f"p = {pvalue_text(self.pvalue)}, valid at any time"
         if self.alarm:
             seen = f"{counted(self.n, 'record')}, {p}"
-            return f"Alarm at record {self.alarm_at:,}: not calibrated ({seen}).{kind}{since}"
+            return f"Alarm at record {self.alarm_at:,}: evidence against calibration ({seen}).{kind}{since}"
         return f"No alarm after {counted(self.n, 'record')} ({p}).{kind}{since}"
 
     def _repr_html_(self) -> str:

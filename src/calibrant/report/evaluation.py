@@ -27,10 +27,11 @@ class Evaluation(Findings):
     @property
     def charts(self) -> Mapping[str, Any]:
         """The Altair charts by name; each can be shown in a notebook or saved on its own."""
+        from calibrant.evaluation.group_differences import group_differences
         from calibrant.evaluation.proposal import propose
         from calibrant.report.charts.all import charts
 
-        return charts(self, propose(self.forecasts, seed=self.seed))
+        return charts(self, propose(self.forecasts, seed=self.seed), group_differences(self))
 
     def _repr_html_(self) -> str:
         following = f"What next: {self.verdict.next_step}"

@@ -47,13 +47,14 @@ class Figure:
 def page(evaluation: Findings) -> str:
     """Return the report as HTML; the same evaluation gives the same bytes."""
     proposal = propose(evaluation.forecasts, seed=evaluation.seed)
+    differences = group_differences(evaluation)
     return rendered(
         title=evaluation.title,
         verdict=evaluation.verdict,
         tone=TONES[evaluation.verdict.status],
         facts=facts_sentence(evaluation.facts),
-        parts=sections(evaluation, proposal, group_repair(evaluation), group_differences(evaluation)),
-        drawn=charts(evaluation, proposal),
+        parts=sections(evaluation, proposal, group_repair(evaluation), differences),
+        drawn=charts(evaluation, proposal, differences),
         numbers=evaluation.to_dict(),
     )
 

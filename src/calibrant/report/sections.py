@@ -179,13 +179,16 @@ def _differences(differences: Sequence[GroupComparison]) -> Section:
     """Compare groups with each other, those of an ordered column in their order."""
     texts = tuple(str(found) for found in differences)
     how = (
-        "Differences are happened minus predicted; who is off is decided by the p-values under “For whom?”, "
-        "adjusted for all groups. The tests here ask whether groups differ from each other: whether the odds "
-        "of the outcome, given the predictions, are off by the same factor in every group. Brier score and "
-        "discrimination also depend on how hard the records of a group are."
+        "Differences are happened minus predicted, with the interval of each group by itself; who is off is "
+        "decided by the p-values under “For whom?”, adjusted for all groups. The tests here ask whether "
+        "groups differ from each other: whether the odds of the outcome, given the predictions, are off by "
+        "the same factor in every group. Brier score and discrimination also depend on how hard the records "
+        "of a group are."
     )
-    sheets = tuple(found.group_sheet(intervals=False) for found in differences)
-    return Section("differences", "Do groups differ, and is there a trend?", (*texts, how), sheets=sheets)
+    sheets = tuple(found.group_sheet() for found in differences)
+    figures = ("groups-in-order",) if any(found.trend is not None for found in differences) else ()
+    title = "Do groups differ, and is there a trend?"
+    return Section("differences", title, (*texts, how), figures, sheets)
 
 
 NEGLIGIBLE = 5e-4  # per 1,000 decisions: less is rounding, or nothing that anybody would notice

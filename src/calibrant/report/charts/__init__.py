@@ -9,6 +9,7 @@ from calibrant.report.charts.distinguisher import carriers, giveaways
 from calibrant.report.charts.dominance import murphy_difference
 from calibrant.report.charts.evidence import evidence_over_time
 from calibrant.report.charts.group_curves import group_curves
+from calibrant.report.charts.group_order import groups_in_order
 from calibrant.report.charts.groups import forest
 from calibrant.report.charts.net_benefit import decision_curves
 from calibrant.report.charts.null import null_histogram
@@ -30,6 +31,7 @@ __all__ = [
     "gain_over_time",
     "giveaways",
     "group_curves",
+    "groups_in_order",
     "murphy_difference",
     "null_histogram",
     "recalibration_map",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from calibrant.report.charts.cumulative import cumulative_differences
 from calibrant.report.charts.group_curves import group_curves
+from calibrant.report.charts.group_order import groups_in_order
 from calibrant.report.charts.groups import forest
 from calibrant.report.charts.null import null_histogram
 from calibrant.report.charts.recalibration_map import recalibration_map
@@ -19,9 +20,12 @@ from calibrant.report.charts.witness import smooth_witness
 if TYPE_CHECKING:
     from calibrant.evaluation.findings import Findings
     from calibrant.evaluation.proposal import Proposal
+    from calibrant.groups.group_comparison import GroupComparison
 
 
-def charts(evaluation: Findings, proposal: Proposal | str) -> Mapping[str, Chart]:
+def charts(
+    evaluation: Findings, proposal: Proposal | str, differences: Sequence[GroupComparison] = ()
+) -> Mapping[str, Chart]:
     """Draw every chart that the evaluation has data for."""
     forecasts = evaluation.forecasts
     collected = {
@@ -35,6 +39,8 @@ def charts(evaluation: Findings, proposal: Proposal | str) -> Mapping[str, Chart
     if evaluation.audit is not None:
         collected["groups"] = forest(evaluation.audit)
         collected["group-curves"] = group_curves(evaluation.audit)
+    for compared in [one for one in differences if one.trend is not None][:1]:
+        collected["groups-in-order"] = groups_in_order(compared)
     if evaluation.recalibration is not None:
         collected["threshold"] = threshold_loss(evaluation.recalibration.curve)
     if not isinstance(proposal, str):

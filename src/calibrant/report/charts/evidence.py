@@ -55,4 +55,4 @@ def watched(outcomes: Array, predictions: Array, alpha: float) -> tuple[list[int
 def _said(reading: Reading) -> str:
     if not reading.alarm:
         return "There was no alarm."
-    return f"Alarm at record {reading.alarm_at:,}; suspicion: {reading.suspicion}."
+    return f"Alarm at record {reading.alarm_at:,}; what pays most to bet on: {reading.suspicion}."

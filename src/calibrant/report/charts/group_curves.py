@@ -15,7 +15,8 @@ PICKED = "One group at a time"
 PICKED_CAPTION = (
     "Cumulative differences of the group chosen in the list (or clicked in the chart of groups): where the "
     "curve climbs its predictions are too low, where it falls too high. A calibrated group stays inside the "
-    "grey band throughout with probability 95%."
+    "grey band throughout with probability 95%. The band is for this group alone: among many groups some "
+    "leave theirs by chance. Who is off is decided by the p-values of the table, which allow for all groups."
 )
 
 

@@ -1,0 +1,77 @@
+"""The interval of a group's difference is one and the same wherever it is printed, and it holds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import calibrant as cb
+from calibrant.groups.gap_interval import gap_interval, law_of, shift_interval
+from calibrant.groups.group_parts import part_of
+from calibrant.inference.large_counts import normal_shift_interval
+
+
+def drawn(n, seed, shift=0.0):
+    """Return outcomes and predictions whose odds are off by a factor, and ordered groups."""
+    rng = np.random.default_rng(seed)
+    p = rng.beta(0.8, 1.5, n)
+    rate = 1 / (1 + np.exp(-(np.log(p / (1 - p)) + shift)))
+    return (rng.random(n) < rate).astype(float), p, rng.integers(2015, 2021, n)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_audit_compare_and_report_print_one_interval(weighted):
+    y, p, year = drawn(600, 1, 0.4)
+    weight = np.random.default_rng(2).uniform(1, 3, 600) if weighted else None
+    audited = cb.audit(y, p, groups={"year": year}, sample_weight=weight, seed=1, draws=9)
+    compared = cb.compare_groups(y, p, {"year": year}, sample_weight=weight, seed=1, draws=9)
+    by_name = {str(group.rule): group for group in audited.groups}
+    for level in compared.groups:
+        low, high = by_name[f"year = {level.name}"].limits
+        assert low == pytest.approx(level.lower, abs=1e-9)
+        assert high == pytest.approx(level.upper, abs=1e-9)
+
+
+def test_page_and_comparison_have_one_pvalue_of_a_trend():
+    y, p, year = drawn(25_000, 3, 0.05)
+    found = cb.evaluate(y, p, groups={"year": year}, measures=["kuiper"], draws=19, seed=5)
+    from calibrant.evaluation.group_differences import group_differences
+
+    (on_the_page,) = group_differences(found)
+    assert on_the_page.trend.pvalue == cb.compare_groups(y, p, {"year": year}, seed=5).trend.pvalue
+
+
+def test_intervals_of_small_groups_hold_the_truth():
+    held, tries = 0, 600
+    for seed in range(tries):
+        rng = np.random.default_rng([9, seed])
+        p = rng.beta(0.5, 4, 12)
+        rate = 1 / (1 + np.exp(-(np.log(p / (1 - p)) + 1)))
+        part = part_of("", p, (rng.random(12) < rate).astype(float), None)
+        low, high = gap_interval(part, shift_interval(part, True, 0.95))
+        held += low - 1e-9 <= rate.mean() - p.mean() <= high + 1e-9
+    assert held >= 0.95 * tries - 3.7 * np.sqrt(tries * 0.95 * 0.05)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (0.4, 2), (3, 0.6)])
+def test_large_groups_have_the_exact_interval_to_four_digits(shape):
+    rng = np.random.default_rng(4)
+    p = rng.beta(*shape, 9000)
+    part = part_of("", p, (rng.random(9000) < p).astype(float), None)
+    exact, quick = (
+        law_of(part).shift_interval(part.events, 0.95),
+        normal_shift_interval(part.logits, part.events, 0.95),
+    )
+    assert np.allclose(exact, quick, atol=3e-4 * (exact[1] - exact[0]))
+
+
+def test_a_group_that_was_not_looked_at_has_an_interval_too():
+    y, p, _ = drawn(3000, 6)
+    found = cb.audit(y, p, groups={"g": np.arange(3000) % 100}, draws=0, seed=1)
+    assert sum(group.interval is None for group in found.groups) == len(found.groups) - 50
+    assert "low" in found.approximate
+    for group in found.groups:
+        part_low, part_high = group.limits
+        assert part_low <= group.difference <= part_high
+        assert -group.mean_prediction - 1e-12 <= part_low
+        assert part_high <= 1 - group.mean_prediction + 1e-12
