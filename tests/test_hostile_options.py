@@ -64,7 +64,7 @@ HOSTILE = {
     "rules": [-1, 0, NAN, "x"],
     "rho": [-1, 0, NAN, "x", math.inf],
     "norm": [NAN, 0, -1, "x"],
-    "degree": [-1, NAN, "x", 1.5],
+    "degree": [-1, NAN, "x", 1.5, 101, 10**9],
     "tolerance": [NAN, -1, "x"],
     "bandwidth": [NAN, -1, "x"],
     "width": [NAN, -1, "x"],

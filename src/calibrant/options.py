@@ -48,6 +48,13 @@ def open_share(name: str, value: Any) -> float:
     return float(value)
 
 
+def positive_share(name: str, value: Any) -> float:
+    """Return a number above 0, and at most 1."""
+    if not _is_number(value) or not 0 < value <= 1:
+        raise InvalidInputError(sentence(name, "must lie in (0, 1]", f"got {value!r}"))
+    return float(value)
+
+
 def closed_share(name: str, value: Any) -> float:
     """Return a number from 0 to 1, ends included."""
     if not _is_number(value) or not 0 <= value <= 1:

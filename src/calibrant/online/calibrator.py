@@ -14,11 +14,12 @@ from calibrant.online.bounds import SLACK, SPLIT_COST, as_numbers, guard_bound, 
 from calibrant.online.experts import NAMES, Experts
 from calibrant.online.grid import Grid
 from calibrant.online.input_columns import batch_ends, outcome_column, probability_column
-from calibrant.online.inputs import Key, checked_bins, checked_count, checked_fraction, checked_probability
+from calibrant.online.inputs import Key, checked_bins, checked_count, checked_probability
 from calibrant.online.labels import label_name, label_names
 from calibrant.online.pending import Pending
 from calibrant.online.run import Run
 from calibrant.online.state import Fields
+from calibrant.options import open_share, positive_share
 from calibrant.results import Array
 
 ALL = "all"  # the one segment of a stream that is not cut
@@ -98,8 +99,8 @@ class OnlineCalibrator(Stream):
             raise InvalidInputError(sentence("guard", "must be True or False", f"got {guard!r}"))
         self.by, self.guard = by, guard
         self.bins = checked_bins(bins)
-        self.decay = checked_fraction(decay, "decay", one=True)
-        self.prior = checked_fraction(prior, "prior", one=False)
+        self.decay = positive_share("decay", decay)
+        self.prior = open_share("prior", prior)
         self.delay = checked_count(delay, "delay")
         self._segments: dict[str, Segment] = {} if by else {ALL: Segment(self)}
         self._guard = Grid(slack=SLACK, cost=SPLIT_COST) if guard else None
@@ -304,8 +305,8 @@ class OnlineCalibrator(Stream):
             by=by,
             guard=fields.flag("guard"),
             bins=fields.checked("bins", checked_bins),
-            decay=fields.checked("decay", lambda x: checked_fraction(x, "decay", one=True)),
-            prior=fields.checked("prior", lambda x: checked_fraction(x, "prior", one=False)),
+            decay=fields.checked("decay", lambda x: positive_share("decay", x)),
+            prior=fields.checked("prior", lambda x: open_share("prior", x)),
             delay=fields.count("delay"),
         )
         self._segments = {}

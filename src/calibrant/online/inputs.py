@@ -1,16 +1,17 @@
-"""What a stream is handed: single outcomes, predictions and keys, and whole columns, checked at the door."""
+"""What a stream is handed one at a time: an outcome, a prediction, a key; and how long it may be."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
+from calibrant.options import whole_number
 
 MOST_ROUNDS = 10**10  # of a horizon: more would need more cells than anybody wants to wait for
 MOST_BINS = 10**5
+LONGEST = 10**15  # rounds of a stream, where any number will do
 Key = str | int | None
 FRACTION = "leave undecided records out with forget(key); half an outcome is none"
 
@@ -41,29 +42,16 @@ def checked_key(key: Any) -> Key:
     raise InvalidInputError(sentence("key", rule, f"got {key!r}", "use str(key)"))
 
 
-def checked_count(value: Any, name: str, least: int = 0, most: int = 10**15) -> int:
-    """Return a whole number from `least` to `most`, or refuse."""
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or not least <= value <= most:
-        rule = f"must be a whole number from {least} to {most:,}"
-        raise InvalidInputError(sentence(name, rule, f"got {value!r}"))
-    return int(value)
+def checked_count(value: Any, name: str) -> int:
+    """Return a number of rounds that a stream may have, or refuse."""
+    return whole_number(name, value, 0, LONGEST)
 
 
 def checked_horizon(value: Any) -> int | None:
     """Return a number of rounds, or None where it is not known."""
-    return None if value is None else checked_count(value, "horizon", 1, MOST_ROUNDS)
+    return None if value is None else whole_number("horizon", value, 1, MOST_ROUNDS)
 
 
 def checked_bins(value: Any) -> int:
     """Return a number of bins."""
-    return checked_count(value, "bins", 1, MOST_BINS)
-
-
-def checked_fraction(value: Any, name: str, *, one: bool) -> float:
-    """Return a number in (0, 1), or in (0, 1] where `one` is allowed."""
-    numeric = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not numeric or not (0 < value < 1 or (one and value == 1)) or not math.isfinite(value):
-        rule = "must lie in (0, 1]" if one else "must lie strictly between 0 and 1"
-        raise InvalidInputError(sentence(name, rule, f"got {value!r}"))
-    return float(value)
+    return whole_number("bins", value, 1, MOST_BINS)
