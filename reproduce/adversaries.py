@@ -17,7 +17,7 @@ import numpy.typing as npt
 from calibrant.kernels.compiled import compiled
 from calibrant.kernels.online_bins import chosen_pair, settle
 from calibrant.kernels.online_grid import run_grid, usable_cell, with_room
-from calibrant.online.bins import BinForecaster
+from calibrant.online.bin_tables import BinForecaster
 from calibrant.online.coins import coins
 from calibrant.online.distance import DistanceForecaster
 from calibrant.results import Array

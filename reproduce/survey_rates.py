@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 import calibrant as cb
-from calibrant.online.bins import BinForecaster
+from calibrant.online.bin_tables import BinForecaster
 from calibrant.online.bounds import adaptive_bound
 from calibrant.online.decision_loss import DecisionLossForecaster
 from calibrant.online.expected_error import ExpectedErrorForecaster

@@ -25,7 +25,7 @@ from calibrant.measures.curve import kolmogorov_smirnov_error, kuiper_error
 from calibrant.measures.decisions.thresholds import ThresholdLossCurve
 from calibrant.measures.decisions.u_calibration import monotone_regret, u_calibration_error
 from calibrant.measures.decisions.worst_task import WorstTask, decision_loss, threshold_loss_curve, worst_task
-from calibrant.measures.distances.interval import interval_calibration_error
+from calibrant.measures.distances.interval_error import interval_calibration_error
 from calibrant.measures.distances.lower import TransportPlan, lower_distance, transport_plan
 from calibrant.measures.distances.sandwich import Distances, distances
 from calibrant.measures.distances.upper import certified_distance, distance_to_calibration, upper_distance
@@ -56,12 +56,12 @@ if TYPE_CHECKING:
     from calibrant.demonstration import load_demo
     from calibrant.evaluation.assertion import assert_calibrated
     from calibrant.groups.audit import audit
+    from calibrant.groups.audit_result import Audit
     from calibrant.groups.audit_table import AuditTable, audit_table
     from calibrant.groups.compare_groups import compare_groups
     from calibrant.groups.distinguish import distinguish
     from calibrant.groups.distinguisher import Distinguisher
     from calibrant.groups.group_comparison import GroupComparison
-    from calibrant.groups.result import Audit
     from calibrant.groups.rules import Rule
     from calibrant.groups.search import search_groups
     from calibrant.groups.search_result import Search

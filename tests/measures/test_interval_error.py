@@ -13,7 +13,7 @@ from time_limit import time_limit
 import calibrant as cb
 from calibrant.kernels.intervals import spread_boundaries
 from calibrant.kernels.shifted_bins import shifted_error
-from calibrant.measures.distances import interval as module
+from calibrant.measures.distances import interval_error as module
 
 certify = cb.interval_calibration_error.core
 

@@ -10,7 +10,7 @@ from scipy.stats import chi2
 from calibrant.fits.levels import Levels
 from calibrant.forecasts import Forecasts
 from calibrant.recalibration import choose as rules
-from calibrant.recalibration.losses import Costs
+from calibrant.recalibration.level_losses import Costs
 from calibrant.recalibration.recalibrate import recalibrate
 
 

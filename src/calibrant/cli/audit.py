@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 import click
 
+from calibrant.cli.file_rows import refuse_swapped
 from calibrant.cli.options import (
     NAMES,
     as_json,
@@ -16,15 +17,14 @@ from calibrant.cli.options import (
     rows_in,
     seed,
 )
-from calibrant.cli.rows import refuse_swapped
 from calibrant.cli.showing import note, say
 from calibrant.cli.sketched import chosen_groups, listed, progress_bar, shown_name, stored_sketch
 from calibrant.cli.tables import show_json, show_table
 from calibrant.disk import check_target, write_whole
 from calibrant.groups import audit as audits
 from calibrant.groups import search as searches
+from calibrant.groups.audit_result import EACH_BY_ITSELF, INTERVAL, Z_MEANS, Audit
 from calibrant.groups.group import Group
-from calibrant.groups.result import EACH_BY_ITSELF, INTERVAL, Z_MEANS, Audit
 from calibrant.groups.rules import Rule
 from calibrant.groups.search_result import Search
 from calibrant.groups.stored_rules import rules_to_json

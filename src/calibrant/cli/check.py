@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
+from calibrant.cli.file_rows import read_rows
 from calibrant.cli.options import LIMIT, as_json, columns_unless_sketch, grouped, refuse_typed, seed
-from calibrant.cli.rows import read_rows
 from calibrant.cli.showing import say
 from calibrant.cli.sketched import needed_sketch
 from calibrant.cli.streams import printable

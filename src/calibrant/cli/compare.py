@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.cli.charts import charts_out, check_chart_names, check_chart_targets, write_charts
+from calibrant.cli.file_rows import refuse_swapped
 from calibrant.cli.option_types import Thresholds
 from calibrant.cli.options import (
     MEASURE,
@@ -22,7 +23,6 @@ from calibrant.cli.options import (
     seed,
     typed,
 )
-from calibrant.cli.rows import refuse_swapped
 from calibrant.cli.showing import say
 from calibrant.cli.sketched import progress_bar
 from calibrant.cli.tables import show_json, show_sheet

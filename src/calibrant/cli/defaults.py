@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from calibrant.cli.option_types import NameList
-from calibrant.cli.reading import with_reading_options
+from calibrant.cli.reading_options import with_reading_options
 from calibrant.cli.showing import with_showing_options
 from calibrant.cli.verbs import VERBS, bare_verb
 from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from calibrant.cli.file_rows import refuse_swapped
 from calibrant.cli.options import NAMES, as_json, columns, option_of, rows_in, seed
-from calibrant.cli.rows import refuse_swapped
 from calibrant.cli.showing import note, say
 from calibrant.cli.sketched import listed, shown_name
 from calibrant.cli.tables import show_json, show_table

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from calibrant.cli.charts import charts_out, check_chart_names, check_chart_targets, write_charts
+from calibrant.cli.file_rows import read_rows
 from calibrant.cli.options import MEASURES, NAME, as_json, columns_unless_sketch, grouped, rows_in, seed
-from calibrant.cli.rows import read_rows
 from calibrant.cli.showing import note, say
 from calibrant.cli.sketched import (
     chosen_groups,
@@ -27,7 +27,7 @@ from calibrant.evaluation.facts import facts_sentence
 from calibrant.evaluation.findings import headline
 from calibrant.evaluation.row_tests import why_rows_differ
 from calibrant.evaluation.sheets import group_sheet, measure_sheet
-from calibrant.groups.result import EACH_BY_ITSELF, Z_MEANS
+from calibrant.groups.audit_result import EACH_BY_ITSELF, Z_MEANS
 from calibrant.inference.statistics import CLASSIC
 from calibrant.numerals import short
 from calibrant.records import Missing

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from calibrant.cli.file_rows import read_rows, refuse_swapped
 from calibrant.cli.options import (
     METHOD,
     NAME,
@@ -22,7 +23,6 @@ from calibrant.cli.options import (
     rows_in,
     seed,
 )
-from calibrant.cli.rows import read_rows, refuse_swapped
 from calibrant.cli.showing import note, say
 from calibrant.cli.sketched import listed, needed_sketch, progress_bar
 from calibrant.cli.tables import show_json, show_table
@@ -35,8 +35,8 @@ from calibrant.numerals import counted
 from calibrant.online.state import read_text
 from calibrant.recalibration.assess import FEWEST, FEWEST_EACH, FOLDS, Assessment
 from calibrant.recalibration.choose import FOLDS as CHOICE_FOLDS
+from calibrant.recalibration.fit_progress import each_fit
 from calibrant.recalibration.loading import load_recalibration
-from calibrant.recalibration.progress import each_fit
 from calibrant.recalibration.recalibrate import recalibrate as fit
 from calibrant.recalibration.result import Recalibration
 from calibrant.recalibration.table import recalibrations

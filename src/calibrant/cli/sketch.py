@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import click
 import numpy as np
 
+from calibrant.cli.file_rows import swapped_columns
 from calibrant.cli.options import NAMES, as_json, columns
-from calibrant.cli.rows import swapped_columns
 from calibrant.cli.showing import say
 from calibrant.cli.sketched import progress_bar
 from calibrant.cli.tables import show_json

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from calibrant.cli.file_rows import read_rows
 from calibrant.cli.options import MEASURE, as_json, columns_unless_sketch, option_of, rows_in, seed
-from calibrant.cli.rows import read_rows
 from calibrant.cli.showing import say
 from calibrant.cli.sketched import needed_sketch, progress_bar
 from calibrant.cli.tables import number, show_json, show_table

@@ -23,7 +23,7 @@ from calibrant.results import Measurement
 from calibrant.seeds import checked_draws, recorded_seed
 
 if TYPE_CHECKING:
-    from calibrant.groups.result import Audit
+    from calibrant.groups.audit_result import Audit
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Findings)

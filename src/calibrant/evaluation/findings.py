@@ -20,7 +20,7 @@ from calibrant.measures.distances.sandwich import Distances
 from calibrant.results import Measurement
 
 if TYPE_CHECKING:
-    from calibrant.groups.result import Audit
+    from calibrant.groups.audit_result import Audit
 
 SCHEMA = "calibrant-evaluation"
 SCHEMA_VERSION = 1  # see docs/report-schema.md; raised when a key changes its meaning or goes away

@@ -15,7 +15,7 @@ from calibrant.measures.registry.resolution import no_certificate
 from calibrant.numerals import counted, short
 
 if TYPE_CHECKING:
-    from calibrant.groups.result import Audit
+    from calibrant.groups.audit_result import Audit
     from calibrant.scale.sketch import Sketch
 
 Outcome = Literal["pass", "fail", "unclear"]

@@ -12,7 +12,7 @@ from calibrant.numerals import short
 from calibrant.sheets import Cell, Sheet, number, sort_key, text
 
 if TYPE_CHECKING:
-    from calibrant.groups.result import Audit
+    from calibrant.groups.audit_result import Audit
     from calibrant.recalibration.assess import Assessment
     from calibrant.recalibration.for_whom import ForWhom
 

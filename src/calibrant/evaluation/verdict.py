@@ -22,8 +22,8 @@ from calibrant.inference.engine import TestResult
 from calibrant.numerals import counted, short
 
 if TYPE_CHECKING:
+    from calibrant.groups.audit_result import Audit
     from calibrant.groups.group import Group
-    from calibrant.groups.result import Audit
 
 Status = Literal["calibrated", "miscalibrated", "groups", "too little data", "untested"]
 

@@ -13,6 +13,7 @@ import numpy as np
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.frames import Given, inputs_of
+from calibrant.groups.audit_result import Audit
 from calibrant.groups.audit_sketch import refuse_beside_a_sketch, strata_family
 from calibrant.groups.batches import Batch
 from calibrant.groups.coding import code_columns
@@ -20,7 +21,6 @@ from calibrant.groups.column_codes import Column
 from calibrant.groups.family import Family
 from calibrant.groups.family_null import FamilyNull
 from calibrant.groups.paths import FRUITLESS, random_paths
-from calibrant.groups.result import Audit
 from calibrant.groups.subpopulations import (
     Masks,
     as_masks,

@@ -10,8 +10,8 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.groups.audit import audit
+from calibrant.groups.audit_result import Audit
 from calibrant.groups.coding import named_columns
-from calibrant.groups.result import Audit
 from calibrant.numerals import counted
 from calibrant.options import whole_numbers
 from calibrant.records import Missing, Records, check

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from calibrant.groups.audit_result import Audit
 from calibrant.groups.group import Group
-from calibrant.groups.result import Audit
 from calibrant.groups.rules import Rule
 from calibrant.sheets import Sheet
 

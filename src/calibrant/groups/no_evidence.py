@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from calibrant.numerals import counted
 
 if TYPE_CHECKING:
+    from calibrant.groups.audit_result import Audit
     from calibrant.groups.group import Group
-    from calibrant.groups.result import Audit
 
 
 def left_open(audit: Audit) -> str:

@@ -17,7 +17,7 @@ from calibrant.groups.strata import Strata, Whole
 from calibrant.groups.subpopulations import everyone
 from calibrant.groups.variants import Terms
 from calibrant.kernels.segments import Index, partition_curves
-from calibrant.kernels.strata import strata_extremes
+from calibrant.kernels.strata_extremes import strata_extremes
 from calibrant.results import Array
 
 EPS = float(np.finfo(np.float64).eps)

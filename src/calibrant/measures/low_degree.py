@@ -46,8 +46,8 @@ def low_degree_error(forecasts: Forecasts, *, degree: int = 3) -> Certified:
     0.125
     """
     if not 0 <= number("degree", degree) <= MOST_DEGREE or degree != np.floor(degree):
-        rule, hint = f"must be a whole number from 0 to {MOST_DEGREE}", "smooth_calibration_error goes further"
-        raise InvalidInputError(sentence("degree", rule, f"got {degree}", hint))
+        rule = f"must be a whole number from 0 to {MOST_DEGREE}"
+        raise InvalidInputError(sentence("degree", rule, f"got {degree}", "use smooth_calibration_error"))
     moments = _moments(forecasts, int(degree))
     coefficients, upper = _worst_polynomial(moments)
     weights = np.asarray(chebyshev.chebval(2 * forecasts.values - 1, coefficients), dtype=np.float64)
@@ -57,7 +57,7 @@ def low_degree_error(forecasts: Forecasts, *, degree: int = 3) -> Certified:
 
 
 def _moments(forecasts: Forecasts, degree: int) -> Array:
-    """Return the sum of residual times Chebyshev polynomial of each degree, a part of the levels at a time."""
+    """Return the sums of residual times Chebyshev polynomial; only a part of the levels is held at a time."""
     v, b = forecasts.values, forecasts.residuals
     parts = (slice(start, start + AT_ONCE) for start in range(0, len(v), AT_ONCE))
     return np.sum([b[part] @ chebyshev.chebvander(2 * v[part] - 1, degree) for part in parts], axis=0)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.online.inputs import Key, checked_key
 from calibrant.online.pending import Pending
+from calibrant.online.single_values import Key, checked_key
 from calibrant.online.state import Fields, read_text, save_text
 
 VERSION = 1
@@ -76,7 +76,7 @@ class Stream(ABC):
         key : str or int, optional
             The key the forecast was made with.
         """
-        from calibrant.online.inputs import checked_outcome
+        from calibrant.online.single_values import checked_outcome
 
         outcome = checked_outcome(y)
         self._learn(self._pending.take(key, learnt=True), outcome)

@@ -14,10 +14,10 @@ from calibrant.online.bounds import SLACK, SPLIT_COST, as_numbers, guard_bound, 
 from calibrant.online.experts import NAMES, Experts
 from calibrant.online.grid import Grid
 from calibrant.online.input_columns import batch_ends, outcome_column, probability_column
-from calibrant.online.inputs import Key, checked_bins, checked_count, checked_probability
-from calibrant.online.labels import label_name, label_names
 from calibrant.online.pending import Pending
 from calibrant.online.run import Run
+from calibrant.online.segment_names import label_name, label_names
+from calibrant.online.single_values import Key, checked_bins, checked_count, checked_probability
 from calibrant.online.state import Fields
 from calibrant.options import open_share, positive_share
 from calibrant.results import Array

@@ -15,12 +15,18 @@ from calibrant.forecasts import Forecasts
 from calibrant.inputs import check_same_length
 from calibrant.measures.decisions.worst_task import decision_loss
 from calibrant.measures.level_sets import LevelSetWarning
-from calibrant.online.bins import BinForecaster
+from calibrant.online.bin_tables import BinForecaster
 from calibrant.online.bounds import decision_loss_bins, decision_loss_bound
 from calibrant.online.input_columns import outcome_column, probability_column
-from calibrant.online.inputs import Key, checked_bins, checked_count, checked_horizon, checked_probability
-from calibrant.online.labels import label_name
 from calibrant.online.run import Run
+from calibrant.online.segment_names import label_name
+from calibrant.online.single_values import (
+    Key,
+    checked_bins,
+    checked_count,
+    checked_horizon,
+    checked_probability,
+)
 from calibrant.online.state import Fields
 
 EVERYBODY = "everybody"

@@ -10,8 +10,8 @@ from calibrant.online.base import Stream
 from calibrant.online.bounds import adaptive_bound, as_numbers, uniform_bound, uniform_cells
 from calibrant.online.grid import Grid
 from calibrant.online.input_columns import batch_ends, outcome_column, probability_column
-from calibrant.online.inputs import Key, checked_count, checked_horizon, checked_probability
 from calibrant.online.run import Run
+from calibrant.online.single_values import Key, checked_count, checked_horizon, checked_probability
 from calibrant.online.state import Fields
 
 

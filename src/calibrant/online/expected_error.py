@@ -7,11 +7,17 @@ from typing import Any, Self
 
 import numpy as np
 
-from calibrant.online.bins import BinForecaster, Stretch
+from calibrant.online.bin_tables import BinForecaster, Stretch
 from calibrant.online.bounds import as_numbers, expected_error_bins, expected_error_bound
 from calibrant.online.input_columns import outcome_column, probability_column
-from calibrant.online.inputs import Key, checked_bins, checked_count, checked_horizon, checked_probability
 from calibrant.online.run import Run
+from calibrant.online.single_values import (
+    Key,
+    checked_bins,
+    checked_count,
+    checked_horizon,
+    checked_probability,
+)
 from calibrant.online.state import Fields
 from calibrant.results import Array
 

@@ -10,9 +10,9 @@ from typing import Any
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.inputs import check_aligned, check_same_length, row_labels
 from calibrant.numerals import counted, pvalue_text
-from calibrant.online.labels import label_name, label_names
 from calibrant.online.monitor import Monitor, checked_alpha, checked_records
 from calibrant.online.reading import Reading
+from calibrant.online.segment_names import label_name, label_names
 from calibrant.online.state import not_a_state, parsed, read_text, save_text
 from calibrant.sheets import Cell, Sheet, number, paragraphs, text
 

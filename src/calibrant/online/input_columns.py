@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.inputs import array_of, check_same_length, check_unit_interval, vector
-from calibrant.online.inputs import FRACTION
+from calibrant.online.single_values import FRACTION
 from calibrant.results import Array
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.online.inputs import Key, checked_key
+from calibrant.online.single_values import Key, checked_key
 
 
 class Pending:

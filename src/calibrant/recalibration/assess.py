@@ -17,8 +17,8 @@ from calibrant.measures.decisions.u_calibration import u_calibration_error
 from calibrant.measures.smooth import smooth_calibration_error
 from calibrant.numerals import counted, short
 from calibrant.recalibration.for_whom import ForWhom, for_whom
-from calibrant.recalibration.losses import costs
-from calibrant.recalibration.losses import joined as all_costs
+from calibrant.recalibration.level_losses import costs
+from calibrant.recalibration.level_losses import joined as all_costs
 from calibrant.recalibration.registry import Fitted
 from calibrant.recalibration.samples import Rows, Sample
 from calibrant.results import Array

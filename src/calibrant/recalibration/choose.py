@@ -12,7 +12,7 @@ from calibrant.errors import CalibrantError, InvalidInputError, TooFewRecordsErr
 from calibrant.fits.bend import bend_pvalue
 from calibrant.fits.levels import Levels
 from calibrant.fits.logistic import logistic
-from calibrant.recalibration.losses import Costs, costs, joined
+from calibrant.recalibration.level_losses import Costs, costs, joined
 from calibrant.recalibration.maps.logistic import LogisticMap
 from calibrant.recalibration.procedure import Candidate
 from calibrant.recalibration.registry import Fitted

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.groups.audit import audit
+from calibrant.groups.audit_result import Audit
 from calibrant.groups.features import Features
-from calibrant.groups.result import Audit
 from calibrant.numerals import at_floor, counted, pvalue_text
+from calibrant.recalibration.level_losses import SAFE
 from calibrant.recalibration.levels_of_columns import LeveledColumn, coded, met
-from calibrant.recalibration.losses import SAFE
 from calibrant.results import Array
 
 SUBPOPULATIONS = 300

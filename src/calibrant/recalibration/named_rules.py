@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from calibrant.errors import InvalidInputError, sentence
+from calibrant.groups.audit_result import Audit
 from calibrant.groups.group import Group
-from calibrant.groups.result import Audit
 from calibrant.groups.rules import Rule
 from calibrant.groups.search_result import ConfirmedRule, Search
 

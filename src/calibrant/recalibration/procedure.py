@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
-from calibrant.recalibration.progress import fitted_once
+from calibrant.recalibration.fit_progress import fitted_once
 from calibrant.recalibration.registry import Fitted, Method, settled
 from calibrant.recalibration.samples import Rows, Sample
 from calibrant.results import NOTHING

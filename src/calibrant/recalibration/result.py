@@ -215,7 +215,7 @@ class Recalibration:
         """
         import narwhals as nw
 
-        from calibrant.recalibration.frames import eagerly, lazily, opened
+        from calibrant.recalibration.apply_to_frames import eagerly, lazily, opened
 
         if self.columns is not None:
             raise InvalidInputError(sentence("apply", "takes two classes only", hint="use predict"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from calibrant.evaluation.sheets import group_sheet
+from calibrant.groups.audit_result import AUDITED, EACH_BY_ITSELF, Z_MEANS, Audit
 from calibrant.groups.no_evidence import left_open
-from calibrant.groups.result import AUDITED, EACH_BY_ITSELF, Z_MEANS, Audit
 from calibrant.groups.search_result import Search
 from calibrant.numerals import counted, pvalue_phrase
 from calibrant.report.charts.group_curves import group_curves

@@ -17,8 +17,8 @@ from calibrant.evaluation.sheets import (
     whom_sheet,
 )
 from calibrant.evaluation.verdict import Verdict
+from calibrant.groups.audit_result import EACH_BY_ITSELF, Z_MEANS
 from calibrant.groups.no_evidence import left_open
-from calibrant.groups.result import EACH_BY_ITSELF, Z_MEANS
 from calibrant.numerals import counted, pvalue_phrase, pvalue_text, short
 from calibrant.sheets import Sheet
 

@@ -13,9 +13,9 @@ from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.inputs import array_of, check_unit_interval, vector
 from calibrant.results import Array
 from calibrant.seeds import recorded_seed
+from calibrant.truthfulness.best_report import OTHER, TIE, BestReport, best_report, only_reports
 from calibrant.truthfulness.expected import Expected, Function, Scored
 from calibrant.truthfulness.outcomes import pools
-from calibrant.truthfulness.search import OTHER, TIE, BestReport, best_report, only_reports
 from calibrant.truthfulness.sequential import Policy, best_policy
 
 MOST_ROUNDS = 12

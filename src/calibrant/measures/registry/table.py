@@ -21,7 +21,7 @@ from calibrant.measures import (
     truthful,
 )
 from calibrant.measures.decisions import u_calibration, worst_task
-from calibrant.measures.distances import interval, lower, upper
+from calibrant.measures.distances import interval_error, lower, upper
 from calibrant.measures.registry.row import Measure
 
 ROWS: tuple[Measure, ...] = (
@@ -31,7 +31,7 @@ ROWS: tuple[Measure, ...] = (
     *truthful.ROWS,
     *lower.ROWS,
     *upper.ROWS,
-    *interval.ROWS,
+    *interval_error.ROWS,
     *smooth.ROWS,
     *kernel.ROWS,
     *worst_task.ROWS,

@@ -13,7 +13,7 @@ from calibrant.recalibration.maps.pairs import PairMap
 from calibrant.recalibration.maps.patch import PatchMap
 from calibrant.recalibration.maps.piecewise import PiecewiseMap, SplineMap
 from calibrant.recalibration.maps.prevalence import PrevalenceMap
-from calibrant.recalibration.maps.rules import RulePatchMap
+from calibrant.recalibration.maps.rule_patch import RulePatchMap
 from calibrant.recalibration.maps.steps import StepMap
 
 FORMS: tuple[type[Map], ...] = (

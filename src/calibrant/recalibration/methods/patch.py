@@ -15,7 +15,7 @@ from calibrant.recalibration.levels_of_columns import LeveledColumn, Met, coded,
 from calibrant.recalibration.maps.boost import CLIP
 from calibrant.recalibration.maps.form import Map
 from calibrant.recalibration.maps.patch import PatchedGroup, PatchMap, members
-from calibrant.recalibration.maps.rules import RulePatchMap, rule_members
+from calibrant.recalibration.maps.rule_patch import RulePatchMap, rule_members
 from calibrant.recalibration.methods.checks import at_least_two
 from calibrant.recalibration.methods.spline import spline
 from calibrant.recalibration.registry import Fitted

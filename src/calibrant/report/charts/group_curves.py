@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from calibrant.evaluation.coarse import thinned
-from calibrant.groups.result import Audit
+from calibrant.groups.audit_result import Audit
 from calibrant.groups.rules import EVERYONE
 from calibrant.report.charts.cumulative import HALF_WIDTH, UP
 from calibrant.report.charts.style import Canvas, Chart, altair

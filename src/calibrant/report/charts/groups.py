@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from calibrant.groups.result import Audit
+from calibrant.groups.audit_result import Audit
 from calibrant.report.charts.style import Canvas, Chart, altair
 from calibrant.report.palette import LIGHT
 

@@ -13,7 +13,7 @@ from calibrant.records import Checked, Missing, Records, check, swapped
 from calibrant.scale.files import FileNames, read_table
 
 if TYPE_CHECKING:
-    from calibrant.groups.result import Audit
+    from calibrant.groups.audit_result import Audit
     from calibrant.groups.variants import VariantName
 
 

@@ -13,8 +13,8 @@ from calibrant.kernels.online_bins import chosen_pair, fresh_weight, run_bins, s
 from calibrant.online.base import Stream
 from calibrant.online.bounds import epoch_ends
 from calibrant.online.coins import coin, coins
-from calibrant.online.inputs import checked_bins, checked_horizon
 from calibrant.online.run import Run
+from calibrant.online.single_values import checked_bins, checked_horizon
 from calibrant.online.state import Fields
 from calibrant.results import Array
 from calibrant.seeds import recorded_seed
