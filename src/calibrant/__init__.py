@@ -114,7 +114,7 @@ __version__ = "0.2.0"
 _LATER = {
     "ActionChange": "measures.decisions.fixed_payoff",
     "Assessment": "recalibration.assess",
-    "Audit": "groups.result",
+    "Audit": "groups.audit_result",
     "AuditTable": "groups.audit_table",
     "BestActions": "measures.decisions.best_actions",
     "ClassTable": "inference.class_table",
