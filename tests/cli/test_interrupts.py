@@ -64,7 +64,7 @@ def stopped(folder, verb, delay, number):
     return started.returncode, err
 
 
-@pytest.mark.parametrize("turn", range(2))
+@pytest.mark.parametrize("turn", range(1))  # more of them in test_many_interrupts
 @pytest.mark.parametrize("verb", VERBS)
 def test_an_interrupt_is_one_line_and_exit_code_130(folder, verb, turn):
     delay = random.Random(f"{verb}{turn}").uniform(0.05, 2.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from calibrant import Sketch, audit, recalibrate
 from calibrant.errors import InvalidInputError, UnknownNameError
+from calibrant.scale.sketch import certified_measures
 
 pytestmark = [
     # engines' own notices about themselves, which say nothing about this library
@@ -19,6 +21,7 @@ pytestmark = [
 ]
 CELLS = 1000
 BY = ("country", "old", "level")
+MAPS = ("beta", "spline", "isotonic", "venn-abers")
 
 
 def data(n=3000):
@@ -55,7 +58,7 @@ def test_every_engine_gives_the_same_audit_and_recalibration(engine):
 
     def answers(frame):
         sketch = Sketch.from_frame(frame, outcome="y", prediction="p", by=list(BY), cells=CELLS)
-        return audit(sketch, seed=1, depth=3), recalibrate(sketch, method="beta", seed=1)
+        return audit(sketch, seed=1, depth=3), [recalibrate(sketch, method=m, seed=1) for m in MAPS]
 
     found, fitted = answers(engine(rows))
     expected, known = answers(pytest.importorskip("pyarrow").table(rows))
@@ -65,10 +68,30 @@ def test_every_engine_gives_the_same_audit_and_recalibration(engine):
     for mine, other in zip(found.groups, expected.groups, strict=True):
         assert mine.upper == pytest.approx(other.upper, rel=1e-9)
         assert mine.pvalue == pytest.approx(other.pvalue, abs=1e-9)
-    grid = np.linspace(0.01, 0.99, 9)
-    np.testing.assert_allclose(fitted.predict(grid), known.predict(grid), rtol=1e-7)
+    grid = np.linspace(0, 1, 11)
+    for mine, other in zip(fitted, known, strict=True):
+        np.testing.assert_allclose(mine.predict(grid), other.predict(grid), rtol=1e-9, atol=1e-12)
     raw = audit(rows["y"], rows["p"], groups={k: rows[k] for k in BY}, draws=0, depth=3)
     assert found.lower <= raw.metric <= found.upper
+
+
+@functools.cache
+def measured_by_numpy(cells):
+    rows = data()
+    return measured(Sketch.from_arrays(rows["y"], rows["p"], sample_weight=rows["w"], cells=cells))
+
+
+def measured(sketch):
+    found = {row.name: sketch.measure(row.name, **row.law_options) for row in certified_measures()}
+    return {name: (value.value, value.lower, value.upper) for name, value in found.items()}
+
+
+def test_every_engine_gives_the_same_certified_measures(engine):
+    names = {"outcome": "y", "prediction": "p", "weight": "w"}
+    found = measured(Sketch.from_frame(engine(data()), **names, cells=32))
+    assert found == {
+        name: pytest.approx(value, rel=1e-9, abs=1e-9) for name, value in measured_by_numpy(32).items()
+    }
 
 
 def test_every_engine_gives_the_same_groups(engine):

@@ -27,8 +27,9 @@ def test_the_convex_function_is_what_the_best_response_earns(table, p):
         for v, top in zip(p, by_hand, strict=True)
     ]
     assert best.tied.tolist() == tied
+    without, with_event = (np.array([phi.score(r, y) for r in np.linspace(0, 1, 21)]) for y in (0, 1))
     for v in p:  # proper: no other report earns more in expectation, and the truth earns phi
-        earned = [(1 - v) * phi.score(r, 0) + v * phi.score(r, 1) for r in np.linspace(0, 1, 21)]
+        earned = (1 - v) * without + v * with_event
         assert max(earned) <= phi(v) + 1e-12
         assert (1 - v) * phi.score(v, 0) + v * phi.score(v, 1) == pytest.approx(float(phi(v)), abs=1e-12)
         assert phi(v) + phi.gradient(v) * (1 - v) == pytest.approx(float(phi.score(v, 1)), abs=1e-12)

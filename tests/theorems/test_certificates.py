@@ -56,9 +56,17 @@ def every(programs: bool):
 
 
 @every(programs=False)
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(sample=samples(max_size=25), cells=grids)
 def test_the_interval_holds_the_value_on_the_raw_rows(row, options, sample, cells):
+    check_interval(row, options, sample, cells)
+
+
+@pytest.mark.slow
+@every(programs=False)
+@settings(max_examples=300)
+@given(sample=samples(max_size=25), cells=grids)
+def test_the_interval_holds_the_value_on_the_raw_rows_many_times(row, options, sample, cells):
     check_interval(row, options, sample, cells)
 
 
