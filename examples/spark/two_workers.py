@@ -109,5 +109,6 @@ def main(folder: Path, lose: bool) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # ends the cluster
     with tempfile.TemporaryDirectory() as temporary:
         print(json.dumps(main(Path(temporary), "lose" in sys.argv[1:])))

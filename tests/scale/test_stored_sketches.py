@@ -30,7 +30,7 @@ def test_any_flipped_byte_is_refused_or_changes_nothing(tmp_path, ending):
     data = path.read_bytes()
     draw = random.Random(1)
     refused = 0
-    for _ in range(150):
+    for _ in range(90):
         place = draw.randrange(len(data))
         path.write_bytes(data[:place] + bytes([data[place] ^ (1 << draw.randrange(8))]) + data[place + 1 :])
         try:
@@ -40,7 +40,7 @@ def test_any_flipped_byte_is_refused_or_changes_nothing(tmp_path, ending):
             continue
         assert np.array_equal(found.found.table.sums, known.found.table.sums)
         assert np.array_equal(found.found.table.counts, known.found.table.counts)
-    assert refused > 50
+    assert refused > 30
 
 
 def test_any_cut_is_refused(tmp_path):
