@@ -62,6 +62,14 @@ def closed_share(name: str, value: Any) -> float:
     return float(value)
 
 
+def confidence_or_none(name: str, value: Any) -> float:
+    """Return a number from 0, which stands for no intervals, to 1, which no confidence reaches."""
+    if not _is_number(value) or not 0 <= value < 1:
+        rule = "must lie in [0, 1), 0 for no intervals"
+        raise InvalidInputError(sentence(name, rule, f"got {value!r}"))
+    return float(value)
+
+
 def clipping(name: str, value: Any) -> float:
     """Return how far from 0 and 1 predictions are kept: a number strictly between 0 and 0.5."""
     if not _is_number(value) or not 0 < value < 0.5:

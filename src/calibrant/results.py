@@ -21,7 +21,7 @@ def json_ready(item: Any) -> Any:
     if isinstance(item, (np.ndarray, np.generic)):
         return json_ready(item.tolist())
     if isinstance(item, Mapping):
-        return {str(key): json_ready(part) for key, part in item.items()}
+        return json_object(item)
     if isinstance(item, (tuple, list)):
         return [json_ready(part) for part in item]
     if isinstance(item, float):
@@ -29,6 +29,11 @@ def json_ready(item: Any) -> Any:
     if item is None or isinstance(item, (bool, int, str)):
         return item
     return item.to_dict() if hasattr(item, "to_dict") else str(item)
+
+
+def json_object(fields: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return a mapping of plain values, ready for JSON."""
+    return {str(key): json_ready(part) for key, part in fields.items()}
 
 
 class Result:

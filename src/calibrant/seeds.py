@@ -34,6 +34,13 @@ def checked_draws(draws: int) -> int:
     return int(draws)
 
 
+def check_drawing(draws: int, seed: int | None, threads: int | None) -> None:
+    """Refuse options of draws by name, even where nothing will be drawn."""
+    checked_draws(draws)
+    recorded_seed(seed)
+    thread_count(threads, 0)
+
+
 def in_blocks(
     work: Work,
     draws: int,

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.evaluation.gate import DRAWS, Finding, judge
 from calibrant.forecasts import Forecasts
-from calibrant.inference.interval import check_confidence
 from calibrant.measures.registry.calling import of_rows
 from calibrant.measures.registry.lookup import measures
 from calibrant.numerals import counted
-from calibrant.seeds import recorded_seed
+from calibrant.options import confidence_or_none, number, whole_number
+from calibrant.seeds import check_drawing, recorded_seed
 
 
 @of_rows
@@ -59,17 +59,21 @@ def assert_calibrated(
     AssertionError: 1 of 1 limit not kept (2,000 records, seed 1)
     smooth: broken: 0.250, approximately between 0.232 and 0.268 at confidence 0.95: above the limit 0.05
     """
-    if not max:
-        raise InvalidInputError(sentence("max", "needs a limit", "got none", 'max={"smooth": 0.02}'))
+    if not isinstance(max, Mapping) or not max:
+        raise InvalidInputError(
+            sentence("max", "must map measures to limits", f"got {max!r}", 'max={"smooth": 0.02}')
+        )
     for name, limit in max.items():
         if name not in measures():
             raise reject_name("measure of max", name, list(measures()))
-        if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit >= 0:
+        if number(f"limit of {name!r}", limit) < 0:
             raise InvalidInputError(
                 sentence(f"limit of {name!r}", "must be a number from 0", f"got {limit!r}")
             )
-    if confidence:
-        check_confidence(confidence)
+    confidence_or_none("confidence", confidence)
+    if fewest is not None:
+        whole_number("fewest", fewest, 1)
+    check_drawing(draws, seed, None)
     used = recorded_seed(seed)
     findings = judge(forecasts, max, confidence=confidence, draws=draws, seed=used, fewest=fewest)
     wrong = [finding for finding in findings if finding.outcome != "pass"]

@@ -15,9 +15,9 @@ from calibrant.evaluation.rows import SIZE, WHERE, Row, chosen, take_all
 from calibrant.evaluation.verdict import ALPHA, verdict
 from calibrant.forecasts import Forecasts
 from calibrant.frames import Given, frame_columns, inputs_of
-from calibrant.inference.interval import check_confidence
 from calibrant.measures.distances.sandwich import Distances, distances_beside, distances_over
 from calibrant.measures.registry.calling import as_forecasts
+from calibrant.options import confidence_or_none
 from calibrant.records import Missing, Records, check, warn_if_swapped
 from calibrant.results import Measurement
 from calibrant.seeds import checked_draws, recorded_seed
@@ -61,8 +61,7 @@ def find(
     points = frame_columns(given.beside["ids"], [ids])[0] if outcome and isinstance(ids, str) else ids
     forecasts = _forecasts(given, missing, pos_label)
     checked_draws(draws)
-    if confidence != 0:
-        check_confidence(confidence)
+    confidence_or_none("confidence", confidence)
     seed = recorded_seed(seed)
     wanted = chosen(measures)
     luck = Chance(forecasts, draws=draws, confidence=confidence, seed=seed)

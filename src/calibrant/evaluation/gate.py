@@ -13,6 +13,7 @@ from calibrant.evaluation.rows import Row, chosen, take_all
 from calibrant.forecasts import Forecasts
 from calibrant.measures.registry.resolution import no_certificate
 from calibrant.numerals import counted, short
+from calibrant.results import json_object
 
 if TYPE_CHECKING:
     from calibrant.groups.audit_result import Audit
@@ -45,7 +46,7 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, ready for JSON."""
-        return {**asdict(self), "approximate": list(self.approximate)}
+        return json_object({**asdict(self), "approximate": self.approximate})
 
 
 def judge(

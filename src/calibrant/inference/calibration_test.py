@@ -11,6 +11,7 @@ from calibrant.inference.statistics import DEFAULT_TEST, find_test
 from calibrant.inference.validity import validity_test
 from calibrant.measures.registry.calling import of_rows
 from calibrant.progress import Progress
+from calibrant.seeds import check_drawing
 
 
 @of_rows
@@ -64,6 +65,7 @@ def calibration_test(
     >>> result.method, result.rejects(0.05)
     ('exact', True)
     """
+    check_drawing(draws, seed, threads)
     if method == "validity":
         if measure not in (DEFAULT_TEST, "atb") or options:
             rule = 'must be "atb", without options, for method="validity"'

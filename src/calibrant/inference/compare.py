@@ -12,14 +12,13 @@ import numpy.typing as npt
 
 from calibrant.cores import for_each
 from calibrant.forecasts import Forecasts
-from calibrant.frames import inputs_of
 from calibrant.inference.adjusting import holm
 from calibrant.inference.compare_cells import CellModel, on_cells, resampled_cells
 from calibrant.inference.compare_rows import resampled_rows
 from calibrant.inference.comparison import Comparison, Difference, error_of
 from calibrant.inference.either_calibrated import allowing_for_calibration, calibration_pvalues
 from calibrant.inference.interval import central, check_confidence, check_resampling
-from calibrant.inference.paired_rows import complete_rows, named_models
+from calibrant.inference.paired_rows import complete_rows, models_given, named_models
 from calibrant.inference.resample import seminorm_power
 from calibrant.inference.score_interval import LOGISTIC, refuse_certain
 from calibrant.measures.registry.lookup import find_measure
@@ -28,7 +27,7 @@ from calibrant.measures.scores import decompose
 from calibrant.progress import Progress
 from calibrant.records import Missing, check
 from calibrant.results import Array
-from calibrant.seeds import checked_draws, recorded_seed
+from calibrant.seeds import check_drawing, checked_draws, recorded_seed
 
 
 def compare(
@@ -104,14 +103,12 @@ def compare(
     >>> compare(y, p, [0.5 * x for x in p], names=["good", "halved"], seed=1).best
     'good'
     """
-    if outcome is not None or prediction is not None:
-        columns = [prediction] if isinstance(prediction, str) else prediction
-        given = inputs_of(
-            y_true, predictions or None, sample_weight, outcome=outcome, prediction=columns, weight=weight
-        )
-        y_true, predictions, sample_weight = given.y_true, (given.y_prob,), given.sample_weight
+    y_true, predictions, sample_weight = models_given(
+        y_true, predictions, sample_weight, outcome=outcome, prediction=prediction, weight=weight
+    )
     named = named_models(predictions, names)
     check_confidence(confidence)
+    check_drawing(draws, seed, threads)
     row, count, used = find_measure(measure), checked_draws(draws), recorded_seed(seed)
     settings = {**row.options, **options}
     rows = complete_rows(y_true, named, sample_weight, missing, pos_label)

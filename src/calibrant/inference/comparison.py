@@ -13,7 +13,7 @@ from calibrant.measures.registry.lookup import find_measure, in_words
 from calibrant.measures.registry.row import Measure
 from calibrant.measures.scores import Decomposition
 from calibrant.numerals import counted, left_out, pvalue_text, short
-from calibrant.results import Result
+from calibrant.results import Result, json_object
 from calibrant.sheets import Cell, Sheet, number, paragraphs, text
 
 EQUAL = 1e-12  # relative: scores that differ by rounding alone
@@ -92,10 +92,7 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, ready for JSON."""
-        pairs = list(map(asdict, self.differences))
-        return {
-            **asdict(self), "differences": pairs, "best": self.best, "approximate": list(self.approximate)
-        }  # fmt: skip
+        return json_object({**asdict(self), "best": self.best, "approximate": self.approximate})
 
     def __str__(self) -> str:
         return " ".join([*self._verdict(), *self.advice()])

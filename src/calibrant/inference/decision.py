@@ -18,7 +18,7 @@ from calibrant.measures.level_sets import LevelSetWarning
 from calibrant.measures.registry.calling import of_rows
 from calibrant.numerals import counted
 from calibrant.options import open_share
-from calibrant.results import Array
+from calibrant.results import Array, json_object
 from calibrant.seeds import checked_draws, in_blocks, recorded_seed
 
 
@@ -55,7 +55,7 @@ class DecisionEstimate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields, ready for JSON."""
-        return {**asdict(self), "approximate": list(self.approximate)}
+        return json_object({**asdict(self), "approximate": self.approximate})
 
     def __str__(self) -> str:
         verdict = "more than" if self.real else "no more than"

@@ -20,6 +20,7 @@ from calibrant.measures.registry.row import Measure
 from calibrant.numerals import at_floor, counted, pvalue_phrase, short
 from calibrant.options import closed_share
 from calibrant.progress import Progress
+from calibrant.results import json_object
 from calibrant.seeds import checked_draws, recorded_seed
 from calibrant.sheets import paragraphs
 from calibrant.sums import dot
@@ -79,7 +80,7 @@ class TestResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields, ready for JSON."""
-        return {**asdict(self), "approximate": list(self.approximate)}
+        return json_object({**asdict(self), "approximate": self.approximate})
 
     def __str__(self) -> str:
         rejected = "is rejected" if self.rejects() else "is not rejected"

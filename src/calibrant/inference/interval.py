@@ -29,8 +29,8 @@ from calibrant.measures.registry.row import Measure
 from calibrant.numerals import counted, short
 from calibrant.options import open_share
 from calibrant.progress import Progress
-from calibrant.results import Array
-from calibrant.seeds import checked_draws, recorded_seed
+from calibrant.results import Array, json_object
+from calibrant.seeds import check_drawing, checked_draws, recorded_seed
 from calibrant.sheets import paragraphs
 from calibrant.sums import dot
 
@@ -75,7 +75,7 @@ class ConfidenceInterval:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields, ready for JSON."""
-        return {**asdict(self), "approximate": list(self.approximate)}
+        return json_object({**asdict(self), "approximate": self.approximate})
 
     def __str__(self) -> str:
         name, span = in_words(self.measure), f"{100 * self.confidence:g} %"
@@ -157,6 +157,7 @@ def confidence_interval(
     True
     """
     check_confidence(confidence)
+    check_drawing(draws, seed, threads)
     check_resampling(forecasts.n)
     row, count, used = find_measure(measure), checked_draws(draws), recorded_seed(seed)
     settings = {**row.options, **options}

@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.frames import inputs_of
 from calibrant.inference.benefit_curves import Benefit, BenefitDifference, NetBenefits
 from calibrant.inference.interval import check_confidence
-from calibrant.inference.paired_rows import PairedRows, named_models, paired_rows
+from calibrant.inference.paired_rows import PairedRows, models_given, named_models, paired_rows
 from calibrant.measures.decisions.net_benefit import checked_thresholds
 from calibrant.records import Missing
 from calibrant.results import Array
@@ -63,12 +62,9 @@ def net_benefits(
     >>> found.best()
     ['model', 'model']
     """
-    if outcome is not None or prediction is not None:
-        several = [prediction] if isinstance(prediction, str) else prediction
-        given = inputs_of(
-            y_true, predictions or None, sample_weight, outcome=outcome, prediction=several, weight=weight
-        )
-        y_true, predictions, sample_weight = given.y_true, (given.y_prob,), given.sample_weight
+    y_true, predictions, sample_weight = models_given(
+        y_true, predictions, sample_weight, outcome=outcome, prediction=prediction, weight=weight
+    )
     check_confidence(confidence)
     asked = checked_thresholds(thresholds)
     rows = paired_rows(y_true, named_models(predictions, names, 1), sample_weight, missing, pos_label)

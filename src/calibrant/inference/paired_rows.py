@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.frames import frame_columns
+from calibrant.frames import frame_columns, inputs_of
 from calibrant.inputs import (
     Names,
     check_aligned,
@@ -23,6 +23,20 @@ from calibrant.inputs import (
 from calibrant.numerals import counted
 from calibrant.records import Missing, check, warn_if_swapped
 from calibrant.results import Array
+
+
+def models_given(
+    y_true: Any, predictions: tuple[Any, ...], sample_weight: Any, *, outcome: str | None,
+    prediction: Sequence[str] | str | None, weight: str | None,
+) -> tuple[Any, tuple[Any, ...], Any]:  # fmt: skip
+    """Return outcomes, predictions and weights as they were given, or the columns of a frame."""
+    if outcome is None and prediction is None and weight is None:
+        return y_true, predictions, sample_weight
+    columns = [prediction] if isinstance(prediction, str) else prediction
+    given = inputs_of(
+        y_true, predictions or None, sample_weight, outcome=outcome, prediction=columns, weight=weight
+    )
+    return given.y_true, (given.y_prob,), given.sample_weight
 
 
 def named_models(predictions: tuple[Any, ...], names: list[str] | None, least: int = 2) -> dict[str, Any]:
@@ -39,9 +53,10 @@ def named_models(predictions: tuple[Any, ...], names: list[str] | None, least: i
             raise InvalidInputError(sentence("names", "must be one different name per model", got))
         named = dict(zip(chosen, predictions, strict=True))
     if len(named) < least:
+        if least == 1:
+            raise InvalidInputError(sentence("predictions", "must be those of a model or more", "got none"))
         hint = "one model is compared between groups of rows by compare_groups, or by --groups"
-        rule = "needs two models or more" if least > 1 else "needs a model"
-        raise InvalidInputError(sentence("compare", rule, f"got {len(named)}", hint if least > 1 else ""))
+        raise InvalidInputError(sentence("compare", "needs two models or more", f"got {len(named)}", hint))
     return named
 
 
@@ -105,8 +120,8 @@ def complete_rows(
     absent = missing_rows(y, w, *paired.models.values())
     if absent is not None:
         if absent.all():
-            rule, found = "needs rows without a missing value in any model", f"got {len(y):,}, none complete"
-            raise InvalidInputError(sentence("compare", rule, found))
+            rule = "must have a row without a missing value in any of them"
+            raise InvalidInputError(sentence("models", rule, f"got {len(y):,}, none complete"))
         paired = replace(paired.take(~absent), dropped=int(np.count_nonzero(absent)))
     if paired.weights is not None:
         paired = paired.take(paired.weights > 0)

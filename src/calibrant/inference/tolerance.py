@@ -23,7 +23,7 @@ from calibrant.measures.registry.lookup import measure as take
 from calibrant.numerals import counted, short
 from calibrant.options import number
 from calibrant.progress import Progress
-from calibrant.seeds import checked_draws, recorded_seed
+from calibrant.seeds import check_drawing, checked_draws, recorded_seed
 from calibrant.sheets import paragraphs
 
 # Expected deviation over sqrt(sum of squared weights); see _guaranteed for how they come about.
@@ -131,6 +131,7 @@ def tolerance_test(
     'accept'
     """
     _check(accept, reject, confidence, measure, method)
+    check_drawing(draws, seed, threads)
     measured = take(forecasts, measure)
     count, used = 0, None
     least, most = measured.lower, measured.upper
