@@ -113,6 +113,15 @@ def percent(share: float) -> str:
     return f"{100 * share:.{digits}f} %"
 
 
+def confidence_text(confidence: float) -> str:
+    """Write a confidence as a percentage that is never rounded up to certainty.
+
+    >>> [confidence_text(x) for x in (0.95, 0.975, 0.999, 1 - 0.05 / 3)]
+    ['95%', '97.5%', '99.9%', '98.3333%']
+    """
+    return f"{100 * confidence:g}%"
+
+
 def predicted_happened(predicted: float, happened: float) -> str:
     """Write a mean prediction beside a mean outcome, with as many digits as tell them apart.
 

@@ -102,3 +102,12 @@ def test_recalibrator_is_a_transformer_of_scores():
         found.transform(p).tolist() == cb.recalibrate(y, p, method="platt", shrink=None).predict(p).tolist()
     )
     assert found.score(p, y) <= 1
+
+
+def test_a_class_that_a_frozen_estimator_does_not_know_is_not_taken_for_its_neighbour(data):
+    X, y = data
+    base = FrozenEstimator(LogisticRegression().fit(X, np.where(y == 1, "yes", "no")))
+    names = np.where(y == 1, "yes", "no").astype(object)
+    names[:3] = "perhaps"
+    with pytest.raises(ValueError, match=r"y must hold classes that the estimator was fitted to.*'perhaps'"):
+        Recalibrated(base, method="platt").fit(X, names)

@@ -65,6 +65,14 @@ def test_own_lies_and_names():
     assert len(LIES) == 8
 
 
+def test_own_lies_see_every_prediction_and_not_the_distinct_ones_alone():
+    truth = [0.1] * 9 + [0.9]
+    own = cb.incentives(truth, "brier", lies={"own": lambda p: np.full(len(p), p.mean())}, seed=0).table[0]
+    (theirs,) = cb.incentives(truth, "brier", lies=iter(["mean"]), seed=0).table
+    assert own.gain == pytest.approx(theirs.gain, abs=1e-12)
+    assert own.wins == theirs.wins
+
+
 def test_prints_the_rules_and_the_seed():
     found = cb.incentives(np.linspace(0.1, 0.9, 30), ["ece", "brier"], draws=99, seed=7)
     text = str(found)
@@ -85,6 +93,10 @@ def test_prints_the_rules_and_the_seed():
         (([0.5],), {"lies": {"fib": lambda p: p + 3}}, "must return reports in"),
         (([0.5],), {"lies": {"fib": lambda p: [0.1, 0.2]}}, "one report per prediction"),
         (([0.5],), {"lies": {"fib": 3}}, "must map names to functions"),
+        (([0.5],), {"lies": {"honest": lambda p: p}}, "none of them 'honest'"),
+        (([0.5],), {"lies": []}, "must name a lie or more"),
+        (([0.5],), {"lies": [["mean"]]}, "lie must be one of"),
+        (([0.5, 0.5],), {"lies": {"fib": lambda p: [0.1, 0.2]}}, "lie 'fib' must return the same report"),
         (([0.5],), {"draws": 0}, "draws must be a whole number"),
         (([0.5],), {"draws": 1}, "draws must be at least 2"),
     ],

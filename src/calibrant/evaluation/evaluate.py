@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from calibrant.errors import InvalidInputError, sentence
 from calibrant.evaluation.facts import facts
 from calibrant.evaluation.findings import Findings
 from calibrant.evaluation.later import Later
@@ -64,6 +65,8 @@ def find(
     confidence_or_none("confidence", confidence)
     seed = recorded_seed(seed)
     wanted = chosen(measures)
+    if not wanted:
+        raise InvalidInputError(sentence("measures", "must name a measure or more", "got none"))
     luck = Chance(forecasts, draws=draws, confidence=confidence, seed=seed)
     every = {row.name: row for row in (*wanted, *chosen([SIZE, WHERE]))}
     done = _steps(progress, 2 * len(every) + 4)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from calibrant.cores import on_all_cores
-from calibrant.errors import CalibrantError, InvalidInputError, reject_name, sentence
+from calibrant.errors import CalibrantError, reject_name
 from calibrant.evaluation.without_certain import Inner
 from calibrant.forecasts import Forecasts
 from calibrant.measures.level_sets import LevelSetWarning, singletons
@@ -65,8 +65,6 @@ def chosen(names: Sequence[str] | None) -> list[Measure]:
     table = measures()
     if names is None:
         return [row for row in table.values() if row.headline]
-    if len(names) == 0:
-        raise InvalidInputError(sentence("measures", "must name a measure or more", "got none"))
     names = [names] if isinstance(names, str) else names
     for name in names:
         if name not in table:

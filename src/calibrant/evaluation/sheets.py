@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from calibrant.evaluation.rows import Row
 from calibrant.measures.distances.sandwich import Distances
 from calibrant.measures.registry.lookup import find_measure
-from calibrant.numerals import short
+from calibrant.numerals import confidence_text, short
 from calibrant.sheets import Cell, Sheet, number, sort_key, text
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ WHOLE = "in-the-large"  # mean outcome minus mean prediction of everyone
 
 def measure_sheet(rows: Sequence[Row], confidence: float, meanings: bool = True) -> Sheet:
     """Return the table of the measures taken, with what each means unless space is short."""
-    span = f"{confidence:.0%} interval, approx."  # all of them are
+    # all intervals are approximate; a confidence of 0 asks for none
+    span = f"{confidence_text(confidence)} interval, approx." if confidence else "interval"
     columns = ("measure", "key", "value", "by chance", "p-value", span, "meaning")
     lines = tuple(_line(row) for row in rows)
     if meanings:

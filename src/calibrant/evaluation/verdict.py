@@ -137,10 +137,13 @@ def _judged(
         return "miscalibrated", speaker(tested)
     if audit is not None and _wrong_groups(audit, alpha):
         return "groups", ""
+    return ("too little data" if unseen > _matters(forecasts) else "calibrated"), ""
+
+
+def _matters(forecasts: Forecasts) -> float:
+    """Return the size from which on an error must not go unseen: of rare events half of their rate does."""
     mean = forecasts.mean_prediction
-    if unseen > min(LARGE, max(min(mean, 1 - mean) / 2, 1e-3)):
-        return "too little data", ""
-    return "calibrated", ""
+    return min(LARGE, max(min(mean, 1 - mean) / 2, 1e-3))
 
 
 def _calibrated(
@@ -204,8 +207,9 @@ def _next_step(status: Status, audit: Audit | None, unseen: float, forecasts: Fo
         return f"Recalibrate on records the model was not trained on{by_group}, and check that it helps."
     if status == "too little data":
         records = 1.0 / float(forecasts.squared_weights.sum())
-        more = math.ceil(records * max(1.0, (unseen / WANTED) ** 2 - 1))
-        return f"Collect about {counted(_rounded(more), 'more record')} to see errors of {WANTED:g}."
+        wanted = min(WANTED, _matters(forecasts))
+        more = math.ceil(records * max(1.0, (unseen / wanted) ** 2 - 1))
+        return f"Collect about {counted(_rounded(more), 'more record')} to see errors of {wanted:.2g}."
     if audit is None:
         return "Audit groups: predictions that are right on the whole can be wrong for some."
     return "Nothing to repair was found. Monitor new outcomes as they arrive."

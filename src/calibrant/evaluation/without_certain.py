@@ -11,7 +11,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.inference.merging import coarse
 from calibrant.inference.score_interval import LOGISTIC, score_interval
 from calibrant.measures.registry.lookup import measure
-from calibrant.numerals import counted, short
+from calibrant.numerals import confidence_text, counted, short
 
 CELLS = 1024  # more levels than that are merged for the interval
 
@@ -67,5 +67,5 @@ def certain_note(forecasts: Forecasts, name: str, inner: Inner | None, confidenc
     are = counted(certain, "prediction is", "predictions are")
     if inner is None:
         return f"{are} exactly 0 or 1, so there is no interval"
-    span = f", {confidence:.0%} interval {inner.span}" if inner.span else ""
+    span = f", {confidence_text(confidence)} interval {inner.span}" if inner.span else ""
     return f"{are} exactly 0 or 1, so there is no interval; without them it is {short(inner.value)}{span}"

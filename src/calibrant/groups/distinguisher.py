@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from calibrant.groups.group import GroupCurve
-from calibrant.numerals import at_floor, counted, left_out, pvalue_phrase, pvalue_text
+from calibrant.numerals import at_floor, confidence_text, counted, left_out, pvalue_phrase, pvalue_text
 
 SHOWN = 5
 
@@ -104,8 +104,8 @@ class Distinguisher:
     def __str__(self) -> str:
         lines = [
             f"Learned auditor of {counted(self.n, 'row')}{left_out(self.dropped)}",
-            f"  advantage  {self.advantage:.4g}   ({self.confidence:.0%} interval {self.lower:.4g} to "
-            f"{self.upper:.4g}, approximate)",
+            f"  advantage  {self.advantage:.4g}   ({confidence_text(self.confidence)} interval "
+            f"{self.lower:.4g} to {self.upper:.4g}, approximate)",
             f"  p-value    {pvalue_text(self.pvalue, floor=self.pvalue_is_bound)}   (both halves, "
             f"{counted(self.draws, 'draw')} each, seed {self.seed})",
             f"  verdict    {self.verdict}",

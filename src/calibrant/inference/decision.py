@@ -10,13 +10,14 @@ import numpy as np
 
 from calibrant.fits.crossfit import Recalibrator, name_of
 from calibrant.forecasts import Forecasts
+from calibrant.inference.draw_quantiles import upper_quantile
 from calibrant.inference.null_outcomes import NullOutcomes
 from calibrant.measures.decisions.fixed_payoff import fixed_decision_loss
 from calibrant.measures.decisions.payoff import Payoff
 from calibrant.measures.decisions.worst_task import decision_loss
 from calibrant.measures.level_sets import LevelSetWarning
 from calibrant.measures.registry.calling import of_rows
-from calibrant.numerals import counted
+from calibrant.numerals import confidence_text, counted
 from calibrant.options import open_share
 from calibrant.results import Array, json_object
 from calibrant.seeds import checked_draws, in_blocks, recorded_seed
@@ -50,8 +51,13 @@ class DecisionEstimate:
 
     @property
     def real(self) -> bool:
-        """Whether the loss stands out from what calibrated forecasts would show."""
-        return self.value > self.null_upper
+        """Whether the loss stands out from what calibrated forecasts would show, by its p-value as well."""
+        return self.value > self.null_upper and not self._too_few
+
+    @property
+    def _too_few(self) -> bool:
+        """Whether so few draws were made that no loss has a p-value of 1 - confidence."""
+        return self.pvalue > 1 - self.confidence + 1e-12
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields, ready for JSON."""
@@ -59,11 +65,14 @@ class DecisionEstimate:
 
     def __str__(self) -> str:
         verdict = "more than" if self.real else "no more than"
+        if self.value > self.null_upper and self._too_few:
+            verdict = "too few draws to say whether more than"
         roughly = ", approximate" if self.approximate else ""
+        share = f"{confidence_text(self.confidence)} of {counted(self.draws, 'draw')}"
         return (
             f"decision loss {self.value:.4g}, {verdict} calibrated forecasts would show on {self.n:,} "
             f"records: {self.null_mean:.4g} on average, up to {self.null_upper:.4g} "
-            f"({self.confidence:.0%} of {counted(self.draws, 'draw')}, seed {self.seed}{roughly})"
+            f"({share}, seed {self.seed}{roughly})"
         )
 
 
@@ -97,7 +106,7 @@ def estimate_decision_loss(
     folds
         How many folds.
     confidence
-        Of the interval.
+        How many of the calibrated forecasts show no more than `null_upper`.
     draws, seed
         How many data sets are drawn, and what seeds them; the result records the seed.
     **options
@@ -134,7 +143,7 @@ def estimate_decision_loss(
     return DecisionEstimate(
         value,
         float(values.mean()),
-        float(np.quantile(values, confidence, method="higher")),
+        upper_quantile(values, confidence),
         (1 + int(np.count_nonzero(values >= value - 1e-12))) / (drawn + 1),
         confidence,
         forecasts.n,

@@ -17,6 +17,7 @@ from calibrant.inference.interval import check_confidence, check_resampling
 from calibrant.inputs import Names, check_aligned, check_same_length, missing_rows, row_labels, vector
 from calibrant.measures.decisions.thresholds import ThresholdLossCurve, curve_of
 from calibrant.measures.decisions.worst_task import WorstTask, worst_loss, worst_task_of
+from calibrant.numerals import confidence_text
 from calibrant.records import Missing, check, warn_if_swapped
 from calibrant.results import Array
 from calibrant.seeds import checked_draws, in_blocks, recorded_seed
@@ -85,7 +86,8 @@ class Dominance:
         where = " and ".join(f"{mu:.3g}" for mu in self.task.thresholds)
         limits = ""
         if self.lower is not None:
-            limits = f" ({self.confidence:.0%} interval {self.lower:.4g} to {self.upper:.4g}, approximate)"
+            sure = confidence_text(self.confidence)
+            limits = f" ({sure} interval {self.lower:.4g} to {self.upper:.4g}, approximate)"
         also = f" {at_start(second)} dominates: nobody should prefer {first}." if self.dominated else ""
         return (
             f"Using {first} instead of {second} loses at most {self.loss:.4g} per record{limits}, "

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
+from calibrant.numerals import confidence_text
 
 if TYPE_CHECKING:
     from calibrant.inference.dominance import Dominance
@@ -78,7 +79,8 @@ class DominanceOver:
             return f"{at_start(self.model)} dominates {others}: nobody should prefer another."
         limits = ""
         if self.lower is not None:
-            limits = f" ({self.confidence:.0%} interval {self.lower:.4g} to {self.upper:.4g}, approximate)"
+            sure = confidence_text(self.confidence)
+            limits = f" ({sure} interval {self.lower:.4g} to {self.upper:.4g}, approximate)"
         lost = f"loses at most {self.loss:.4g} per record{limits}"
         return f"Using {self.model} instead of the best baseline {lost}, against {self.worst!r}."
 

@@ -44,6 +44,11 @@ class PowerStudy:
     ) -> None:
         for name, value in (("alpha", alpha), ("power", power)):
             open_share(name, value)
+        if power <= alpha:
+            hint = "a test rejects calibrated forecasts with probability alpha"
+            raise InvalidInputError(
+                sentence("power", f"must exceed alpha, {alpha:g}", f"got {power:g}", hint)
+            )
         self.alpha = alpha
         self.measure = measure
         self.draws, self.seed = checked_draws(draws), recorded_seed(seed)
@@ -54,13 +59,14 @@ class PowerStudy:
         self.values = _quantiles(predictions)
         if alternative == "alternating" and predictions is None:
             self.values = (1 + self.values) / 3  # D_theta of the testing paper: u_i = 1/3 + i / (3 t)
-        if isinstance(alternative, str):
-            if alternative not in ALTERNATIVES:
-                raise reject_name("alternative", alternative, list(ALTERNATIVES))
-            self.name, direction = alternative, ALTERNATIVES[alternative]
+        if callable(alternative):
+            self.name = getattr(alternative, "__name__", "custom")
+            self.direction = _own_direction(alternative, self.values)
+        elif alternative in list(ALTERNATIVES):
+            self.name = alternative
+            self.direction = ALTERNATIVES[alternative](self.values)
         else:
-            self.name, direction = getattr(alternative, "__name__", "custom"), alternative
-        self.direction = np.asarray(direction(self.values), dtype=np.float64)
+            raise reject_name("alternative", alternative, list(ALTERNATIVES))
 
     def truth(self, size: float) -> Array:
         """Return the true probabilities when the error has this size."""
@@ -143,6 +149,21 @@ class PowerStudy:
             draws=self.draws,
             seed=self.seed,
         )
+
+
+def _own_direction(alternative: Alternative, values: Array) -> Array:
+    """Return the direction that a function of the user has for every quantile."""
+    rule = "must be a function that returns a finite number per quantile"
+    try:
+        direction = np.asarray(alternative(values.copy()), dtype=np.float64)
+    except Exception as error:  # the user's function may raise anything
+        got = f"it raised {type(error).__name__}: {error}"
+        raise InvalidInputError(sentence("alternative", rule, got)) from error
+    if direction.shape not in ((), values.shape) or not np.isfinite(direction).all():
+        got = f"got shape {direction.shape} for {len(values)} quantiles"
+        got = "got infinity or NaN" if direction.shape in ((), values.shape) else got
+        raise InvalidInputError(sentence("alternative", rule, got))
+    return np.broadcast_to(direction, values.shape)
 
 
 def checked_predictions(

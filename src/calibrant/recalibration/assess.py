@@ -15,7 +15,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.groups.ordered import joined
 from calibrant.measures.decisions.u_calibration import u_calibration_error
 from calibrant.measures.smooth import smooth_calibration_error
-from calibrant.numerals import counted, short
+from calibrant.numerals import confidence_text, counted, short
 from calibrant.recalibration.for_whom import ForWhom, for_whom
 from calibrant.recalibration.level_losses import costs
 from calibrant.recalibration.level_losses import joined as all_costs
@@ -82,7 +82,7 @@ class Assessment:
         """Return held-out measures before and after recalibration, and the gain with its interval."""
         columns = (
             "held-out measure", "as they are", "recalibrated", "gain",
-            f"{self.confidence:.0%} interval, approx.",
+            f"{confidence_text(self.confidence)} interval, approx.",
         )  # fmt: skip
         lines = (
             (text(name.replace("_", " ")), number(c.before), number(c.after), number(c.gain),

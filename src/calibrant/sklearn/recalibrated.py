@@ -140,6 +140,12 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
         return np.column_stack([expit(-score), expit(score)])
 
     def _fitted_map(self, held: Any, y: Any, sample_weight: Any) -> Recalibration:
+        strange = np.setdiff1d(y, self.classes_)
+        if len(strange):  # of a FrozenEstimator: searchsorted would take it for a neighbour
+            got = f"got {strange[0]!r}"
+            raise ValueError(
+                f"y must hold classes that the estimator was fitted to, {list(self.classes_)}; {got}"
+            )
         place = np.searchsorted(self.classes_, y)
         table = np.clip(held, 0.0, 1.0)
         table = table / table.sum(axis=1, keepdims=True)

@@ -19,11 +19,10 @@ from calibrant.progress import Progress
 from calibrant.results import Array, Result
 from calibrant.seeds import checked_draws, recorded_seed
 from calibrant.truthfulness.expected import defined, levels_of, row_values
-from calibrant.truthfulness.lies import reports_of
+from calibrant.truthfulness.lies import HONEST, reports_of
 from calibrant.truthfulness.replays import Replays, replayed
 
 BOARD = ("brier", "log-loss", "atb", "kernel-squared", "smooth", "kuiper", "binned", "ece")
-HONEST = "honest"
 CLEAR = 2.0  # standard errors from which on a gain is taken for real
 DRAWS, FEWEST = 999, 50
 NUMBERS = 2 * 10**7  # outcomes drawn in all: on many predictions fewer replays say as much

@@ -10,6 +10,7 @@ import numpy as np
 from calibrant.errors import CalibrantError, InvalidInputError, reject_name, sentence
 from calibrant.results import Array
 
+HONEST = "honest"  # what the report is called that lies are compared with
 Lie = Callable[[Array, Array], Array]  # distinct predictions and how many records have each -> reports
 
 
@@ -70,7 +71,10 @@ LIES: Mapping[str, Lie] = {
 def reports_of(lies: Any, p: Array, counts: Array) -> dict[str, Array]:
     """Return what each lie reports for the distinct predictions p; `lies` are names, or name -> function."""
     chosen = dict(LIES) if lies is None else _named(lies)
-    return {name: _checked(name, _told(name, lie, p, counts), len(p)) for name, lie in chosen.items()}
+    if not chosen or HONEST in chosen:
+        rule = f"must name a lie or more, and none of them {HONEST!r}"
+        raise InvalidInputError(sentence("lies", rule, f"got {list(chosen)}"))
+    return {name: _checked(name, _told(name, lie, p, counts)) for name, lie in chosen.items()}
 
 
 def _told(name: str, lie: Lie, p: Array, counts: Array) -> Array:
@@ -90,26 +94,38 @@ def _named(lies: Any) -> dict[str, Lie]:
             if not callable(lie):
                 got = f"got {type(lie).__name__} for {name!r}"
                 raise InvalidInputError(sentence("lies", "must map names to functions of y_prob", got))
-        return {str(name): _of_prediction(lie) for name, lie in lies.items()}
-    if isinstance(lies, str):
-        lies = [lies]
+        return {str(name): _of_prediction(str(name), lie) for name, lie in lies.items()}
     if not isinstance(lies, Iterable):
         raise InvalidInputError(sentence("lies", "must be names, or map names to functions", f"got {lies!r}"))
-    for name in lies:
-        if name not in LIES:
+    names = [lies] if isinstance(lies, str) else list(lies)
+    for name in names:
+        if name not in list(LIES):
             raise reject_name("lie", name, list(LIES))
-    return {name: LIES[name] for name in lies}
+    return {name: LIES[name] for name in names}
 
 
-def _of_prediction(lie: Callable[[Array], Any]) -> Lie:
-    """Let a function of the user, which sees the predictions alone, stand beside the standard lies."""
-    return lambda p, counts: lie(p)
+def _of_prediction(name: str, lie: Callable[[Array], Any]) -> Lie:
+    """Let a function of the user stand beside the standard lies: it sees every prediction, in order.
+
+    A mean of the distinct ones alone would be another. Predictions that are equal get equal reports.
+    """
+
+    def report(p: Array, counts: Array) -> Array:
+        times = counts.astype(np.int64)
+        told = np.asarray(lie(np.repeat(p, times)), dtype=np.float64)
+        if told.shape != (times.sum(),):
+            rule, got = "must return one report per prediction", f"got shape {told.shape} for {times.sum():,}"
+            raise InvalidInputError(sentence(f"lie {name!r}", rule, got))
+        first: Array = told[np.cumsum(times) - times]
+        if not np.array_equal(np.repeat(first, times), told, equal_nan=True):
+            rule = "must return the same report for the same prediction"
+            raise InvalidInputError(sentence(f"lie {name!r}", rule, "got different ones"))
+        return first
+
+    return report
 
 
-def _checked(name: str, report: Array, length: int) -> Array:
-    if report.shape != (length,):
-        got = f"got shape {report.shape} for {length:,} distinct predictions"
-        raise InvalidInputError(sentence(f"lie {name!r}", "must return one report per prediction", got))
+def _checked(name: str, report: Array) -> Array:
     if not np.all((report >= 0) & (report <= 1)):  # also false for NaN
         bad = report[~((report >= 0) & (report <= 1))][0]
         raise InvalidInputError(sentence(f"lie {name!r}", "must return reports in [0, 1]", f"got {bad}"))
