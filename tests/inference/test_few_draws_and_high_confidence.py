@@ -62,3 +62,14 @@ def test_more_records_are_asked_for_to_see_what_matters_of_rare_events():
 def test_plans_refuse_by_name(plan, options, words):
     with pytest.raises(cb.CalibrantError, match=words):
         plan(draws=19, seed=1, **options)
+
+
+def test_a_pvalue_of_exactly_one_minus_the_confidence_rejects_here_and_there():
+    """1 - 0.8 is rounded below 0.2, and the interval was stretched to the ideal that is rejected."""
+    rng = np.random.default_rng(55)
+    n = int(rng.integers(20, 120))
+    p = rng.random(n).round(1)
+    y = rng.random(n) < p ** rng.choice([0.4, 0.6, 1.5])
+    how = {"measure": "in-the-large", "draws": 39, "seed": 55}
+    assert cb.calibration_test(y, p, method="exact", **how).pvalue == 0.2
+    assert cb.confidence_interval(y, p, confidence=0.8, **how).upper < 0

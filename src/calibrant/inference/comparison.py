@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.inference.best_model import adjusted_phrase, best_sentences
+from calibrant.inference.engine import rejected
 from calibrant.measures.registry.lookup import find_measure, in_words
 from calibrant.measures.registry.row import Measure
 from calibrant.measures.scores import Decomposition
@@ -87,8 +88,8 @@ class Comparison:
     @property
     def real(self) -> tuple[Difference, ...]:
         """The pairs whose adjusted p-value is at most 1 - confidence, the surest first."""
-        most = 1 - self.confidence + 1e-12
-        return tuple(sorted((d for d in self.differences if d.adjusted <= most), key=lambda d: d.adjusted))
+        sure = (pair for pair in self.differences if rejected(pair.adjusted, self.confidence))
+        return tuple(sorted(sure, key=lambda pair: pair.adjusted))
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, ready for JSON."""

@@ -16,7 +16,7 @@ from typing import Any
 from calibrant.forecasts import Forecasts
 from calibrant.inference.compare_cells import CellModel
 from calibrant.inference.comparison import Difference, error_of
-from calibrant.inference.engine import run_test
+from calibrant.inference.engine import rejected, run_test
 from calibrant.inference.paired_rows import PairedRows
 from calibrant.inference.resample import seminorm_power
 from calibrant.measures.registry.row import Measure
@@ -54,9 +54,9 @@ def allowing_for_calibration(
 
     def allowed(pair: Difference) -> Difference:
         lower, upper = pair.lower, pair.upper
-        if pvalues[pair.first] > 1 - confidence:
+        if not rejected(pvalues[pair.first], confidence):
             lower = min(lower, -error_if(pair.first, pair.second))
-        if pvalues[pair.second] > 1 - confidence:
+        if not rejected(pvalues[pair.second], confidence):
             upper = max(upper, error_if(pair.second, pair.first))
         pvalue = max(pair.pvalue, pvalues[pair.better[1]])
         bound = pair.pvalue_is_bound and pvalue == pair.pvalue

@@ -139,6 +139,15 @@ def run_test(
     )
 
 
+def rejected(pvalue: float, confidence: float) -> bool:
+    """Return whether a p-value is 1 - confidence or less, whatever that difference is rounded to.
+
+    >>> rejected(0.2, 0.8), 0.2 <= 1 - 0.8
+    (True, False)
+    """
+    return pvalue <= 1 - confidence + 1e-12
+
+
 def _plain(details: Mapping[str, Any]) -> dict[str, Any]:
     """Keep what fits on a line."""
     return {name: item for name, item in details.items() if isinstance(item, str | int | float)}

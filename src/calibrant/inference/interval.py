@@ -11,7 +11,7 @@ import numpy as np
 from calibrant.errors import TooFewRecordsError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.inference.draw_quantiles import lower_quantile, upper_quantile
-from calibrant.inference.engine import run_test
+from calibrant.inference.engine import rejected, run_test
 from calibrant.inference.inversion import inverted
 from calibrant.inference.merging import resolved
 from calibrant.inference.null_outcomes import NullOutcomes, batched, measured, null_values
@@ -257,7 +257,7 @@ def bounds(
     if pvalue is None:
         tested = run_test(forecasts, row, settings, method="auto", draws=draws, seed=seed, threads=threads)
         pvalue = tested.pvalue
-    if pvalue <= 1 - confidence:
+    if rejected(pvalue, confidence):
         return interval
     return replace(interval, lower=min(interval.lower, row.ideal), upper=max(interval.upper, row.ideal))
 
