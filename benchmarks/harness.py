@@ -8,8 +8,9 @@ import importlib.metadata
 import json
 import os
 import platform
+import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -30,6 +31,19 @@ def seconds(action: Callable[[], Any], repeats: int = 5) -> float:
         action()
         best = min(best, time.perf_counter() - start)
     return best
+
+
+def medians(actions: Mapping[str, Callable[[], Any]], turns: int) -> dict[str, float]:
+    """Return the median time of each action, taken in turns, after one turn that is not counted."""
+    times: dict[str, list[float]] = {name: [] for name in actions}
+    for turn in range(turns + 1):
+        for name, action in actions.items():
+            gc.collect()
+            start = time.perf_counter()
+            action()
+            if turn:
+                times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(taken) for name, taken in times.items()}
 
 
 def forecast_data(n: int) -> tuple[np.ndarray, np.ndarray]:

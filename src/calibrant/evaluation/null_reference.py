@@ -74,7 +74,8 @@ class Chance:
         law = about.null.law
         by_law = not self.forecasts.binary or (law is not None and law_serves(self.forecasts, law))
         source = self.forecasts if by_law else self._simulated(about)
-        how: dict[str, Any] = {"method": "auto", "draws": self._draws, "seed": self._seed}
+        method = "asymptotic" if by_law and self.forecasts.binary else "auto"  # not to be decided twice
+        how: dict[str, Any] = {"method": method, "draws": self._draws, "seed": self._seed}
         return run_test(source, about, {}, null=None if by_law else self._null(about), **how)
 
     def judged(self, row: Row) -> Row:

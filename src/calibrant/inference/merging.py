@@ -37,13 +37,22 @@ def cell_starts(forecasts: Forecasts, cells: int) -> npt.NDArray[np.intp]:
     blur; predictions of 0 and 1, which leave no doubt, keep cells of their own.
     """
     values, share = forecasts.values, np.arange(1, cells // 2 + 1) / (cells / 2)
-    middles = np.cumsum(forecasts.weights)
-    middles -= forecasts.weights / 2
-    by_weight = np.searchsorted(middles, share)
+    by_weight = _first_past(np.cumsum(forecasts.weights), forecasts.weights, share)
     by_value = np.searchsorted(values, values[0] + share * (values[-1] - values[0]))
     ends = np.searchsorted(values, [np.nextafter(0.0, 1.0), 1.0])
     starts = np.unique(np.concatenate([[0], by_weight, by_value, ends]))
     return np.asarray(starts[starts < forecasts.levels], dtype=np.intp)
+
+
+def _first_past(below: Array, weights: Array, share: Array) -> npt.NDArray[np.intp]:
+    """Return the first level whose middle, half its weight below its upper end, reaches each share.
+
+    The middle of a level lies between its ends, so it is the level that holds the share, or the next: no
+    middles need be written down.
+    """
+    at = np.searchsorted(below, share)
+    within = np.minimum(at, len(below) - 1)
+    return at + ((at < len(below)) & (below[within] - weights[within] / 2 < share))
 
 
 def coarse(forecasts: Forecasts, cells: int = 512) -> Forecasts:

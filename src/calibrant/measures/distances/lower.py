@@ -98,7 +98,7 @@ def lower_distance(
         return lower_power_distance(_levels(forecasts), float(alpha), tolerance)
     nearest = nearest_calibrated(_levels(forecasts), tolerance, max_nodes)
     details = {
-        "nodes": len(nearest.corners),
+        "nodes": len(nearest.nodes),
         "calibrated_values": nearest.nodes,
         "calibrated_weights": nearest.absorbed,
         "corners": nearest.corners,
