@@ -298,3 +298,16 @@ def test_late_outcomes_are_learnt_when_they_arrive(tmp_path):
     again = verb("stream", new, *base, "--forget-missing", "--output", tmp_path / "out.csv")
     assert "40 rows, 0 outcomes learnt (25 in all)" in again.stderr
     assert (tmp_path / "out.csv").read_text() != (tmp_path / "today.csv").read_text()
+
+
+def test_stream_keeps_the_columns_that_are_named(tmp_path):
+    file, out = tmp_path / "a.csv", tmp_path / "out.csv"
+    write(file, {"id": ["b7", "a1", "c3"], "day": [3, 1, 2], "y": [1, 0, 1], "p": [0.5, 0.25, 0.75]})
+    verb("stream", file, "-y", "y", "-p", "p", "--order", "day", "--keep", "id,day", "-o", out)
+    lines = [line.split(",") for line in out.read_text().splitlines()]
+    assert lines[0] == ["id", "day", "y", "p", "calibrated"]
+    assert [line[:4] for line in lines[1:]] == [
+        ["b7", "3", "1", "0.5"],
+        ["a1", "1", "0", "0.25"],
+        ["c3", "2", "1", "0.75"],
+    ]

@@ -11,9 +11,10 @@ from typing import Any
 
 import click
 import numpy as np
+import numpy.typing as npt
 
 from calibrant.cli.learnt_parts import counted_parts, same, with_part, with_parts
-from calibrant.cli.options import NAME, as_json, outcome_column, rows_in, typed
+from calibrant.cli.options import NAME, NAMES, as_json, outcome_column, rows_in, typed
 from calibrant.cli.ordered_rows import OrderedRows, read_ordered
 from calibrant.cli.showing import note, say
 from calibrant.cli.sketched import listed, shown_name
@@ -24,12 +25,12 @@ from calibrant.measures.distances.lower import lower_distance
 from calibrant.measures.smooth import smooth_calibration_error
 from calibrant.numerals import counted
 from calibrant.online.calibrator import OnlineCalibrator
-from calibrant.online.experts import NAMES
+from calibrant.online.experts import NAMES as EXPERTS
 from calibrant.online.input_columns import batch_ends
 from calibrant.online.run import Run
 from calibrant.online.state import locked, read_text, sealed
 from calibrant.results import Array
-from calibrant.scale.files import FileNames
+from calibrant.scale.files import FileNames, read_categories
 
 FEW = 100_000  # rows up to which the lower distance is computed while one waits
 
@@ -57,17 +58,19 @@ FEW = 100_000  # rows up to which the lower distance is computed while one waits
     type=click.Path(dir_okay=False),
     help="CSV file to write, in the order of FILE.",
 )
+@click.option("--keep", type=NAMES, metavar="COLUMN,COLUMN", help="More columns for --output, an id say.")
 @click.option("--html", type=click.Path(dir_okay=False), help="Write a page with charts.")
 @same
 @as_json
 def stream(
     file: FileNames, outcome: str, prediction: str, order: str | None, by: str | None, batch_by: str | None,
     delay: int | None, guard: bool, forget_missing: bool, state: str | None, out: str | None,
-    html: str | None, same: bool, json_: bool,
+    keep: list[str] | None, html: str | None, same: bool, json_: bool,
 ) -> None:  # fmt: skip
     """Calibrate the predictions in FILE in order, each with what was known before it.
 
-    Writes a CSV file with the columns named here and the column `calibrated`, and prints the certificate
+    Writes a CSV file with the columns named here (those of --keep are copied) and the column `calibrated`,
+    in the order of FILE, and prints the certificate
     and the scores of raw and calibrated side by side. The state is written whole and last of all: a run that
     was stopped before has changed nothing and can be repeated. Rows that the state has learnt are refused
     unless --same learns them again.
@@ -91,7 +94,9 @@ def stream(
         parts = with_part(counted_parts(state, "OnlineCalibrator"), rows, same, state)
         run = _played(calibrator, rows, by, batch_by)
         if out:
-            write_whole(out, _as_csv(rows, run, outcome, prediction))
+            named = {*rows.columns, outcome, prediction}
+            kept = read_categories(file, [name for name in keep or () if name not in named]) if keep else {}
+            write_whole(out, _as_csv(rows, run, outcome, prediction, kept))
         if html:
             _write_page(html, calibrator, rows, run, shown_name(file))
         _show(_summary(calibrator, rows, run), json_)
@@ -149,7 +154,7 @@ def _stepped(calibrator: OnlineCalibrator, rows: OrderedRows, segments: Any, bat
     """Calibrate batch by batch, forgetting what is unknown; a row that is forgotten changes no account."""
     size, before = len(rows), calibrator.rounds
     labels = [None] * size if segments is None else segments.tolist()
-    out, steered, weights = np.empty(size), np.zeros(size, dtype=np.bool_), np.empty((size, len(NAMES)))
+    out, steered, weights = np.empty(size), np.zeros(size, dtype=np.bool_), np.empty((size, len(EXPERTS)))
     account = np.empty((2, size))
     begin = 0
     for end in batch_ends(batches, size).tolist():
@@ -169,12 +174,15 @@ def _stepped(calibrator: OnlineCalibrator, rows: OrderedRows, segments: Any, bat
     return Run(out, certificate, bound, steered, weights, before)
 
 
-def _as_csv(rows: OrderedRows, run: Run, outcome: str, prediction: str) -> str:
-    """Return the rows in the order of the file, numbers with every digit."""
+def _as_csv(
+    rows: OrderedRows, run: Run, outcome: str, prediction: str, kept: Mapping[str, npt.NDArray[Any]]
+) -> str:
+    """Return the rows in the order of the file, numbers with every digit, behind columns that are kept."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*rows.columns, outcome, prediction, "calibrated"])
-    columns = [_cells(column) for column in rows.columns.values()]
+    writer.writerow([*kept, *rows.columns, outcome, prediction, "calibrated"])
+    columns = [_cells(column[rows.place]) for column in kept.values()]
+    columns += [_cells(column) for column in rows.columns.values()]
     outcomes = ["" if y != y else int(y) for y in rows.outcome.tolist()]
     lines = list(zip(*columns, outcomes, rows.prediction.tolist(), run.predictions.tolist(), strict=True))
     for row in np.argsort(rows.place):

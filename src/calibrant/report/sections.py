@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from calibrant.evaluation.cost_by_chance import cost_by_chance
 from calibrant.evaluation.recalibration_preview import why_absent
 from calibrant.evaluation.row_tests import why_rows_differ
 from calibrant.evaluation.sheets import (
@@ -200,16 +201,21 @@ def _cost(evaluation: Findings) -> Section:
         absent = f"Not said: {why_absent(evaluation.forecasts)}."
         return Section("cost", "What does it cost?", (absent,))
     threshold, loss = result.curve.worst
+    noise = cost_by_chance(evaluation.forecasts, evaluation.seed)
+    at_chance = "" if noise is None else f" (by chance alone about {short(1000 * noise.threshold, 2)})"
+    for_all = "" if noise is None else f" (by chance alone about {short(1000 * noise.task, 2)})"
     text = "Decisions suffer where the prediction falls on the wrong side of a threshold. "
     if 1000 * loss >= NEGLIGIBLE:
         text += (
             f"Whoever acts above {short(threshold)} loses most by trusting the predictions instead of "
-            f"recalibrated ones: {short(1000 * loss)} outcomes per 1,000 decisions. "
+            f"recalibrated ones: {short(1000 * loss)} outcomes per 1,000 decisions{at_chance}. "
         )
     text += (
         "Over all decisions with payoffs between 0 and 1, also those with more than two actions, the most "
-        f"that is lost is {short(1000 * result.task.loss)} units of payoff per 1,000 decisions."
+        f"that is lost is {short(1000 * result.task.loss)} units of payoff per 1,000 decisions{for_all}."
     )
+    if noise is not None:
+        text += " By chance alone means: if the predictions were calibrated. A loss near that is noise."
     regret = 1000 * result.base_rate_regret
     if regret >= NEGLIGIBLE:
         base = (
