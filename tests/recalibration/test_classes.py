@@ -172,3 +172,26 @@ def test_a_network_of_ten_classes_gains_what_is_known(shared_data):
     assert loss(after["dirichlet"]) < loss(after["temperature"])
     assert top_error(table[new]) == pytest.approx(0.107, abs=0.01)
     assert top_error(after["temperature"]) < 0.015
+
+
+def test_rows_of_nearly_certain_predictions_still_sum_to_one():
+    """One minus the largest probability has lost the digits of the others."""
+    tiny = 2.0 ** -np.arange(40.0, 1080.0, 13.0)
+    table = np.column_stack((tiny, tiny / 3, 1 - tiny - tiny / 3))
+    labels = np.arange(len(table)) % 3
+    found = fit(labels, table, method="top-label")
+    q = found.predict(table)
+    assert q.sum(axis=1) == pytest.approx(np.ones(len(q)), abs=1e-12)
+    assert q.min() >= 0
+
+
+def test_facts_of_weights_far_apart_can_be_read_back(tmp_path):
+    """A base rate of 1 must not round to more, which no file may hold."""
+    rng = np.random.default_rng(0)
+    table = rng.dirichlet(np.ones(3), 40)
+    for trial in range(20):
+        w = 10.0 ** np.random.default_rng(trial).uniform(-5, 5, 40)
+        found = fit(table.argmax(axis=1), table, sample_weight=w, method="top-label")
+        assert found.fit.base_rate <= 1
+    found.with_assessment("not needed here").save(tmp_path / "map.json")
+    assert cb.load_recalibration(tmp_path / "map.json").fit.base_rate == found.fit.base_rate

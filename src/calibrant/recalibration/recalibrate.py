@@ -203,7 +203,7 @@ def _several(
     facts = FitFacts(
         n=records.n,
         effective_n=float(records.weights.sum()),
-        base_rate=float(records.weights @ right / records.weights.sum()),
+        base_rate=float((records.weights * right).sum() / records.weights.sum()),  # never above 1
         low=float(top.min()),
         high=float(top.max()),
         levels=len(np.unique(top)),

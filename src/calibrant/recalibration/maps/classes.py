@@ -146,10 +146,12 @@ class TopLabelMap(ClassMap):
         after = self.pooled.predict(before)
         for k, one in enumerate(self.maps):
             after[top == k] = one.predict(after[top == k])
-        rest = 1.0 - before
-        even = (1.0 - after) / (p.shape[1] - 1)
-        share = np.where(rest > 0, (1.0 - after) / np.where(rest > 0, rest, 1.0), 0.0)
-        rates = np.where(rest[:, None] > 0, p * share[:, None], even[:, None])
+        others = p.copy()
+        others[rows, top] = 0.0
+        rest = others.sum(axis=1, keepdims=True)  # 1 - before would lose the digits of a rest of 1e-16
+        even = 1.0 / (p.shape[1] - 1)
+        share = np.where(rest > 0, others / np.where(rest > 0, rest, 1.0), even)
+        rates = (1.0 - after)[:, None] * share
         rates[rows, top] = after
         return np.asarray(rates)
 
@@ -162,7 +164,7 @@ class TopLabelMap(ClassMap):
         rates = []
         for k, column in enumerate(columns):
             *before, rate = [
-                tops[j] if j == k else self._scaled(column, columns[j], tops[j], algebra)
+                tops[j] if j == k else self._scaled(column, columns, j, tops[j], algebra)
                 for j in range(self.classes)
             ]
             for j in reversed(range(self.classes - 1)):  # here none before j is the largest
@@ -171,10 +173,12 @@ class TopLabelMap(ClassMap):
             rates.append(rate)
         return rates
 
-    def _scaled(self, column: Any, top: Any, after: Any, algebra: Algebra) -> Any:
-        """Return the part of a class in what the top class leaves; equal parts if it left nothing."""
-        left = -after + 1.0
-        return algebra.when(top < 1.0, column * (left / (-top + 1.0)), left / (self.classes - 1.0))
+    def _scaled(self, column: Any, columns: Sequence[Any], top: int, after: Any, algebra: Algebra) -> Any:
+        """Return the part of a class in what the top class leaves; equal parts if the others have none."""
+        first, *more = [one for k, one in enumerate(columns) if k != top]
+        rest = sum(more, start=first)
+        share = algebra.when(rest == 0.0, algebra.number(1.0 / (self.classes - 1)), column / rest)
+        return (-after + 1.0) * share
 
     def to_dict(self) -> dict[str, Any]:
         """Return the pooled map and those of the classes."""
