@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from recalibration.laws import fit
+from recalibration.laws import fit, one_per_form
 
-FORMS = (
-    "platt",
-    "spline",
-    "centered-isotonic",
-    "venn-abers",
-    "histogram",
-    "identity",
-)  # one per kind of expression
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,  # Spark compiles every expression
@@ -29,7 +21,7 @@ def test_spark_gives_what_predict_gives(spark_session):
     new = np.concatenate((p[:20], [0.0, 1e-9, 0.5, 1.0]))
     rows = [(float(v),) for v in new] + [(None,), (1.7,), (float("nan"),)]
     frame = spark_session.createDataFrame(rows, "Piece double")
-    for method in FORMS:
+    for method in one_per_form():
         found = fit(y, p, method=method)
         applied = found.apply(frame, prediction="Piece", into="q")
         by_sql = applied.selectExpr("*", f"{found.to_sql('Piece', 'spark')} AS s").collect()

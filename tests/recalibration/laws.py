@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import warnings
+from pathlib import Path
 
 import numpy as np
 from hypothesis import strategies as st
@@ -12,6 +14,19 @@ import calibrant as cb
 ROWS = cb.recalibrations()
 METHODS = [name for name, row in ROWS.items() if row.fit is not None and not row.needs_covariates]
 GRID = np.linspace(0, 1, 33)
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def one_per_form():
+    """Return a method per form of map, of those that need nothing but predictions: the last in the table.
+
+    Golden files say which form a method has, and every form has one.
+    """
+    files = {name: GOLDEN / f"format1-{name}.json" for name in METHODS}
+    forms = {
+        json.loads(file.read_text())["map"]["form"]: name for name, file in files.items() if file.exists()
+    }
+    return list(forms.values())
 
 
 def fit(y, p, **options):

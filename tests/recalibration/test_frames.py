@@ -11,7 +11,7 @@ import pytest
 
 import calibrant as cb
 from calibrant.recalibration.long_maps import has_many_pieces
-from recalibration.laws import fit
+from recalibration.laws import fit, one_per_form
 from recalibration.test_recalibrate import X, Y, overconfident
 
 
@@ -32,7 +32,7 @@ def test_sql_quotes_names_and_thins_on_request():
         found.to_sql("p", tolerance=-1)
 
 
-@pytest.mark.parametrize("method", ["platt", "spline", "isotonic", "venn-abers", "histogram", "identity"])
+@pytest.mark.parametrize("method", one_per_form())
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "polars-lazy", "duckdb", "ibis", "dask"])
 def test_apply_to_frames(kind, method):
     y, p = overconfident(300)
