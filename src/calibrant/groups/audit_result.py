@@ -213,7 +213,7 @@ class Audit:
 
     def _drawn(self) -> str:
         of_cells = "" if self.cells is None or not self.draws else f" of {counted(self.cells, 'cell')}"
-        roughly = ", approximate" if self.approximate else ""
+        roughly = ", approximate" if "pvalue" in self.approximate else ""
         return f"{counted(self.draws, 'draw')}{of_cells}, seed {self.seed}{roughly}"
 
     def __str__(self) -> str:
