@@ -60,7 +60,10 @@ def _moments(forecasts: Forecasts, degree: int) -> Array:
     """Return the sums of residual times Chebyshev polynomial; only a part of the levels is held at a time."""
     v, b = forecasts.values, forecasts.residuals
     parts = (slice(start, start + AT_ONCE) for start in range(0, len(v), AT_ONCE))
-    return np.sum([b[part] @ chebyshev.chebvander(2 * v[part] - 1, degree) for part in parts], axis=0)
+    moments = np.zeros(degree + 1)
+    for part in parts:
+        moments += b[part] @ chebyshev.chebvander(2 * v[part] - 1, degree)
+    return moments
 
 
 def _worst_polynomial(moments: Array) -> tuple[Array, float]:
