@@ -11,6 +11,7 @@ from calibrant.errors import TooFewRecordsError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.kernels.logistic import fits_pay, logistic_fit, logistic_fits
 from calibrant.measures.registry.calling import of_rows, public
+from calibrant.measures.registry.likelihood_rounding import intercept_rounded, slope_rounded
 from calibrant.measures.registry.null import Null, Settings
 from calibrant.measures.registry.papers import COX_PAPER
 from calibrant.measures.registry.row import Measure
@@ -56,6 +57,23 @@ def calibration_intercept(forecasts: Forecasts) -> Certified:
     1.098612
     """
     return Certified.point(_offset(forecasts))
+
+
+@calibration_slope.rounded_by
+def _slope_rounded(forecasts: Forecasts, measured: Certified) -> Certified:
+    from scipy.special import expit
+
+    logit = logits(forecasts)
+    return slope_rounded(
+        forecasts, measured, expit(measured.details["intercept"] + measured.value * logit), logit
+    )
+
+
+@calibration_intercept.rounded_by
+def _intercept_rounded(forecasts: Forecasts, measured: Certified) -> Certified:
+    from scipy.special import expit
+
+    return intercept_rounded(forecasts, measured, expit(measured.value + logits(forecasts)))
 
 
 @dataclass(frozen=True, slots=True, repr=False)

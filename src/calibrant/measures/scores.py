@@ -14,7 +14,15 @@ from calibrant.measures.registry.calling import of_rows, public
 from calibrant.measures.registry.laws import SPIEGELHALTER
 from calibrant.measures.registry.null import Null, Settings
 from calibrant.measures.registry.papers import CORP_PAPER
-from calibrant.measures.registry.resolution import EPS, bracketed, cells_of, no_certificate, rounding
+from calibrant.measures.registry.resolution import (
+    EPS,
+    bracketed,
+    cells_of,
+    no_certificate,
+    rounded,
+    rounding,
+    widened,
+)
 from calibrant.measures.registry.row import Measure
 from calibrant.options import clipping
 from calibrant.results import Array, Certified, Result
@@ -262,6 +270,19 @@ def _log_loss_bounds(forecasts: Forecasts, measured: Certified, settings: Settin
     second = _log_bounds(zeros, zeros - cells.over, 1 - cells.high, 1 - cells.low, clip, forecasts)
     slack = 64 * rounding(forecasts)  # no loss exceeds -log(EPS) = 36 by default
     return bracketed(measured, first[0] + second[0] - slack, first[1] + second[1] + slack)
+
+
+@log_loss.rounded_by
+def _normalised_rounded(forecasts: Forecasts, measured: Certified) -> Certified:
+    """Bound what rounding moves of loss / entropy: the rarer rate may be a difference of few digits."""
+    error, rate = rounding(forecasts), min(forecasts.base_rate, 1 - forecasts.base_rate)
+    if not rate > 4 * error:
+        raise no_certificate("log-loss", "the rarer outcome weighs no more than rounding")
+    entropy = _entropy(forecasts)
+    moved = 64 * error + measured.value * error * (
+        2 - 2 * np.log(rate)
+    )  # |d entropy / d rate| < 1 - log(rate)
+    return widened(rounded(forecasts, measured), 2 * float(moved) / entropy)
 
 
 def _log_bounds(

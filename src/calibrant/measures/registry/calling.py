@@ -23,6 +23,7 @@ from calibrant.results import Certified
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 Quick = TypeVar("Quick", bound=Callable[..., float])
+Rounding = TypeVar("Rounding", bound=Callable[[Forecasts, Certified], Certified])
 
 
 class public(Generic[P]):  # noqa: N801 - reads as a decorator
@@ -43,6 +44,7 @@ class public(Generic[P]):  # noqa: N801 - reads as a decorator
         self._options = {o.name: o.default for o in list(inspect.signature(core).parameters.values())[1:]}
         self.__signature__ = _signature(core)
         self._certificate: Certificate | None = None
+        self._rounding: Callable[[Forecasts, Certified], Certified] = rounded
         self._quick: Callable[..., float] | None = None
 
     if TYPE_CHECKING:  # type checkers see the options of each measure; sample_weight goes by its name
@@ -95,7 +97,7 @@ class public(Generic[P]):  # noqa: N801 - reads as a decorator
         except NoCertificateError:
             if not forecasts.exact:
                 raise
-            bounded = rounded(forecasts, proven)
+            bounded = self._rounding(forecasts, proven)
         return replace(bounded, exact=proven.exact) if forecasts.exact else bounded
 
     def settings(self, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,6 +108,11 @@ class public(Generic[P]):  # noqa: N801 - reads as a decorator
         """Decorate the rule that bounds this measure on the raw rows behind a sketch."""
         self._certificate = certificate
         return certificate
+
+    def rounded_by(self, rounding: Rounding) -> Rounding:
+        """Decorate the rule for a sketch with one prediction per cell, where rounding is not a detail."""
+        self._rounding = rounding
+        return rounding
 
     def quickly_by(self, quick: Quick) -> Quick:
         """Decorate a function that computes the value alone, where that is cheaper; it gets all options."""
