@@ -33,6 +33,37 @@ def fitted(rows):
     return path
 
 
+@pytest.fixture(scope="module")
+def sketches(rows):
+    plain, grouped = rows.parent / "plain.sketch", rows.parent / "grouped.sketch"
+    assert calibrant("sketch", rows, *COLUMNS, "-o", plain).returncode == 0
+    assert calibrant("sketch", rows, *COLUMNS, "--by", "g", "-o", grouped).returncode == 0
+    return {"PLAIN": plain, "GROUPED": grouped, "ROWS": rows}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["evaluate", "PLAIN", "-y", "nonsense"], "--outcome does not apply to a sketch"),
+        (["evaluate", "PLAIN", "-w", "nonsense"], "--weight does not apply to a sketch"),
+        (["test", "PLAIN", "--missing", "drop"], "--missing does not apply to a sketch"),
+        (["check", "PLAIN", "GROUPED", "-p", "p", "--max", "smooth=1"], "--prediction does not apply to a"),
+        (["check", "PLAIN", "--max-group-z", "4"], "--max-group-z needs a sketch with groups"),
+        (["audit", "GROUPED", "--nominal", "g"], "--nominal applies to --covariates alone"),
+        (["audit", "GROUPED", "-y", "y"], "--outcome does not apply to a sketch"),
+    ],
+)
+def test_options_of_rows_are_refused_beside_a_sketch(sketches, words, told):
+    result = calibrant(*(sketches.get(word, word) for word in words))
+    assert result.returncode == 2
+    assert told in result.stderr
+
+
+def test_a_sketch_and_rows_are_checked_together(sketches):
+    words = ("check", sketches["PLAIN"], sketches["ROWS"], "--max", "smooth=1")
+    assert calibrant(*words, *COLUMNS).returncode == 0
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -13,12 +13,20 @@ from calibrant.cli.options import (
     as_json,
     columns_unless_sketch,
     option_of,
+    refuse_typed,
     require_columns,
     rows_in,
     seed,
 )
 from calibrant.cli.showing import note, say
-from calibrant.cli.sketched import chosen_groups, listed, progress_bar, shown_name, stored_sketch
+from calibrant.cli.sketched import (
+    chosen_groups,
+    listed,
+    progress_bar,
+    refuse_columns,
+    shown_name,
+    stored_sketch,
+)
 from calibrant.cli.tables import show_json, show_table
 from calibrant.disk import check_target, write_whole
 from calibrant.groups import audit as audits
@@ -150,6 +158,8 @@ def audit(
     sketch = stored_sketch(file)
     if sketch is not None:
         _refuse_rows({"--covariates": covariates, "--search": search, "--rules": rules})
+        refuse_columns()
+        refuse_typed("applies to --covariates alone, which a sketch has not", "nominal", "subpopulations")
         _tell(_audit_sketch(sketch, groups, options), None, f"sketch {shown_name(file)}", html, top, json_)
         return
     outcome, prediction = require_columns(outcome, prediction)

@@ -13,7 +13,7 @@ import click
 from calibrant.cli.file_rows import read_rows
 from calibrant.cli.options import LIMIT, as_json, columns_unless_sketch, grouped, refuse_typed, seed
 from calibrant.cli.showing import say
-from calibrant.cli.sketched import needed_sketch
+from calibrant.cli.sketched import is_sketch, needed_sketch, refuse_columns
 from calibrant.cli.streams import printable
 from calibrant.cli.tables import show_json, show_table
 from calibrant.disk import check_target, write_whole
@@ -96,6 +96,8 @@ def check(
     used = recorded_seed(seed)
     how = {"confidence": confidence, "seed": used, "fewest": min_records}
     columns = {"outcome": outcome, "prediction": prediction, "weight": weight, "missing": missing}
+    if all(map(is_sketch, files)):
+        refuse_columns()
     checked = [_checked(file, columns, groups, wanted, max_group_z, how) for file in files]
     _show(checked, used, json_)
     findings = [finding for part in checked for finding in part.findings]
@@ -124,11 +126,11 @@ def _checked(
     max_group_z: float | None,
     how: Mapping[str, Any],
 ) -> _Checked:
-    sketch = needed_sketch(file, **columns)
+    sketch = needed_sketch(file, **columns, beside_rows=True)
     if sketch is not None:
         forecasts = sketch.forecasts()
         findings = judge(forecasts, wanted, **how)
-        _check_groups(sketch, groups)
+        _check_groups(sketch, groups, max_group_z)
         if max_group_z is not None:
             findings.append(judge_sketch_groups(sketch.groups, max_group_z))
         return _Checked(file, forecasts.n, sketch.dropped, findings)
@@ -142,8 +144,13 @@ def _checked(
     return _Checked(file, data.forecasts.n, data.forecasts.dropped, findings)
 
 
-def _check_groups(sketch: Sketch, groups: Sequence[str] | None) -> None:
-    """Refuse groups other than those the sketch was made by."""
+def _check_groups(sketch: Sketch, groups: Sequence[str] | None, max_group_z: float | None) -> None:
+    """Refuse groups other than those the sketch was made by, and a limit on groups that it has not."""
+    if max_group_z is not None and not sketch.by:
+        hint = "make the sketch with calibrant sketch --by"
+        raise InvalidInputError(
+            sentence("--max-group-z", "needs a sketch with groups", "got one without", hint)
+        )
     if groups is None:
         return
     if set(groups) != set(sketch.by):

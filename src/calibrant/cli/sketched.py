@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from calibrant.cli.options import require_columns
+from calibrant.cli.options import refuse_typed, require_columns
 from calibrant.cli.showing import note, say, watched_by_a_person
 from calibrant.cli.tables import number, show_table
 from calibrant.errors import InvalidInputError, sentence
@@ -17,6 +17,7 @@ from calibrant.scale.memory import fits
 from calibrant.scale.sketch import Sketch, merge
 from calibrant.scale.storage import is_stored_sketch
 
+COLUMNS = ("outcome", "prediction", "weight", "missing")
 SHOWN = ("kuiper", "smooth")
 GROUPS_SHOWN = 50
 
@@ -56,12 +57,28 @@ def stored_sketch(file: FileNames) -> Sketch | None:
     return None
 
 
+def refuse_columns() -> None:
+    """Refuse names of columns and what to do with rows, where all that was given are sketches."""
+    refuse_typed("does not apply to a sketch, whose rows are summed", *COLUMNS)
+
+
 def needed_sketch(
-    file: FileNames, *, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing
+    file: FileNames,
+    *,
+    outcome: str | None,
+    prediction: str | None,
+    weight: str | None,
+    missing: Missing,
+    beside_rows: bool = False,
 ) -> Sketch | None:
-    """Return the sketch that a file is, or that it needs because it is too large; None if neither."""
+    """Return the sketch that a file is, or that it needs because it is too large; None if neither.
+
+    Names of columns are refused with a sketch, unless another file, one of rows, stands beside it.
+    """
     stored = stored_sketch(file)
     if stored is not None:
+        if not beside_rows:
+            refuse_columns()
         return stored
     outcome, prediction = require_columns(outcome, prediction)
     if fits(file):

@@ -79,10 +79,12 @@ def judge(
 
 def judge_sketch_groups(groups: Mapping[Any, Sketch], limit: float) -> Finding:
     """Judge the worst group of a sketch: z is certain when its bounds lie on one side of the limit."""
+    filled = {key: part for key, part in groups.items() if part.n}
+    if not filled:
+        none = "no group of the sketch holds a record: too little data to say"
+        return Finding("group-z", limit, None, None, None, "unclear", none)
     worst, label, least, most = -1.0, None, 0.0, 0.0
-    for key, part in groups.items():
-        if not part.n:
-            continue
+    for key, part in filled.items():
         taken, sigma = part.measure("kuiper"), math.sqrt(part.forecasts().null_variance)
         ends = [_quotient(end, sigma) for end in (taken.value, taken.lower, taken.upper)]
         if ends[0] > worst:
