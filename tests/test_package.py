@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -213,12 +214,38 @@ def test_numba_may_be_absent():
     assert 0 < float(found.stdout) < 0.05
 
 
+@cache
+def homes(kind: type[ast.ClassDef] | type[ast.FunctionDef]) -> dict[str, set[Path]]:
+    """Return the files that define each public class or function at the level of a module."""
+    found: dict[str, set[Path]] = {}
+    for file in sorted(SOURCE.rglob("*.py")):
+        for node in ast.parse(file.read_text()).body:
+            if isinstance(node, kind) and not node.name.startswith("_"):
+                found.setdefault(node.name, set()).add(file.relative_to(SOURCE))
+    return found
+
+
 def test_a_class_name_has_one_meaning():
     """Two public classes of one name would leave a reader guessing which is meant."""
-    names = [
-        node.name
-        for file in sorted(SOURCE.rglob("*.py"))
-        for node in ast.parse(file.read_text()).body
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
-    ]
-    assert len(names) == len(set(names)), sorted({name for name in names if names.count(name) > 1})
+    assert {name: files for name, files in homes(ast.ClassDef).items() if len(files) > 1} == {}
+
+
+def namesake(name: str, file: Path) -> bool:
+    """Return whether a function bears a user's word beside the function that does the work.
+
+    A verb of the command line stands in the file of its name. A method of recalibration is named like its
+    fit, or like the public function that reduces several classes in the same way.
+    """
+    if file == Path("cli", f"{name}.py"):
+        return True
+    others = homes(ast.FunctionDef)[name] - {file}
+    return file.parent == Path("recalibration", "methods") and all(
+        name in cb.__all__ or other.parent in (Path("fits"), file.parent) for other in others
+    )
+
+
+def test_a_function_name_has_one_meaning():
+    """What two functions of one name do would be told by their imports alone."""
+    several = {name: files for name, files in homes(ast.FunctionDef).items() if len(files) > 1}
+    meanings = {name: [file for file in files if not namesake(name, file)] for name, files in several.items()}
+    assert {name: files for name, files in meanings.items() if len(files) > 1} == {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
-from calibrant.sheets import Sheet, text
+from calibrant.sheets import Sheet, text_cell
 
 Row = TypeVar("Row")
 
@@ -35,5 +35,5 @@ class Catalogue(Mapping[str, Row]):
         return f"<{len(self)} {self._noun}: {', '.join(self)}>"
 
     def _repr_html_(self) -> str:
-        lines = (tuple(text(write(row)) for write in self._columns.values()) for row in self.values())
+        lines = (tuple(text_cell(write(row)) for write in self._columns.values()) for row in self.values())
         return Sheet(tuple(self._columns), tuple(lines)).as_html()

@@ -14,7 +14,7 @@ from calibrant.frames import inputs_of
 from calibrant.inputs import any_fraction
 from calibrant.merged_rows import merged_labels, merged_records
 from calibrant.numerals import mean
-from calibrant.records import Checked, Missing, Records, check, warn_if_swapped
+from calibrant.records import Checked, Missing, Records, check_records, warn_if_swapped
 from calibrant.results import Array
 from calibrant.sums import dot, largest, running, summed
 
@@ -75,7 +75,7 @@ class Forecasts:
         missing: Missing = "error",
         pos_label: Any = None,
     ) -> None:
-        checked = check(y_true, y_prob, sample_weight, missing, pos_label=pos_label)
+        checked = check_records(y_true, y_prob, sample_weight, missing, pos_label=pos_label)
         warn_if_swapped(checked, y_true=y_true, y_prob=y_prob)
         self._take(checked)
 

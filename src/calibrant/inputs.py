@@ -91,7 +91,7 @@ def _unmasked(data: np.ma.MaskedArray[Any, Any]) -> npt.NDArray[Any]:
     return values
 
 
-def vector(data: Any, name: str) -> npt.NDArray[Any]:
+def numeric_vector(data: Any, name: str) -> npt.NDArray[Any]:
     """Return `data` as a one-dimensional bool, integer or float array, missing values as NaN."""
     array = _one_dimensional(array_of(data, name), name)
     if array.dtype.kind == "O":
@@ -163,7 +163,7 @@ def outcomes_of(data: Any, name: str, pos_label: Any = None) -> npt.NDArray[Any]
     [1.0, 0.0, nan]
     """
     if pos_label is None:
-        return vector(data, name)
+        return numeric_vector(data, name)
     array = _one_dimensional(array_of(data, name), name)
     gaps, labels = _distinct(array)
     others = [label for label in labels if label != pos_label]
@@ -204,8 +204,8 @@ def positive_column(data: Any, name: str, labels: Any = None, pos_label: Any = N
     """
     array = array_of(data, name)
     if array.ndim != 2 or array.shape[1] != 2 or len(array) == 0:
-        return vector(array, name)
-    first, second = (vector(array[:, k], name) for k in (0, 1))
+        return numeric_vector(array, name)
+    first, second = (numeric_vector(array[:, k], name) for k in (0, 1))
     sums = first.astype(np.float64) + second
     reject_rows(name, "must sum to 1 in each row", sums, np.abs(sums - 1) > ROW_SUM, POSITIVE_COLUMN)
     if pos_label is None:
@@ -305,7 +305,7 @@ def probabilities(values: npt.ArrayLike, name: str) -> Array:
     array = array_of(values, name)
     if array.size == 0:
         return np.zeros(array.shape)
-    flat = vector(array.ravel(), name).astype(np.float64)
+    flat = numeric_vector(array.ravel(), name).astype(np.float64)
     reject_rows(name, "must not be missing", flat, np.isnan(flat))
     check_unit_interval(flat, name)
     return flat.reshape(array.shape)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 
-def settled(value: float) -> float:
+def without_noise(value: float) -> float:
     """Return a value without the noise of summation, so that equal figures are rounded alike everywhere.
 
     The mean of 20,000 outcomes is often a tie in the fourth decimal; sums taken in another order fall on
@@ -13,7 +13,7 @@ def settled(value: float) -> float:
 
     >>> [f"{x:.4f}" for x in (0.4996500000000053, 0.4996499999999947)]
     ['0.4997', '0.4996']
-    >>> [f"{settled(x):.4f}" for x in (0.4996500000000053, 0.4996499999999947)]
+    >>> [f"{without_noise(x):.4f}" for x in (0.4996500000000053, 0.4996499999999947)]
     ['0.4996', '0.4996']
     """
     return float(f"{value:.12g}")
@@ -25,7 +25,7 @@ def mean(value: float) -> str:
     >>> mean(0.16995000000000001), mean(0.5)
     ('0.1699', '0.5000')
     """
-    return f"{settled(value):.4f}"
+    return f"{without_noise(value):.4f}"
 
 
 def short(value: float | None, digits: int = 3) -> str:
@@ -36,7 +36,7 @@ def short(value: float | None, digits: int = 3) -> str:
     """
     if value is None or math.isnan(value):
         return "–"
-    value = settled(value)
+    value = without_noise(value)
     if value == 0:
         return "0"
     if abs(value) >= 1e4 or abs(value) < 1e-4:
@@ -106,7 +106,7 @@ def percent(share: float) -> str:
     >>> [percent(x) for x in (0.5, 0.1234, 0.00123, 0.0, 1.2e-7)]
     ['50.0 %', '12.3 %', '0.12 %', '0.0 %', '1.2e-05 %']
     """
-    share = settled(share)
+    share = without_noise(share)
     if 0 < share < 1e-5:
         return f"{100 * share:.1e} %"
     digits = 1 if share == 0 or share >= 0.01 else 2 if share >= 0.001 else 4

@@ -29,11 +29,11 @@ from calibrant.inputs import (
     check_unit_interval,
     check_weights,
     missing_rows,
+    numeric_vector,
     outcomes_of,
     positive_column,
     row_labels,
     values_of,
-    vector,
 )
 from calibrant.kernels.row_order import Rows, canonical, ties_ordered
 from calibrant.numerals import counted
@@ -142,7 +142,7 @@ class Records:
         return self.take(order)
 
 
-def check(
+def check_records(
     y_true: Any,
     y_prob: Any,
     sample_weight: Any = None,
@@ -158,7 +158,7 @@ def check(
     y_true, y_prob, sample_weight = values_of(y_true), values_of(y_prob), values_of(sample_weight)
     y = outcomes_of(y_true, names.outcome, pos_label)
     p = positive_column(y_prob, names.prediction, y_true, pos_label)
-    w = None if sample_weight is None else vector(sample_weight, names.weight)
+    w = None if sample_weight is None else numeric_vector(sample_weight, names.weight)
     check_same_length(y, p, (names.outcome, names.prediction))
     if w is not None:
         check_same_length(w, p, (names.weight, names.prediction))

@@ -70,12 +70,12 @@ def paragraphs(*lines: str) -> str:
     return "".join(f"<p>{escape(line)}</p>" for line in lines if line)
 
 
-def text(value: str) -> Cell:
+def text_cell(value: str) -> Cell:
     """Return a cell of text."""
     return Cell(value, value)
 
 
-def number(value: float | None, shown: str | None = None) -> Cell:
+def number_cell(value: float | None, shown: str | None = None) -> Cell:
     """Return a cell of a number, in short form unless `shown` is given."""
     return Cell(short(value, 4) if shown is None else shown, sort_key(value), number=True)
 

@@ -9,7 +9,7 @@ from samples import samples
 
 import calibrant as cb
 from calibrant.evaluation.bands import consistency_band
-from calibrant.evaluation.coarse import density, thinned
+from calibrant.evaluation.coarse import density, points_to_draw
 from calibrant.inference.merging import coarse
 
 
@@ -29,7 +29,7 @@ def test_merged_cells_keep_weight_outcome_and_mean(sample, cells):
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=300), st.integers(4, 60))
 def test_thinning_keeps_ends_and_extremes_and_no_more_than_asked(heights, points):
     curve = np.array(heights)
-    at = thinned(curve, points)
+    at = points_to_draw(curve, points)
     assert len(at) <= max(points, 4)
     assert at[0] == 0
     assert at[-1] == len(curve) - 1

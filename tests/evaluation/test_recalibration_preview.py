@@ -32,13 +32,13 @@ def test_curve_and_task_are_those_of_the_public_functions(forecasts):
 
 
 def test_every_fold_is_fitted_once(forecasts, monkeypatch):
-    fitted, isotonic = [], crossfit.isotonic
+    fitted, isotonic = [], crossfit.isotonic_interpolation
 
     def counted(values, rates, weights):
         fitted.append(len(values))
         return isotonic(values, rates, weights)
 
-    monkeypatch.setattr(crossfit, "isotonic", counted)
+    monkeypatch.setattr(crossfit, "isotonic_interpolation", counted)
     preview(forecasts, chosen(None), seed=5)
     assert len(fitted) == FOLDS
 

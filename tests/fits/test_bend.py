@@ -13,12 +13,12 @@ from scipy.stats import binom, chi2
 
 from calibrant import recalibrate
 from calibrant.fits.bend import CLIP, LEAST, bend_pvalue
-from calibrant.fits.levels import Levels, merged
+from calibrant.fits.levels import Levels, levels_of_sorted
 
 
 def levels(y, p):
     order = np.argsort(p, kind="stable")
-    return merged(p[order], y[order].astype(float), np.ones(len(p)))
+    return levels_of_sorted(p[order], y[order].astype(float), np.ones(len(p)))
 
 
 def bent(bend, n=1_000, seed=0):

@@ -10,7 +10,7 @@ from samples import samples
 
 import calibrant as cb
 from calibrant.fits import dealing
-from calibrant.fits.crossfit import cross_fitted, held_out, isotonic
+from calibrant.fits.crossfit import cross_fitted, held_out, isotonic_interpolation
 from calibrant.measures.decisions.thresholds import curve_of
 from calibrant.measures.scores import isotonic_curve
 
@@ -72,7 +72,7 @@ def test_folds_part_the_records(sample):
 def test_isotonic_rates_between_and_beyond_the_predictions_seen(sample):
     f = sample.forecasts
     asked = np.concatenate((f.values, (f.values[1:] + f.values[:-1]) / 2, [0.0, 1.0]))
-    found = isotonic(f.values, f.outcomes / f.weights, f.weights)(asked)
+    found = isotonic_interpolation(f.values, f.outcomes / f.weights, f.weights)(asked)
     fit = isotonic_curve(f)
     assert found[: f.levels] == pytest.approx(fit, abs=1e-12)
     assert found[-2:] == pytest.approx([fit[0], fit[-1]], abs=1e-12)

@@ -13,7 +13,7 @@ from calibrant import Forecasts, smooth_calibration_error
 from calibrant.fits.bounded_slope import bounded_slope
 from calibrant.fits.histogram import bin_rates, clopper_pearson, equal_mass_edges, simultaneous_tolerance
 from calibrant.fits.isotonic import centered_isotonic, isotonic
-from calibrant.fits.levels import Levels, merged, pooled
+from calibrant.fits.levels import Levels, levels_of_sorted, pooled
 from calibrant.fits.logistic import logistic
 from calibrant.fits.logits import logit, worthwhile_clips
 from calibrant.fits.spline import SplineFit, spline
@@ -43,7 +43,7 @@ def test_weights_become_the_effective_number_of_records():
 def test_merged_records_are_the_levels_of_forecasts(sample):
     order = np.argsort(sample.p)
     w = np.ones(len(sample.p)) if sample.w is None else sample.w
-    ours = merged((sample.p + 0.0)[order], sample.y[order].astype(float), w[order])
+    ours = levels_of_sorted((sample.p + 0.0)[order], sample.y[order].astype(float), w[order])
     x, r, mass = oracle.merge(sample.p, sample.y, w)
     assert ours.values.tolist() == x.tolist()
     assert ours.rates == pytest.approx(r)
@@ -159,8 +159,8 @@ def test_post_processing_gap_lies_between_the_square_and_the_double_of_the_smoot
 def test_bounded_slope_plain_and_compiled_agree(sample, slope):
     levels = levels_of(sample)
     args = (levels.values, levels.rates, levels.weights, slope)
-    fast = bounded_kernel.bounded_slope.machine_code()(*args)
-    assert fast == pytest.approx(bounded_kernel.bounded_slope.plain(*args), abs=1e-12)
+    fast = bounded_kernel.bounded_slope_rates.machine_code()(*args)
+    assert fast == pytest.approx(bounded_kernel.bounded_slope_rates.plain(*args), abs=1e-12)
 
 
 # Venn-Abers

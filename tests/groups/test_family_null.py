@@ -13,7 +13,7 @@ from calibrant.groups.batches import Lists
 from calibrant.groups.family_null import FamilyNull, adjusted_pvalues, bernoulli_words
 from calibrant.groups.variants import Terms, Variant
 from calibrant.kernels.segments import LANES, null_ranges
-from calibrant.records import Records, check
+from calibrant.records import Records, check_records
 
 
 def test_coins_fall_with_their_chance():
@@ -40,7 +40,7 @@ def _null(n: int, draws: int, variant: str = "plain", digits: int = 2) -> tuple[
     rng = np.random.default_rng(7)
     p = np.round(rng.random(n), digits)
     y = (rng.random(n) < p).astype(int)
-    checked = check(y, p, rng.random(n) + 0.1, kind="real" if variant == "real" else "labels")
+    checked = check_records(y, p, rng.random(n) + 0.1, kind="real" if variant == "real" else "labels")
     records = Records.of(checked)
     batch = Lists.of(
         ["a", "b", "c"], [np.flatnonzero(rng.random(n) < c).astype(np.int32) for c in (1, 0.4, 0.1)]

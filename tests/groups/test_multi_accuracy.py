@@ -19,7 +19,7 @@ from calibrant.groups.family import Family
 from calibrant.groups.family_null import FamilyNull
 from calibrant.groups.subpopulations import everyone
 from calibrant.groups.variants import Variant
-from calibrant.records import Records, check
+from calibrant.records import Records, check_records
 
 
 def mean_z(y: np.ndarray, p: np.ndarray, w: np.ndarray, mask: np.ndarray) -> float:
@@ -37,7 +37,7 @@ def test_pvalues_equal_complete_enumeration_when_every_outcome_is_dealt_once():
         w = rng.choice([1.0, 0.5, 0.25, 1e-3], 6)
         w[0] = 1.0
         y, p = rng.integers(0, 2, 6), np.full(6, 0.5)
-        checked = check(y, p, w, kind="labels")
+        checked = check_records(y, p, w, kind="labels")
         records = Records.of(checked)
         kind = Variant(statistic="mean")
         null = FamilyNull.simulate(records, kind, 64, rng)

@@ -7,7 +7,7 @@ import pytest
 
 import calibrant as cb
 from calibrant.inference import merging
-from calibrant.inference.merging import merged, resolved
+from calibrant.inference.merging import merged_levels, resolved
 from calibrant.inference.resample import Resampler
 from calibrant.measures.registry.lookup import find_measure
 
@@ -82,7 +82,7 @@ def test_cells_add_less_than_a_hundredth_and_the_result_says_so():
 def test_cells_keep_every_sum():
     p = np.random.default_rng(9).random(5_000)
     forecasts = cb.Forecasts(p > 0.5, p)
-    cells = merged(forecasts, merging.cell_starts(forecasts, 64))
+    cells = merged_levels(forecasts, merging.cell_starts(forecasts, 64))
     for name in ("weights", "outcomes", "counts", "squared_weights"):
         assert getattr(cells, name).sum() == pytest.approx(getattr(forecasts, name).sum())
     assert cells.curve[-1] == pytest.approx(forecasts.curve[-1], abs=1e-14)

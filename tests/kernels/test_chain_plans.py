@@ -11,8 +11,8 @@ from scipy.stats import wasserstein_distance
 
 import calibrant as cb
 from calibrant.kernels import chain_nodes
-from calibrant.kernels.chain_bounds import ChainLevels, balanced, split_onto
-from calibrant.kernels.chain_plans import Plan, followed
+from calibrant.kernels.chain_bounds import ChainLevels, balanced_plan, split_onto
+from calibrant.kernels.chain_plans import ChainPlan, followed
 
 certify = cb.lower_distance.core
 
@@ -29,8 +29,8 @@ def test_a_followed_plan_takes_all_the_mass_and_costs_what_transport_costs(sampl
     nodes = np.unique([0.0, 1.0, *inner])
     nodes = nodes[np.append(True, np.diff(nodes) > 1e-6)]
     nodes[-1] = 1.0
-    absorbed = balanced(nodes, np.random.default_rng(seed).exponential(size=len(nodes)), levels)
-    plan = followed(Plan(nodes, absorbed), split_onto(nodes, levels), levels)
+    absorbed = balanced_plan(nodes, np.random.default_rng(seed).exponential(size=len(nodes)), levels)
+    plan = followed(ChainPlan(nodes, absorbed), split_onto(nodes, levels), levels)
     places, mass = plan.places(levels)
     assert np.all(np.diff(places) >= 0)
     assert mass.min() >= 0

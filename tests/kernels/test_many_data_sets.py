@@ -11,7 +11,7 @@ from samples import samples
 from calibrant.fits.roots import root
 from calibrant.inference.kept import KeptOutcomes, KeptResampler
 from calibrant.inference.null_outcomes import NullOutcomes, one_by_one, values_of_outcomes
-from calibrant.inference.resample import Resampler, values_of
+from calibrant.inference.resample import Resampler, values_of_resamples
 from calibrant.kernels import intervals, logistic, partitions, run_search
 from calibrant.kernels.pooling import isotonic_rates, pooled_scores
 from calibrant.measures.registry.lookup import find_measure
@@ -51,8 +51,8 @@ def test_outcomes_at_once_are_those_one_by_one(name, sample, seed):
 def test_resamples_at_once_are_those_one_by_one(name, sample, seed):
     forecasts, row = sample.forecasts, find_measure(name)
     drawn = Resampler(forecasts).draw(np.random.default_rng(seed), 6)
-    at_once = values_of(forecasts, row, row.settings(), drawn, quick=False)
-    single = values_of(forecasts, alone(row), row.settings(), drawn, quick=False)
+    at_once = values_of_resamples(forecasts, row, row.settings(), drawn, quick=False)
+    single = values_of_resamples(forecasts, alone(row), row.settings(), drawn, quick=False)
     loose = 1e-8 if sample.w is None else 1e-4  # weights over ten orders of magnitude cost digits
     np.testing.assert_allclose(at_once, single, rtol=loose, atol=1e-9)
 

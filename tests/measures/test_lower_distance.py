@@ -173,7 +173,7 @@ def test_pieces_of_the_data_add_up(n):
     f = cb.Forecasts(y, v, sample_weight=w)
     levels = chain_bounds.ChainLevels(f.values, f.weights, f.outcomes)
     nodes = np.linspace(0, 1, 101)
-    plan = chain_bounds.balanced(nodes, np.full(101, 0.01), levels)
+    plan = chain_bounds.balanced_plan(nodes, np.full(101, 0.01), levels)
     whole, shared = chain_bounds.plan_cost(nodes, plan, levels), chain_bounds.split_onto(nodes, levels)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chain_bounds, "CHUNK", 77)

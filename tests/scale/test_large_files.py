@@ -66,7 +66,7 @@ def test_progress_is_reported_and_an_interrupt_stops_the_query(tmp_path):
 
     before = threading.active_count()
     with pytest.raises(KeyboardInterrupt):
-        large_files.watched(Query(), Query.run, stop)
+        large_files.run_with_progress(Query(), Query.run, stop)
     assert threading.active_count() == before
 
 

@@ -39,7 +39,7 @@ from calibrant.groups.stored_rules import rules_to_json
 from calibrant.groups.variants import StatisticName, VariantName
 from calibrant.inputs import Names
 from calibrant.numerals import at_floor, counted, percent, pvalue_text
-from calibrant.records import Missing, check
+from calibrant.records import Missing, check_records
 from calibrant.scale.files import FileNames, read_table
 from calibrant.scale.sketch import Sketch
 
@@ -166,7 +166,7 @@ def audit(
     _refuse_nobody(covariates, groups, search)
     main, others = read_table(file, [outcome, prediction] + ([weight] if weight else []), covariates + groups)
     weights, names = main[weight] if weight else None, Names.of_columns(outcome, prediction, weight)
-    refuse_swapped(check(main[outcome], main[prediction], weights, missing, names, "real"), names)
+    refuse_swapped(check_records(main[outcome], main[prediction], weights, missing, names, "real"), names)
     shared: dict[str, Any] = {"sample_weight": weights, "nominal": nominal, "missing": missing}
     with progress_bar("testing subpopulations") as progress:
         audited = audits.audit(

@@ -17,7 +17,7 @@ from calibrant.cli.options import (
     as_json,
     missing,
     option_of,
-    outcome_column,
+    outcome_option,
     refuse_typed,
     rows_in,
     seed,
@@ -36,13 +36,13 @@ from calibrant.inference.comparison import Comparison
 from calibrant.inference.net_benefits import net_benefits
 from calibrant.inputs import Names
 from calibrant.numerals import counted
-from calibrant.records import Missing, check
+from calibrant.records import Missing, check_records
 from calibrant.scale.files import FileNames, read_columns, read_table
 
 
 @click.command()
 @rows_in
-@outcome_column
+@outcome_option
 @click.option(
     "--prediction",
     "-p",
@@ -157,7 +157,7 @@ def _read(
     read = read_columns(file, [outcome, *predictions, *([weight] if weight else [])])
     for name, names in zip(predictions, named, strict=True):
         refuse_swapped(
-            check(read[outcome], read[name], read[weight] if weight else None, missing, names), names
+            check_records(read[outcome], read[name], read[weight] if weight else None, missing, names), names
         )
     return read
 
@@ -218,7 +218,7 @@ def _compare_groups(
     wanted = [outcome, prediction] + ([weight] if weight else [])
     numbers, labels = read_table(file, wanted, [groups])
     masses = numbers[weight] if weight else None
-    refuse_swapped(check(numbers[outcome], numbers[prediction], masses, missing, names), names)
+    refuse_swapped(check_records(numbers[outcome], numbers[prediction], masses, missing, names), names)
     result = compare_groups(
         numbers[outcome],
         numbers[prediction],

@@ -12,7 +12,7 @@ from calibrant.cli.tables import show_json, show_table
 from calibrant.disk import check_target, write_whole
 from calibrant.groups import distinguish as learned
 from calibrant.inputs import Names
-from calibrant.records import Missing, check
+from calibrant.records import Missing, check_records
 from calibrant.scale.files import FileNames, read_table
 
 
@@ -55,7 +55,7 @@ def distinguish(
         check_target(html, listed(file))
     main, others = read_table(file, [outcome, prediction] + ([weight] if weight else []), covariates)
     weights, names = main[weight] if weight else None, Names.of_columns(outcome, prediction, weight)
-    refuse_swapped(check(main[outcome], main[prediction], weights, missing, names), names)
+    refuse_swapped(check_records(main[outcome], main[prediction], weights, missing, names), names)
     distinguished = learned.distinguish(
         main[outcome],
         main[prediction],

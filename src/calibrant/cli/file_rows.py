@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import Names
-from calibrant.records import Checked, Missing, Records, check, swapped
+from calibrant.records import Checked, Missing, Records, check_records, swapped
 from calibrant.scale.files import FileNames, read_table
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def read_rows(
     wanted = [outcome, prediction] + ([weight] if weight else [])
     labels = list(dict.fromkeys([*(groups or ()), *([point] if point else [])]))
     numbers, categories = read_table(file, wanted, labels)
-    checked = check(
+    checked = check_records(
         numbers[outcome], numbers[prediction], numbers[weight] if weight else None, missing, names
     )
     refuse_swapped(checked, names)

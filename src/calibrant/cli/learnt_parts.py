@@ -22,7 +22,7 @@ KEPT = 10_000  # the latest; as many nights are 27 years
 SURPRISE = 20.0  # nats: rows that say less may well come again by chance
 
 
-def same(verb: F) -> F:
+def same_option(verb: F) -> F:
     """Add --same."""
     return click.option("--same", is_flag=True, help="Count rows even if the state has counted the same.")(
         verb

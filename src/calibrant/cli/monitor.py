@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from calibrant.cli.learnt_parts import counted_parts, same, with_beginning, with_part, with_parts
-from calibrant.cli.options import NAME, as_json, outcome_column, rows_in
+from calibrant.cli.learnt_parts import counted_parts, same_option, with_beginning, with_part, with_parts
+from calibrant.cli.options import NAME, as_json, outcome_option, rows_in
 from calibrant.cli.ordered_rows import OrderedRows, read_ordered
 from calibrant.cli.showing import note
 from calibrant.cli.sketched import listed
@@ -31,7 +31,7 @@ ALARM = 1  # exit code
 
 @click.command("monitor")
 @rows_in
-@outcome_column
+@outcome_option
 @click.option("--prediction", "-p", type=NAME, required=True, help="Column of predicted probabilities.")
 @click.option("--order", type=NAME, help="Column to sort the rows by.  [default: the order of the file]")
 @click.option("--by", type=NAME, help="Column of groups, each of which gets a monitor of its own.")
@@ -39,7 +39,7 @@ ALARM = 1  # exit code
 @click.option("--alpha", type=float, help=f"Chance of a false alarm, ever.  [default: {ALPHA:g}]")
 @click.option("--state", type=click.Path(dir_okay=False), help="File that keeps the monitor between runs.")
 @click.option("--grown", is_flag=True, help="FILE starts at the first record: skip those already seen.")
-@same
+@same_option
 @as_json
 def monitor(
     file: FileNames, outcome: str, prediction: str, order: str | None, by: str | None, groups: Sequence[str],

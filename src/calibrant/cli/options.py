@@ -80,7 +80,7 @@ def _columns(verb: F, required: bool) -> F:
     return verb
 
 
-def outcome_column(verb: F) -> F:
+def outcome_option(verb: F) -> F:
     """Add --outcome alone, for verbs whose predictions are another matter, or that have none."""
     return _outcome(True)(verb)
 

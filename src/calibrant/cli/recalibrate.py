@@ -40,7 +40,7 @@ from calibrant.recalibration.loading import load_recalibration
 from calibrant.recalibration.recalibrate import recalibrate as fit
 from calibrant.recalibration.result import Recalibration
 from calibrant.recalibration.table import recalibrations
-from calibrant.records import Missing, check
+from calibrant.records import Missing, check_records
 from calibrant.scale.files import FileNames, read_table
 
 HARMS, TOO_LITTLE = 1, 3
@@ -229,7 +229,7 @@ def _fitted_rows(
     named = [*wanted, *([clusters] if clusters else [])]
     numbers, columns = read_table(file, [outcome, prediction, *([weight] if weight else [])], named)
     masses, names = numbers[weight] if weight else None, Names.of_columns(outcome, prediction, weight)
-    refuse_swapped(check(numbers[outcome], numbers[prediction], masses, missing, names), names)
+    refuse_swapped(check_records(numbers[outcome], numbers[prediction], masses, missing, names), names)
     return fit(
         numbers[outcome], numbers[prediction], sample_weight=masses,
         covariates={name: columns[name] for name in wanted} or None,

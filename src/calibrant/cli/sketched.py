@@ -8,7 +8,7 @@ from pathlib import Path
 
 from calibrant.cli.options import refuse_typed, require_columns
 from calibrant.cli.showing import note, say, watched_by_a_person
-from calibrant.cli.tables import number, show_table
+from calibrant.cli.tables import readable_number, show_table
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.records import Missing
 from calibrant.scale.files import FileNames
@@ -155,4 +155,7 @@ def _label(key: object) -> str:
 
 def _bounds(part: Sketch) -> list[str]:
     taken = [part.measure(name) for name in SHOWN]
-    return [f"{number(m.value)} in [{number(m.lower)}, {number(m.upper)}]" for m in taken]
+    return [
+        f"{readable_number(m.value)} in [{readable_number(m.lower)}, {readable_number(m.upper)}]"
+        for m in taken
+    ]

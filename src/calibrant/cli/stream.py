@@ -13,12 +13,12 @@ import click
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.cli.learnt_parts import counted_parts, same, with_part, with_parts
-from calibrant.cli.options import NAME, NAMES, as_json, outcome_column, rows_in, typed
+from calibrant.cli.learnt_parts import counted_parts, same_option, with_part, with_parts
+from calibrant.cli.options import NAME, NAMES, as_json, outcome_option, rows_in, typed
 from calibrant.cli.ordered_rows import OrderedRows, read_ordered
 from calibrant.cli.showing import note, say
 from calibrant.cli.sketched import listed, shown_name
-from calibrant.cli.tables import number, show_json, show_table
+from calibrant.cli.tables import readable_number, show_json, show_table
 from calibrant.disk import check_target, write_whole
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.measures.distances.lower import lower_distance
@@ -37,7 +37,7 @@ FEW = 100_000  # rows up to which the lower distance is computed while one waits
 
 @click.command("stream")
 @rows_in
-@outcome_column
+@outcome_option
 @click.option("--prediction", "-p", type=NAME, required=True, help="Column of predicted probabilities.")
 @click.option("--order", type=NAME, help="Column to sort the rows by.  [default: the order of the file]")
 @click.option("--by", type=NAME, help="Column of segments, each of which gets a calibrator of its own.")
@@ -60,7 +60,7 @@ FEW = 100_000  # rows up to which the lower distance is computed while one waits
 )
 @click.option("--keep", type=NAMES, metavar="COLUMN,COLUMN", help="More columns for --output, an id say.")
 @click.option("--html", type=click.Path(dir_okay=False), help="Write a page with charts.")
-@same
+@same_option
 @as_json
 def stream(
     file: FileNames, outcome: str, prediction: str, order: str | None, by: str | None, batch_by: str | None,
@@ -227,7 +227,7 @@ def _show(summary: Mapping[str, Any], json_: bool) -> None:
         show_json(summary)
         return
     table = [
-        [name, *("" if value is None else number(value) for value in summary[name].values())]
+        [name, *("" if value is None else readable_number(value) for value in summary[name].values())]
         for name in ("raw", "calibrated")
     ]
     if summary["learnt"]:

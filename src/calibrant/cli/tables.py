@@ -96,6 +96,6 @@ def _finite(item: Any) -> Any:
     return item
 
 
-def number(value: float) -> str:
+def readable_number(value: float) -> str:
     """Return a value at the precision people read."""
     return f"{value:.6f}" if 1e-4 <= abs(value) < 1e4 or value == 0 else f"{value:.3e}"

@@ -8,7 +8,7 @@ from calibrant.cli.file_rows import read_rows
 from calibrant.cli.options import MEASURE, as_json, columns_unless_sketch, option_of, rows_in, seed
 from calibrant.cli.showing import say
 from calibrant.cli.sketched import needed_sketch, progress_bar
-from calibrant.cli.tables import number, show_json, show_table
+from calibrant.cli.tables import readable_number, show_json, show_table
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.inference.calibration_test import calibration_test
@@ -118,4 +118,4 @@ def _shown(key: str, value: object) -> str:
         return ", ".join(map(str, value))
     if not isinstance(value, float):
         return str(value)
-    return pvalue_text(value) if key in ("kuiper_pvalue", "cox_pvalue") else number(value)
+    return pvalue_text(value) if key in ("kuiper_pvalue", "cox_pvalue") else readable_number(value)

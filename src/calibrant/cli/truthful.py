@@ -17,7 +17,7 @@ from calibrant.cli.options import (
 )
 from calibrant.cli.showing import note, say
 from calibrant.cli.sketched import progress_bar
-from calibrant.cli.tables import number, show_json, show_table
+from calibrant.cli.tables import readable_number, show_json, show_table
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.measures.registry.lookup import measures
 from calibrant.numerals import counted
@@ -141,7 +141,7 @@ def _gap_row(truthfulness: Truthfulness) -> list[str]:
     report = ", ".join(f"{r:.4g}" for r in truthfulness.report)
     return [
         truthfulness.measure,
-        *map(number, (truthfulness.honest, truthfulness.best, truthfulness.gap)),
+        *map(readable_number, (truthfulness.honest, truthfulness.best, truthfulness.gap)),
         report,
         truthfulness.proof,
         measures()[truthfulness.measure].truthful,
@@ -162,7 +162,7 @@ def _show_incentives(asked: Incentives, json_: bool) -> None:
             [
                 row.measure,
                 row.lie,
-                *map(number, (row.honest, row.expected, row.gain, row.se)),
+                *map(readable_number, (row.honest, row.expected, row.gain, row.se)),
                 f"{row.wins:.0%}",
                 "yes" if row.helps else "no",
                 row.truthful,

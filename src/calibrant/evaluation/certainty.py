@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from calibrant.evaluation.null_reference import Chance
-from calibrant.evaluation.rejection import size_sentence, speaker, spoken
+from calibrant.evaluation.rejection import said_by_part, size_sentence, speaker
 from calibrant.evaluation.rows import SIZE, WHERE, Row, chosen, take
 from calibrant.forecasts import Forecasts
 from calibrant.inference.engine import TestResult
@@ -37,7 +37,7 @@ def certainty(
     spoke = speaker(judged)
     of_others = {WHERE: others.judged(take(inner, chosen([WHERE])[0]))} if spoke == "kuiper" else {}
     left = counted(forecasts.n - inner.n, "prediction")
-    general = f"{spoken(spoke, of_others, inner, judged)} ({judged.written_pvalue}"
+    general = f"{said_by_part(spoke, of_others, inner, judged)} ({judged.written_pvalue}"
     return f"{general}, without {left} of exactly 0 or 1). {certain}.{size}"
 
 

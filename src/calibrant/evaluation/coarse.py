@@ -11,12 +11,12 @@ from calibrant.results import Array
 POINTS = 400  # a curve on the page has about as many points as a screen can show
 
 
-def thinned(height: Array, points: int = POINTS) -> npt.NDArray[np.intp]:
+def points_to_draw(height: Array, points: int = POINTS) -> npt.NDArray[np.intp]:
     """Return which points of a curve to draw: both ends, and the lowest and highest of every stretch.
 
     Extremes are kept because they are what the eye and the measures look for.
 
-    >>> thinned(np.array([0.0, 3.0, 1.0, -2.0, 0.5, 0.0]), points=4).tolist()
+    >>> points_to_draw(np.array([0.0, 3.0, 1.0, -2.0, 0.5, 0.0]), points=4).tolist()
     [0, 1, 3, 5]
     """
     if len(height) <= points:

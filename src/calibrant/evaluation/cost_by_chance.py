@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.evaluation.recalibration_preview import FOLDS
-from calibrant.fits.crossfit import held_out, joined
+from calibrant.fits.crossfit import held_out, joined_folds
 from calibrant.fits.dealing import why_not_dealt
 from calibrant.forecasts import Forecasts
 from calibrant.inference.merging import coarse
@@ -34,6 +34,6 @@ def cost_by_chance(forecasts: Forecasts, seed: int) -> CostByChance | None:
         return None
     losses = []
     for drawn in NullOutcomes(cells).forecasts_of(np.random.default_rng(seed), DRAWS):
-        curve = curve_of(joined(held_out(drawn, "isotonic", FOLDS, seed)))
+        curve = curve_of(joined_folds(held_out(drawn, "isotonic", FOLDS, seed)))
         losses.append((curve.worst[1], worst_task_of(curve).loss))
     return CostByChance(*np.mean(losses, axis=0).tolist())

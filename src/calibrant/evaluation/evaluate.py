@@ -19,7 +19,7 @@ from calibrant.frames import Given, frame_columns, inputs_of
 from calibrant.measures.distances.sandwich import Distances, distances_beside, distances_over
 from calibrant.measures.registry.calling import as_forecasts
 from calibrant.options import confidence_or_none
-from calibrant.records import Missing, Records, check, warn_if_swapped
+from calibrant.records import Missing, Records, check_records, warn_if_swapped
 from calibrant.results import Measurement
 from calibrant.seeds import checked_draws, recorded_seed
 
@@ -121,7 +121,7 @@ def _forecasts(given: Given, missing: Missing, pos_label: Any) -> Forecasts:
     y_true, y_prob, sample_weight = given.y_true, given.y_prob, given.sample_weight
     if isinstance(y_true, Forecasts) or y_prob is None or given.beside["groups"] is None:
         return as_forecasts(y_true, y_prob, sample_weight, missing, pos_label)
-    checked = check(y_true, y_prob, sample_weight, missing, pos_label=pos_label)
+    checked = check_records(y_true, y_prob, sample_weight, missing, pos_label=pos_label)
     warn_if_swapped(checked, y_true=y_true, y_prob=y_prob)
     return Forecasts.of_records(Records.of(checked))
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.evaluation.rows import value_of
-from calibrant.fits.crossfit import Responses, held_out, joined
+from calibrant.fits.crossfit import Responses, held_out, joined_folds
 from calibrant.fits.dealing import why_not_dealt
 from calibrant.forecasts import Forecasts
 from calibrant.inference.merging import coarse
@@ -17,7 +17,7 @@ from calibrant.measures.decisions.thresholds import ThresholdLossCurve, curve_of
 from calibrant.measures.decisions.u_calibration import u_calibration_error
 from calibrant.measures.decisions.worst_task import WorstTask, worst_task_of
 from calibrant.measures.registry.row import Measure
-from calibrant.records import check
+from calibrant.records import check_records
 from calibrant.results import Array
 
 FOLDS = 5
@@ -78,7 +78,7 @@ def preview(forecasts: Forecasts, wanted: Sequence[Measure], *, seed: int) -> Pr
         return None
     fitted = _in_cells(forecasts)
     parts = held_out(fitted, "isotonic", FOLDS, seed)
-    curve = curve_of(joined(parts))
+    curve = curve_of(joined_folds(parts))
     regret = float(u_calibration_error.core(fitted))
     return Preview(tuple(_changes(parts, wanted)), curve, worst_task_of(curve), FOLDS, seed, regret)
 
@@ -107,4 +107,4 @@ def _changes(parts: Sequence[Responses], wanted: Sequence[Measure]) -> list[Prev
 
 def _judged(part: Responses, predictions: Array) -> Forecasts:
     rates = np.clip(part.outcomes / part.weights, 0.0, 1.0)
-    return Forecasts.of_checked(check(rates, predictions, part.weights))
+    return Forecasts.of_checked(check_records(rates, predictions, part.weights))

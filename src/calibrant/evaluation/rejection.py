@@ -17,7 +17,8 @@ def rejection(
 ) -> str:
     """Say what is wrong, in which direction and by how much, as the part of the test has it that `spoke`."""
     assert isinstance(tested, TestResult)
-    return f"{spoken(spoke, rows, forecasts, tested)} ({tested.written_pvalue}).{size_sentence(rows[SIZE])}"
+    said = said_by_part(spoke, rows, forecasts, tested)
+    return f"{said} ({tested.written_pvalue}).{size_sentence(rows[SIZE])}"
 
 
 def speaker(tested: TestResult) -> str:
@@ -30,7 +31,7 @@ def speaker(tested: TestResult) -> str:
     return "bias" if abs(parts["bias_z"]) >= abs(parts["slope_z"]) else "slope"
 
 
-def spoken(spoke: str, rows: Mapping[str, Row], forecasts: Forecasts, tested: TestResult) -> str:
+def said_by_part(spoke: str, rows: Mapping[str, Row], forecasts: Forecasts, tested: TestResult) -> str:
     """Say what this part of the test found."""
     return _SPOKEN[spoke](rows, forecasts, tested)
 

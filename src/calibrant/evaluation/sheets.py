@@ -9,7 +9,7 @@ from calibrant.evaluation.rows import Row
 from calibrant.measures.distances.sandwich import Distances
 from calibrant.measures.registry.lookup import find_measure
 from calibrant.numerals import confidence_text, short
-from calibrant.sheets import Cell, Sheet, number, sort_key, text
+from calibrant.sheets import Cell, Sheet, number_cell, sort_key, text_cell
 
 if TYPE_CHECKING:
     from calibrant.groups.audit_result import Audit
@@ -36,13 +36,13 @@ def _line(row: Row) -> tuple[Cell, ...]:
     if row.inner is not None and row.inner.span:
         span = f"{short(row.inner.value)} ({row.inner.span}) without 0 and 1"
     return (
-        text(row.about.words),
-        text(row.about.name),
-        number(row.value),
-        number(row.chance),
+        text_cell(row.about.words),
+        text_cell(row.about.name),
+        number_cell(row.value),
+        number_cell(row.chance),
         Cell(_marked_pvalue(row), sort_key(row.log_pvalue), number=True),
-        number(row.low, span),
-        text(row.about.meaning + (f" ({row.note})" if row.note else "")),
+        number_cell(row.low, span),
+        text_cell(row.about.meaning + (f" ({row.note})" if row.note else "")),
     )
 
 
@@ -59,11 +59,11 @@ def distance_sheet(bracket: Distances) -> Sheet:
         proven = "exact" if taken.exact else f"{short(taken.lower)} to {short(taken.upper)}"
         lines.append(
             (
-                text(find_measure(taken.name).words),
-                text(taken.name),
-                number(taken.value),
-                text(proven),
-                text(f"{row.theorem} ({row.source})"),
+                text_cell(find_measure(taken.name).words),
+                text_cell(taken.name),
+                number_cell(taken.value),
+                text_cell(proven),
+                text_cell(f"{row.theorem} ({row.source})"),
             )
         )
     return Sheet(("measure", "key", "value", "proven to lie in", "tied to the distance dCE by"), tuple(lines))
@@ -80,11 +80,11 @@ def whom_sheet(given: ForWhom) -> Sheet:
     sides = (("as they are", given.before), ("repaired", given.after))
     lines = (
         (
-            text(name),
-            number(side.metric),
-            number(side.ratio),
-            number(side.pvalue, side.written_pvalue),
-            text(side.worst[0]),
+            text_cell(name),
+            number_cell(side.metric),
+            number_cell(side.ratio),
+            number_cell(side.pvalue, side.written_pvalue),
+            text_cell(side.worst[0]),
         )
         for name, side in sides
     )

@@ -7,7 +7,7 @@ import numpy as np
 from calibrant.fits.honest_ends import honest_range
 from calibrant.fits.isotonic import Knots
 from calibrant.fits.levels import Levels
-from calibrant.kernels.bounded_slope import bounded_slope as exact_fit
+from calibrant.kernels.bounded_slope import bounded_slope_rates as exact_fit
 
 
 def bounded_slope(levels: Levels, *, slope: float = 2.0, honest_ends: bool = False) -> Knots:

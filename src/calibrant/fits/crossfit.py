@@ -43,10 +43,10 @@ class Responses:
 
 def cross_fitted(forecasts: Forecasts, recalibrator: Recalibrator, folds: int, seed: int) -> Responses:
     """Return each level, split over the folds, with the rate that the other folds give it."""
-    return joined(held_out(forecasts, recalibrator, folds, seed))
+    return joined_folds(held_out(forecasts, recalibrator, folds, seed))
 
 
-def joined(parts: Sequence[Responses]) -> Responses:
+def joined_folds(parts: Sequence[Responses]) -> Responses:
     """Return the groups of all folds as one, in the order of the predictions."""
     trusted = np.concatenate([part.trusted for part in parts])
     order = np.argsort(trusted, kind="stable")
@@ -84,7 +84,7 @@ def name_of(recalibrator: Recalibrator | None) -> str:
 
 
 def _chosen(recalibrator: Recalibrator) -> Fit:
-    known: Mapping[str, Fit] = {"isotonic": isotonic, "binned": binned}
+    known: Mapping[str, Fit] = {"isotonic": isotonic_interpolation, "binned": binned}
     if callable(recalibrator):
         return recalibrator
     if recalibrator not in known:
@@ -100,7 +100,7 @@ def _applied(fitted: Fitted, values: Array) -> Array:
     return np.clip(rates, 0.0, 1.0)
 
 
-def isotonic(values: Array, rates: Array, weights: Array) -> Fitted:
+def isotonic_interpolation(values: Array, rates: Array, weights: Array) -> Fitted:
     """Fit the best non-decreasing map (pool adjacent violators), linear between the predictions seen."""
     fit = isotonic_rates(rates, weights)
     if len(values) == 1:

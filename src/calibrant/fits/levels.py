@@ -49,7 +49,7 @@ class Levels:
     def with_predictions(self, predictions: Array) -> Levels:
         """Return the same records under other predictions; equal ones become one level."""
         order = np.argsort(predictions, kind="stable")
-        return merged(predictions[order], self.rates[order], self.weights[order])
+        return levels_of_sorted(predictions[order], self.rates[order], self.weights[order])
 
     @classmethod
     def of(cls, forecasts: Forecasts, *, frequency: bool = False) -> Levels:
@@ -63,7 +63,7 @@ class Levels:
         return cls(forecasts.values, rates, forecasts.weights * count)
 
 
-def merged(values: Array, outcomes: Array, weights: Array) -> Levels:
+def levels_of_sorted(values: Array, outcomes: Array, weights: Array) -> Levels:
     """Return the levels of records that are sorted by prediction."""
     starts = np.flatnonzero(np.diff(values, prepend=-1.0))
     if len(starts) == len(values):

@@ -11,7 +11,7 @@ from calibrant.groups.no_evidence import left_open
 from calibrant.groups.people import in_people
 from calibrant.numerals import at_floor, counted, left_out, percent, pvalue_phrase, pvalue_text
 from calibrant.options import closed_share, whole_number
-from calibrant.sheets import Cell, Sheet, number, paragraphs, text
+from calibrant.sheets import Cell, Sheet, number_cell, paragraphs, text_cell
 
 INTERVAL = "95% interval"  # of the difference of a group by itself
 EACH_BY_ITSELF = (
@@ -235,13 +235,13 @@ class Audit:
 def _line(group: Group, draws: int, statistic: str, elsewhere: str) -> tuple[Cell, ...]:
     difference, span = group.written_difference()
     return (
-        text(str(group.rule)),
-        number(group.size, f"{group.size:,}"),
-        number(group.mean_prediction, percent(group.mean_prediction)),
-        number(group.mean_outcome, percent(group.mean_outcome)),
-        number(group.difference, difference),
-        number(group.limits[0], elsewhere or span),
-        number(group.z, f"{group.z:.2f}"),
-        number(group.pvalue, pvalue_text(group.pvalue, floor=at_floor(group.pvalue, draws))),
-        text(group.found(statistic)),
+        text_cell(str(group.rule)),
+        number_cell(group.size, f"{group.size:,}"),
+        number_cell(group.mean_prediction, percent(group.mean_prediction)),
+        number_cell(group.mean_outcome, percent(group.mean_outcome)),
+        number_cell(group.difference, difference),
+        number_cell(group.limits[0], elsewhere or span),
+        number_cell(group.z, f"{group.z:.2f}"),
+        number_cell(group.pvalue, pvalue_text(group.pvalue, floor=at_floor(group.pvalue, draws))),
+        text_cell(group.found(statistic)),
     )

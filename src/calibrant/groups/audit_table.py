@@ -14,7 +14,7 @@ from calibrant.groups.audit_result import Audit
 from calibrant.groups.coding import named_columns
 from calibrant.numerals import counted
 from calibrant.options import whole_numbers
-from calibrant.records import Missing, Records, check
+from calibrant.records import Missing, Records, check_records
 from calibrant.seeds import recorded_seed
 
 METRICS = ("error", "kuiper", "multi_calibration", "multi_ablate", "expectation")
@@ -150,6 +150,6 @@ def _estimate(figures: list[float]) -> Estimate:
 
 def _misclassified(y_true: Any, prediction: Any, sample_weight: Any, missing: Missing) -> float:
     """Return the weighted share of records on the wrong side of 1/2."""
-    records = Records.of(check(y_true, prediction, sample_weight, missing, kind="labels"))
+    records = Records.of(check_records(y_true, prediction, sample_weight, missing, kind="labels"))
     wrong = (records.prediction >= THRESHOLD) != (records.outcome > 0)
     return float(np.average(wrong, weights=records.weight))

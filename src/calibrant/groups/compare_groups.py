@@ -21,7 +21,7 @@ from calibrant.inference.interval import check_confidence
 from calibrant.inference.shift import ShiftPair, common_shift, exact_pair, odds_of
 from calibrant.measures.scores import decompose
 from calibrant.options import flag
-from calibrant.records import Checked, Missing, check, warn_if_swapped
+from calibrant.records import Checked, Missing, check_records, warn_if_swapped
 from calibrant.seeds import checked_draws, recorded_seed
 
 Method = Literal["auto", "exact", "approximate"]
@@ -99,7 +99,7 @@ def compare_groups(
     count, used = checked_draws(draws), recorded_seed(seed)
     if method not in METHODS:
         raise reject_name("method", method, list(METHODS))
-    checked = check(given.y_true, given.y_prob, given.sample_weight, missing, pos_label=pos_label)
+    checked = check_records(given.y_true, given.y_prob, given.sample_weight, missing, pos_label=pos_label)
     warn_if_swapped(checked, y_true=given.y_true, y_prob=given.y_prob)
     column = _column(given.beside["groups"], checked)
     in_order = not column.nominal if ordered is None else flag("ordered", ordered)

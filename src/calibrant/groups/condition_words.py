@@ -28,7 +28,7 @@ def _quoted(text: str) -> str:
     return re.sub(r"[\x7f-\x9f\u2028\u2029]", lambda found: f"\\u{ord(found[0]):04x}", plain)
 
 
-def in_words(value: Any, quoted: bool = False) -> str:
+def value_in_words(value: Any, quoted: bool = False) -> str:
     """Return a value as it stands in a rule."""
     if isinstance(value, float | np.floating):
         return f"{value:.17g}" if float(f"{value:.12g}") != value else f"{value:.12g}"

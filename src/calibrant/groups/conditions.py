@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.groups.condition_words import in_words, written
+from calibrant.groups.condition_words import value_in_words, written
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class OneOf:
     mixed: bool = False
 
     def __str__(self) -> str:
-        name, values = written(self.column), [in_words(value, self.mixed) for value in self.values]
+        name, values = written(self.column), [value_in_words(value, self.mixed) for value in self.values]
         if self.missing and not values:
             return f"{name} is {'not ' if self.negated else ''}missing"
         if len(values) == 1 and not self.missing:
@@ -60,11 +60,11 @@ class Within:
     def __str__(self) -> str:
         name = written(self.column)
         if self.low is None:
-            text = f"{name} < {in_words(self.high)}"
+            text = f"{name} < {value_in_words(self.high)}"
             return f"({text} or missing)" if self.missing else f"{text} (not missing)" if self.gaps else text
         if self.high is None:
-            return f"{name} >= {in_words(self.low)}"
-        return f"{in_words(self.low)} <= {name} < {in_words(self.high)}"
+            return f"{name} >= {value_in_words(self.low)}"
+        return f"{value_in_words(self.low)} <= {name} < {value_in_words(self.high)}"
 
     def holds(self, value: Any) -> bool:
         """Return whether a value, None for missing, meets the condition."""

@@ -30,7 +30,7 @@ from calibrant.groups.shallow_tree import Leaf, shallow_tree
 from calibrant.groups.subpopulations import everyone
 from calibrant.groups.variants import Variant
 from calibrant.options import open_share
-from calibrant.records import Records, check
+from calibrant.records import Records, check_records
 from calibrant.results import Array
 from calibrant.seeds import checked_draws, recorded_seed
 
@@ -98,7 +98,7 @@ def distinguish(
     open_share("confidence", confidence)
     if model is not None and not (hasattr(model, "fit") and hasattr(model, "predict")):
         raise InvalidInputError(sentence("model", "must have fit and predict", f"got {model!r}"))
-    checked = check(y_true, y_prob, sample_weight, missing, kind="labels")
+    checked = check_records(y_true, y_prob, sample_weight, missing, kind="labels")
     columns = code_columns(covariates, checked.length, "covariates", nominal, checked.labels)
     records = Records.of(checked, [column.codes for column in columns])
     if len(records) < FEWEST:

@@ -18,7 +18,7 @@ from calibrant.numerals import (
     short,
 )
 from calibrant.results import Result
-from calibrant.sheets import Sheet, number, paragraphs, text
+from calibrant.sheets import Sheet, number_cell, paragraphs, text_cell
 
 ROUGH = ("pvalue", "adjusted", "lower", "upper", "odds_lower", "odds_upper")  # unless they are exact
 BY_ITSELF = (
@@ -217,13 +217,13 @@ class GroupComparison(Result):
                    "miscalibration", "discrimination")  # fmt: skip
         lines = tuple(
             (
-                text(group.name),
-                number(group.n, f"{group.n:,}"),
-                number(group.predicted, percent(group.predicted)),
-                number(group.happened, percent(group.happened)),
-                number(group.gap, f"{100 * group.gap:+.1f} points"),
-                number(group.lower, f"{100 * group.lower:+.1f} to {100 * group.upper:+.1f}"),
-                *map(number, (group.brier, group.miscalibration, group.discrimination)),
+                text_cell(group.name),
+                number_cell(group.n, f"{group.n:,}"),
+                number_cell(group.predicted, percent(group.predicted)),
+                number_cell(group.happened, percent(group.happened)),
+                number_cell(group.gap, f"{100 * group.gap:+.1f} points"),
+                number_cell(group.lower, f"{100 * group.lower:+.1f} to {100 * group.upper:+.1f}"),
+                *map(number_cell, (group.brier, group.miscalibration, group.discrimination)),
             )
             for group in self.groups
         )
@@ -252,11 +252,11 @@ class GroupComparison(Result):
         ranked = ranked[: self._pairs_shown() if top is None else top]
         lines = tuple(
             (
-                text(pair.first),
-                text(pair.second),
-                *(number(x, _odds(x)) for x in (pair.odds_ratio, pair.lower, pair.upper)),
-                number(pair.pvalue, pvalue_text(pair.pvalue)),
-                number(pair.adjusted, pvalue_text(pair.adjusted)),
+                text_cell(pair.first),
+                text_cell(pair.second),
+                *(number_cell(x, _odds(x)) for x in (pair.odds_ratio, pair.lower, pair.upper)),
+                number_cell(pair.pvalue, pvalue_text(pair.pvalue)),
+                number_cell(pair.adjusted, pvalue_text(pair.adjusted)),
             )
             for pair in ranked
         )

@@ -40,7 +40,7 @@ def remembered(column: Any) -> Any:
     return column
 
 
-def joined(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+def joined_column(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     """Put parts of a column together again, with its order if it has one."""
     whole = np.concatenate(parts)
     first = parts[0]

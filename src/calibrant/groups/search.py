@@ -26,7 +26,7 @@ from calibrant.groups.variants import StatisticName, Terms, Variant, VariantName
 from calibrant.kernels.segments import Index
 from calibrant.numerals import counted
 from calibrant.options import whole_numbers
-from calibrant.records import Missing, Records, check
+from calibrant.records import Missing, Records, check_records
 from calibrant.seeds import recorded_seed
 
 SEARCHED_ROWS = 200_000  # at most; all other rows confirm
@@ -117,7 +117,7 @@ def search_groups(
     """
     whole_numbers(1, depth=depth, beam=beam, rules=rules, min_size=min_size, draws=draws)
     kind = Variant(variant, rho, statistic)
-    checked = check(y_true, y_prob, sample_weight, missing, kind="real" if kind.real else "labels")
+    checked = check_records(y_true, y_prob, sample_weight, missing, kind="real" if kind.real else "labels")
     columns = code_columns(covariates, checked.length, "covariates", nominal, checked.labels)
     if checked.rows is not None:
         columns = [column.known_from(checked.rows) for column in columns]

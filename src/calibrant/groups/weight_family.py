@@ -14,7 +14,7 @@ from calibrant.groups.family_null import adjusted_pvalues
 from calibrant.groups.null_sums import null_sums
 from calibrant.inputs import check_aligned
 from calibrant.numerals import at_floor, counted, left_out, pvalue_phrase, pvalue_text
-from calibrant.records import Records, check
+from calibrant.records import Records, check_records
 from calibrant.results import Array
 from calibrant.seeds import checked_draws, recorded_seed
 
@@ -120,7 +120,7 @@ def weight_family(
     """
     draws, seed = checked_draws(draws), recorded_seed(seed)
     _check_family(functions)
-    checked = check(y_true, y_prob, sample_weight, missing, kind="labels")
+    checked = check_records(y_true, y_prob, sample_weight, missing, kind="labels")
     check_aligned(covariates, checked.labels, ("covariates", "y_prob"))
     prediction = np.full(checked.length, np.nan)  # of dropped rows; what is returned there is not looked at
     prediction[checked.rows] = checked.prediction

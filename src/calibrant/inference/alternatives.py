@@ -11,7 +11,7 @@ from calibrant.results import Array
 Alternative = Callable[[Array], Array]
 
 
-def shift(values: Array) -> Array:
+def all_to_one_side(values: Array) -> Array:
     """Every true probability lies to the same side of its prediction: the side with more room."""
     return np.full(len(values), 1.0 if values.mean() < 0.5 else -1.0)
 
@@ -44,7 +44,7 @@ def random_signs(values: Array, blocks: int) -> Array:
 
 
 ALTERNATIVES: dict[str, Alternative] = {
-    "shift": shift,
+    "shift": all_to_one_side,
     "overconfident": overconfident,
     "underconfident": underconfident,
     "local": local,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from calibrant.frames import frame_of
 from calibrant.numerals import counted, left_out, short
 from calibrant.results import Array, Result
-from calibrant.sheets import Cell, Sheet, number, paragraphs, text
+from calibrant.sheets import Cell, Sheet, number_cell, paragraphs, text_cell
 
 EVERYBODY, NOBODY = "treat all", "treat none"
 FEW = 6  # thresholds that a sentence names one by one
@@ -137,16 +137,20 @@ class NetBenefits(Result):
         """Return the table: net true positives per 1,000 records, one line per threshold."""
         curves = self._curves()
         lines = tuple(
-            (number(t, f"{t:g}"), *(_per_thousand(benefit, k) for benefit in curves.values()), text(best))
+            (
+                number_cell(t, f"{t:g}"),
+                *(_per_thousand(benefit, k) for benefit in curves.values()),
+                text_cell(best),
+            )
             for k, (t, best) in enumerate(zip(self.thresholds.tolist(), self.best(), strict=True))
         )
         return Sheet(("threshold", *(f"{name} per 1,000" for name in curves), "largest"), lines)
 
     def difference_sheet(self) -> Sheet:
         """Return the table of what each model gains over another, one line per pair and threshold."""
-        at = [number(t, f"{t:g}") for t in self.thresholds.tolist()]
+        at = [number_cell(t, f"{t:g}") for t in self.thresholds.tolist()]
         lines = tuple(
-            (text(f"{pair.first} - {pair.second}"), at[k], _per_thousand(pair, k), _better(pair, k))
+            (text_cell(f"{pair.first} - {pair.second}"), at[k], _per_thousand(pair, k), _better(pair, k))
             for pair in self.differences
             for k in range(len(at))
         )
@@ -165,10 +169,10 @@ def _beyond_chance(pair: BenefitDifference) -> bool:
 def _better(pair: BenefitDifference, k: int) -> Cell:
     """Say which model is better where the interval leaves out 0."""
     if pair.lower[k] > 0 or pair.upper[k] < 0:
-        return text(pair.first if pair.lower[k] > 0 else pair.second)
-    return text("within chance")
+        return text_cell(pair.first if pair.lower[k] > 0 else pair.second)
+    return text_cell("within chance")
 
 
 def _per_thousand(benefit: Benefit | BenefitDifference, k: int) -> Cell:
     value, low, high = (1000 * float(part[k]) for part in (benefit.value, benefit.lower, benefit.upper))
-    return number(value, f"{short(value)} ({short(low)} to {short(high)})")
+    return number_cell(value, f"{short(value)} ({short(low)} to {short(high)})")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from calibrant.measures.registry.lookup import find_measure, in_words
+from calibrant.measures.registry.lookup import find_measure, measure_in_words
 from calibrant.numerals import counted, pvalue_phrase, short
 
 if TYPE_CHECKING:
@@ -45,8 +45,7 @@ def _further(count: int) -> str:
 def _leads(given: Comparison, best: str) -> str:
     """Name the model with the smallest error, and the error."""
     row, value = find_measure(given.measure), short(given.values[best])
+    words, models = measure_in_words(row.name), f"{len(given.values)} models"
     if row.complete:
-        return (
-            f"{best} is the best calibrated of {len(given.values)} models by {in_words(row.name)} ({value})"
-        )
-    return f"{best} has the best {in_words(row.name)} of {len(given.values)} models ({value})"
+        return f"{best} is the best calibrated of {models} by {words} ({value})"
+    return f"{best} has the best {words} of {models} ({value})"

@@ -15,7 +15,7 @@ from calibrant.numerals import counted, left_out, percent, pvalue_phrase, pvalue
 from calibrant.records import Missing
 from calibrant.results import Result
 from calibrant.seeds import checked_draws, recorded_seed
-from calibrant.sheets import Sheet, number, paragraphs, text
+from calibrant.sheets import Sheet, number_cell, paragraphs, text_cell
 
 ALPHA = 0.05
 SAID = 3  # classes told in words; the table has them all
@@ -106,13 +106,13 @@ class ClassTable(Result):
 def _line(one: ClassLevel) -> tuple[Any, ...]:
     gap, roughly = one.happened - one.predicted, " approx." if one.approximate else ""
     return (
-        text(one.name),
-        number(one.predicted, percent(one.predicted)),
-        number(one.happened, percent(one.happened)),
-        number(gap, f"{100 * gap:+.1f} points"),
-        number(one.value),
-        number(one.pvalue, pvalue_text(one.pvalue, floor=one.pvalue_is_bound) + roughly),
-        number(one.adjusted, pvalue_text(one.adjusted, floor=one.pvalue_is_bound) + roughly),
+        text_cell(one.name),
+        number_cell(one.predicted, percent(one.predicted)),
+        number_cell(one.happened, percent(one.happened)),
+        number_cell(gap, f"{100 * gap:+.1f} points"),
+        number_cell(one.value),
+        number_cell(one.pvalue, pvalue_text(one.pvalue, floor=one.pvalue_is_bound) + roughly),
+        number_cell(one.adjusted, pvalue_text(one.adjusted, floor=one.pvalue_is_bound) + roughly),
     )
 
 

@@ -25,7 +25,7 @@ from calibrant.measures.registry.lookup import find_measure
 from calibrant.measures.registry.row import Measure
 from calibrant.measures.scores import decompose
 from calibrant.progress import Progress
-from calibrant.records import Missing, check
+from calibrant.records import Missing, check_records
 from calibrant.results import Array
 from calibrant.seeds import check_drawing, checked_draws, recorded_seed
 
@@ -115,7 +115,7 @@ def compare(
     check_resampling(len(rows.outcomes))
     size = len(rows.outcomes)
     models = for_each(
-        lambda p: Forecasts.of_checked(check(rows.outcomes, p, rows.weights)), rows.models, size=size
+        lambda p: Forecasts.of_checked(check_records(rows.outcomes, p, rows.weights)), rows.models, size=size
     )
     _refuse_ends(models, row)
     values = for_each(lambda one: float(row.function.core(one, **settings)), models, size=size)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from calibrant.forecasts import Forecasts
 from calibrant.inference.null_outcomes import batched
 from calibrant.inference.paired_rows import PairedRows
-from calibrant.inference.resample import DrawnRecords, Resamples, tallied, values_of
+from calibrant.inference.resample import DrawnRecords, Resamples, tallied, values_of_resamples
 from calibrant.measures.registry.row import Measure
 from calibrant.progress import Progress
 from calibrant.results import Array
@@ -51,7 +51,7 @@ def resampled_rows(
         columns = []
         for model in models:
             levels = _levels(model, mass, squares, paired.outcomes, times)
-            columns.append(values_of(model.forecasts, row, settings, levels, quick))
+            columns.append(values_of_resamples(model.forecasts, row, settings, levels, quick))
         return np.stack(columns, axis=1)
 
     return in_blocks(

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from calibrant.inference.best_model import adjusted_phrase, best_sentences
-from calibrant.inference.engine import rejected
-from calibrant.measures.registry.lookup import find_measure, in_words
+from calibrant.inference.engine import is_rejected
+from calibrant.measures.registry.lookup import find_measure, measure_in_words
 from calibrant.measures.registry.row import Measure
 from calibrant.measures.scores import Decomposition
 from calibrant.numerals import counted, left_out, pvalue_text, short
 from calibrant.results import Result, json_object
-from calibrant.sheets import Cell, Sheet, number, paragraphs, text
+from calibrant.sheets import Cell, Sheet, number_cell, paragraphs, text_cell
 
 EQUAL = 1e-12  # relative: scores that differ by rounding alone
 SAID = 5  # pairs told in words; the table has them all
@@ -88,7 +88,7 @@ class Comparison:
     @property
     def real(self) -> tuple[Difference, ...]:
         """The pairs whose adjusted p-value is at most 1 - confidence, the surest first."""
-        sure = (pair for pair in self.differences if rejected(pair.adjusted, self.confidence))
+        sure = (pair for pair in self.differences if is_rejected(pair.adjusted, self.confidence))
         return tuple(sorted(sure, key=lambda pair: pair.adjusted))
 
     def to_dict(self) -> dict[str, Any]:
@@ -103,7 +103,7 @@ class Comparison:
         if not self.real:
             least = adjusted_phrase(self, min(self.differences, key=lambda pair: pair.adjusted))
             least = least if len(self.differences) == 1 else f"least {least}"
-            said = [f"No difference in {in_words(self.measure)} is more than chance ({least})."]
+            said = [f"No difference in {measure_in_words(self.measure)} is more than chance ({least})."]
         else:
             said = [*best_sentences(self), *self._pairs()]
         rows = f"{counted(self.n, 'row')}{left_out(self.dropped)}"
@@ -123,7 +123,7 @@ class Comparison:
         for pair in pairs[:SAID]:
             better, worse = pair.better
             figures = f"{short(self.values[better])} against {short(self.values[worse])}"
-            by = f"by {in_words(self.measure)} ({figures})"
+            by = f"by {measure_in_words(self.measure)} ({figures})"
             said.append(f"{better} is {than} {worse} {by}, {adjusted_phrase(self, pair)}.")
         if len(pairs) > SAID:
             said.append(counted(len(pairs) - SAID, "more pair differs.", "more pairs differ."))
@@ -147,7 +147,7 @@ class Comparison:
     def model_sheet(self) -> Sheet:
         """Return the table of the models: the measure, and the Brier score with its parts."""
         lines = tuple(self._line(name) for name in self.values)
-        columns = ("model", in_words(self.measure), "Brier score", "miscalibration", "discrimination")
+        columns = ("model", measure_in_words(self.measure), "Brier score", "miscalibration", "discrimination")
         if columns[1] == columns[2]:  # the measure is the score itself
             return Sheet(columns[:1] + columns[2:], tuple(line[:1] + line[2:] for line in lines))
         return Sheet(columns, lines)
@@ -155,18 +155,18 @@ class Comparison:
     def _line(self, name: str) -> tuple[Cell, ...]:
         parts = self.scores.get(name)
         numbers = (None,) * 3 if parts is None else (parts.score, parts.miscalibration, parts.discrimination)
-        return text(name), number(self.values[name]), *map(number, numbers)
+        return text_cell(name), number_cell(self.values[name]), *map(number_cell, numbers)
 
     def pair_sheet(self) -> Sheet:
         """Return the table of the pairs."""
         columns = ("first", "second", "difference", "from", "to", "p-value", "adjusted")
         lines = tuple(
             (
-                text(d.first),
-                text(d.second),
-                *map(number, (d.difference, d.lower, d.upper)),
-                number(d.pvalue, pvalue_text(d.pvalue, floor=d.pvalue_is_bound)),
-                number(d.adjusted, pvalue_text(d.adjusted, floor=d.pvalue_is_bound)),
+                text_cell(d.first),
+                text_cell(d.second),
+                *map(number_cell, (d.difference, d.lower, d.upper)),
+                number_cell(d.pvalue, pvalue_text(d.pvalue, floor=d.pvalue_is_bound)),
+                number_cell(d.adjusted, pvalue_text(d.adjusted, floor=d.pvalue_is_bound)),
             )
             for d in self.differences
         )

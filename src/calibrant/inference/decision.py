@@ -11,7 +11,7 @@ import numpy as np
 from calibrant.fits.crossfit import Recalibrator, name_of
 from calibrant.forecasts import Forecasts
 from calibrant.inference.draw_quantiles import upper_quantile
-from calibrant.inference.engine import rejected
+from calibrant.inference.engine import is_rejected
 from calibrant.inference.null_outcomes import NullOutcomes
 from calibrant.measures.decisions.fixed_payoff import fixed_decision_loss
 from calibrant.measures.decisions.payoff import Payoff
@@ -58,7 +58,7 @@ class DecisionEstimate:
     @property
     def _too_few(self) -> bool:
         """Whether so few draws were made that no loss has a p-value of 1 - confidence."""
-        return not rejected(self.pvalue, self.confidence)
+        return not is_rejected(self.pvalue, self.confidence)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields, ready for JSON."""

@@ -14,11 +14,11 @@ from calibrant.fits.crossfit import Responses
 from calibrant.inference.dominance_over import UNNAMED, DominanceOver, at_start, named_baselines, names_of_two
 from calibrant.inference.draw_quantiles import upper_quantile
 from calibrant.inference.interval import check_confidence, check_resampling
-from calibrant.inputs import Names, check_aligned, check_same_length, missing_rows, row_labels, vector
+from calibrant.inputs import Names, check_aligned, check_same_length, missing_rows, numeric_vector, row_labels
 from calibrant.measures.decisions.thresholds import ThresholdLossCurve, curve_of
 from calibrant.measures.decisions.worst_task import WorstTask, worst_loss, worst_task_of
 from calibrant.numerals import confidence_text
-from calibrant.records import Missing, check, warn_if_swapped
+from calibrant.records import Missing, check_records, warn_if_swapped
 from calibrant.results import Array
 from calibrant.seeds import checked_draws, in_blocks, recorded_seed
 
@@ -225,15 +225,18 @@ def _paired(
     y_true: Any, prob_a: Any, prob_b: Any, sample_weight: Any, missing: Missing
 ) -> tuple[Array, Array, Array, Array, int]:
     """Return outcomes, both predictions and normalised weights of the rows complete for both models."""
-    a, b = vector(prob_a, "prob_a").astype(np.float64), vector(prob_b, "prob_b").astype(np.float64)
+    a, b = (
+        numeric_vector(prob_a, "prob_a").astype(np.float64),
+        numeric_vector(prob_b, "prob_b").astype(np.float64),
+    )
     check_same_length(a, b, ("prob_a", "prob_b"))
     check_aligned(prob_b, row_labels(prob_a), ("prob_b", "prob_a"))
     check_aligned(y_true, row_labels(prob_a), ("y_true", "prob_a"))
     absent = missing_rows(a, b)
     if absent is not None and missing == "drop":  # a gap in one model is a gap in both
         prob_a, prob_b = np.where(absent, np.nan, a), np.where(absent, np.nan, b)
-    first = check(y_true, prob_a, sample_weight, missing, Names(prediction="prob_a"))
-    second = check(y_true, prob_b, sample_weight, missing, Names(prediction="prob_b"))
+    first = check_records(y_true, prob_a, sample_weight, missing, Names(prediction="prob_a"))
+    second = check_records(y_true, prob_b, sample_weight, missing, Names(prediction="prob_b"))
     for checked, name in ((first, "prob_a"), (second, "prob_b")):
         warn_if_swapped(checked, Names(prediction=name))
     y, a, b = first.outcome.astype(np.float64), first.prediction + 0.0, second.prediction + 0.0

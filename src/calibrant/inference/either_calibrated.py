@@ -16,11 +16,11 @@ from typing import Any
 from calibrant.forecasts import Forecasts
 from calibrant.inference.compare_cells import CellModel
 from calibrant.inference.comparison import Difference, error_of
-from calibrant.inference.engine import rejected, run_test
+from calibrant.inference.engine import is_rejected, run_test
 from calibrant.inference.paired_rows import PairedRows
 from calibrant.inference.resample import seminorm_power
 from calibrant.measures.registry.row import Measure
-from calibrant.records import check
+from calibrant.records import check_records
 
 
 def calibration_pvalues(
@@ -49,14 +49,14 @@ def allowing_for_calibration(
     """Return the pairs with intervals and p-values that allow for models that may be calibrated."""
 
     def error_if(calibrated: str, other: str) -> float:
-        checked = check(rows.models[calibrated], rows.models[other], rows.weights)
+        checked = check_records(rows.models[calibrated], rows.models[other], rows.weights)
         return float(error_of(row, float(row.function.core(Forecasts.of_checked(checked), **settings))))
 
     def allowed(pair: Difference) -> Difference:
         lower, upper = pair.lower, pair.upper
-        if not rejected(pvalues[pair.first], confidence):
+        if not is_rejected(pvalues[pair.first], confidence):
             lower = min(lower, -error_if(pair.first, pair.second))
-        if not rejected(pvalues[pair.second], confidence):
+        if not is_rejected(pvalues[pair.second], confidence):
             upper = max(upper, error_if(pair.second, pair.first))
         pvalue = max(pair.pvalue, pvalues[pair.better[1]])
         bound = pair.pvalue_is_bound and pvalue == pair.pvalue

@@ -15,7 +15,7 @@ from calibrant.inference.continuous import as_if_known, deviation_of_continuous
 from calibrant.inference.null_outcomes import NullOutcomes, null_values
 from calibrant.inference.stand_ins import heaviest
 from calibrant.measures.registry.laws import Law, null_deviation
-from calibrant.measures.registry.lookup import in_words
+from calibrant.measures.registry.lookup import measure_in_words
 from calibrant.measures.registry.row import Measure
 from calibrant.numerals import at_floor, counted, pvalue_phrase, short
 from calibrant.options import closed_share
@@ -91,7 +91,7 @@ class TestResult:
         drawn = "" if self.seed is None else f"{draws}, seed {self.seed}"
         return (
             f"Calibration {rejected} at the 5 % level: {self.written_pvalue} "
-            f"({in_words(self.measure)} {short(self.statistic)}{degrees}{expected}; "
+            f"({measure_in_words(self.measure)} {short(self.statistic)}{degrees}{expected}; "
             f"{counted(self.n, 'record')}, {self.method} test{drawn})."
         )
 
@@ -139,10 +139,10 @@ def run_test(
     )
 
 
-def rejected(pvalue: float, confidence: float) -> bool:
+def is_rejected(pvalue: float, confidence: float) -> bool:
     """Return whether a p-value is 1 - confidence or less, whatever that difference is rounded to.
 
-    >>> rejected(0.2, 0.8), 0.2 <= 1 - 0.8
+    >>> is_rejected(0.2, 0.8), 0.2 <= 1 - 0.8
     (True, False)
     """
     return pvalue <= 1 - confidence + 1e-12

@@ -65,12 +65,12 @@ def _convolved(rates: Array) -> tuple[int, Array]:
         table[:, :1] *= 1 - rate
     laws = [_trimmed(0, masses) for masses in table]
     while len(laws) > 1:
-        pairs = [joined(one, other) for one, other in zip(laws[::2], laws[1::2], strict=False)]
+        pairs = [law_of_sum(one, other) for one, other in zip(laws[::2], laws[1::2], strict=False)]
         laws = pairs + laws[2 * len(pairs) :]
     return laws[0]
 
 
-def joined(one: tuple[int, Array], other: tuple[int, Array]) -> tuple[int, Array]:
+def law_of_sum(one: tuple[int, Array], other: tuple[int, Array]) -> tuple[int, Array]:
     """Return the law of the sum of two independent counts."""
     return _trimmed(one[0] + other[0], np.convolve(one[1], other[1]))
 

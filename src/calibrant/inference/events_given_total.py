@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.inference.event_count import EventCount, joined
+from calibrant.inference.event_count import EventCount, law_of_sum
 from calibrant.inference.shift import common_shift
 from calibrant.inference.shift_interval import Counts
 from calibrant.results import Array
@@ -48,7 +48,7 @@ def _given_total(laws: list[EventCount], total: int, draws: int, generator: np.r
     """Draw the events of every group (columns), given how many there are in all."""
     rest = [(law.first, np.exp(law.logs)) for law in laws]
     for k in range(len(laws) - 2, -1, -1):  # the law of the groups from k on
-        rest[k] = joined(rest[k], rest[k + 1])
+        rest[k] = law_of_sum(rest[k], rest[k + 1])
     left = np.full(draws, total)
     drawn = np.empty((draws, len(laws)))
     for k, law in enumerate(laws[:-1]):

@@ -11,7 +11,7 @@ import numpy as np
 from calibrant.errors import TooFewRecordsError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.inference.draw_quantiles import lower_quantile, upper_quantile
-from calibrant.inference.engine import rejected, run_test
+from calibrant.inference.engine import is_rejected, run_test
 from calibrant.inference.inversion import inverted
 from calibrant.inference.merging import resolved
 from calibrant.inference.null_outcomes import NullOutcomes, batched, measured, null_values
@@ -24,7 +24,7 @@ from calibrant.inference.resample import (
 )
 from calibrant.inference.score_interval import LOGISTIC, score_interval
 from calibrant.measures.registry.calling import of_rows
-from calibrant.measures.registry.lookup import find_measure, in_words
+from calibrant.measures.registry.lookup import find_measure, measure_in_words
 from calibrant.measures.registry.row import Measure
 from calibrant.numerals import counted, short
 from calibrant.options import open_share
@@ -78,7 +78,7 @@ class ConfidenceInterval:
         return json_object({**asdict(self), "approximate": self.approximate})
 
     def __str__(self) -> str:
-        name, span = in_words(self.measure), f"{100 * self.confidence:g} %"
+        name, span = measure_in_words(self.measure), f"{100 * self.confidence:g} %"
         note = f" Note: {self.note}." if self.note else ""
         return (
             f"{name[0].upper()}{name[1:]} {short(self.value)}, "
@@ -257,7 +257,7 @@ def bounds(
     if pvalue is None:
         tested = run_test(forecasts, row, settings, method="auto", draws=draws, seed=seed, threads=threads)
         pvalue = tested.pvalue
-    if rejected(pvalue, confidence):
+    if is_rejected(pvalue, confidence):
         return interval
     return replace(interval, lower=min(interval.lower, row.ideal), upper=max(interval.upper, row.ideal))
 

@@ -21,7 +21,7 @@ from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.inference.draw_quantiles import lower_quantile, upper_quantile
 from calibrant.inference.null_outcomes import NullOutcomes, batched, measured, values_of_outcomes
-from calibrant.inference.resample import Resampler, values_of
+from calibrant.inference.resample import Resampler, values_of_resamples
 from calibrant.measures.registry.row import Measure
 from calibrant.measures.scores import isotonic_curve
 from calibrant.results import Array
@@ -92,7 +92,7 @@ def _spread_of_truth(forecasts: Forecasts, row: Measure, settings: dict[str, Any
     if records is not None:
         records = replace(records, outcomes=records.weights * np.repeat(fit, forecasts.counts))
     drawn = replace(drawn, outcomes=drawn.weights * fit, records=records)
-    return float(np.nanstd(values_of(forecasts, row, settings, drawn, quick=False))) / truth
+    return float(np.nanstd(values_of_resamples(forecasts, row, settings, drawn, quick=False))) / truth
 
 
 def _normals(number: int, seed: int) -> Array:

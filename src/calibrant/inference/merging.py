@@ -59,10 +59,10 @@ def coarse(forecasts: Forecasts, cells: int = 512) -> Forecasts:
     """Merge neighbouring levels into about `cells` cells, which have no certificates."""
     if forecasts.levels <= cells:
         return forecasts
-    return merged(forecasts, cell_starts(forecasts, cells))
+    return merged_levels(forecasts, cell_starts(forecasts, cells))
 
 
-def merged(forecasts: Forecasts, starts: npt.NDArray[np.intp]) -> Forecasts:
+def merged_levels(forecasts: Forecasts, starts: npt.NDArray[np.intp]) -> Forecasts:
     """Merge the levels from each start to the next."""
     weights = np.add.reduceat(forecasts.weights, starts)
     mean = np.add.reduceat(forecasts.weights * forecasts.values, starts) / weights
@@ -113,7 +113,7 @@ def resolved(forecasts: Forecasts, row: Measure, settings: dict[str, Any], confi
     cells = FEWEST_CELLS
     while 4 * cells <= forecasts.levels:
         starts = cell_starts(forecasts, cells)
-        taken = merged(forecasts, starts)
+        taken = merged_levels(forecasts, starts)
         moved = MovedCurve.of(forecasts, taken, starts, variance)
         added = row.null.merging(moved.area, moved.length, settings) + moved.shift
         if added <= TOLERATED * reach:

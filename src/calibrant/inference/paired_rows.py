@@ -15,13 +15,13 @@ from calibrant.inputs import (
     Names,
     check_aligned,
     missing_rows,
+    numeric_vector,
     outcomes_of,
     positive_column,
     row_labels,
-    vector,
 )
 from calibrant.numerals import counted
-from calibrant.records import Missing, check, warn_if_swapped
+from calibrant.records import Missing, check_records, warn_if_swapped
 from calibrant.results import Array
 
 
@@ -106,13 +106,13 @@ def complete_rows(
     """Return the rows that are complete for every model and weigh something; count those that are not."""
     for name, p in named.items():
         names = Names(prediction=f"model {name!r}")
-        checked = check(y_true, p, sample_weight, missing, names, pos_label=pos_label)
+        checked = check_records(y_true, p, sample_weight, missing, names, pos_label=pos_label)
         warn_if_swapped(checked, names, y_true, p)
     first, *others = named
     for name in others:
         check_aligned(named[name], row_labels(named[first]), (f"model {name!r}", f"model {first!r}"))
     y = outcomes_of(y_true, "y_true", pos_label).astype(np.float64)
-    w = None if sample_weight is None else vector(sample_weight, "sample_weight").astype(np.float64)
+    w = None if sample_weight is None else numeric_vector(sample_weight, "sample_weight").astype(np.float64)
     models = {
         name: positive_column(p, name, y_true, pos_label).astype(np.float64) for name, p in named.items()
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from calibrant.measures.registry.lookup import in_words
+from calibrant.measures.registry.lookup import measure_in_words
 from calibrant.numerals import counted
 from calibrant.sheets import paragraphs
 
@@ -35,12 +35,12 @@ class Plan:
             return (
                 f"{counted(self.n, 'record')} always decide between a distance from calibration below "
                 f"{self.reject:g} and one above {self.accept:g}, wrongly with probability {self.alpha:.2g} "
-                f"at most, by {in_words(self.measure)}"
+                f"at most, by {measure_in_words(self.measure)}"
             )
         return (
             f"{counted(self.n, 'record')} detect a distance of {self.distance:.4f} from calibration "
             f"({self.alternative}) with power {self.power:.2f} at level {self.alpha:g}, "
-            f"by the {in_words(self.measure)} (seed {self.seed})"
+            f"by the {measure_in_words(self.measure)} (seed {self.seed})"
         )
 
     def _repr_html_(self) -> str:

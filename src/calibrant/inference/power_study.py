@@ -14,10 +14,10 @@ from calibrant.inference.engine import badness, centre_of
 from calibrant.inference.null_outcomes import one_by_one
 from calibrant.inference.plan import Plan
 from calibrant.inference.statistics import find_test
-from calibrant.inputs import check_unit_interval, vector
+from calibrant.inputs import check_unit_interval, numeric_vector
 from calibrant.measures.distances.lower import lower_distance
 from calibrant.options import number, open_share
-from calibrant.records import check
+from calibrant.records import check_records
 from calibrant.results import Array
 from calibrant.seeds import checked_draws, recorded_seed
 
@@ -98,7 +98,7 @@ class PowerStudy:
         """Return the lower distance of predictions whose outcome rates are `truth`."""
         if np.array_equal(truth, self.values):
             return 0.0
-        return lower_distance(Forecasts.of_checked(check(truth, self.values)), tolerance=1e-5)
+        return lower_distance(Forecasts.of_checked(check_records(truth, self.values)), tolerance=1e-5)
 
     def power(self, n: int, truth: Array) -> float:
         """Return the probability of rejection, from as many simulated sets under each hypothesis."""
@@ -170,7 +170,7 @@ def checked_predictions(
     predictions: Any, name: str = "predictions", hint: str = "leave such rows out"
 ) -> Array:
     """Return predictions without outcomes as an array; `name` is how errors call them."""
-    given = vector(predictions, name).astype(np.float64)
+    given = numeric_vector(predictions, name).astype(np.float64)
     reject_rows(name, "must not be missing", given, np.isnan(given), hint)
     check_unit_interval(given, name)
     return given

@@ -183,7 +183,7 @@ def resampled_values(
     quick = row.null.residuals_only and batched(forecasts, row, settings)
 
     def work(generator: np.random.Generator, rows: int) -> Array:
-        return values_of(forecasts, row, settings, resampler.draw(generator, rows), quick)
+        return values_of_resamples(forecasts, row, settings, resampler.draw(generator, rows), quick)
 
     return in_blocks(
         work,
@@ -241,7 +241,7 @@ def seminorm_power(forecasts: Forecasts, row: Measure, settings: dict[str, Any])
     return round(float(np.log2(twice / once)))
 
 
-def values_of(
+def values_of_resamples(
     forecasts: Forecasts, row: Measure, settings: dict[str, Any], drawn: Resamples, quick: bool
 ) -> Array:
     """Take the measure of every resample: all at once where residuals are all it needs."""

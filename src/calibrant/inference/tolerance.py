@@ -18,7 +18,7 @@ from calibrant.inference.draw_quantiles import upper_quantile
 from calibrant.inference.interval import check_confidence, check_resampling
 from calibrant.inference.resample import Resampler, resampled_deviations
 from calibrant.measures.registry.calling import of_rows
-from calibrant.measures.registry.lookup import find_measure, in_words
+from calibrant.measures.registry.lookup import find_measure, measure_in_words
 from calibrant.measures.registry.lookup import measure as take
 from calibrant.numerals import counted, short
 from calibrant.options import number
@@ -77,7 +77,7 @@ class ToleranceResult:
         seed = "" if self.seed is None else f", seed {self.seed}"
         return (
             f"{says} ({short(self.lower)} to {short(self.upper)} at confidence {self.confidence:g}; "
-            f"{counted(self.n, 'record')}, {in_words(self.measure)}, {self.method}{seed})."
+            f"{counted(self.n, 'record')}, {measure_in_words(self.measure)}, {self.method}{seed})."
         )
 
     def _repr_html_(self) -> str:

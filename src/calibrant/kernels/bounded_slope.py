@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @compiled
-def bounded_slope(values: Floats, rates: Floats, weights: Floats, slope: float) -> Floats:
+def bounded_slope_rates(values: Floats, rates: Floats, weights: Floats, slope: float) -> Floats:
     """Return g with least sum w (g - r)^2 subject to 0 <= g_{i+1} - g_i <= slope (v_{i+1} - v_i).
 
     Exact up to rounding. A walk passes n^(1/3) breakpoints on average on random outcomes, and at most of the

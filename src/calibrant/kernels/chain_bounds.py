@@ -77,7 +77,7 @@ def _cell_groups(starts: Ints) -> Iterator[Ints]:
     return (filled[a:b] for a, b in pairwise(limits) if b > a)
 
 
-def balanced(nodes: Floats, absorbed: Floats, levels: ChainLevels) -> Floats:
+def balanced_plan(nodes: Floats, absorbed: Floats, levels: ChainLevels) -> Floats:
     """Scale a plan and top it up at 0 and 1 so that it absorbs exactly the mass of either outcome.
 
     `nodes` must start at 0 and end at 1: what leaves there is all of one outcome.

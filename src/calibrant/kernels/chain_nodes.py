@@ -45,8 +45,8 @@ def chosen_nodes(levels: ChainLevels, choice: NodeChoice, limit: int) -> tuple[F
     """Return the nodes from 0 to 1, and whether `limit` kept others out."""
     full = False
     while True:
-        values = thinned(_quantiles(levels, choice.quantiles), choice.spacing)
-        nodes = thinned(_filled(np.union1d(choice.cuts, values), choice.widest), choice.spacing)
+        values = spaced_values(_quantiles(levels, choice.quantiles), choice.spacing)
+        nodes = spaced_values(_filled(np.union1d(choice.cuts, values), choice.widest), choice.spacing)
         nodes[-1] = 1.0
         if len(nodes) <= limit:
             return nodes, full
@@ -81,7 +81,7 @@ def _inner(nodes: Floats, gaps: Ints, pieces: Ints) -> Floats:
     return cuts
 
 
-def thinned(values: Floats, spacing: float) -> Floats:
+def spaced_values(values: Floats, spacing: float) -> Floats:
     """Keep at most one value per cell of width `spacing`, and no two closer than half of it."""
     if spacing * len(values) > 1:  # fewer cells than values: look each cell up
         first = np.searchsorted(values, np.arange(0.0, values[-1] + spacing, spacing))

@@ -15,7 +15,7 @@ import numpy as np
 from calibrant.kernels.chain_bounds import ChainLevels, Floats, balance, chunks, plan_cost, taken
 
 
-class Plan(NamedTuple):
+class ChainPlan(NamedTuple):
     """What leaves at the `nodes` (`absorbed`) and, in some plans, at the levels themselves (`in_place`)."""
 
     nodes: Floats
@@ -36,7 +36,7 @@ class Plan(NamedTuple):
         return values, np.insert(self.in_place, at, self.absorbed[used])
 
 
-def followed(plan: Plan, shared: Floats, levels: ChainLevels) -> Plan:
+def followed(plan: ChainPlan, shared: Floats, levels: ChainLevels) -> ChainPlan:
     """Spread a plan at nodes over the levels beside them; `shared` is their mass, as split_onto shares it."""
     nodes, gaps, rates = plan.nodes, np.diff(plan.nodes), _rates(plan, shared)
     absorbed = np.maximum(plan.absorbed - (rates * shared).sum(axis=0), 0.0)
@@ -54,10 +54,10 @@ def followed(plan: Plan, shared: Floats, levels: ChainLevels) -> Plan:
     absorbed *= share
     absorbed[[0, -1]] += rest
     in_place *= share
-    return Plan(nodes, absorbed, in_place)
+    return ChainPlan(nodes, absorbed, in_place)
 
 
-def _rates(plan: Plan, shared: Floats) -> Floats:
+def _rates(plan: ChainPlan, shared: Floats) -> Floats:
     """What leaves in place per mass of either outcome, by node: shape (2, nodes), one of them 0.
 
     The outcome to follow is the one that passes the node less. A node that both outcomes pass with more

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.kernels.chain import solve_chain
-from calibrant.kernels.chain_bounds import ChainLevels, balanced, split_onto
+from calibrant.kernels.chain_bounds import ChainLevels, balanced_plan, split_onto
 from calibrant.kernels.chain_certificates import lipschitz, violation
 from calibrant.kernels.chain_nodes import chosen_nodes, first_choice
-from calibrant.kernels.chain_plans import Plan, followed
+from calibrant.kernels.chain_plans import ChainPlan, followed
 from calibrant.kernels.lone_outcome import Zeros, lone_outcome
 
 Floats = npt.NDArray[np.float64]
@@ -132,9 +132,9 @@ def _refine(nearest: Nearest, levels: ChainLevels, tolerance: float, max_nodes: 
     return nearest
 
 
-def _plans(nodes: Floats, absorbed: Floats, shared: Floats, levels: ChainLevels) -> Iterator[Plan]:
+def _plans(nodes: Floats, absorbed: Floats, shared: Floats, levels: ChainLevels) -> Iterator[ChainPlan]:
     """Make the plan at the nodes and, where levels lie between them, the one that follows their records."""
-    at_nodes = Plan(nodes, balanced(nodes, absorbed, levels))
+    at_nodes = ChainPlan(nodes, balanced_plan(nodes, absorbed, levels))
     yield at_nodes
     if len(nodes) < len(levels.values):
         yield followed(at_nodes, shared, levels)

@@ -50,7 +50,7 @@ def expert_answers(p: float, filters: Any, answered: Any, residuals: Any, events
     out[4] = (events[b] + 2.0 * (b + 0.5) / bins) / (answered[b] + 2.0)
 
 
-def largest(weights: Any) -> float:
+def largest_weight(weights: Any) -> float:
     """Return the largest weight."""
     top = weights[0]
     for k in range(1, EXPERTS):
@@ -60,7 +60,7 @@ def largest(weights: Any) -> float:
 
 def mixed(weights: Any, answers: Any) -> float:
     """Return Vovk's substitution for squared error and eta = 2; `weights` are logarithms."""
-    top = largest(weights)
+    top = largest_weight(weights)
     nothing, event = 0.0, 0.0
     for k in range(EXPERTS):
         weight, answer = weights[k] - top, answers[k]
@@ -73,7 +73,7 @@ def reweigh(weights: Any, answers: Any, outcome: float, rate: float) -> None:
     """Lower each log weight by `rate` times the expert's squared error, and set the largest to 0."""
     for k in range(EXPERTS):
         weights[k] -= rate * (outcome - answers[k]) * (outcome - answers[k])
-    top = largest(weights)
+    top = largest_weight(weights)
     for k in range(EXPERTS):
         weights[k] -= top
 

@@ -8,7 +8,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.measures.registry.calling import public
 from calibrant.measures.registry.laws import NORMAL
 from calibrant.measures.registry.null import Null, Settings, zero
-from calibrant.measures.registry.resolution import same
+from calibrant.measures.registry.resolution import certify_exact_sums
 from calibrant.measures.registry.row import Measure
 from calibrant.results import Array, Certified
 
@@ -35,7 +35,7 @@ def _ends(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
     return np.asarray(residuals.sum(axis=1))
 
 
-calibration_in_the_large.certified_by(same)
+calibration_in_the_large.certified_by(certify_exact_sums)
 
 ROWS = (
     Measure(

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.inputs import ROW_SUM, array_of, check_aligned, is_gap, row_labels, vector
+from calibrant.inputs import ROW_SUM, array_of, check_aligned, is_gap, numeric_vector, row_labels
 from calibrant.numerals import counted
 from calibrant.records import Missing
 from calibrant.results import Array
@@ -184,7 +184,7 @@ def _numbers(probabilities: Any) -> npt.NDArray[Any]:
     """Return the table of probabilities, objects such as pandas.NA as numbers."""
     table = array_of(probabilities, "probabilities")
     if table.ndim == 2 and table.dtype.kind == "O" and table.size:
-        table = np.stack([vector(column, "probabilities") for column in table.T], axis=1)
+        table = np.stack([numeric_vector(column, "probabilities") for column in table.T], axis=1)
     if table.ndim != 2 or table.shape[1] < 2 or table.dtype.kind not in "fiu":
         rule = "must be numbers, a row for each record and a column for each class"
         raise InvalidInputError(

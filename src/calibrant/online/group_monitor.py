@@ -14,7 +14,7 @@ from calibrant.online.monitor import Monitor, checked_alpha, checked_records
 from calibrant.online.reading import Reading
 from calibrant.online.segment_names import label_name, label_names
 from calibrant.online.state import not_a_state, parsed, read_text, save_text
-from calibrant.sheets import Cell, Sheet, number, paragraphs, text
+from calibrant.sheets import Cell, Sheet, number_cell, paragraphs, text_cell
 
 
 class GroupMonitor:
@@ -145,10 +145,10 @@ def _line(name: str, reading: Reading) -> tuple[Cell, ...]:
     alarm = f"at record {reading.alarm_at:,}" if reading.alarm_at is not None else "no"
     onset = "" if reading.onset is None else f"after record {reading.onset:,}"
     return (
-        text(name),
-        number(reading.n, f"{reading.n:,}"),
-        text(alarm),
-        number(reading.pvalue, pvalue_text(reading.pvalue)),
-        text(onset),
-        text(reading.suspicion or ""),
+        text_cell(name),
+        number_cell(reading.n, f"{reading.n:,}"),
+        text_cell(alarm),
+        number_cell(reading.pvalue, pvalue_text(reading.pvalue)),
+        text_cell(onset),
+        text_cell(reading.suspicion or ""),
     )

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
-from calibrant.inputs import array_of, check_same_length, check_unit_interval, vector
+from calibrant.inputs import array_of, check_same_length, check_unit_interval, numeric_vector
 from calibrant.online.single_values import FRACTION
 from calibrant.results import Array
 
@@ -17,7 +17,7 @@ def outcome_column(y: Any) -> Array:
     """Return a column of outcomes, all 0 or 1; it may be empty."""
     if array_of(y, "y").shape == (0,):
         return np.empty(0)
-    column = vector(y, "y")
+    column = numeric_vector(y, "y")
     if column.dtype.kind == "f":
         reject_rows("y", "must not be missing", column, np.isnan(column))
     reject_rows("y", "must be 0 or 1", column, (column != 0) & (column != 1), FRACTION)
@@ -28,7 +28,7 @@ def probability_column(p: Any, outcomes: Array, name: str) -> Array:
     """Return a column of probabilities as long as the outcomes."""
     if len(outcomes) == 0 and array_of(p, name).shape == (0,):
         return np.empty(0)
-    column = vector(p, name)
+    column = numeric_vector(p, name)
     check_same_length(column, outcomes, (name, "y"))
     if column.dtype.kind == "f":
         reject_rows(name, "must not be missing", column, np.isnan(column))

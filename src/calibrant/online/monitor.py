@@ -14,7 +14,7 @@ from calibrant.inputs import array_of
 from calibrant.online.bets import CERTAIN, SHAPES, STAKES, bet_names, log_pays
 from calibrant.online.reading import Reading
 from calibrant.online.state import Fields, not_a_state, parsed, read_text, save_text
-from calibrant.records import check, warn_if_swapped
+from calibrant.records import check_records, warn_if_swapped
 from calibrant.results import Array
 from calibrant.sheets import paragraphs
 
@@ -288,7 +288,7 @@ def checked_records(y_true: Any, y_prob: Any) -> tuple[Array, Array]:
     """Return outcomes and predictions as float64, both in [0, 1]; none at all is allowed."""
     if array_of(y_true, "y_true").shape == array_of(y_prob, "y_prob").shape == (0,):
         return np.empty(0), np.empty(0)  # a quiet hour is no mistake in a stream
-    checked = check(y_true, y_prob)
+    checked = check_records(y_true, y_prob)
     warn_if_swapped(checked)
     return checked.outcome.astype(np.float64), checked.prediction
 

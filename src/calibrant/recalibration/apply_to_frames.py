@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
-from calibrant.inputs import vector
+from calibrant.inputs import numeric_vector
 from calibrant.recalibration.long_maps import has_many_pieces, without_a_tree
-from calibrant.recalibration.maps.algebra import balanced
+from calibrant.recalibration.maps.algebra import choice_tree
 from calibrant.recalibration.maps.form import Map
 from calibrant.recalibration.sql import sql_of
 from calibrant.results import Array
@@ -51,10 +51,10 @@ class FrameAlgebra:
 
     def pieces(self, p: Any, cuts: Array, tables: Sequence[Array], formula: Callable[..., Any]) -> Any:
         """Return a balanced tree of choices."""
-        return balanced(self, p, cuts, tables, formula)
+        return choice_tree(self, p, cuts, tables, formula)
 
 
-def opened(frame: Any, prediction: str, into: str) -> Any:
+def checked_frame(frame: Any, prediction: str, into: str) -> Any:
     """Return the frame as narwhals knows it, or say what is wrong with it."""
     import narwhals as nw
 
@@ -125,7 +125,7 @@ def _numbers(column: Any, name: str) -> Array:
     import narwhals as nw
 
     if len(column) and column.dtype in (nw.Object, nw.Unknown):  # Python objects, or nothing but gaps
-        return np.asarray(vector(column.to_numpy(), f"column {name!r}"), dtype=np.float64)
+        return np.asarray(numeric_vector(column.to_numpy(), f"column {name!r}"), dtype=np.float64)
     if isinstance(column.dtype, nw.Decimal):  # through text: PyArrow makes 0.30000000000000004 of 0.3
         column = column.cast(nw.String)
     return np.asarray(column.cast(nw.Float64).to_numpy(), dtype=np.float64)

@@ -12,17 +12,17 @@ import numpy as np
 from calibrant.errors import CalibrantError
 from calibrant.fits.levels import Levels
 from calibrant.forecasts import Forecasts
-from calibrant.groups.ordered import joined
+from calibrant.groups.ordered import joined_column
 from calibrant.measures.decisions.u_calibration import u_calibration_error
 from calibrant.measures.smooth import smooth_calibration_error
 from calibrant.numerals import confidence_text, counted, short
 from calibrant.recalibration.for_whom import ForWhom, for_whom
 from calibrant.recalibration.level_losses import costs
-from calibrant.recalibration.level_losses import joined as all_costs
+from calibrant.recalibration.level_losses import joined_costs as all_costs
 from calibrant.recalibration.registry import Fitted
 from calibrant.recalibration.samples import Rows, Sample
 from calibrant.results import Array
-from calibrant.sheets import Sheet, number, paragraphs, text
+from calibrant.sheets import Sheet, number_cell, paragraphs, text_cell
 
 Verdict = Literal["helps", "no evidence that it helps", "harms", "too little data to say"]
 Procedure = Callable[[Sample, int], Fitted]
@@ -85,8 +85,8 @@ class Assessment:
             f"{confidence_text(self.confidence)} interval, approx.",
         )  # fmt: skip
         lines = (
-            (text(name.replace("_", " ")), number(c.before), number(c.after), number(c.gain),
-             number(c.lower, f"{short(c.lower)} to {short(c.upper)}"))
+            (text_cell(name.replace("_", " ")), number_cell(c.before), number_cell(c.after),
+             number_cell(c.gain), number_cell(c.lower, f"{short(c.lower)} to {short(c.upper)}"))
             for name, c in self.changes.items()
         )  # fmt: skip
         return Sheet(columns, tuple(lines))
@@ -185,7 +185,7 @@ def _for_whom(crossed: Folds, sample: Sample, seed: int) -> ForWhom | None:
         for fit, part in zip(crossed.fitted, held_out, strict=True)
     ]
     first = held_out[0].covariates or {}
-    covariates = {name: joined([(part.covariates or {})[name] for part in held_out]) for name in first}
+    covariates = {name: joined_column([(part.covariates or {})[name] for part in held_out]) for name in first}
     return for_whom(
         np.concatenate([part.outcomes for part in held_out]),
         np.concatenate([part.predictions for part in held_out]),

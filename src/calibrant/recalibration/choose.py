@@ -12,7 +12,7 @@ from calibrant.errors import CalibrantError, InvalidInputError, TooFewRecordsErr
 from calibrant.fits.bend import bend_pvalue
 from calibrant.fits.levels import Levels
 from calibrant.fits.logistic import logistic
-from calibrant.recalibration.level_losses import Costs, costs, joined
+from calibrant.recalibration.level_losses import Costs, costs, joined_costs
 from calibrant.recalibration.maps.logistic import LogisticMap
 from calibrant.recalibration.procedure import Candidate
 from calibrant.recalibration.registry import Fitted
@@ -133,7 +133,7 @@ def _cox_rejects(levels: Levels) -> bool:
 
 
 def _cross_fitted(candidate: Candidate, parts: list[tuple[Sample, Sample]], loss: str, seed: int) -> Costs:
-    return joined([held_out_costs(candidate.fit(rest, seed), part, loss) for rest, part in parts])
+    return joined_costs([held_out_costs(candidate.fit(rest, seed), part, loss) for rest, part in parts])
 
 
 def held_out_costs(fitted: Fitted, part: Sample, loss: str) -> Costs:

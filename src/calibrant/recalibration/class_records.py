@@ -10,7 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_rows, sentence
-from calibrant.inputs import ROW_SUM, array_of, check_aligned, check_weights, row_labels, values_of, vector
+from calibrant.inputs import (
+    ROW_SUM,
+    array_of,
+    check_aligned,
+    check_weights,
+    numeric_vector,
+    row_labels,
+    values_of,
+)
 from calibrant.numerals import counted
 from calibrant.results import Array
 
@@ -80,7 +88,7 @@ def class_records(
     labels = _places(y_true, class_names(classes, table.shape[1]), len(table))
     weights = np.ones(len(table))
     if sample_weight is not None:
-        weights = check_weights(vector(sample_weight, "sample_weight"), "sample_weight")
+        weights = check_weights(numeric_vector(sample_weight, "sample_weight"), "sample_weight")
         if len(weights) != len(table):
             got = f"got {len(weights):,} and {counted(len(table), 'row')}"
             raise InvalidInputError(sentence("sample_weight and y_prob", "must have the same length", got))

@@ -14,8 +14,8 @@ from calibrant.recalibration.sql import (
     SqlAlgebra,
     find_dialect,
     is_probability,
-    number,
-    quoted,
+    quoted_column,
+    sql_number,
     within_limit,
 )
 
@@ -31,15 +31,15 @@ def class_sql(fitted: Map, columns: Sequence[str], classes: int, dialect: str) -
         rule = f"must name the columns of the {classes} classes, in order"
         raise InvalidInputError(sentence("column", rule, f"got {columns!r}"))
     engine = find_dialect(dialect)
-    cells = [Sql(f"CAST({quoted(name, engine)} AS {engine.double})") for name in columns]
+    cells = [Sql(f"CAST({quoted_column(name, engine)} AS {engine.double})") for name in columns]
     algebra = SparkAlgebra() if dialect == "spark" else SqlAlgebra()
     total = " + ".join(cell.text for cell in cells)
     usable = [is_probability(cell, dialect) for cell in cells]
-    usable.append(f"ABS({total} - 1e0) <= {number(ROW_SUM)}")
+    usable.append(f"ABS({total} - 1e0) <= {sql_number(ROW_SUM)}")
     rates = fitted.expressions(cells, algebra) if isinstance(fitted, ClassMap) else cells  # no change
     condition = " AND ".join(usable)
     text = ", ".join(
-        f"CASE WHEN {condition} THEN {rate.text} END AS {quoted(name + ENDING, engine)}"
+        f"CASE WHEN {condition} THEN {rate.text} END AS {quoted_column(name + ENDING, engine)}"
         for rate, name in zip(rates, columns, strict=True)
     )
     return within_limit(text, dialect, HINT)

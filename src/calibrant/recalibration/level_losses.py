@@ -47,7 +47,7 @@ def costs(levels: Levels, predictions: Array, loss: str) -> Costs:
     return Costs(-np.log(safe), -np.log1p(-safe), levels.rates, levels.weights)
 
 
-def joined(parts: list[Costs]) -> Costs:
+def joined_costs(parts: list[Costs]) -> Costs:
     """Return the costs of several folds as one."""
     return Costs(
         np.concatenate([part.if_one for part in parts]),

@@ -12,7 +12,7 @@ import numpy as np
 
 from calibrant.recalibration.lookups import LookupAlgebra
 from calibrant.recalibration.maps.form import Map
-from calibrant.recalibration.sql import DIALECTS, Sql, SqlAlgebra, is_probability, quoted
+from calibrant.recalibration.sql import DIALECTS, Sql, SqlAlgebra, is_probability, quoted_column
 from calibrant.results import Array
 
 MANY = 300  # pieces from which planning a tree takes longer than anything here
@@ -83,7 +83,7 @@ def _by_dask(frame: Any, fitted: Map, prediction: str, into: str) -> Any:
 
 
 def _by_duckdb(frame: Any, fitted: Map, prediction: str, into: str) -> Any:
-    p, target = (quoted(name, DIALECTS["duckdb"]) for name in (prediction, into))
+    p, target = (quoted_column(name, DIALECTS["duckdb"]) for name in (prediction, into))
     algebra = LookupAlgebra(most=LONGEST)
     value = algebra.column(fitted.expression(Sql(USABLE), algebra).text)
     lists = [  # one text for each: as many numbers would take DuckDB seconds to plan

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.recalibration.maps.form import Map
-from calibrant.recalibration.sql import Sql, SqlAlgebra, number
+from calibrant.recalibration.sql import Sql, SqlAlgebra, sql_number
 from calibrant.results import Array
 
 MOST = 1_000_000  # entries of all lists: DuckDB copies them for every 2,048 rows
@@ -49,7 +49,7 @@ class LookupAlgebra(SqlAlgebra):
     def clip(self, x: Sql, low: float, high: float) -> Sql:
         """Return x held within [low, high]; choices take a third of the time of LEAST and GREATEST."""
         held = Sql(self.column(x.text))
-        inner = self.when(Sql(f"{held.text} > {number(high)}"), self.number(high), held)
+        inner = self.when(Sql(f"{held.text} > {sql_number(high)}"), self.number(high), held)
         return Sql(self.column(self.when(held < low, self.number(low), inner).text))
 
     def pieces(self, p: Sql, cuts: Array, tables: Sequence[Array], formula: Callable[..., Sql]) -> Sql:
@@ -59,7 +59,7 @@ class LookupAlgebra(SqlAlgebra):
         cells, below, steps = grid_of(cuts)
         if cells + (1 + len(tables)) * len(cuts) > self.most:
             raise TooManyPiecesError
-        piece = self.column(f"{self.listed(below)}[({p.text} * {number(cells)})::INTEGER + 1]")
+        piece = self.column(f"{self.listed(below)}[({p.text} * {sql_number(cells)})::INTEGER + 1]")
         filled = self.listed(np.append(cuts, [2.0] * sum(steps)))  # no prediction reaches 2
         for step in steps:
             reached = f"{filled}[{piece} + {step}] <= {p.text}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
 from calibrant.recalibration.fit_progress import fitted_once
-from calibrant.recalibration.registry import Fitted, Method, settled
+from calibrant.recalibration.registry import Fitted, Method, all_options
 from calibrant.recalibration.samples import Rows, Sample
 from calibrant.results import NOTHING
 
@@ -28,7 +28,7 @@ class Candidate:
                 sentence(f"method {self.method.name!r}", "needs probabilities of several classes")
             )
         check_sample(self.method, sample)
-        fitted = fit(sample, seed=seed, **settled(self.method, fit, self.options))
+        fitted = fit(sample, seed=seed, **all_options(self.method, fit, self.options))
         fitted_once()
         return fitted
 

@@ -28,7 +28,7 @@ from calibrant.recalibration.registry import Fitted, Method
 from calibrant.recalibration.result import Recalibration, RecalibrationWarning
 from calibrant.recalibration.samples import Rows, Sample, rows_of, sample_of
 from calibrant.recalibration.table import find_method
-from calibrant.records import Checked, Missing, check, warn_if_swapped
+from calibrant.records import Checked, Missing, check_records, warn_if_swapped
 from calibrant.seeds import recorded_seed
 
 Weights = Literal["sampling", "frequency"]
@@ -267,7 +267,7 @@ def _sample(
     if y_prob is None:
         raise InvalidInputError(sentence("y_prob", "must be given beside y_true", "got none"))
     if beside.given:
-        checked = check(y_true, y_prob, sample_weight, missing, pos_label=pos_label)
+        checked = check_records(y_true, y_prob, sample_weight, missing, pos_label=pos_label)
         warn_if_swapped(checked, y_true=y_true, y_prob=y_prob)
         return _rows(checked, beside, frequency)
     forecasts = Forecasts(y_true, y_prob, sample_weight=sample_weight, missing=missing, pos_label=pos_label)

@@ -16,7 +16,7 @@ from calibrant.recalibration.assess import FOLDS, Assessment, Verdict, change_of
 from calibrant.recalibration.choose import UNCHANGED
 from calibrant.recalibration.class_records import ClassRecords
 from calibrant.recalibration.maps.identity import IdentityMap
-from calibrant.recalibration.registry import Fitted, Method, settled
+from calibrant.recalibration.registry import Fitted, Method, all_options
 from calibrant.recalibration.table import recalibrations
 from calibrant.results import NOTHING, Array
 
@@ -41,7 +41,7 @@ class ClassCandidate:
             raise InvalidInputError(
                 sentence(f"method {self.method.name!r}", "takes two classes only", "got several", hint)
             )
-        return fit(records, seed=seed, **settled(self.method, fit, self.options))
+        return fit(records, seed=seed, **all_options(self.method, fit, self.options))
 
 
 def choose_classes(records: ClassRecords, seed: int) -> Fitted:

@@ -73,7 +73,7 @@ def _keywords(fit: Fit) -> dict[str, Any]:
     return {p.name: p.default for p in given if p.kind is p.KEYWORD_ONLY and p.name != "seed"}
 
 
-def settled(method: Method, fit: Fit, options: Mapping[str, Any]) -> dict[str, Any]:
+def all_options(method: Method, fit: Fit, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return all options of a fit: as given, else by default; refuse unknown ones."""
     known = _keywords(fit)
     for name in options:

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
-from calibrant.inputs import array_of, check_unit_interval, vector
+from calibrant.inputs import array_of, check_unit_interval, numeric_vector
 from calibrant.numerals import counted, short
 from calibrant.recalibration.assess import Assessment, Folds, Procedure, assess, cross_fit
 from calibrant.recalibration.band import MapBand, jackknife_band
@@ -215,11 +215,11 @@ class Recalibration:
         """
         import narwhals as nw
 
-        from calibrant.recalibration.apply_to_frames import eagerly, lazily, opened
+        from calibrant.recalibration.apply_to_frames import checked_frame, eagerly, lazily
 
         if self.columns is not None:
             raise InvalidInputError(sentence("apply", "takes two classes only", hint="use predict"))
-        table = opened(frame, prediction, into)
+        table = checked_frame(frame, prediction, into)
         if isinstance(table, nw.LazyFrame):
             return lazily(table, self.map, prediction, into)
         columns = None
@@ -272,9 +272,9 @@ class Recalibration:
 
     def save(self, path: str | Path) -> None:
         """Write a JSON file, whole or not at all; it holds numbers and no code, and the assessment."""
-        from calibrant.recalibration.storage import save
+        from calibrant.recalibration.storage import save_recalibration
 
-        save(self, Path(path))
+        save_recalibration(self, Path(path))
 
     def with_assessment(self, assessed: Assessment | str) -> Self:
         """Return self with an assessment that is already known."""
@@ -293,7 +293,7 @@ def one_column(p: Any) -> tuple[Array, bool]:
         array = array[:, 1]
     elif array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
-    column = vector(array if array is not p or array.ndim == 1 else p, "y_prob")
+    column = numeric_vector(array if array is not p or array.ndim == 1 else p, "y_prob")
     if column.dtype.kind == "f":
         reject_rows("y_prob", "must not be missing", column, np.isnan(column))
     check_unit_interval(column, "y_prob")

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
-from calibrant.fits.levels import Levels, merged
+from calibrant.fits.levels import Levels, levels_of_sorted
 from calibrant.forecasts import Forecasts
 from calibrant.groups.rules import Rule
 from calibrant.results import Array
@@ -78,7 +78,7 @@ class Rows:
     @cached_property
     def levels(self) -> Levels:
         """The records merged by prediction."""
-        return merged(self.predictions, self.outcomes, self.weights)
+        return levels_of_sorted(self.predictions, self.outcomes, self.weights)
 
     @property
     def unmerged(self) -> Levels:

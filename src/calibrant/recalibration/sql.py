@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
-from calibrant.recalibration.maps.algebra import balanced
+from calibrant.recalibration.maps.algebra import choice_tree
 from calibrant.recalibration.maps.form import Map
 from calibrant.results import Array
 
@@ -63,13 +63,13 @@ class Sql:
 
 
 def _text(item: object) -> str:
-    return item.text if isinstance(item, Sql) else number(float(item))  # type: ignore[arg-type]
+    return item.text if isinstance(item, Sql) else sql_number(float(item))  # type: ignore[arg-type]
 
 
-def number(value: float) -> str:
+def sql_number(value: float) -> str:
     """Return a number as a double in every engine: without an exponent some would read a decimal.
 
-    >>> number(0.25), number(1e-07), number(-2.0)
+    >>> sql_number(0.25), sql_number(1e-07), sql_number(-2.0)
     ('0.25e0', '1e-07', '(-2.0e0)')
     """
     text = repr(float(value))
@@ -90,7 +90,7 @@ class SqlAlgebra:
 
     def clip(self, x: Sql, low: float, high: float) -> Sql:
         """Return x held within [low, high]."""
-        return Sql(f"LEAST(GREATEST({x.text}, {number(low)}), {number(high)})")
+        return Sql(f"LEAST(GREATEST({x.text}, {sql_number(low)}), {sql_number(high)})")
 
     def greatest(self, columns: Sequence[Sql]) -> Sql:
         """Return the largest of several columns."""
@@ -103,11 +103,11 @@ class SqlAlgebra:
 
     def number(self, value: float) -> Sql:
         """Return a constant."""
-        return Sql(number(value))
+        return Sql(sql_number(value))
 
     def pieces(self, p: Sql, cuts: Array, tables: Sequence[Array], formula: Callable[..., Sql]) -> Sql:
         """Return a balanced tree of choices."""
-        tree: Sql = balanced(self, p, cuts, tables, formula)
+        tree: Sql = choice_tree(self, p, cuts, tables, formula)
         return tree
 
 
@@ -142,7 +142,7 @@ def _array(numbers: Iterable[float]) -> str:
     texts = [repr(float(one)) for one in numbers]
     if len(texts) > LISTED:
         return f"CAST(SPLIT('{','.join(texts)}', ',') AS ARRAY<DOUBLE>)"
-    return f"ARRAY({', '.join(number(float(one)) for one in texts)})"
+    return f"ARRAY({', '.join(sql_number(float(one)) for one in texts)})"
 
 
 def find_dialect(name: str) -> SqlDialect:
@@ -152,7 +152,7 @@ def find_dialect(name: str) -> SqlDialect:
     return DIALECTS[name]
 
 
-def quoted(name: str, dialect: SqlDialect) -> str:
+def quoted_column(name: str, dialect: SqlDialect) -> str:
     """Return a column name as an identifier of the engine."""
     mark = dialect.quote
     if not isinstance(name, str) or not name or (mark == "`" and "\\" in name):
@@ -178,7 +178,7 @@ def sql_of(fitted: Map, column: str, dialect: str, tolerance: float) -> str:
     if isinstance(tolerance, bool) or not isinstance(tolerance, (int, float)) or not 0 <= tolerance < 1:
         raise InvalidInputError(sentence("tolerance", "must lie in [0, 1)", f"got {tolerance!r}"))
     engine = find_dialect(dialect)
-    name = Sql(f"CAST({quoted(column, engine)} AS {engine.double})")
+    name = Sql(f"CAST({quoted_column(column, engine)} AS {engine.double})")
     algebra = SparkAlgebra() if dialect == "spark" else SqlAlgebra()
     mapped = fitted.thinned(float(tolerance)).expression(name, algebra)
     text = f"CASE WHEN {is_probability(name, dialect)} THEN {mapped.text} END"

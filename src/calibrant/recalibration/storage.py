@@ -73,7 +73,7 @@ def _plain(item: Any) -> Any:
     return item if isinstance(item, (str, int, float, bool, type(None))) else str(item)
 
 
-def save(fitted: Recalibration, path: Path) -> None:
+def save_recalibration(fitted: Recalibration, path: Path) -> None:
     """Write the file whole or not at all."""
     text = json.dumps(as_dict(fitted), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     write_whole(path, text)

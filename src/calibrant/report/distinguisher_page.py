@@ -8,7 +8,7 @@ from calibrant.report.audit_page import AuditVerdict
 from calibrant.report.charts.distinguisher import carriers, giveaways
 from calibrant.report.page import rendered
 from calibrant.report.sections import Section
-from calibrant.sheets import Sheet, number, text
+from calibrant.sheets import Sheet, number_cell, text_cell
 
 LEVEL = 0.05
 
@@ -60,8 +60,9 @@ def _rules(given: Distinguisher) -> Sheet:
     return Sheet(
         columns,
         tuple(
-            (text(one.rule), number(one.size, f"{one.size:,}"), number(one.share, f"{one.share:.1%}"),
-             number(one.gap, f"{one.gap:+.4f}"), number(one.carried, f"{one.carried:+.5f}"))
+            (text_cell(one.rule), number_cell(one.size, f"{one.size:,}"),
+             number_cell(one.share, f"{one.share:.1%}"), number_cell(one.gap, f"{one.gap:+.4f}"),
+             number_cell(one.carried, f"{one.carried:+.5f}"))
             for one in given.rules
         ),
     )  # fmt: skip

@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, MissingDependencyError, reject_name, sentence
 from calibrant.frames import in_memory, tabular
-from calibrant.inputs import array_of, check_same_length, vector
-from calibrant.scale.cells import REJECTS, SUMS, CellTable, codes_in_a_group, merged, reject_code
+from calibrant.inputs import array_of, check_same_length, numeric_vector
+from calibrant.scale.cells import REJECTS, SUMS, CellTable, codes_in_a_group, merged_tables, reject_code
 from calibrant.scale.labels import (
     Label,
     Reader,
@@ -30,7 +30,7 @@ from calibrant.scale.labels import (
     plain_label,
     refuse_truth_beside_numbers,
 )
-from calibrant.scale.session import quoted
+from calibrant.scale.session import identifier
 from calibrant.scale.sources import SourceColumn
 
 V, Y, W, CODE = "calibrant_v", "calibrant_y", "calibrant_w", "calibrant_code"
@@ -86,7 +86,7 @@ def _framed(arrays: Mapping[str, Any], columns: Columns) -> Any:
     made: dict[str, Any] = {
         name: _values(array_of(arrays[name], f"column {name!r}"))
         if name in columns.by
-        else vector(arrays[name], f"column {name!r}").astype(np.float64)
+        else numeric_vector(arrays[name], f"column {name!r}").astype(np.float64)
         for name in columns.wanted
     }
     for name in (outcome, *others):
@@ -110,9 +110,10 @@ def _labelled(relation: Any, columns: Columns) -> tuple[Any, list[Reader] | None
     kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
     if not set(columns.wanted) <= set(kinds):
         return relation, None  # refused by name a little later
-    numbers = [quoted(name) for name in dict.fromkeys(columns.wanted) if name not in columns.by]
+    numbers = [identifier(name) for name in dict.fromkeys(columns.wanted) if name not in columns.by]
     labels = [
-        f"{label_sql(SourceColumn(name, quoted(name), kinds[name]))} AS {quoted(name)}" for name in columns.by
+        f"{label_sql(SourceColumn(name, identifier(name), kinds[name]))} AS {identifier(name)}"
+        for name in columns.by
     ]
     return relation.project(", ".join([*numbers, *labels])), [
         label_reader(kinds[name]) for name in columns.by
@@ -213,7 +214,7 @@ def _opened(frame: Any, columns: Columns) -> Any:
     for name in columns.wanted[: len(columns.wanted) - len(columns.by)]:
         if schema[name] == nw.Object and isinstance(table, nw.DataFrame):
             # Python objects: truth values with None, decimals; text among them is refused
-            values = vector(table[name].to_numpy(), f"column {name!r}")
+            values = numeric_vector(table[name].to_numpy(), f"column {name!r}")
             made = nw.new_series(name, values.astype(np.float64), backend=table.implementation)
             table = table.with_columns(made)
         elif isinstance(schema[name], nw.Decimal) and isinstance(table, nw.DataFrame):
@@ -299,7 +300,7 @@ def from_rows(
     raw = [rows[f"calibrant_by_{place}"] for place in range(len(columns.by))]
     labels, groups = numbered(raw, len(codes), readers or [plain_label] * len(raw))
     keys = groups * codes_in_a_group(cells) + codes
-    return Aggregated(labels, merged([CellTable(keys, counts, sums, low + 0.0, high + 0.0)]))
+    return Aggregated(labels, merged_tables([CellTable(keys, counts, sums, low + 0.0, high + 0.0)]))
 
 
 def _floats(column: Any) -> npt.NDArray[np.float64]:

@@ -13,10 +13,10 @@ from calibrant.numerals import counted
 from calibrant.recalibration.result import Recalibration
 from calibrant.scale.dialect import read_dialect
 from calibrant.scale.files import FileNames, in_pieces_or_whole
-from calibrant.scale.large_files import watched
+from calibrant.scale.large_files import run_with_progress
 from calibrant.scale.located import TEXT_KINDS, kind_of, located
 from calibrant.scale.map_query import made_beforehand, map_query
-from calibrant.scale.session import connect, literal, plain_names, quoted
+from calibrant.scale.session import connect, identifier, literal, plain_names
 from calibrant.scale.sources import SourceColumn, csv_scan, place_of, unreadable
 from calibrant.scale.text_numbers import written_as
 
@@ -88,11 +88,11 @@ def _written(
             try:
                 read = _scan(connection, files, names, parallel)
                 rows = _rows(read, prediction, into, files[0])
-                mapped, value = map_query(connection, fitted, rows, quoted(PREDICTION), files, prediction)
-                kept = ", ".join(f"{_cell(column)} AS {quoted(column.name)}" for column in read.columns)
-                query = f"SELECT {kept}, {value} AS {quoted(into)} FROM ({mapped})"
+                mapped, value = map_query(connection, fitted, rows, identifier(PREDICTION), files, prediction)
+                kept = ", ".join(f"{_cell(column)} AS {identifier(column.name)}" for column in read.columns)
+                query = f"SELECT {kept}, {value} AS {identifier(into)} FROM ({mapped})"
                 copy = f"COPY ({query}) TO {literal(str(part))} ({writer})"
-                watched(connection, lambda: connection.execute(copy), progress)
+                run_with_progress(connection, lambda: connection.execute(copy), progress)
                 [(written,)] = connection.fetchall()
                 applied = _counted(connection, rows, fitted, int(written))
             except duckdb.Error as error:
@@ -125,7 +125,7 @@ def _scan(
         described.append([(str(row[0]), str(row[1])) for row in connection.execute(query).fetchall()])
     _refuse_other_columns(files, described)
     listed = ", ".join(map(literal, names))
-    columns = [SourceColumn(name, quoted(name), kind) for name, kind in described[0]]
+    columns = [SourceColumn(name, identifier(name), kind) for name, kind in described[0]]
     return _Scan(f"read_parquet([{listed}], hive_partitioning = false)", columns)
 
 
@@ -147,7 +147,7 @@ def _rows(read: _Scan, prediction: str, into: str, file: Path) -> str:
         hint = "name another with --as"
         raise InvalidInputError(sentence(f"column {into!r}", "must not be in the file already", hint=hint))
     number = read.columns[names.index(prediction)].number(written_as.get())
-    return f"SELECT *, {number} AS {quoted(PREDICTION)} FROM {read.scan}"
+    return f"SELECT *, {number} AS {identifier(PREDICTION)} FROM {read.scan}"
 
 
 def _cell(column: SourceColumn) -> str:
@@ -171,7 +171,8 @@ def _counted(connection: DuckDBPyConnection, rows: str, fitted: Recalibration, w
     low, high = (f"{limit!r}::DOUBLE" for limit in (fitted.fit.low, fitted.fit.high))
     usable = "coalesce(p >= 0 AND p <= 1, false)"  # NaN exceeds every number in DuckDB
     [(unusual, outside)] = connection.execute(
-        f"SELECT count(*), count(*) FILTER ({usable}) FROM (SELECT {quoted(PREDICTION)} AS p FROM ({rows}))"
+        f"SELECT count(*), count(*) FILTER ({usable})"
+        f" FROM (SELECT {identifier(PREDICTION)} AS p FROM ({rows}))"
         f" WHERE p < {low} OR p > {high} OR p IS NULL"
     ).fetchall()
     return Applied(written, int(unusual - outside), int(outside))

@@ -81,10 +81,10 @@ class CellTable:
 
     def renamed(self, keys: Whole) -> CellTable:
         """Return the same cells under other keys, those with equal keys added up."""
-        return merged([CellTable(keys, self.counts, self.sums, self.low, self.high)])
+        return merged_tables([CellTable(keys, self.counts, self.sums, self.low, self.high)])
 
 
-def rejected(table: CellTable, cells: int) -> dict[str, int]:
+def rejected_rows(table: CellTable, cells: int) -> dict[str, int]:
     """Return how many rows were rejected, by reason."""
     codes = table.keys % codes_in_a_group(cells) - (cells + 2)
     totals = np.zeros(len(REJECTS), dtype=np.int64)
@@ -92,7 +92,7 @@ def rejected(table: CellTable, cells: int) -> dict[str, int]:
     return {reason: int(total) for reason, total in zip(REJECTS, totals, strict=True) if total}
 
 
-def merged(tables: Sequence[CellTable]) -> CellTable:
+def merged_tables(tables: Sequence[CellTable]) -> CellTable:
     """Add tables up, cell by cell; counts stay exact, and the order of two tables does not matter."""
     keys = np.concatenate([table.keys for table in tables])
     order = np.argsort(keys, kind="stable")

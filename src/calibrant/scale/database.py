@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence
 from calibrant.scale.located import located
-from calibrant.scale.session import LOCKED, MEMORY, literal, lock, quoted
+from calibrant.scale.session import LOCKED, MEMORY, identifier, literal, lock
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -64,7 +64,7 @@ def _table(connection: DuckDBPyConnection, file: Path, table: str | None) -> str
         raise InvalidInputError(sentence(f"file {str(file)!r}", "needs a table or a query", got, hint))
     if table not in known:
         raise reject_name(f"table of {file}", table, list(known))
-    return f"SELECT * FROM {'.'.join(map(quoted, known[table]))}"
+    return f"SELECT * FROM {'.'.join(map(identifier, known[table]))}"
 
 
 def _checked(connection: DuckDBPyConnection, query: str) -> str:

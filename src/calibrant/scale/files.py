@@ -35,7 +35,7 @@ def _read_columns(
     path: FileNames, names: list[str], notation: Notation, parallel: bool
 ) -> dict[str, npt.NDArray[np.float64]]:
     refuse_repeats(names)
-    with opened(path, names, parallel) as (connection, parts):
+    with open_files(path, names, parallel) as (connection, parts):
         return _number_columns(connection, parts, names, notation)
 
 
@@ -58,7 +58,7 @@ def read_table(
 
     def read(parallel: bool) -> tuple[dict[str, npt.NDArray[np.float64]], dict[str, npt.NDArray[Any]]]:
         wanted = list(dict.fromkeys(numbers + others))
-        with opened(path, wanted, parallel) as (connection, parts):
+        with open_files(path, wanted, parallel) as (connection, parts):
             first = _number_columns(connection, parts, numbers, used)
             return first, {name: category_column(connection, parts, name, used) for name in others}
 
@@ -80,7 +80,7 @@ def read_categories(
 def _read_categories(
     path: FileNames, names: list[str], notation: Notation, parallel: bool
 ) -> dict[str, npt.NDArray[Any]]:
-    with opened(path, names, parallel) as (connection, parts):
+    with open_files(path, names, parallel) as (connection, parts):
         return {name: category_column(connection, parts, name, notation) for name in dict.fromkeys(names)}
 
 
@@ -93,7 +93,7 @@ def in_pieces_or_whole(read: Callable[[bool], Read]) -> Read:
 
 
 @contextmanager
-def opened(
+def open_files(
     path: FileNames, wanted: list[str], parallel: bool = True, **settings: str
 ) -> Iterator[tuple[DuckDBPyConnection, list[Source]]]:
     """Open files for the wanted columns; whatever DuckDB says of them is said in the house's words."""

@@ -45,7 +45,7 @@ def plain_label(item: Any) -> Any:
     if isinstance(item, (str, bool, int)):
         return item
     if isinstance(item, float):
-        return None if math.isnan(item) else number(item)
+        return None if math.isnan(item) else int_if_whole(item)
     if isinstance(item, Decimal):
         return exact_number(item)
     if isinstance(item, (datetime.date, datetime.time, datetime.timedelta)):
@@ -58,7 +58,7 @@ def plain_label(item: Any) -> Any:
     return str(item)
 
 
-def number(value: float) -> int | float:
+def int_if_whole(value: float) -> int | float:
     """Return a number without a fraction as an int."""
     return int(value) if value.is_integer() else value
 
@@ -129,7 +129,7 @@ def cell_label(text: str) -> Any:
     if re.fullmatch(r"-?(0|[1-9]\d{0,17})(\.0)?", text):
         return int(text.removesuffix(".0"))
     if re.fullmatch(r"-?\d+(\.\d+)?(e-?\d+)?", text) and repr(float(text)) == text:
-        return number(float(text))
+        return int_if_whole(float(text))
     if re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?", text):
         return date_if_midnight(time_text(text))
     return text

@@ -10,8 +10,8 @@ from calibrant.disk import scratch_folder
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.records import Missing
 from calibrant.scale.aggregate import Aggregated, Columns, cell_frame, collected, from_rows
-from calibrant.scale.cells import rejected
-from calibrant.scale.files import FileNames, in_pieces_or_whole, opened
+from calibrant.scale.cells import rejected_rows
+from calibrant.scale.files import FileNames, in_pieces_or_whole, open_files
 from calibrant.scale.labels import Reader, label_family, label_reader, label_sql
 from calibrant.scale.rejects import refuse
 from calibrant.scale.session import MEMORY
@@ -56,16 +56,16 @@ def _aggregate(
         settings = {"memory_limit": MEMORY, "temp_directory": str(spill), "preserve_insertion_order": "false"}
         settings |= {"enable_progress_bar": "true", "enable_progress_bar_print": "false"}
         settings |= {"progress_bar_time": "0"}
-        with opened(path, columns.wanted, parallel, **settings) as (connection, parts):
+        with open_files(path, columns.wanted, parallel, **settings) as (connection, parts):
             inside = _inside(columns)
             table = connection.sql(" UNION ALL ".join(_rows(part, columns, notation) for part in parts))
             readers = [_reader(parts, name) for name in columns.by]
             aggregated = streamed_cells(path, table, inside, cells, readers, progress)
             if aggregated is None:
                 frame = cell_frame(table, inside, cells)
-                rows = watched(connection, lambda: collected(frame), progress)
+                rows = run_with_progress(connection, lambda: collected(frame), progress)
                 aggregated = from_rows(rows, inside, cells, readers)
-            bad = rejected(aggregated.table, cells)
+            bad = rejected_rows(aggregated.table, cells)
             if invalid == "error" and any("missing" in reason for reason in bad):
                 _refuse_text(connection, parts, columns, notation)
             refuse(bad, columns, missing, invalid, table, inside)
@@ -113,7 +113,7 @@ def _refuse_text(
                 raise not_a_number(name, example, f" ({count:,} row{'s' if count > 1 else ''})")
 
 
-def watched(
+def run_with_progress(
     connection: DuckDBPyConnection, work: Callable[[], Any], progress: Callable[[float], object] | None
 ) -> Any:
     """Run a query in a thread of its own, reporting how far it is; an interrupt stops it at once."""

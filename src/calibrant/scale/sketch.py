@@ -15,7 +15,7 @@ from calibrant.groups.strata import Strata
 from calibrant.measures.registry.lookup import measure, measures
 from calibrant.measures.registry.row import Measure
 from calibrant.numerals import counted
-from calibrant.records import Missing, check, warn_if_swapped
+from calibrant.records import Missing, check_records, warn_if_swapped
 from calibrant.results import Measurement
 from calibrant.scale import storage
 from calibrant.scale.aggregate import Aggregated, Columns, aggregate, as_frame
@@ -28,8 +28,8 @@ from calibrant.scale.cells import (
     codes_in_a_group,
     dropped_rows,
     empty_table,
-    merged,
-    rejected,
+    merged_tables,
+    rejected_rows,
     tabulated,
 )
 from calibrant.scale.labels import Label, ordered_labels, refuse_lookalikes
@@ -104,7 +104,7 @@ class Sketch:
         check_choice(missing=missing, invalid=invalid)
         frame = as_frame(frame, columns)
         aggregated = aggregate(frame, columns, check_cells(cells))
-        refuse(rejected(aggregated.table, cells), columns, missing, invalid, frame)
+        refuse(rejected_rows(aggregated.table, cells), columns, missing, invalid, frame)
         return cls.from_table(cells, columns.by, aggregated)
 
     @classmethod
@@ -138,7 +138,7 @@ class Sketch:
             raise InvalidInputError(
                 sentence("update", "needs a sketch without groups", f"got by={list(self._by)}")
             )
-        rows = check(y_true, y_prob, sample_weight, missing)
+        rows = check_records(y_true, y_prob, sample_weight, missing)
         warn_if_swapped(rows)
         w = np.full(len(rows), rows.largest) if rows.weight is None and rows.largest != 1.0 else rows.weight
         with np.errstate(over="ignore"):
@@ -159,7 +159,7 @@ class Sketch:
             table.low[place] = np.minimum(table.low[place], batch.low)
             table.high[place] = np.maximum(table.high[place], batch.high)
         else:
-            self._table = merged([table, batch])
+            self._table = merged_tables([table, batch])
 
     def __add__(self, other: object) -> Sketch:
         if not isinstance(other, Sketch):
@@ -197,7 +197,7 @@ class Sketch:
     @property
     def rejects(self) -> Mapping[str, int]:
         """How many rows were left out, by reason."""
-        return MappingProxyType(rejected(self._table, self._cells))
+        return MappingProxyType(rejected_rows(self._table, self._cells))
 
     @property
     def dropped(self) -> int:
@@ -301,7 +301,7 @@ class Sketch:
 
         The file appears complete or not at all, whatever interrupts the writing.
         """
-        storage.save(self._stored(), Path(path))
+        storage.save_sketch(self._stored(), Path(path))
 
     @classmethod
     def load(cls, path: str | Path) -> Sketch:
@@ -369,7 +369,7 @@ def merge(*sketches: Sketch) -> Sketch:
                 part.table.high,
             )
         )
-    return Sketch.from_table(first.cells, first.by, Aggregated(labels, merged(tables)))
+    return Sketch.from_table(first.cells, first.by, Aggregated(labels, merged_tables(tables)))
 
 
 def certified_measures() -> tuple[Measure, ...]:

@@ -17,7 +17,7 @@ from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name
 from calibrant.scale.dialect import CsvDialect, read_dialect
 from calibrant.scale.file_head import LATIN, not_utf8, stray_byte
 from calibrant.scale.located import kind_of
-from calibrant.scale.session import literal, quoted
+from calibrant.scale.session import identifier, literal
 from calibrant.scale.text_numbers import Notation, number_sql
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def _parquet_columns(
         written = [shown for shown, _ in described]
     places = [place_of(file, written, column) for column in wanted]
     return tuple(
-        SourceColumn(column, quoted(described[place][0]), described[place][1])
+        SourceColumn(column, identifier(described[place][0]), described[place][1])
         for column, place in zip(wanted, places, strict=True)
     )
 
@@ -190,7 +190,9 @@ def _json(
             place_of(file, known, column)
     columns = ", ".join(f"{literal(column)}: 'JSON'" for column in wanted)
     scan = f"read_json({_list(names)}, columns = {{{columns}}}, hive_partitioning = false)"
-    return [Source(tuple(files), scan, {name: SourceColumn(name, quoted(name), "JSON") for name in wanted})]
+    return [
+        Source(tuple(files), scan, {name: SourceColumn(name, identifier(name), "JSON") for name in wanted})
+    ]
 
 
 def _json_names(connection: DuckDBPyConnection, name: str, sample: int = 20_480) -> list[str]:

@@ -45,7 +45,7 @@ class Stored:
     found: Aggregated
 
 
-def save(sketch: Stored, path: Path) -> None:
+def save_sketch(sketch: Stored, path: Path) -> None:
     """Write to a part beside `path`, then rename: a reader sees the whole sketch or none."""
     with whole_file(path) as part:
         if path.suffix == ".parquet":

@@ -14,7 +14,7 @@ from calibrant.scale.files import FileNames
 from calibrant.scale.labels import Reader
 from calibrant.scale.memory import rows_at_most
 from calibrant.scale.row_stream import BATCH, sum_stream
-from calibrant.scale.session import quoted
+from calibrant.scale.session import identifier
 
 
 def streamed_cells(
@@ -41,8 +41,10 @@ def streamed_cells(
         if progress is not None:
             progress(min(1.0, rows / total))
 
-    numbers = [f"COALESCE({quoted(name)}, 'NaN'::DOUBLE)" for name in (columns.prediction, columns.outcome)]
-    wanted = relation.project(", ".join([*numbers, *map(quoted, columns.by)]))
+    numbers = [
+        f"COALESCE({identifier(name)}, 'NaN'::DOUBLE)" for name in (columns.prediction, columns.outcome)
+    ]
+    wanted = relation.project(", ".join([*numbers, *map(identifier, columns.by)]))
     try:
         table, seen = sum_stream(_batches(wanted), cells, told)
     except (TooManyGroupsError, pa.ArrowException, OSError):

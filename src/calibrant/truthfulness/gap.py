@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
-from calibrant.inputs import array_of, check_unit_interval, vector
+from calibrant.inputs import array_of, check_unit_interval, numeric_vector
 from calibrant.results import Array
 from calibrant.seeds import recorded_seed
 from calibrant.truthfulness.best_report import OTHER, TIE, BestReport, best_report, only_reports
@@ -210,7 +210,7 @@ def _ratio(best: float, honest: float) -> float:
 
 
 def _checked_truth(truth: Any, most: int) -> Array:
-    checked = vector(truth, "truth").astype(np.float64)
+    checked = numeric_vector(truth, "truth").astype(np.float64)
     if len(checked) > most:
         got = f"got {len(checked)}"
         raise InvalidInputError(sentence("truth", f"must have at most {most} rounds", got))

@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.inputs import check_unit_interval, vector
+from calibrant.inputs import check_unit_interval, numeric_vector
 from calibrant.measures.registry.lookup import find_measure
 from calibrant.measures.registry.row import Measure
 from calibrant.numerals import counted
@@ -230,7 +230,7 @@ def _chosen(measures: str | Sequence[str] | None) -> Sequence[str]:
 
 
 def _checked(y_prob: Any) -> Array:
-    truth = vector(y_prob, "y_prob").astype(np.float64)
+    truth = numeric_vector(y_prob, "y_prob").astype(np.float64)
     reject_rows("y_prob", "must not be missing", truth, np.isnan(truth), "leave such rows out")
     check_unit_interval(truth, "y_prob")
     return truth

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
-from calibrant.inputs import check_unit_interval, vector
+from calibrant.inputs import check_unit_interval, numeric_vector
 from calibrant.measures.decisions.payoff import Payoff, Table, task_of
 from calibrant.results import Array
 
@@ -75,7 +75,7 @@ def best_actions(y_prob: Any, payoff: Payoff) -> BestActions:
     BestActions(wait: 2, act: 1; 1 tied, first taken)
     """
     table = table_of(payoff)
-    p = vector(y_prob, "y_prob").astype(np.float64)
+    p = numeric_vector(y_prob, "y_prob").astype(np.float64)
     hint = "leave such rows out: there is one action per row"
     reject_rows("y_prob", "must not be missing", p, np.isnan(p), hint)
     check_unit_interval(p, "y_prob")

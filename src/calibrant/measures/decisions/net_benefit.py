@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from calibrant.errors import reject_rows
 from calibrant.forecasts import Forecasts
-from calibrant.inputs import array_of, vector
+from calibrant.inputs import array_of, numeric_vector
 from calibrant.measures.registry.calling import of_rows
 from calibrant.numerals import counted, short
 from calibrant.results import Array, Result
@@ -91,7 +91,7 @@ def checked_thresholds(thresholds: npt.ArrayLike | None) -> Array:
     """Return the thresholds asked for, or 0.01, 0.02, ..., 0.99."""
     if thresholds is None:
         return np.asarray(np.arange(1, 100) / 100)
-    asked = vector(np.atleast_1d(array_of(thresholds, "thresholds")), "thresholds").astype(np.float64)
+    asked = numeric_vector(np.atleast_1d(array_of(thresholds, "thresholds")), "thresholds").astype(np.float64)
     reject_rows("thresholds", "must lie in [0, 1)", asked, ~((asked >= 0) & (asked < 1)))
     return asked
 

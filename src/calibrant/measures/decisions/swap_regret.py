@@ -16,8 +16,8 @@ from calibrant.inputs import (
     check_unit_interval,
     check_weights,
     missing_rows,
+    numeric_vector,
     row_labels,
-    vector,
 )
 from calibrant.measures.decisions.payoff import Payoff, Table, task_of
 from calibrant.numerals import counted
@@ -115,8 +115,8 @@ def swap_regret(
 
 def _complete(y_true: Any, actions: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     """Return the rows that have an outcome and, where there are weights, a weight."""
-    y = vector(y_true, "y_true")
-    w = None if sample_weight is None else vector(sample_weight, "sample_weight")
+    y = numeric_vector(y_true, "y_true")
+    w = None if sample_weight is None else numeric_vector(sample_weight, "sample_weight")
     taken = array_of(actions, "actions")
     check_same_length(taken, y, ("actions", "y_true"))
     absent = missing_rows(y) if w is None else missing_rows(y, w)
@@ -129,7 +129,7 @@ def _complete(y_true: Any, actions: Any, sample_weight: Any) -> tuple[Any, Any, 
 
 
 def _outcomes(y_true: Any, sample_weight: Any) -> tuple[Array, Array]:
-    y = vector(y_true, "y_true")
+    y = numeric_vector(y_true, "y_true")
     absent = missing_rows(y)
     if absent is not None:
         hint = 'pass missing="drop" to leave such rows out'
@@ -138,7 +138,7 @@ def _outcomes(y_true: Any, sample_weight: Any) -> tuple[Array, Array]:
     w = np.ones(len(y))
     if sample_weight is not None:
         check_aligned(sample_weight, row_labels(y_true), ("sample_weight", "y_true"))
-        w = check_weights(vector(sample_weight, "sample_weight"), "sample_weight")
+        w = check_weights(numeric_vector(sample_weight, "sample_weight"), "sample_weight")
     check_same_length(w, y, ("sample_weight", "y_true"))
     w = w / w.max()
     return y.astype(np.float64), w / w.sum()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.fits.crossfit import Responses, cross_fitted, isotonic
+from calibrant.fits.crossfit import Responses, cross_fitted, isotonic_interpolation
 from calibrant.forecasts import Forecasts
 from calibrant.measures.decisions.thresholds import curve_of
 from calibrant.measures.decisions.worst_task import certified_worst
@@ -76,7 +76,7 @@ def monotone_regret(forecasts: Forecasts, *, folds: int = 0, seed: int = 0) -> C
     if number("folds", folds):
         return certified_worst(curve_of(cross_fitted(forecasts, "isotonic", folds, seed)))
     raw = np.clip(forecasts.outcomes / forecasts.weights, 0.0, 1.0)
-    rates = isotonic(forecasts.values, raw, forecasts.weights)(forecasts.values)
+    rates = isotonic_interpolation(forecasts.values, raw, forecasts.weights)(forecasts.values)
     groups = Responses(forecasts.values, rates, forecasts.weights, forecasts.outcomes, forecasts.counts)
     return certified_worst(curve_of(groups))
 

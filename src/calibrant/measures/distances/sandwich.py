@@ -15,7 +15,7 @@ from calibrant.inputs import array_of, check_same_length
 from calibrant.measures.distances.upper import certified_distance
 from calibrant.measures.registry.calling import as_forecasts
 from calibrant.measures.registry.lookup import measure
-from calibrant.records import Missing, Records, check
+from calibrant.records import Missing, Records, check_records
 from calibrant.results import NOTHING, Certified, Measurement
 
 DISTANCE = "distance"
@@ -123,7 +123,7 @@ def distances(
         return distances_beside(as_forecasts(y_true, y_prob, sample_weight, missing, pos_label), NOTHING)
     if isinstance(y_true, Forecasts):
         raise InvalidInputError(sentence("ids", "need the records", "got Forecasts", "pass arrays"))
-    checked = check(y_true, y_prob, sample_weight, missing, pos_label=pos_label)
+    checked = check_records(y_true, y_prob, sample_weight, missing, pos_label=pos_label)
     records = Records.of(checked)
     return distances_over(distances_beside(Forecasts.of_records(records), NOTHING), records, ids)
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.inputs import array_of, check_same_length, missing_rows, vector
+from calibrant.inputs import array_of, check_same_length, missing_rows, numeric_vector
 from calibrant.kernels.grouping_search import searched_grouping
 from calibrant.kernels.intervals import spread_boundaries
 from calibrant.kernels.partitions import (
@@ -136,8 +136,12 @@ def certified_distance(
     True
     """
     forecasts = Forecasts(y_true, y_prob, sample_weight=sample_weight, missing=missing)
-    outcome, prediction = (vector(column, "").astype(np.float64) for column in (y_true, y_prob))
-    weight = np.ones(len(outcome)) if sample_weight is None else vector(sample_weight, "").astype(np.float64)
+    outcome, prediction = (numeric_vector(column, "").astype(np.float64) for column in (y_true, y_prob))
+    weight = (
+        np.ones(len(outcome))
+        if sample_weight is None
+        else numeric_vector(sample_weight, "").astype(np.float64)
+    )
     absent = missing_rows(outcome, prediction, weight)
     if absent is not None:
         check_same_length(ids, outcome, ("ids", "y_prob"))

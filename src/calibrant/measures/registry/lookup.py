@@ -47,10 +47,10 @@ def find_measure(name: str) -> Measure:
     return _TABLE[name]
 
 
-def in_words(name: str) -> str:
+def measure_in_words(name: str) -> str:
     """Return what people call a measure or a test, given its key.
 
-    >>> in_words("smooth"), in_words("omnibus")
+    >>> measure_in_words("smooth"), measure_in_words("omnibus")
     ('smooth calibration error', 'omnibus statistic')
     """
     return _TABLE[name].words if name in _TABLE else f"{name} statistic"

@@ -75,7 +75,7 @@ def residual_mass(forecasts: Forecasts) -> Array:
     return cells_of(forecasts).over + cells_of(forecasts).under
 
 
-def same(forecasts: Forecasts, measured: Certified, _: Mapping[str, Any]) -> Certified:
+def certify_exact_sums(forecasts: Forecasts, measured: Certified, _: Mapping[str, Any]) -> Certified:
     """Certify a function of sums that the sketch keeps exactly."""
     return widened(measured, rounding(forecasts))
 

@@ -44,7 +44,7 @@ def expit(eta: Any, largest: float, algebra: Algebra) -> Any:
     return algebra.number(1.0) / (algebra.exp(-held) + 1.0)
 
 
-def balanced(
+def choice_tree(
     algebra: Algebra, p: Any, cuts: Array, tables: Sequence[Array], formula: Callable[..., Any]
 ) -> Any:
     """Return pieces as a balanced tree of choices.

@@ -30,7 +30,7 @@ class AugmentMap(ColumnMap):
         rows = self.met(p, covariates).encoded.rows
         q = p
         for model in self.models:
-            q = spoken(model, np.column_stack((rows, q)), self.logits)
+            q = predicted_by(model, np.column_stack((rows, q)), self.logits)
         return q
 
     def to_dict(self) -> dict[str, Any]:
@@ -53,7 +53,7 @@ class AugmentMap(ColumnMap):
         return cls(features, tuple(models), bool(numbers["logits"]), tuple(numbers["seen_missing"]))
 
 
-def spoken(model: Forest | Linear, rows: Array, logits: bool) -> Array:
+def predicted_by(model: Forest | Linear, rows: Array, logits: bool) -> Array:
     """Return the prediction of one model."""
     from scipy.special import expit
 

@@ -14,7 +14,7 @@ from calibrant.fits.linear import Linear, logistic_regression
 from calibrant.fits.trees import boosted_logits, boosted_means
 from calibrant.groups.features import Features
 from calibrant.recalibration.levels_of_columns import coded, met
-from calibrant.recalibration.maps.augment import AugmentMap, spoken
+from calibrant.recalibration.maps.augment import AugmentMap, predicted_by
 from calibrant.recalibration.registry import Fitted
 from calibrant.recalibration.samples import Rows
 from calibrant.results import Array
@@ -43,7 +43,7 @@ def augment(sample: Rows, *, seed: int, model: Model = "tree", times: int = 3) -
     for _ in range(times):
         rows = np.column_stack((given.encoded.rows, q))
         models.append(_refitted(rows, sample, features.categorical, model))
-        q = spoken(models[-1], rows, logits)
+        q = predicted_by(models[-1], rows, logits)
     missing = tuple(name for name, count in given.encoded.missing.items() if count)
     fitted = AugmentMap(features, tuple(models), logits, missing)
     return Fitted(fitted, (), {"model": model, "times": times})

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.evaluation.coarse import thinned
+from calibrant.evaluation.coarse import points_to_draw
 from calibrant.forecasts import Forecasts
 from calibrant.measures.registry.lookup import measure
 from calibrant.report.charts.style import Canvas, Chart, altair, hover
@@ -30,7 +30,7 @@ def cumulative_differences(forecasts: Forecasts) -> Chart:
     """Draw the cumulative curve with the band of a calibrated forecaster and the worst interval marked."""
     alt, canvas = altair(), Canvas()
     share = np.concatenate(([0.0], np.cumsum(forecasts.weights)))
-    at = thinned(forecasts.curve)
+    at = points_to_draw(forecasts.curve)
     level = np.maximum(at - 1, 0)
     data = canvas.on({"share": share[at], "sum": forecasts.curve[at], "prediction": forecasts.values[level]})
     x = alt.X("share:Q", title=ACROSS, axis=_axis(forecasts, share), scale=alt.Scale(domain=[0, 1]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.evaluation.coarse import thinned
+from calibrant.evaluation.coarse import points_to_draw
 from calibrant.inference.dominance import Dominance
 from calibrant.report.charts.style import Canvas, Chart, altair, hover
 from calibrant.report.palette import LIGHT
@@ -24,7 +24,7 @@ def murphy_difference(compared: Dominance, *, first: str = "", second: str = "")
     alt, canvas = altair(), Canvas()
     curve = compared.curve
     first, second = first or compared.names[0], second or compared.names[1]
-    at = thinned(curve.loss, 300)
+    at = points_to_draw(curve.loss, 300)
     data = canvas.on({"threshold": curve.mu[at], "loss": curve.loss[at]})
     base = data.encode(
         x=alt.X("threshold:Q", title="threshold of action", scale=alt.Scale(domain=[0, 1])),

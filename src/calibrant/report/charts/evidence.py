@@ -17,7 +17,7 @@ from calibrant.results import Array
 def evidence_over_time(outcomes: Array, predictions: Array, *, alpha: float = 0.05) -> Chart:
     """Draw what a Monitor would have said along these records: evidence, alarm and onset."""
     alt, canvas = altair(), Canvas()
-    ends, readings = watched(outcomes, predictions, alpha)
+    ends, readings = readings_over_time(outcomes, predictions, alpha)
     logs = np.array([reading.log_evalue for reading in readings]) / math.log(10)
     data = canvas.on({"record": ends, "evidence": logs})
     bar = canvas.on({"bar": [-math.log10(alpha)], "label": [f"alarm: 1 / {alpha:g}"]})
@@ -43,7 +43,7 @@ def evidence_over_time(outcomes: Array, predictions: Array, *, alpha: float = 0.
     return canvas.finished(layers, "Evidence against calibration", caption, height=240)
 
 
-def watched(outcomes: Array, predictions: Array, alpha: float) -> tuple[list[int], list[Reading]]:
+def readings_over_time(outcomes: Array, predictions: Array, alpha: float) -> tuple[list[int], list[Reading]]:
     """Return what a monitor says after each of some hundred stretches of records."""
     monitor, readings = Monitor(alpha=alpha), []
     ends = (moments(len(outcomes)) + 1).tolist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from calibrant.evaluation.coarse import thinned
+from calibrant.evaluation.coarse import points_to_draw
 from calibrant.groups.audit_result import Audit
 from calibrant.groups.rules import EVERYONE
 from calibrant.report.charts.cumulative import HALF_WIDTH, UP
@@ -28,7 +28,7 @@ def group_curves(audit: Audit) -> Chart:
     first = next((name for name in names if name != EVERYONE), names[0])
     picker = alt.param(name="group", value=first, bind=alt.binding_select(options=names, name="Group "))
     chosen = "datum.group === group"
-    kept = [(curve, thinned(curve.cumulative, 160)) for curve in audit.curves]
+    kept = [(curve, points_to_draw(curve.cumulative, 160)) for curve in audit.curves]
     lines = canvas.on(
         {
             "group": [curve.rule for curve, at in kept for _ in at],

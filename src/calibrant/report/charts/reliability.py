@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.evaluation.bands import consistency_band
-from calibrant.evaluation.coarse import POINTS, density, thinned
+from calibrant.evaluation.coarse import POINTS, density, points_to_draw
 from calibrant.forecasts import Forecasts
 from calibrant.measures.scores import isotonic_curve
 from calibrant.measures.smoothed_curve import smoothed_reliability
@@ -69,7 +69,7 @@ def steps(forecasts: Forecasts, fit: Array, points: int = POINTS) -> Line:
     """Return the corners of the isotonic fit: the first and last prediction of every pooled block."""
     change = np.flatnonzero(np.diff(fit) != 0)
     corners = np.unique(np.concatenate(([0], change, change + 1, [len(fit) - 1])))
-    corners = corners[thinned(fit[corners], points)]
+    corners = corners[points_to_draw(fit[corners], points)]
     return Line(forecasts.values[corners], fit[corners], np.zeros(len(corners), dtype=bool))
 
 

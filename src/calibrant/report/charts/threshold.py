@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calibrant.evaluation.coarse import thinned
+from calibrant.evaluation.coarse import points_to_draw
 from calibrant.measures.decisions.thresholds import ThresholdLossCurve
 from calibrant.report.charts.style import Canvas, Chart, altair, hover
 from calibrant.report.palette import LIGHT
@@ -19,7 +19,7 @@ CAPTION = (
 def threshold_loss(curve: ThresholdLossCurve) -> Chart:
     """Draw a threshold-loss curve with its worst threshold marked."""
     alt, canvas = altair(), Canvas()
-    at = thinned(curve.loss, 300)
+    at = points_to_draw(curve.loss, 300)
     worst, _ = curve.worst
     data = canvas.on({"threshold": curve.mu[at], "loss": 1000 * curve.loss[at]})
     peak = canvas.on({"worst": [worst], "label": [f"worst: {worst:.3g}"]})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calibrant.evaluation.coarse import thinned
+from calibrant.evaluation.coarse import points_to_draw
 from calibrant.forecasts import Forecasts
 from calibrant.measures.registry.lookup import measure
 from calibrant.report.charts.style import Canvas, Chart, altair, hover, window
@@ -23,7 +23,7 @@ def smooth_witness(forecasts: Forecasts) -> Chart:
     alt, canvas = altair(), Canvas()
     result = measure(forecasts, "smooth").witness
     assert result is not None  # the smooth error always proves itself
-    at = thinned(result.weights, 200)
+    at = points_to_draw(result.weights, 200)
     data = canvas.on({"prediction": result.values[at], "weight": result.weights[at]})
     across = alt.Scale(domain=window(result.values), nice=False, zero=False)
     base = data.encode(
