@@ -58,12 +58,8 @@ def _pooled_blocks(levels: Levels) -> _Blocks:
 
     fitted = isotonic_regression(levels.rates, weights=levels.weights)
     starts = fitted.blocks[:-1]
-    last = fitted.blocks[1:] - 1
     weights = np.add.reduceat(levels.weights, starts)
-    centres = np.add.reduceat(levels.weights * levels.values, starts) / weights
-    centres = np.clip(
-        centres, levels.values[starts], levels.values[last]
-    )  # a mean may round out of its block
+    centres = _means(levels.values, levels.weights, starts)
     rates = np.maximum.accumulate(np.clip(fitted.x[starts], 0.0, 1.0))
     return _joined(_Blocks(starts, weights, centres, rates), np.diff(rates, prepend=-1.0) > TIED)
 
@@ -83,8 +79,18 @@ def _with_honest_ends(blocks: _Blocks) -> _Blocks:
 def _joined(blocks: _Blocks, opens: npt.NDArray[np.bool_]) -> _Blocks:
     """Return the blocks with each that does not open one joined to the block before, whose rate it takes."""
     first = np.flatnonzero(opens)
-    last = np.append(first[1:], len(opens)) - 1
     weights = np.add.reduceat(blocks.weights, first)
-    centres = np.add.reduceat(blocks.weights * blocks.centres, first) / weights
-    centres = np.clip(centres, blocks.centres[first], blocks.centres[last])
+    centres = _means(blocks.centres, blocks.weights, first)
     return _Blocks(blocks.starts[first], weights, centres, blocks.rates[first])
+
+
+def _means(places: Array, weights: Array, starts: npt.NDArray[np.integer]) -> Array:
+    """Return the weighted mean place of each block of ascending places, within the block.
+
+    Means of distances from the first place keep their digits where all places crowd at 1: a map that climbs
+    there would show the rounding of its knots a million times magnified.
+    """
+    counts = np.diff(starts, append=len(places))
+    away = places - np.repeat(places[starts], counts)
+    means = places[starts] + np.add.reduceat(weights * away, starts) / np.add.reduceat(weights, starts)
+    return np.asarray(np.clip(means, places[starts], places[starts + counts - 1]))

@@ -80,14 +80,12 @@ def minimise(
     *,
     centre: Array,
     precision: Array,
-    root: Array | None = None,
     start: Array | None = None,
     tolerance: float = 1e-15,
     steps: int = STEPS,
 ) -> Optimum:
     """Minimise sum w (ln(1 + e^eta) - r eta) + (beta - centre)' P (beta - centre) / 2.
 
-    A `root` R with R'R = P keeps the digits of directions that P hardly binds where it binds others tightly.
     Newton's method with halved steps; it ends when a step promises less than `tolerance` of the total weight.
     """
     from scipy.special import expit
@@ -96,16 +94,13 @@ def minimise(
         away = beta - centre
         return float(weights @ (np.logaddexp(0.0, eta) - rates * eta) + 0.5 * away @ precision @ away)
 
-    def pull(away: Array) -> Array:
-        return np.asarray(precision @ away if root is None else root.T @ (root @ away))
-
     total = float(weights.sum())
     beta = (centre if start is None else start).astype(np.float64)
     eta = design.predictor(beta)
     best, length = loss(eta, beta), np.inf
     for _ in range(steps):
         rate = expit(eta)
-        gradient = design.gradient(weights * (rate - rates)) + pull(beta - centre)
+        gradient = design.gradient(weights * (rate - rates)) + precision @ (beta - centre)
         curvature = design.curvature(weights * rate * (1.0 - rate)) + precision
         step = np.linalg.solve(curvature, gradient)
         promise, size, share = float(gradient @ step), float(np.abs(step).max()), 1.0

@@ -2,14 +2,17 @@
 
 delta is linear between knots (tents, so that the map exports exactly) and constant outside them. Its prior
 has two widths, one of level and slope and one of bending, both chosen by the evidence; level 0 and no bending
-are the identity.
+are the identity. Coefficients are in the prior's own units (level, slope and bends, each divided by its
+width): there the curvature of the penalised loss is at least 1 in every direction, so that the evidence keeps
+its digits however stiff the bends are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +20,7 @@ import numpy.typing as npt
 from calibrant.fits.levels import Levels, pooled
 from calibrant.fits.logistic import Clip, LogisticFit, checked_clip, logistic
 from calibrant.fits.logits import logit, worthwhile_clips
-from calibrant.fits.newton import minimise
+from calibrant.fits.newton import Optimum, minimise
 from calibrant.results import Array
 
 CELLS = 2048
@@ -26,6 +29,7 @@ CLOSEST = 1e-3  # knots nearer to each other than that are one
 FEWEST = 4  # knots; a spline on fewer is a straight line
 STARTS = ((-8, -6), (-2, -4), (0, 0))  # (2 ln tau, 2 ln kappa), from which the evidence is climbed
 TAU_RANGE, KAPPA_RANGE = (-14, 4), (-14, 8)
+TIED = 1e-6  # evidence by which widths do not differ: the narrower one is taken, not what rounding prefers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,42 +62,51 @@ def spline(levels: Levels, *, knots: int = KNOTS, clip: Clip = "auto") -> Spline
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Tents:
-    """The design of a tent spline: each level lies `share` of the way from one knot to the next."""
+    """The design of a tent spline: each level lies `share` of the way from one knot to the next.
+
+    `basis` turns coefficients into shifts at the knots.
+    """
 
     logits: Array
     left: npt.NDArray[np.intp]
     share: Array
-    count: int
+    basis: Array
 
     @classmethod
     def on(cls, logits: Array, knots: Array) -> _Tents:
         left = np.clip(np.searchsorted(knots, logits, side="right") - 1, 0, len(knots) - 2)
         share = np.clip((logits - knots[left]) / (knots[left + 1] - knots[left]), 0.0, 1.0)
-        return cls(logits, left, share, len(knots))
+        return cls(logits, left, share, np.eye(len(knots)))
 
     def predictor(self, beta: Array) -> Array:
         """Return l + delta(l)."""
+        shifts = self.basis @ beta
         return np.asarray(
-            self.logits + (1.0 - self.share) * beta[self.left] + self.share * beta[self.left + 1]
+            self.logits + (1.0 - self.share) * shifts[self.left] + self.share * shifts[self.left + 1]
         )
 
     def gradient(self, surplus: Array) -> Array:
+        """Return the product of each coefficient's curve with the surplus."""
+        return np.asarray(self.under(surplus) @ self.basis)
+
+    def under(self, surplus: Array) -> Array:
         """Return the surplus under each tent."""
         right = self.share * surplus
         return self._summed(surplus - right, self.left) + self._summed(right, self.left + 1)
 
     def curvature(self, spread: Array) -> Array:
-        """Return the products of the tents: only neighbours overlap."""
+        """Return the products of all pairs of curves; of the tents, only neighbours overlap."""
         right = self.share * spread
         mixed = (1.0 - self.share) * right
         both = self._summed(mixed, self.left)
         diagonal = self._summed(spread - right - mixed, self.left) + self._summed(
             right - mixed, self.left + 1
         )
-        return np.diag(diagonal) + np.diag(both[:-1], 1) + np.diag(both[:-1], -1)
+        products = np.diag(diagonal) + np.diag(both[:-1], 1) + np.diag(both[:-1], -1)
+        return np.asarray(self.basis.T @ products @ self.basis)
 
     def _summed(self, numbers: Array, at: npt.NDArray[np.intp]) -> Array:
-        return np.bincount(at, numbers, self.count).astype(np.float64)
+        return np.bincount(at, numbers, len(self.basis)).astype(np.float64)
 
 
 class _Trial:
@@ -114,60 +127,63 @@ class _Trial:
 
     @cached_property
     def _knot_weights(self) -> Array:
-        return self._tents.gradient(self.cells.weights) / self.cells.total
+        return self._tents.under(self.cells.weights) / self.cells.total
 
     @cached_property
-    def _penalty_roots(self) -> tuple[Array, Array]:
+    def _curves(self) -> Array:
+        """The shifts at the knots that a level, a slope or a bend of 1 stands for, a column each."""
         weights = self.cells.weights / self.cells.total
         mean = float(weights @ self.places)
         spread = float(np.sqrt(weights @ (self.places - mean) ** 2))
         level = _level_root((self.knots - mean) / spread, self._knot_weights)
-        return level, _bend_root(self.knots) * spread**1.5
+        return np.linalg.inv(np.vstack([level, _bend_root(self.knots) * spread**1.5]))
 
     def at(self, tau: int, kappa: int) -> float:
         """Return the evidence of a pair of widths, exp(tau / 2) and exp(kappa / 2)."""
         if (tau, kappa) not in self.known:
-            root = self._root(tau, kappa)
-            precision = root.T @ root
-            fitted = minimise(
-                self._tents, self.cells.rates, self.cells.weights,
-                centre=np.zeros(len(self.knots)), precision=precision, root=root, start=self.last,
-                tolerance=1e-10, steps=30,
-            )  # fmt: skip
-            self.last = fitted.beta
-            self.known[tau, kappa] = fitted.evidence(precision), fitted.beta
+            fitted = self._fitted(tau, kappa, self.last, tolerance=1e-10, steps=30)
+            self.last = fitted.beta * self._widths(tau, kappa)
+            self.known[tau, kappa] = fitted.evidence(np.eye(len(self.knots))), self.last
         return self.known[tau, kappa][0]
 
-    def _root(self, tau: int, kappa: int) -> Array:
-        """Return R of the prior's precision R'R."""
-        level, bend = self._penalty_roots
-        return np.vstack([level * np.exp(-tau / 2), bend * np.exp(-kappa / 2)])
+    def _fitted(self, tau: int, kappa: int, start: Array | None, **limits: Any) -> Optimum:
+        """Return the fit at a pair of widths, its coefficients in units of them, from a start that is not."""
+        widths = self._widths(tau, kappa)
+        count = len(self.knots)
+        return minimise(
+            replace(self._tents, basis=self._curves * widths), self.cells.rates, self.cells.weights,
+            centre=np.zeros(count), precision=np.eye(count), start=None if start is None else start / widths,
+            **limits,
+        )  # fmt: skip
+
+    def _widths(self, tau: int, kappa: int) -> Array:
+        """Return the width of the prior of each coefficient: level and slope, then bends."""
+        return np.asarray(np.exp(np.repeat((tau / 2, kappa / 2), (2, len(self.knots) - 2))))
 
     def climb(self, starts: Sequence[tuple[int, int]]) -> None:
         """Find the pair of widths with the largest evidence, climbing from several starts."""
-        peaks = [self._climbed(*start) for start in starts]
-        self.peak = max(peaks, key=lambda place: self.at(*place))
+        self.peak = self._best([self._climbed(*start) for start in starts])
         self.evidence = self.at(*self.peak)
 
     def _climbed(self, tau: int, kappa: int) -> tuple[int, int]:
         while True:
             steps = [(tau + i, kappa + j) for i in (-1, 0, 1) for j in (-1, 0, 1)]
-            near = [(t, k) for t, k in steps if _within(t, TAU_RANGE) and _within(k, KAPPA_RANGE)]
-            best = max(near, key=lambda place: self.at(*place))
-            if self.at(*best) <= self.at(tau, kappa) + 1e-6:
+            best = self._best([(t, k) for t, k in steps if _within(t, TAU_RANGE) and _within(k, KAPPA_RANGE)])
+            if self.at(*best) <= self.at(tau, kappa) + TIED:
                 return tau, kappa
             tau, kappa = best
+
+    def _best(self, places: Sequence[tuple[int, int]]) -> tuple[int, int]:
+        """Return the pair of widths with the largest evidence; of those that tie, the narrowest."""
+        most = max(self.at(*place) for place in places)
+        return min(place for place in places if self.at(*place) >= most - TIED)
 
     def finished(self) -> SplineFit:
         """Return the fit, made non-decreasing by pooling knots."""
         from scipy.optimize import isotonic_regression
 
-        root = self._root(*self.peak)
-        shifts = minimise(
-            self._tents, self.cells.rates, self.cells.weights,
-            centre=np.zeros(len(self.knots)), precision=root.T @ root, root=root,
-            start=self.known[self.peak][1],
-        ).beta  # fmt: skip
+        start = self.known[self.peak][1]
+        shifts = self._curves @ (self._fitted(*self.peak, start).beta * self._widths(*self.peak))
         rising = isotonic_regression(self.knots + shifts, weights=self._knot_weights + 1e-9).x
         tau, kappa = self.peak
         return SplineFit(
@@ -185,16 +201,31 @@ def _within(place: int, limits: tuple[int, int]) -> bool:
 
 
 def _spread_knots(places: Array, weights: Array, count: int) -> Array:
-    """Return knots at weighted quantiles, extreme places included, each at least CLOSEST from the last."""
+    """Return knots at weighted quantiles, extreme places included, at least CLOSEST from each other.
+
+    They are thinned from both ends toward the middle, so that outcomes 0 and 1 may change places.
+    """
     wanted = places
     if len(places) > count:
         middle = (np.cumsum(weights) - weights / 2) / weights.sum()
         wanted = np.interp(np.linspace(0.0, 1.0, count), middle, places)
         wanted[0], wanted[-1] = places[0], places[-1]
-    kept = [float(wanted[0])]
-    for knot in wanted[1:]:
-        if knot - kept[-1] > CLOSEST:
-            kept.append(float(knot))
+    away = wanted - (wanted[0] + wanted[-1]) / 2
+    low = _thinned(wanted[away < -CLOSEST / 2])
+    high = -_thinned(-wanted[away > CLOSEST / 2][::-1])[::-1]
+    central = wanted[np.abs(away) <= CLOSEST / 2]
+    centre = central[:1] + (central[-1:] - central[:1]) / 2
+    ends = np.concatenate((low[-1:], high[:1]))
+    kept = centre[np.abs(ends[:, None] - centre).min(axis=0, initial=np.inf) > CLOSEST]
+    return np.concatenate((low, kept, high))
+
+
+def _thinned(ascending: Array) -> Array:
+    """Return the first place and each that is more than CLOSEST beyond the last one kept."""
+    kept: list[float] = []
+    for place in ascending:
+        if not kept or place - kept[-1] > CLOSEST:
+            kept.append(float(place))
     return np.array(kept)
 
 
