@@ -17,11 +17,13 @@ from heapq import heappop, heappush
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.kernels.bucket_queue import largest_ends
 from calibrant.kernels.compiled import COMPILE_ABOVE, compiled
 from calibrant.sums import summed
 
 Array = npt.NDArray[np.float64]
 
+BUCKETS_ABOVE = 200_000  # length from which a queue of buckets repays loading one more kernel
 NARROW = 1.0 + 1e-12  # the sum of the gaps from 0 to 1, rounding allowed for
 
 
@@ -194,11 +196,18 @@ def _two_sides(inner: Array, gaps: Array) -> tuple[Array, Array]:
     from concurrent.futures import ThreadPoolExecutor
 
     upper_ends.machine_code()  # made here, so that the two threads share one
+    trimmed = _trimmed_long if len(inner) >= BUCKETS_ABOVE else upper_ends
     with ThreadPoolExecutor(1) as pool:
-        mirrored = pool.submit(upper_ends, -inner, gaps)
-        upper = upper_ends(inner, gaps)
+        mirrored = pool.submit(trimmed, -inner, gaps)
+        upper = trimmed(inner, gaps)
         lower = mirrored.result()
         return np.negative(lower, out=lower), upper
+
+
+def _trimmed_long(inner: Array, gaps: Array) -> Array:
+    """Trim one end of a long curve: by buckets, or by the heap where positions crowd."""
+    ends = largest_ends(np.append(inner, 0.0), gaps)
+    return upper_ends(inner, gaps) if ends is None else ends
 
 
 def smooth_values(values: Array, residuals: Array, lipschitz: float = 1.0) -> Array:
