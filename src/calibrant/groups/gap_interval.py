@@ -14,6 +14,7 @@ from calibrant.inference.event_count import EventCount
 from calibrant.inference.fitted_shift import approximate_shift
 from calibrant.inference.large_counts import MANY, normal_shift_interval
 from calibrant.inference.shift import common_shift
+from calibrant.sums import dot
 
 
 def law_of(part: GroupPart) -> EventCount:
@@ -49,4 +50,4 @@ def _rate(part: GroupPart, shift: float) -> float:
     """Return the rate of the outcome if the odds of all records are off by this shift."""
     from scipy.special import expit
 
-    return float((part.mass @ expit(part.logits + shift) + part.sure) / part.weight)
+    return float((dot(part.mass, expit(part.logits + shift)) + part.sure) / part.weight)

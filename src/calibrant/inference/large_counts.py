@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from calibrant.inference.shift import common_shift
 from calibrant.results import Array
+from calibrant.sums import dot
 
 MANY = 2_000  # events and other records, from which it differs from the exact interval by 1e-4 of its width
 
@@ -18,10 +19,12 @@ def normal_shift_interval(logits: Array, events: int, confidence: float) -> tupl
     term), which leaves an error of the order of 1 / variance.
     """
     from scipy.optimize import brentq
+    from scipy.special import expit
 
     fitted = common_shift(logits, events)
+    rates = expit(logits + fitted)
     rest = (1 - confidence) / 2
-    reach = 1.0
+    reach = 3 / math.sqrt(dot(rates, 1 - rates))  # three standard errors: a short way for the search
     ends = []
     for side in (-1.0, 1.0):
         surplus = _surplus(logits, events, side, rest)
@@ -39,7 +42,7 @@ def _surplus(logits: Array, events: int, side: float, rest: float) -> Callable[[
         rates = expit(logits + shift)
         spread = rates * (1 - rates)
         deviation = math.sqrt(float(spread.sum()))
-        skewness = float(spread @ (1 - 2 * rates)) / deviation**3
+        skewness = dot(spread, 1 - 2 * rates) / deviation**3
         x = side * (float(rates.sum()) - events - side * 0.5) / deviation
         # the tail lies below the mean for the upper end, above it for the lower one
         density = math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
