@@ -147,6 +147,7 @@ def test_binned_options_that_do_not_fit_are_refused():
         {"add_width": True, "norm": 2},
         {"bins": 0},
         {"strategy": "x"},
+        {"strategy": "x", "bins": [0, 0.5, 1]},
         {"norm": 7},
     ):
         with pytest.raises(cb.CalibrantError, match=r"must|needs"):

@@ -22,7 +22,8 @@ from calibrant.results import Array
 from calibrant.seeds import checked_draws, recorded_seed
 
 LEVELS = 200  # quantiles that stand for the predictions: one level holds many records, at any n
-MOST = 10**9  # records
+MOST = 10**9  # records that are looked for
+MOST_COUNTED = 10**15  # records whose shares are still counted one by one in floats
 PRECISION = 0.02  # relative, of what is searched for
 
 
