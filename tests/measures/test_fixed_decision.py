@@ -207,6 +207,15 @@ def test_recalibration_adds_the_threshold_loss_at_the_odds(sample):
     assert (found.recalibrated - found.model) * (1 - t) == pytest.approx(curve.before[inside], abs=1e-9)
 
 
+def test_a_model_that_treats_all_does_not_beat_treating_all():
+    rng = np.random.default_rng(0)
+    for n in range(5, 105):
+        p = rng.uniform(0.3, 1.0, n)
+        found = cb.net_benefit(rng.random(n) < p, p, thresholds=np.arange(1, 30) / 100)
+        assert not found.useful.any()
+    assert "at 0 of 29 thresholds" in str(found)
+
+
 def test_net_benefit_refuses_a_threshold_of_one():
     with pytest.raises(cb.CalibrantError, match="thresholds"):
         cb.net_benefit([0, 1], [0.2, 0.8], thresholds=[0.5, 1.0])
