@@ -33,7 +33,7 @@ class GrowingLogits:
         self._booster: Any = None
 
     def grow(self, count: int) -> Forest:
-        """Return so many further trees; fewer where nothing is left to split."""
+        """Return `count` further trees; fewer where nothing is left to split."""
         if grower() == "lightgbm":
             return self._grown_by_lightgbm(count)
         some = replace(self._growth, trees=count)

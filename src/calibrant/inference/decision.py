@@ -57,7 +57,7 @@ class DecisionEstimate:
 
     @property
     def _too_few(self) -> bool:
-        """Whether so few draws were made that no loss has a p-value of 1 - confidence."""
+        """Whether there are too few draws for a p-value of 1 - confidence or less."""
         return not is_rejected(self.pvalue, self.confidence)
 
     def to_dict(self) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def logistic_fits(outcomes: Array, weights: Array, x: Array) -> Array:
 
 
 def fits_pay(numbers: int) -> bool:
-    """Return whether machine code repays its start-up time for so many numbers."""
+    """Return whether machine code repays its start-up time for this many numbers."""
     return _fits.pays(numbers)
 
 

@@ -173,7 +173,7 @@ def steepest_steps(values: Array, lipschitz: float) -> Array:
 
 def denoised(curve: Array, gaps: Array) -> Array:
     """Return the minimiser g_0 .. g_m for the whole curve C_0 .. C_m, by whichever trimming fits."""
-    inner = curve[1:-1].copy()  # writeable, so that numba sees one type whoever calls
+    inner = curve[1:-1].copy()  # writeable, so that numba always sees the same type
     if np.sum(gaps) <= NARROW and upper_ends.pays(len(inner)):
         lower, upper = _two_sides(inner, gaps)
     else:  # in plain Python nothing beats the heaps of the standard library
