@@ -87,7 +87,7 @@ def at_floor(pvalue: float | None, draws: int) -> bool:
 def pvalue_phrase(
     pvalue: float | None, draws: int = 0, *, log_pvalue: float | None = None, bound: bool | None = None
 ) -> str:
-    """Say a p-value in a sentence; one that no draw reached is a bound, and says how many draws there were.
+    """Write a p-value for a sentence; where no draw reached it, as a bound with the number of draws.
 
     `bound` is given where the p-value is not one of `draws` itself, such as one that was adjusted.
 

@@ -48,7 +48,7 @@ def deal(forecasts: Forecasts, folds: int, seed: int) -> Iterator[Fold]:
 
 
 def _beside(whole: Units, parts: Iterable[Units]) -> Iterator[Fold]:
-    """Put beside each part what the whole holds without it; numbers of records are subtracted exactly."""
+    """Pair each part with the rest of the whole, by subtraction, which is exact for numbers of records."""
     return (Fold(part, whole.without(part)) for part in parts)
 
 

@@ -43,7 +43,7 @@ class GrowingLogits:
         return grown
 
     def _grown_by_lightgbm(self, count: int) -> Forest:
-        """Let one booster go on: it knows the logits of its records without walking down the trees again."""
+        """Continue one booster: it knows the logits of its records without walking down the trees again."""
         import lightgbm
 
         rows, outcome, weight = self._data

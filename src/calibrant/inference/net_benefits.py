@@ -109,7 +109,7 @@ class _Shares:
         return Benefit(*self._combined(np.stack([np.ones(len(odds)), -odds]), shares))
 
     def difference(self, one: Array, other: Array, thresholds: Array) -> tuple[Array, Array, Array]:
-        """Return what one model gains over another: only those count whom one of them alone treats."""
+        """Return what one model gains over another; records that both or neither treat add nothing."""
         odds = thresholds / (1 - thresholds)
         shares = np.array([self._alone(one >= t, other >= t) for t in thresholds]).T
         ones = np.ones(len(odds))

@@ -89,7 +89,7 @@ class PowerStudy:
         return self.truth(float(size))
 
     def _widen(self, distance: float) -> None:
-        """Let signs alternate as often as leaves room for the distance: errors of neighbours cancel."""
+        """Let signs alternate as often as the distance allows: the oftener, the more errors cancel."""
         blocks = LEVELS
         while blocks > 1 and self.distance(self.truth(1 / 3)) < distance:
             blocks //= 2

@@ -47,7 +47,7 @@ class _Powers:
 
     @classmethod
     def of(cls, forecasts: Forecasts) -> _Powers:
-        """Take them from the records where these are known; else as if a level's weighed the same."""
+        """Sum over the records where they are known; else as if those of a level weighed the same."""
         squares, outcomes = forecasts.squared_weights, forecasts.record_outcomes
         if outcomes is None:
             ones = squares * (forecasts.outcomes / forecasts.weights)
