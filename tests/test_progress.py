@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 import calibrant as cb
+from calibrant.seeds import BLOCK, in_blocks
 
 rng = np.random.default_rng(0)
 P = rng.integers(1, 20, 200) / 20
@@ -58,3 +59,20 @@ def test_a_sketch_tells_the_share(tmp_path):
     told = []
     cb.Sketch.from_file(tmp_path / "rows.parquet", outcome="y", prediction="p", progress=told.append)
     assert all(0 <= share <= 1 for share in told)
+
+
+def test_blocks_that_are_done_are_not_counted_again():
+    asked = []
+
+    class Block(np.ndarray):
+        def __len__(self):
+            asked.append(1)
+            return super().__len__()
+
+    told = []
+    drawn = in_blocks(
+        lambda _, rows: np.zeros(rows).view(Block), 300, width=BLOCK, seed=1, threads=1, progress=told.append
+    )
+    assert drawn.shape == (300,)
+    assert told[-1] == 1
+    assert len(asked) <= 3 * 300

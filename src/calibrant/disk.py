@@ -16,8 +16,8 @@ from calibrant.errors import UnwritableFileError, sentence
 
 _UNFINISHED: set[Path] = set()  # what this process must remove if it is stopped
 SCRATCH = "calibrant-scratch-"  # how the names of scratch folders begin
-SPARED = 10.0  # seconds from the last change of a scratch folder in which nobody else removes it
-LONGEST = 100  # characters of a name that the name of its part repeats
+SPARED = 10.0  # seconds after its last change during which no other process removes a scratch folder
+LONGEST = 100  # characters of a file's name that the name of its unfinished part repeats
 
 
 def write_whole(path: str | Path, data: str | bytes, inputs: Iterable[str | Path] = ()) -> Path:
@@ -44,7 +44,7 @@ def write_whole(path: str | Path, data: str | bytes, inputs: Iterable[str | Path
 
 @contextmanager
 def whole_file(path: str | Path, inputs: Iterable[str | Path] = ()) -> Iterator[Path]:
-    """Give the name of a part to write to; it takes the place of `path` when the block ends well."""
+    """Yield the name of an unfinished part to write to; it replaces `path` when the block ends well."""
     check_target(path, inputs)
     target = Path(path).resolve()
     try:
@@ -118,7 +118,7 @@ def remove_unfinished() -> None:
 
 
 def _part_of(target: Path) -> Path:
-    """Return a name for the part of a file that says whose it is."""
+    """Return a name for the unfinished part of a file that tells which process writes it."""
     return target.parent / f".{target.name[:LONGEST]}.{os.getpid()}-{secrets.token_hex(4)}.part"
 
 

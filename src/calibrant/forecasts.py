@@ -185,7 +185,7 @@ class Forecasts:
     def _take(self, checked: Checked) -> None:
         if checked.weight is not None or not checked.binary:
             self.__dict__.update(Forecasts.of_records(Records.of(checked)).__dict__)
-            self.__dict__.pop("records")  # room for nothing that was not asked for; they can be had again
+            self.__dict__.pop("records")  # made again when they are asked for
         else:
             self.__dict__.update(
                 merged_labels(checked.outcome, checked.prediction),

@@ -12,9 +12,7 @@ from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.numerals import counted
 from calibrant.results import Array
 
-WIDEST_RATIO = (
-    1e290  # of two weights: beyond it a share of the total, or its reciprocal, is no number any more
-)
+WIDEST_RATIO = 1e290  # of two weights: beyond it a share of the total, or its reciprocal, overflows
 POSITIVE_COLUMN = "pass the column of the positive class, [:, 1] for outcome 1"
 ROW_SUM = 1e-3  # how far the probabilities of a row may miss 1: single precision and rounded files pass
 
@@ -45,7 +43,7 @@ class Names:
         return cls(f"column {outcome!r}", f"column {prediction!r}", f"column {weight!r}")
 
     def told_by(self, outcome: Any, prediction: Any, weight: Any) -> Names:
-        """Return these names, but for inputs that are columns of a frame those of the columns."""
+        """Return these names, with those of the columns for inputs that are columns of a frame."""
         given = {"outcome": outcome, "prediction": prediction, "weight": weight}
         known = {role: column.subject for role, column in given.items() if isinstance(column, Named)}
         return replace(self, **known) if known else self
@@ -269,7 +267,7 @@ def check_unit_interval(array: npt.NDArray[Any], name: str) -> None:
 
 
 def any_fraction(array: npt.NDArray[Any]) -> bool:
-    """Return whether a number lies strictly between 0 and 1; of predictions the first one tells, mostly."""
+    """Return whether any number lies strictly between 0 and 1; the first prediction usually does."""
     return bool(0 < array[0] < 1) or bool(np.any((array > 0) & (array < 1)))
 
 

@@ -87,7 +87,7 @@ def at_floor(pvalue: float | None, draws: int) -> bool:
 def pvalue_phrase(
     pvalue: float | None, draws: int = 0, *, log_pvalue: float | None = None, bound: bool | None = None
 ) -> str:
-    """Say a p-value in a sentence; one that no draw reached is a bound, and says how many draws there were.
+    """Write a p-value for a sentence; where no draw reached it, as a bound with the number of draws.
 
     `bound` is given where the p-value is not one of `draws` itself, such as one that was adjusted.
 
@@ -116,10 +116,11 @@ def percent(share: float) -> str:
 def confidence_text(confidence: float) -> str:
     """Write a confidence as a percentage that is never rounded up to certainty.
 
-    >>> [confidence_text(x) for x in (0.95, 0.975, 0.999, 1 - 0.05 / 3)]
-    ['95%', '97.5%', '99.9%', '98.3333%']
+    >>> [confidence_text(x) for x in (0.95, 0.975, 0.999, 1 - 0.05 / 3, 1 - 1e-7)]
+    ['95%', '97.5%', '99.9%', '98.3333%', '99.99999%']
     """
-    return f"{100 * confidence:g}%"
+    texts = (f"{100 * confidence:.{digits}g}" for digits in range(6, 18))
+    return next((text for text in texts if text != "100"), "100") + "%"
 
 
 def predicted_happened(predicted: float, happened: float) -> str:

@@ -11,7 +11,7 @@ from calibrant.errors import InvalidInputError, sentence
 
 
 def whole_number(name: str, value: Any, least: int = 0, most: int | None = None) -> int:
-    """Return a whole number from `least` to `most`; True, 3.0 and "3" are no whole numbers."""
+    """Return a whole number from `least` to `most`; True, 3.0 and "3" do not count as such."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < least or (most is not None and value > most):
         bounds = f"of at least {least:,}" if most is None else f"from {least:,} to {most:,}"
@@ -20,7 +20,7 @@ def whole_number(name: str, value: Any, least: int = 0, most: int | None = None)
 
 
 def number(name: str, value: Any) -> float:
-    """Return a number, infinity included; whoever calls knows the range and says so."""
+    """Return a number, infinity included; the caller checks its range."""
     if not _is_number(value) or math.isnan(value):
         raise InvalidInputError(sentence(name, "must be a number", f"got {value!r}"))
     return float(value)

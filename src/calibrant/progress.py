@@ -9,7 +9,9 @@ Progress = Callable[..., object]  # called with the share that is done, from 0 t
 
 
 def tell(progress: Progress | None, done: int, total: int) -> None:
-    """Call `progress` with the share that is done; one that takes two numbers, as in 0.1, gets both.
+    """Call `progress` with the share that is done, or with `done` and `total` if it takes two numbers.
+
+    Two numbers are what version 0.1 passed.
 
     >>> tell(print, 1, 4), tell(lambda share: print(f"{share:.0%}"), 1, 4)
     1 4

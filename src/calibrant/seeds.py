@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -59,18 +59,22 @@ def in_blocks(
     sizes = [min(rows, draws - start) for start in range(0, draws, rows)]
     generators = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(len(sizes))]
     workers = thread_count(threads, draws * width)
-    collected: list[Array] = []
     if workers == 1:
-        for generator, size in zip(generators, sizes, strict=True):
-            collected.append(work(generator, size))
-            tell(progress, sum(map(len, collected)), draws)
-    else:
-        from concurrent.futures import ThreadPoolExecutor
+        return _collected(map(work, generators, sizes), draws, progress)
+    from concurrent.futures import ThreadPoolExecutor
 
-        with ThreadPoolExecutor(workers) as pool:
-            for block in pool.map(work, generators, sizes):
-                collected.append(block)
-                tell(progress, sum(map(len, collected)), draws)
+    with ThreadPoolExecutor(workers) as pool:
+        return _collected(pool.map(work, generators, sizes), draws, progress)
+
+
+def _collected(blocks: Iterable[Array], draws: int, progress: Progress | None) -> Array:
+    """Stack the blocks as they are done, and tell how many of the draws that is."""
+    collected: list[Array] = []
+    done = 0
+    for block in blocks:
+        collected.append(block)
+        done += len(block)
+        tell(progress, done, draws)
     return np.concatenate(collected)
 
 

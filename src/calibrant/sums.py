@@ -22,7 +22,7 @@ def dot(one: Array, other: npt.NDArray[np.floating | np.integer]) -> float:
 
 
 def summed(terms: Callable[[slice], Array], count: int) -> float:
-    """Return the sum of `count` terms, of which a part can be had at a time.
+    """Return the sum of `count` terms; `terms` computes any part of them.
 
     Long sums are cut where np.sum would, so that the result is that of ``np.sum(terms(slice(count)))`` to
     the bit; but millions of terms are never written to memory and read again.
@@ -33,7 +33,7 @@ def summed(terms: Callable[[slice], Array], count: int) -> float:
 
     def between(start: int, stop: int) -> float:
         if stop - start <= AT_ONCE:
-            return float(np.add.reduce(terms(slice(start, stop))))  # np.sum, without its questions
+            return float(np.add.reduce(terms(slice(start, stop))))  # np.sum without its overhead
         half = (stop - start) // 2
         middle = start + half - half % 8
         return between(start, middle) + between(middle, stop)
@@ -42,7 +42,7 @@ def summed(terms: Callable[[slice], Array], count: int) -> float:
 
 
 def largest(terms: Callable[[slice], Array], count: int) -> float:
-    """Return the largest of `count` terms, of which a part can be had at a time."""
+    """Return the largest of `count` terms; `terms` computes any part of them."""
     starts = range(0, count, AT_ONCE)
     return max(float(terms(slice(start, min(start + AT_ONCE, count))).max()) for start in starts)
 

@@ -51,6 +51,17 @@ def test_pvalues_are_uniform_under_calibration():
     assert np.mean(np.array(values) <= 0.5) >= 0.33
 
 
+@pytest.mark.parametrize("unit", [1e-12, 1e12])
+def test_pvalues_do_not_depend_on_the_unit_of_the_payoffs(unit):
+    y, p = draw(300, 1, 0.8)
+    found, same = (
+        cb.estimate_decision_loss(y, p, payoff=[(0, -size), (-0.3 * size, -0.3 * size)], draws=39, seed=3)
+        for size in (unit, 1.0)
+    )
+    assert found.pvalue == same.pvalue
+    assert found.real == same.real
+
+
 def test_weighted_records_and_the_seed_is_recorded():
     y, p = draw(400, 4, 0.0)
     w = np.random.default_rng(0).random(400)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -122,3 +124,18 @@ def test_intervals_cover_also_where_hardly_anybody_is_treated(n):
         for row, (one, true) in enumerate(parts):
             covered[row] += (one.lower <= true.value) & (true.value <= one.upper)
     assert np.all(covered >= 0.93 * sets)
+
+
+def test_memory_does_not_grow_with_the_number_of_thresholds():
+    n = 100_000
+    p = np.linspace(0, 1, n)
+    tracemalloc.start()
+    try:
+        peaks = []
+        for count in (2, 200):
+            tracemalloc.reset_peak()
+            cb.net_benefits(p > 0.5, {"a": p, "b": p**2}, thresholds=np.linspace(0.1, 0.9, count))
+            peaks.append(tracemalloc.get_traced_memory()[1])
+    finally:
+        tracemalloc.stop()
+    assert peaks[1] < peaks[0] + 20 * n  # a list of who is treated takes n bytes

@@ -119,6 +119,6 @@ def test_bad_predictions_and_numbers_are_named():
         InvalidInputError, match=r"predictions must not be missing; got nan in row 1 \(2 rows"
     ):
         cb.detectable_distance(500, predictions=[0.5, None, np.nan])
-    for n in (500.5, True, "many"):
+    for n in (500.5, True, "many", 1, 10**30):
         with pytest.raises(InvalidInputError, match="n must be a whole number from 2"):
             cb.detectable_distance(n)

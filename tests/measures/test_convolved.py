@@ -122,3 +122,11 @@ def test_a_bad_bandwidth_is_refused(bandwidth):
     for function in (cb.convolved_calibration_error, cb.smoothed_reliability):
         with pytest.raises(cb.CalibrantError, match="bandwidth must be"):
             function([0, 1], [0.2, 0.3], bandwidth=bandwidth)
+
+
+def test_at_huge_bandwidths_only_the_mean_residual_is_left():
+    y, p = [0, 1, 1, 0, 1], [0.2, 0.4, 0.8, 0.6, 0.5]
+    for bandwidth in (1e3, 1e160, 1e300):
+        found = cb.convolved_calibration_error(y, p, bandwidth=bandwidth)
+        assert found == pytest.approx(abs(cb.calibration_in_the_large(y, p)), rel=1e-12)
+        assert np.isfinite(cb.smoothed_reliability(y, p, bandwidth=bandwidth).outcome).all()

@@ -156,3 +156,19 @@ def test_the_sum_of_one_sketch_is_a_copy():
     whole = Sketch.from_frame(frame, outcome="y", prediction="p", by="g")
     whole.groups["a"].update([1], [0.2])
     assert whole.n == 2
+
+
+def test_a_program_is_not_solved_again_on_the_same_points(monkeypatch):
+    import scipy.optimize
+
+    solved = []
+
+    def counted(*given, **options):
+        solved.append(given)
+        return linprog(*given, **options)
+
+    linprog = scipy.optimize.linprog
+    monkeypatch.setattr(scipy.optimize, "linprog", counted)
+    found = cb.measure(cb.Forecasts([0, 1, 1, 0], [0.2, 0.4, 0.8, 0.6]), "low-degree", degree=20)
+    assert found.value == pytest.approx(0.4, abs=1e-9)
+    assert len(solved) <= 60  # two per round: of 50 rounds half added nothing

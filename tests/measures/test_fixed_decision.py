@@ -94,6 +94,23 @@ def test_ties_are_broken_as_asked():
     assert [(c.trusted, c.better, c.records) for c in report.changes] == [("act", "wait", 4)]
 
 
+@pytest.mark.parametrize(("ones", "records"), [(1, 3), (1, 5), (2, 12), (7, 18), (9, 19)])
+def test_a_rate_at_the_threshold_changes_no_action(ones, records):
+    outcomes = [0] * (records - ones) + [1] * ones
+    report = cb.decision_report(outcomes, [0.9999] * records, payoff=ones / records)
+    assert report.changes == ()
+    assert report.loss == 0
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_convexity_is_judged_in_the_unit_of_the_payoffs(unit):
+    y, p = [0, 0, 1, 0, 1, 1] * 9, [0.1, 0.2, 0.3, 0.6, 0.7, 0.9] * 9
+    lost = cb.fixed_decision_loss(y, p, payoff=lambda v: unit * np.maximum(v - 0.5, 0.0))
+    assert lost == pytest.approx(unit / 6)
+    with pytest.raises(cb.InvalidInputError, match="must be convex"):
+        cb.fixed_decision_loss(y, p, payoff=lambda v: -unit * v**2)
+
+
 def test_scores_say_which_way_the_predictions_should_move():
     f = cb.Forecasts([0, 0, 0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5, 0.9, 0.9])
     report = cb.decision_report(f, payoff="quadratic")
@@ -132,6 +149,10 @@ def test_options_that_make_no_sense_are_refused():
         cb.fixed_decision_loss([0, 1], [0.2, 0.8], payoff=0.3, ties="random")
     with pytest.raises(cb.CalibrantError, match="clip"):
         cb.fixed_decision_loss([0, 1], [0.2, 0.8], payoff="log", clip=0)
+    with pytest.raises(cb.CalibrantError, match="clip"):
+        cb.fixed_decision_loss([0, 1], [0.2, 0.8], payoff=0.3, clip=7)
+    with pytest.raises(cb.CalibrantError, match="gradient needs a convex function"):
+        cb.fixed_decision_loss([0, 1], [0.2, 0.8], payoff=0.3, gradient=lambda v: v)
 
 
 @given(sample=samples(max_size=10), payoff=tables, seed=st.integers(0, 9))
@@ -184,6 +205,15 @@ def test_recalibration_adds_the_threshold_loss_at_the_odds(sample):
     found = cb.net_benefit(sample.forecasts, thresholds=t)
     # a prediction that equals the threshold is treated: the limit from the left
     assert (found.recalibrated - found.model) * (1 - t) == pytest.approx(curve.before[inside], abs=1e-9)
+
+
+def test_a_model_that_treats_all_does_not_beat_treating_all():
+    rng = np.random.default_rng(0)
+    for n in range(5, 105):
+        p = rng.uniform(0.3, 1.0, n)
+        found = cb.net_benefit(rng.random(n) < p, p, thresholds=np.arange(1, 30) / 100)
+        assert not found.useful.any()
+    assert "at 0 of 29 thresholds" in str(found)
 
 
 def test_net_benefit_refuses_a_threshold_of_one():

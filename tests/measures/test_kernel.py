@@ -116,6 +116,8 @@ def test_bad_options_are_refused():
         cb.kernel_calibration_error(y, p, kernel="laplas")
     with pytest.raises(cb.CalibrantError, match="kernel must return one finite number"):
         cb.kernel_calibration_error(y, p, kernel=lambda u, v: 1.0)
+    with pytest.raises(cb.CalibrantError, match="bandwidth must be left out beside a kernel of your own"):
+        cb.kernel_calibration_error(y, p, kernel=lambda u, v: np.exp(-np.abs(u - v)), bandwidth=0.1)
     with pytest.raises(cb.CalibrantError, match="positive definite"):
         cb.kernel_calibration_error(y, p, kernel=lambda u, v: -np.exp(-np.abs(u - v)))
     with pytest.raises(cb.CalibrantError, match="draws must be a whole number of at least 2"):

@@ -217,6 +217,7 @@ def test_ids_narrow_the_view_of_distances_to_the_true_one(sample):
         (cb.binned_squared_error, {"ties": "random", "strategy": "uniform"}),
         (cb.binned_squared_error, {"partition": lambda v: v, "bins": 2}),
         (cb.binned_squared_error, {"partition": lambda v: v[:1]}),
+        (cb.binned_squared_error, {"partition": lambda v: v, "strategy": "uniform"}),
         (cb.upper_distance, {"alpha": 0.5}),
         (cb.upper_distance, {"alpha": float("nan")}),
         (cb.lower_distance, {"targets": []}),

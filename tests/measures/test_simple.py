@@ -9,6 +9,7 @@ from oracles import simple
 from samples import Sample, samples
 
 import calibrant as cb
+from calibrant.measures.scores import isotonic_curve
 
 CASES = [
     (cb.expected_calibration_error, simple.ece, {}),
@@ -39,6 +40,14 @@ CASES = [
 @given(sample=samples())
 def test_equals_its_oracle(fast, slow, options, sample):
     assert fast(sample.forecasts, **options) == pytest.approx(slow(sample, **options), abs=1e-10)
+
+
+def test_the_last_quantile_of_many_gaps_is_the_largest():
+    p = (np.arange(100_000) + 0.5) / 100_000  # of which 1 / 100,000 each add up to less than 1 - 1e-12
+    f = cb.Forecasts(np.random.default_rng(0).random(len(p)) < p, p)
+    assert np.cumsum(f.weights)[-1] < 1 - 1e-12
+    largest = np.abs(isotonic_curve(f) - f.values).max()
+    assert cb.integrated_calibration_index(f, quantile=1.0) == largest
 
 
 @pytest.mark.parametrize("quantile", [0.5, 0.9])
@@ -138,6 +147,7 @@ def test_binned_options_that_do_not_fit_are_refused():
         {"add_width": True, "norm": 2},
         {"bins": 0},
         {"strategy": "x"},
+        {"strategy": "x", "bins": [0, 0.5, 1]},
         {"norm": 7},
     ):
         with pytest.raises(cb.CalibrantError, match=r"must|needs"):

@@ -74,6 +74,17 @@ def test_a_steeper_weight_function_finds_the_expected_error():
     assert found[-1] == pytest.approx(cb.expected_calibration_error(f), abs=1e-12)
 
 
+@given(sample=samples(), lipschitz=st.sampled_from([1e9, 1e18, 1e308]))
+def test_however_steep_no_weight_function_finds_more_than_the_expected_error(sample, lipschitz):
+    f = sample.forecasts
+    ece = cb.expected_calibration_error(f, norm=1)
+    found = cb.measure(f, "smooth", lipschitz=lipschitz)
+    assert found.lower <= found.value <= ece + 1e-12
+    assert cb.smooth_calibration_error(f, lipschitz=lipschitz) == pytest.approx(found.value, abs=1e-14)
+    if np.all(lipschitz * np.diff(f.values) >= 2):
+        assert found.lower == pytest.approx(ece, abs=1e-12)
+
+
 @pytest.mark.parametrize("constant", [0, -1, np.nan, np.inf])
 def test_a_bad_lipschitz_constant_is_refused(constant):
     with pytest.raises(cb.CalibrantError, match="lipschitz must be a positive"):

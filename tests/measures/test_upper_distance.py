@@ -98,6 +98,20 @@ def test_records_of_weight_zero_do_not_count():
     assert found.value == pytest.approx(0.1)
 
 
+def test_bad_ids_are_refused_by_the_row_of_the_user():
+    y, p, ids = [0, np.nan, 1, 1, 0], [0.2, 0.3, 0.8, 0.9, 0.2], ["a", "b", "c", "c", "a"]
+    with pytest.raises(cb.CalibrantError, match=r"y_prob must be the same.* got 0.9 in row 3 \(1 row\)"):
+        cb.distance_to_calibration(y, p, ids, missing="drop")
+    with pytest.raises(cb.CalibrantError, match=r"ids must not be missing; got nan in row 3 \(1 row\)"):
+        cb.distance_to_calibration(y, p, [1, 2, 3, np.nan, 1], missing="drop")
+
+
+def test_predictions_may_be_a_pair_of_columns():
+    y, p = np.array([0, 1, 1, 0]), np.array([0.4, 0.4, 0.6, 0.6])
+    pair = np.column_stack((1 - p, p))
+    assert cb.distance_to_calibration(y, pair, range(4)) == cb.distance_to_calibration(y, p, range(4))
+
+
 def test_bad_ids_are_refused():
     for ids, message in (
         (["a"], "same length"),

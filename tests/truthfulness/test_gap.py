@@ -113,6 +113,13 @@ def test_the_registry_tells_the_truth(name):
         assert (told.gap <= 1e-9) == (claim == "strict")
 
 
+def test_ties_are_seen_when_outcomes_are_told_as_they_come():
+    every = cb.truthfulness_gap("ece", [0.5], sequential=True)  # whatever is reported, E|y - r| is 1/2
+    assert every.gap <= 1e-9
+    assert not every.strict
+    assert cb.truthfulness_gap("brier", [0.5, 1.0, 0.25], sequential=True, budget=1.0).strict
+
+
 def test_told_outcomes_as_they_go_a_liar_gains_under_atb():
     even = cb.truthfulness_gap("atb", [0.5, 0.5], sequential=True)
     assert (even.honest, even.best) == pytest.approx((0.125, 0.09375), abs=1e-8)

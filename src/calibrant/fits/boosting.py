@@ -36,7 +36,7 @@ def boosted(
     *,
     errors: float = 1.0,
 ) -> Boosted:
-    """Grow trees on all records; keep them only where the held-out gain exceeds so many standard errors."""
+    """Grow trees on all records; keep them only if the held-out gain exceeds `errors` standard errors."""
     losses = _held_out(rows, outcome, start, weight, fold, growth)
     share = weight / weight.sum()
     stage = int(np.argmin(share @ losses))

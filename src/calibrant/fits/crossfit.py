@@ -117,7 +117,7 @@ def isotonic_interpolation(values: Array, rates: Array, weights: Array) -> Fitte
 
 
 def binned(values: Array, rates: Array, weights: Array) -> Fitted:
-    """Fit the mean outcome of about n^(1/3) bins of equal weight (histogram binning)."""
+    """Fit the mean outcome of bins of equal weight, about the cube root of the predictions in number."""
     bins = max(1, round(len(values) ** (1 / 3)))
     middle = (np.cumsum(weights) - weights / 2) / weights.sum()
     member = np.minimum((middle * bins).astype(np.intp), bins - 1)

@@ -14,8 +14,8 @@ from calibrant.forecasts import Forecasts
 from calibrant.options import whole_number
 from calibrant.results import Array
 
-MANY = 1_000_000  # records from which they are dealt by numbers,
-CROWDED = 16  # if there are so many per level
+MANY = 1_000_000  # records from which on only their numbers are dealt,
+CROWDED = 16  # provided that there are this many per level
 
 
 class Fold(NamedTuple):
@@ -28,8 +28,8 @@ class Fold(NamedTuple):
 def deal(forecasts: Forecasts, folds: int, seed: int) -> Iterator[Fold]:
     """Deal the records into folds at random.
 
-    Folds have the same size but for one record. Of very many records that are alike only the numbers are
-    dealt, each record for itself, so that the sizes differ a little; memory is one number per level then.
+    The sizes of folds differ by one record at most. Of very many records that are alike only the numbers are
+    dealt, each record independently, so that the sizes differ a little more; memory is one number per level.
     """
     unknown = why_not_dealt(forecasts)
     if unknown:
@@ -48,7 +48,7 @@ def deal(forecasts: Forecasts, folds: int, seed: int) -> Iterator[Fold]:
 
 
 def _beside(whole: Units, parts: Iterable[Units]) -> Iterator[Fold]:
-    """Put beside each part what the whole holds without it; numbers of records are subtracted exactly."""
+    """Pair each part with the rest of the whole, by subtraction, which is exact for numbers of records."""
     return (Fold(part, whole.without(part)) for part in parts)
 
 

@@ -57,7 +57,7 @@ class Forest:
         return Forest(self.trees[:count])
 
     def filled(self, count: int) -> Forest:
-        """Return so many trees: where growth ended early, the others add nothing."""
+        """Return `count` trees: those that are missing because growth ended early add nothing."""
         return Forest((*self.trees, *[(Node.leaf(0.0),)] * (count - len(self))))
 
     def predict(self, rows: Array) -> Array:
@@ -102,7 +102,7 @@ class Forest:
 
     @classmethod
     def from_list(cls, trees: Sequence[Sequence[Mapping[str, Any]]], features: int) -> Forest:
-        """Read the tables back; a table that is not a tree over so many features is refused."""
+        """Read the tables back; a table that is not a tree over this many features is refused."""
         forest = cls(tuple(tuple(_node(item) for item in tree) for tree in trees))
         for k, tree in enumerate(forest.trees):
             if not _is_tree(tree, features):

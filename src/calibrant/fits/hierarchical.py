@@ -22,7 +22,7 @@ from calibrant.results import Array
 
 Codes = npt.NDArray[np.int64]
 
-SLOWEST, STRONGEST = 1e-2, 1e8  # limits of a precision
+WEAKEST, STRONGEST = 1e-2, 1e8  # limits of a precision
 FIRST = 100.0
 RATE = 6.0  # of the prior of a column's deviation, which is 1 / 6 on average
 RATE_OF_LINE = 1.0  # the same for intercept and slope
@@ -165,7 +165,7 @@ class _Work:
             effective = len(u) - precision[k] * float(np.trace(covariance[span, span]))
             prior = (RATE if k >= 2 else RATE_OF_LINE) / np.sqrt(precision[k])
             following[k] = (max(effective, 1e-6) + prior) / max(float(u @ u), 1e-12)
-            following[k] = min(max(following[k], SLOWEST), STRONGEST)
+            following[k] = min(max(following[k], WEAKEST), STRONGEST)
             if effective > NEXT_TO_NOTHING:
                 moved = max(moved, abs(float(np.log(following[k] / precision[k]))))
         return following, moved

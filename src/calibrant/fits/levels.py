@@ -55,8 +55,8 @@ class Levels:
     def of(cls, forecasts: Forecasts, *, frequency: bool = False) -> Levels:
         """Return the levels of forecasts.
 
-        Weights of sampling are rescaled to Kish's effective number of records, (sum w)^2 / sum w^2, so that
-        their scale does not matter; weights of frequency count records.
+        Sampling weights are rescaled to sum to Kish's effective number of records, (sum w)^2 / sum w^2: their
+        scale does not matter. Frequency weights count records.
         """
         count = forecasts.total_weight if frequency else 1.0 / float(forecasts.squared_weights.sum())
         rates = np.clip(forecasts.outcomes / forecasts.weights, 0.0, 1.0)

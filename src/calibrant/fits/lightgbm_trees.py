@@ -43,8 +43,8 @@ def lightgbm_settings(records: int, growth: Growth, objective: str) -> dict[str,
 def tree_of_lightgbm(root: dict[str, Any]) -> Tree:
     """Turn nested dictionaries into a table, parents before children.
 
-    LightGBM sends missing categories right always. A number that is missing, in a column without gaps, it
-    takes for 0; here such a record goes where most of the others went.
+    LightGBM always sends missing categories to the right. It takes a missing number for 0 if the column
+    had no gaps when it was fitted; here such a record goes where most of the others went.
     """
     table: list[Node | None] = []
 

@@ -46,7 +46,7 @@ class Linear:
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any], features: int) -> Linear:
-        """Read back what `to_dict` wrote; what is not a model of so many features is refused."""
+        """Read back what `to_dict` wrote; what is not a model of this many features is refused."""
         try:
             columns = tuple(np.array(column, dtype=np.float64) for column in stored["coefficients"])
             scales = tuple(None if scale is None else float(scale) for scale in stored["scales"])

@@ -25,7 +25,7 @@ Clip = Literal["auto"] | float
 
 CELLS = 4096  # of the logit, in which many levels are pooled before the last, exact steps
 WIDTHS = np.geomspace(10.0, 1e-3, 28)  # of the prior, from weak to strong
-COARSE = 4  # every so many widths are tried before the best is climbed to
+COARSE = 4  # of this many widths one is tried at first; then the best is climbed to
 HARDLY_ANY = 1e-9  # precision of the prior that keeps split outcomes finite when there is no shrinkage
 SMALLEST_SCALE = 1e-3
 CENTRES = {"shift": (0.0,), "temperature": (1.0,), "platt": (0.0, 1.0), "beta": (0.0, 1.0, 1.0)}

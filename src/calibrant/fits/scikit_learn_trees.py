@@ -12,10 +12,8 @@ from calibrant.fits.forest import Forest, Node, Tree
 from calibrant.fits.growth import WORTH_THREADS, Growth
 from calibrant.results import Array
 
-MOST_CODES = 255  # categories that scikit-learn takes; those of rarer ones are missing to it
+MOST_CODES = 255  # categories that scikit-learn takes; rarer ones count as missing
 NEWTON_ROUND = 25  # trees that scikit-learn grows between two looks at the logistic loss
-
-
 LEAST_VARIANCE = 1e-3  # of an outcome in a Newton step
 
 

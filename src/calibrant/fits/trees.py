@@ -33,7 +33,7 @@ class GrowingLogits:
         self._booster: Any = None
 
     def grow(self, count: int) -> Forest:
-        """Return so many further trees; fewer where nothing is left to split."""
+        """Return `count` further trees; fewer where nothing is left to split."""
         if grower() == "lightgbm":
             return self._grown_by_lightgbm(count)
         some = replace(self._growth, trees=count)
@@ -43,7 +43,7 @@ class GrowingLogits:
         return grown
 
     def _grown_by_lightgbm(self, count: int) -> Forest:
-        """Let one booster go on: it knows the logits of its records without walking down the trees again."""
+        """Continue one booster: it knows the logits of its records without walking down the trees again."""
         import lightgbm
 
         rows, outcome, weight = self._data

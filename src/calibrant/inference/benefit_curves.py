@@ -92,7 +92,7 @@ class NetBenefits(Result):
         return f"Beyond chance, {pair.first} is better than {pair.second} at {first}, and worse at {second}."
 
     def _thresholds(self, chosen: npt.NDArray[np.bool_]) -> str:
-        """Say at how many thresholds, and at which: all of a few, the ends of an unbroken run, or no more."""
+        """Say at how many thresholds, and at which: each of a few, or the two ends of an unbroken run."""
         at = self.thresholds[chosen]
         places = np.flatnonzero(chosen)
         which = ""

@@ -33,7 +33,7 @@ def best_sentences(given: Comparison) -> list[str]:
 
 
 def adjusted_phrase(given: Comparison, pair: Difference) -> str:
-    """Say the adjusted p-value of a pair; of a single pair there is nothing to adjust."""
+    """Write the adjusted p-value of a pair; a single pair needs no adjustment."""
     phrase = pvalue_phrase(pair.adjusted, given.draws, bound=pair.pvalue_is_bound)
     return phrase if len(given.differences) == 1 else f"Holm-adjusted {phrase}"
 

@@ -111,7 +111,7 @@ class Comparison:
         return [*said, f"{drawn}; intervals and p-values are approximate."]
 
     def _pairs(self) -> list[str]:
-        """Say which pairs differ, those aside that the sentence about the best model has told."""
+        """Say which pairs differ, except those that the sentence about the best model covers."""
         than = "better calibrated than" if find_measure(self.measure).complete else "better than"
         pairs = self.real
         if (

@@ -78,7 +78,7 @@ def _records(forecasts: Forecasts) -> tuple[Array, Array]:
 
 
 def _between_neighbours(residuals: Array, weights: Array) -> float:
-    """Eq. (6), times the squared share of weight that these records have; but for its weights.
+    """Return eq. (6), with other weights, times the squared share of weight that these records have.
 
     A squared difference of neighbours is twice the variance of one, so it stands for w^2 and w'^2 of the two.
     Eq. (6) has (w + w')^2 / 2 in place of w^2 + w'^2: the same for equal weights, too little for others.

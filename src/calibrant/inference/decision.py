@@ -57,7 +57,7 @@ class DecisionEstimate:
 
     @property
     def _too_few(self) -> bool:
-        """Whether so few draws were made that no loss has a p-value of 1 - confidence."""
+        """Whether there are too few draws for a p-value of 1 - confidence or less."""
         return not is_rejected(self.pvalue, self.confidence)
 
     def to_dict(self) -> dict[str, Any]:
@@ -131,7 +131,8 @@ def estimate_decision_loss(
     settings = {**options, "recalibrator": recalibrator, "folds": folds, "seed": used}
     if payoff is not None:
         settings["payoff"] = payoff
-    value = float(core(forecasts, **settings))
+    measured = core(forecasts, **settings)
+    value, slack = float(measured), 1e-12 * _unit(measured)
     null = NullOutcomes(forecasts)
 
     def work(generator: np.random.Generator, rows: int) -> Array:
@@ -145,7 +146,7 @@ def estimate_decision_loss(
         value,
         float(values.mean()),
         upper_quantile(values, confidence),
-        (1 + int(np.count_nonzero(values >= value - 1e-12))) / (drawn + 1),
+        (1 + int(np.count_nonzero(values >= value - slack))) / (drawn + 1),
         confidence,
         forecasts.n,
         name_of(recalibrator),
@@ -154,3 +155,9 @@ def estimate_decision_loss(
         used,
         "exact" if null.exact else "approximate",
     )
+
+
+def _unit(measured: Any) -> float:
+    """Return the size of the payoffs, to which rounding is proportional: 1 in the worst task."""
+    report = measured.details.get("report")
+    return 1.0 if report is None else max(abs(report.trusting), abs(report.recalibrated))

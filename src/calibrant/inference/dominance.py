@@ -302,7 +302,7 @@ def _uncertainty(
 
 
 def _spread(thresholds: Array) -> Array:
-    """Return the thresholds themselves, or so many of them that they can be drawn and resampled."""
+    """Return the thresholds, or GRID of them where there are more."""
     if len(thresholds) <= GRID:
         return thresholds
     return thresholds[np.unique(np.linspace(0, len(thresholds) - 1, GRID).round().astype(np.intp))]

@@ -32,6 +32,6 @@ def lower_quantile(values: Array, share: float) -> float:
 
 
 def _ranked(values: Array, rank: int) -> float:
-    """Return the value of this rank, from 1; the first or the last where so few draws have no such rank."""
+    """Return the value of this rank, from 1; the first or the last where there are too few draws for it."""
     place = min(max(rank, 1), len(values)) - 1
     return float(np.partition(values, place)[place])

@@ -35,7 +35,7 @@ STEPS = (0.4, 0.8, 1.2, 1.8, 2.7, 4.0, 6.0, 10.0, 16.0, 30.0)  # of the error th
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A true error, and between which values its data sets lie but for the share not covered."""
+    """A true error, and the values between which its data sets lie with the confidence asked for."""
 
     truth: float
     low: float

@@ -13,7 +13,7 @@ MANY = 2_000  # events and other records, from which it differs from the exact i
 
 
 def normal_shift_interval(logits: Array, events: int, confidence: float) -> tuple[float, float]:
-    """Return the shifts at which so many events, or more (or fewer), have half of the remaining probability.
+    """Return the shifts at which this many events or more (or fewer) have probability (1 - confidence) / 2.
 
     The tail of the normal law is taken half an event inwards and corrected for skewness (Edgeworth's first
     term), which leaves an error of the order of 1 / variance.

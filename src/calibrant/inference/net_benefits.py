@@ -69,15 +69,13 @@ def net_benefits(
     asked = checked_thresholds(thresholds)
     rows = paired_rows(y_true, named_models(predictions, names, 1), sample_weight, missing, pos_label)
     shares = _Shares.of(rows, confidence)
-    treated = {name: [p >= t for t in asked] for name, p in rows.models.items()}
-    everybody = [np.ones(len(rows.outcomes), dtype=bool)] * len(asked)
     return NetBenefits(
         thresholds=asked,
-        models={name: shares.benefit(one, asked) for name, one in treated.items()},
-        treat_all=shares.benefit(everybody, asked),
+        models={name: shares.benefit(p, asked) for name, p in rows.models.items()},
+        treat_all=shares.benefit(np.ones(len(rows.outcomes)), asked),
         differences=tuple(
-            BenefitDifference(first, second, *shares.difference(treated[first], treated[second], asked))
-            for first, second in combinations(treated, 2)
+            BenefitDifference(first, second, *shares.difference(p, q, asked))
+            for (first, p), (second, q) in combinations(rows.models.items(), 2)
         ),
         confidence=confidence,
         n=len(rows.outcomes),
@@ -103,18 +101,17 @@ class _Shares:
         reach = float(ndtri((1 + confidence) / 2))
         return cls(w * rows.outcomes, w * (1 - rows.outcomes), 1 / float(w @ w), reach)
 
-    def benefit(self, treated: list[npt.NDArray[np.bool_]], thresholds: Array) -> Benefit:
+    def benefit(self, predictions: Array, thresholds: Array) -> Benefit:
         """Return true positives less false ones at the odds of the threshold."""
         odds = thresholds / (1 - thresholds)
+        treated = (predictions >= t for t in thresholds)
         shares = np.array([[self.events[who].sum(), self.others[who].sum()] for who in treated]).T
         return Benefit(*self._combined(np.stack([np.ones(len(odds)), -odds]), shares))
 
-    def difference(
-        self, one: list[npt.NDArray[np.bool_]], other: list[npt.NDArray[np.bool_]], thresholds: Array
-    ) -> tuple[Array, Array, Array]:
-        """Return what one model gains over another: only those count whom one of them alone treats."""
+    def difference(self, one: Array, other: Array, thresholds: Array) -> tuple[Array, Array, Array]:
+        """Return what one model gains over another; records that both or neither treat add nothing."""
         odds = thresholds / (1 - thresholds)
-        shares = np.array([self._alone(a, b) for a, b in zip(one, other, strict=True)]).T
+        shares = np.array([self._alone(one >= t, other >= t) for t in thresholds]).T
         ones = np.ones(len(odds))
         return self._combined(np.stack([ones, -ones, -odds, odds]), shares)
 

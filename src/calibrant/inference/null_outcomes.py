@@ -18,7 +18,7 @@ from calibrant.progress import Progress
 from calibrant.results import Array
 from calibrant.seeds import in_blocks
 
-CROWDED = 16  # from so many records a level on, one binomial draw costs less than their Bernoulli draws
+CROWDED = 16  # records per level from which on a binomial draw costs less than their Bernoulli draws
 
 
 class NullOutcomes:

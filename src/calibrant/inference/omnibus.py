@@ -36,7 +36,7 @@ SAME = 1e-20  # variance of the logits below which predictions count as one: rou
 
 @public
 def omnibus(forecasts: Forecasts) -> Certified:
-    """How surprising the forecasts are to whoever looks at both Kuiper's range and Cox's score.
+    """The stronger evidence against calibration of two: Kuiper's range and Cox's score.
 
     -log of the smaller of their limit p-values; both are in the details. It grows with n, so it is a test
     statistic and no measure. It is infinite where a prediction of 0 or 1 was wrong: calibrated ones never

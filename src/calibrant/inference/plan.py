@@ -1,4 +1,4 @@
-"""A plan: so many records show so large an error."""
+"""A plan: how many records show an error of which size."""
 
 from __future__ import annotations
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from calibrant.errors import CalibrantError, InvalidInputError, sentence
 from calibrant.inference.alternatives import Alternative
 from calibrant.inference.plan import Plan
-from calibrant.inference.power_study import MOST, PRECISION, PowerStudy
+from calibrant.inference.power_study import MOST, MOST_COUNTED, PRECISION, PowerStudy
 from calibrant.inference.statistics import DEFAULT_TEST
 from calibrant.inference.tolerance import records_for_verdict
 from calibrant.numerals import counted
-from calibrant.options import open_share
+from calibrant.options import open_share, whole_number
 
 
 def required_samples(
@@ -141,14 +139,14 @@ def detectable_distance(
     >>> 0.02 < detectable_distance(1000, seed=1, draws=199).distance < 0.08
     True
     """
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 2:
-        raise InvalidInputError(sentence("n", "must be a whole number from 2", f"got {n!r}"))
+    n = whole_number("n", n, 2, MOST_COUNTED)
     study = PowerStudy(predictions, measure, alternative, alpha, power, draws, seed)
     low, high = 0.0, 1.0
-    if study.power(n, study.truth(high)) < power:
-        got = f"got power {study.power(n, study.truth(high)):.2f} at best"
+    most = study.power(n, study.truth(high))
+    if most < power:
+        got = f"got power {most:.2f} at best"
         raise CalibrantError(sentence(f"{counted(n, 'record')}", "must be able to reach the power", got))
     while high - low > PRECISION * high:
         middle = (low + high) / 2
         low, high = (low, middle) if study.power(n, study.truth(middle)) >= power else (middle, high)
-    return study.plan(int(n), study.truth(high))
+    return study.plan(n, study.truth(high))

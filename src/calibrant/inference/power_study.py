@@ -22,7 +22,8 @@ from calibrant.results import Array
 from calibrant.seeds import checked_draws, recorded_seed
 
 LEVELS = 200  # quantiles that stand for the predictions: one level holds many records, at any n
-MOST = 10**9  # records
+MOST = 10**9  # records that are looked for
+MOST_COUNTED = 10**15  # records whose shares are still counted one by one in floats
 PRECISION = 0.02  # relative, of what is searched for
 
 
@@ -88,7 +89,7 @@ class PowerStudy:
         return self.truth(float(size))
 
     def _widen(self, distance: float) -> None:
-        """Let signs alternate as often as leaves room for the distance: errors of neighbours cancel."""
+        """Let signs alternate as often as the distance allows: the oftener, the more errors cancel."""
         blocks = LEVELS
         while blocks > 1 and self.distance(self.truth(1 / 3)) < distance:
             blocks //= 2

@@ -31,7 +31,7 @@ from calibrant.sums import dot
 
 LOGISTIC = ("slope", "intercept")
 FARTHEST = 64.0  # half-widths of the usual interval; an end beyond is infinite
-FARTHEST_LOGIT = 50.0  # of all rates together; beyond, they are 0 or 1
+FARTHEST_LOGIT = 50.0  # shift beyond the logits themselves, from which on all rates are 0 or 1
 ROUNDING = 1e-13  # of a sum, relative to its terms
 NEWTON_STEPS = 100  # at most; steps that leave the bracket halve it
 
@@ -47,7 +47,7 @@ class _Powers:
 
     @classmethod
     def of(cls, forecasts: Forecasts) -> _Powers:
-        """Take them from the records where these are known; else as if a level's weighed the same."""
+        """Sum over the records where they are known; else as if those of a level weighed the same."""
         squares, outcomes = forecasts.squared_weights, forecasts.record_outcomes
         if outcomes is None:
             ones = squares * (forecasts.outcomes / forecasts.weights)
@@ -81,7 +81,7 @@ def score_interval(
 
 
 def refuse_certain(forecasts: Forecasts, name: str, whose: str = "the predictions") -> None:
-    """Refuse predictions of 0 and 1, or so near that their logits are held: no sample bounds what they do."""
+    """Refuse predictions at 0 and 1, or within 1e-12 of them: no sample bounds what they do to the slope."""
     certain = int(forecasts.counts[np.abs(logits(forecasts)) >= LARGEST_LOGIT].sum())
     if certain:
         rule = f"must lie between 0 and 1 for an interval of the {name}"
@@ -105,7 +105,7 @@ Score = tuple[Callable[[float], float], float]
 def _slope_score(forecasts: Forecasts, value: float, reach: float, small: float) -> Score:
     """Return the standardised score of the slope, the intercept fitted anew, and the usual standard error.
 
-    `small` is the factor by which residuals of a fit to so few records are too small, squared.
+    `small` is the factor by which squared residuals of a fit to few records are too small.
     """
     weights, powers = forecasts.weights, _Powers.of(forecasts)
     logit = logits(forecasts) - dot(weights, logits(forecasts))

@@ -16,7 +16,7 @@ Counts = npt.NDArray[np.int64]
 def exact_interval(
     logs: Array, counts: Counts, events: int, tilt: float, confidence: float
 ) -> tuple[float, float]:
-    """Return the shifts at which so many events, or more (or fewer), have half of the remaining probability.
+    """Return the shifts at which this many events or more (or fewer) have probability (1 - confidence) / 2.
 
     The log probabilities are those at the shift `tilt`, from where the ends are looked for.
     """

@@ -1,7 +1,7 @@
 """Tests whose statistics grow with n: the default, and Spiegelhalter's z and Hosmer-Lemeshow, for reports.
 
-What grows with n on the same forecasts is no measure and has no place in the registry; as rows these go
-through the same engine as every measure.
+A statistic that grows with n on the same forecasts is not a measure and is not in the registry; as rows
+these go through the same engine as every measure.
 """
 
 from __future__ import annotations

@@ -172,7 +172,7 @@ def _verdict(
 
 
 def _guaranteed(forecasts: Forecasts, measure: str, error: float) -> tuple[float, float]:
-    """Return how far the population's value may lie below and above the sample's, but for `error`.
+    """Return how far below and above the sample's value the population's may lie, each with error `error`.
 
     Both measures are suprema of sums of w_i f(v_i, y_i) with |f| <= |y - v| <= 1, so replacing one record
     moves them by at most 2 w_i and McDiarmid's inequality gives sqrt(2 ln(1/error) sum w_i^2) around the

@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 MAX_STEPS = 100
 BACK_OFF = 0.995  # share of the way to the boundary that a step may go
 LEAST_LEAVING = 1e-3  # what an empty node absorbs at the start, times the scale of the flows
-DELICATE = 2_048  # up to so many nodes the accurate factorisation is affordable
+DELICATE = 2_048  # nodes up to which the accurate factorisation is affordable
 
 Solver = Callable[[Floats], tuple[Floats, Floats]]
 

@@ -71,7 +71,7 @@ def split_onto(nodes: Floats, levels: ChainLevels) -> Floats:
 
 
 def _cell_groups(starts: Ints) -> Iterator[Ints]:
-    """Group the cells between nodes that hold levels, about CHUNK levels a group."""
+    """Group the cells between nodes that hold levels, about CHUNK levels per group."""
     filled = np.flatnonzero(np.diff(starts))
     limits = np.searchsorted(starts[filled], np.arange(0, starts[-1] + CHUNK, CHUNK))
     return (filled[a:b] for a, b in pairwise(limits) if b > a)
@@ -106,7 +106,7 @@ def balance(leaving: Floats, levels: ChainLevels) -> tuple[float, Floats]:
 def plan_cost(nodes: Floats, absorbed: Floats, levels: ChainLevels, in_place: Floats | None = None) -> float:
     """Cost of moving the levels to the plan: an upper bound on the lower distance.
 
-    Mass leaves at the nodes and, where a plan says so, `in_place`: so much at each level.
+    Mass leaves at the nodes and, in some plans, at the levels themselves: `in_place` is how much there.
     """
     count = len(levels.values)
     at = np.searchsorted(levels.values, nodes)

@@ -16,7 +16,7 @@ PLACES = 16  # levels, spread evenly, that one quantile is chosen from
 
 
 class NodeChoice(NamedTuple):
-    """Nodes at `cuts`, and at so many `quantiles` of the levels; none closer than half the `spacing`."""
+    """Nodes at `cuts` and at a number of `quantiles` of the levels; none closer than half the `spacing`."""
 
     cuts: Floats
     quantiles: int

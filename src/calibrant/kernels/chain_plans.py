@@ -60,7 +60,7 @@ def followed(plan: ChainPlan, shared: Floats, levels: ChainLevels) -> ChainPlan:
 def _rates(plan: ChainPlan, shared: Floats) -> Floats:
     """What leaves in place per mass of either outcome, by node: shape (2, nodes), one of them 0.
 
-    The outcome to follow is the one that passes the node less. A node that both outcomes pass with more
+    The outcome to follow is the one of which less passes the node. A node that more of both outcomes passes
     than it absorbs may as well keep its mass: no flow turns round there. Where mass piles up, what comes
     from elsewhere stays at the node.
     """

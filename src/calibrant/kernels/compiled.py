@@ -1,7 +1,7 @@
 """The one decorator behind which numba lives.
 
 A kernel is a plain function of numpy arrays. Short inputs run it as plain Python, because importing and
-dispatching numba costs one to two seconds a process; long ones go through numba, with its on-disk cache.
+dispatching numba costs one to two seconds per process; long ones go through numba, with its on-disk cache.
 Where numba is not installed the plain function answers, only slower.
 """
 

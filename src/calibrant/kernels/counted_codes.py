@@ -41,8 +41,8 @@ class PoissonBytes:
 class CountedCodes:
     """Rows of codes (one code below `size` per model) in an order of the codes alone, equal rows once.
 
-    `distinct` is the number in `codes` of each of the n rows. `pieces` hold all rows again, as codes of
-    equally many equal rows and what draws for so many at once.
+    `distinct` is the number in `codes` of each of the n rows. `pieces` hold all rows again, cut
+    into runs of equal rows: the codes of all runs of one length, and what draws for a run of that length.
     """
 
     codes: Codes

@@ -38,7 +38,7 @@ def logistic_fits(outcomes: Array, weights: Array, x: Array) -> Array:
 
 
 def fits_pay(numbers: int) -> bool:
-    """Return whether machine code repays its start-up time for so many numbers."""
+    """Return whether machine code repays its start-up time for this many numbers."""
     return _fits.pays(numbers)
 
 
@@ -66,7 +66,7 @@ def _overlap(ones: Array, mass: Array, x: Array) -> bool:
 
 
 def _newton(ones: Array, mass: Array, x: Array, intercept: float, slope: float) -> tuple[float, float]:
-    """Take Newton steps, halved until they help, from those given or, if that is better, the constant fit."""
+    """Take Newton steps, halved until they help, from the better of the start given and the constant fit."""
     events, others = 0.0, 0.0
     for j in range(len(x)):
         events += ones[j]

@@ -15,8 +15,8 @@ def curve_moves(
 ) -> tuple[Array, Array, float]:
     """Integrate standard deviation and variance of the move of each cell; and how far records are moved.
 
-    Left of the cell's prediction the merged curve lacks what came already, right of it it has the rest
-    too early. Where the prediction lies between two levels, the larger of the two counts for all of the gap.
+    To the left of the cell's prediction the merged curve lacks what has come already; to the right it has
+    the rest too early. Where the prediction lies between two levels, the larger counts for the whole gap.
     """
     areas, squares, apart = np.zeros(len(starts)), np.zeros(len(starts)), 0.0
     for cell in range(len(starts)):

@@ -137,7 +137,7 @@ def best_grouping(values: Floats, weights: Floats, outcomes: Floats, alpha: floa
 def _cheapest_covers(price: Floats, count: int) -> Floats:
     """Cost of the best grouping of every subset, the subset written in binary.
 
-    Seen as an array with one axis of length 2 an item, the subsets that contain a fixed group, and what is
+    Seen as an array with one axis of length 2 per item, the subsets that contain a fixed group, and what is
     left of them without it, are plain slices.
     """
     best = np.where(np.arange(2**count) == 0, 0.0, np.inf).reshape((2,) * count)

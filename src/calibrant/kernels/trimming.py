@@ -164,9 +164,18 @@ def _feasible_weights(path: Array, curve: Array, gaps: Array) -> Array:
     return low
 
 
+def steepest_steps(values: Array, lipschitz: float) -> Array:
+    """Return how far the weights of neighbouring values may differ: the gaps c_j.
+
+    Weights in [-1, 1] never differ by more than 2, and masses far above that would round the others away.
+    """
+    steps = lipschitz * np.diff(values)
+    return np.minimum(steps, 2.0, out=steps) if lipschitz > 2.0 else steps
+
+
 def denoised(curve: Array, gaps: Array) -> Array:
     """Return the minimiser g_0 .. g_m for the whole curve C_0 .. C_m, by whichever trimming fits."""
-    inner = curve[1:-1].copy()  # writeable, so that numba sees one type whoever calls
+    inner = curve[1:-1].copy()  # writeable, so that numba always sees the same type
     if np.sum(gaps) <= NARROW and upper_ends.pays(len(inner)):
         lower, upper = _two_sides(inner, gaps)
     else:  # in plain Python nothing beats the heaps of the standard library
@@ -215,7 +224,7 @@ def smooth_values(values: Array, residuals: Array, lipschitz: float = 1.0) -> Ar
 
     Runs without the interpreter lock once compiled, so callers may share the rows out over threads.
     """
-    gaps = lipschitz * np.diff(values)
+    gaps = steepest_steps(values, lipschitz)
     rows = np.ascontiguousarray(residuals)
     cost = _cost_of_rows if np.sum(gaps) <= NARROW else _cost_of_wide_rows
     if not cost.pays(rows.size):

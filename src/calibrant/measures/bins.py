@@ -41,11 +41,11 @@ class Cuts:
 
 def bin_cuts(bins: Bins, strategy: str) -> Cuts:
     """Return the inner edges of the bins; a position equal to an edge lies in the bin above it."""
+    if strategy not in ("uniform", "quantile"):
+        raise reject_name("strategy", strategy, ["uniform", "quantile"])
     if not isinstance(bins, (int, np.integer)):
         return Cuts(_checked_edges(bins)[1:-1], by_weight=False)
     whole_number("bins", bins, 1, MOST_BINS)
-    if strategy not in ("uniform", "quantile"):
-        raise reject_name("strategy", strategy, ["uniform", "quantile"])
     inner = np.arange(1, bins) / bins
     # the slack keeps a middle that is k/bins in exact arithmetic on the same side whatever the rounding
     return Cuts(inner - 1e-12, by_weight=True) if strategy == "quantile" else Cuts(inner, by_weight=False)

@@ -44,7 +44,8 @@ def integrated_calibration_index(forecasts: Forecasts, *, quantile: float | None
         return Certified.point(dot(forecasts.weights, gap))
     closed_share("quantile", quantile)
     order, ascending_gap = ascending(gap)
-    reached = np.cumsum(forecasts.weights[order]) >= quantile - 1e-12  # the slack absorbs rounding of the sum
+    below = np.cumsum(forecasts.weights[order])  # rounding keeps its end from being 1
+    reached = below >= quantile * below[-1] - 1e-12
     return Certified.point(float(ascending_gap[np.argmax(reached)]))
 
 

@@ -63,6 +63,9 @@ def kernel_calibration_error(
     0.25
     """
     check_bandwidth(bandwidth)
+    if callable(kernel) and bandwidth != kernel_calibration_error.settings({})["bandwidth"]:
+        rule = "must be left out beside a kernel of your own"
+        raise InvalidInputError(sentence("bandwidth", rule, f"got {bandwidth}", "build it into the kernel"))
     square, product = _square_and_product(forecasts, kernel, float(bandwidth))
     error = float(np.sqrt(square))
     meaning = "the function of norm 1 in the space of the kernel that attains the unsquared error"

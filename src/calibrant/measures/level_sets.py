@@ -10,7 +10,7 @@ class LevelSetWarning(UserWarning):
     """The measure conditions on each distinct prediction, but hardly any prediction repeats."""
 
 
-ENOUGH = 30  # below so few records an example is being worked by hand, not data measured
+ENOUGH = 30  # records; with fewer somebody works an example by hand
 
 
 def singletons(forecasts: Forecasts) -> bool:

@@ -87,9 +87,10 @@ def _worst_polynomial(moments: Array) -> tuple[Array, float]:
         upper = min(upper, bound)
         if (value := float(moments @ feasible) / scale) > lowest:
             best, lowest = feasible, value
-        if upper - lowest <= 1e-10 or peak <= 1 + 1e-11:  # solved, as far as rounding lets us
+        fresh = np.setdiff1d(extrema, points)
+        if upper - lowest <= 1e-10 or peak <= 1 + 1e-11 or len(fresh) == 0:  # as far as rounding lets us
             break
-        points = np.concatenate([points, extrema])
+        points = np.concatenate([points, fresh])
     return best, upper * scale
 
 

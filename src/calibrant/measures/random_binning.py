@@ -37,8 +37,8 @@ def random_binning_estimate(
 
     Bins of width Gamma(2, bandwidth) and uniform shift put u and v together with probability
     exp(-|u - v| / bandwidth), so the sum over bins of the squared residual sum is unbiased for
-    ``kernel_calibration_error(..., squared=True)``. It needs no kernel and no sort order, only bins, which
-    is why it serves where records cannot be compared pair by pair; on one machine the exact value is
+    ``kernel_calibration_error(..., squared=True)``. It needs neither a kernel nor an order, only
+    bins, and so serves where records cannot be compared pair by pair; on one machine the exact value is
     cheaper.
 
     Parameters
@@ -46,7 +46,7 @@ def random_binning_estimate(
     bandwidth
         Of the Laplace kernel.
     draws, seed
-        How many data sets are drawn, and what seeds them; the result records the seed.
+        How many partitions into bins are drawn, and what seeds them; the result records the seed.
 
     Returns
     -------

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from calibrant.results import Array
 
 NARROWEST = 3.0  # cells: from this bandwidth on, what the grid aliases is below rounding
+WIDEST = 1e3  # from this bandwidth on the smoothed density is the same everywhere, to the last digit
 CURVATURE = 4.0 / float(np.sqrt(2.0 * np.pi * np.e))  # integral of |f''| for the density f of N(0, 1)
 
 
@@ -37,8 +38,8 @@ class ReflectedGaussian:
 
     def density(self, bandwidth: float) -> Array:
         """Return the smoothed density of the masses at the nodes."""
-        wave = np.arange(self.cells + 1)
-        return _cosine_transform(self._waves * np.exp(-0.5 * (np.pi * bandwidth * wave) ** 2))
+        wave = np.pi * min(bandwidth, WIDEST) * np.arange(self.cells + 1)
+        return _cosine_transform(self._waves * np.exp(-0.5 * wave**2))
 
     def absolute_mass(self, bandwidth: float) -> float:
         """Return the integral of the absolute smoothed density, by the trapezoidal rule."""
@@ -54,7 +55,7 @@ class ReflectedGaussian:
         at most twice the variation for the density itself; and smoothing by s is smoothing by s / sqrt(2)
         twice, which bounds the latter.
         """
-        step = 1.0 / self.cells
+        step, bandwidth = 1.0 / self.cells, min(bandwidth, WIDEST)
         bend = CURVATURE / bandwidth**2  # of the Gaussian that smooths
         half_smoothed = self.absolute_mass(bandwidth / 2.0**0.5) + step**2 / 2.0 * bend * self.total
         variation = min(bend * self.total, 2.0 * bend * half_smoothed)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-import numpy as np
-
 from calibrant.forecasts import Forecasts
 from calibrant.kernels.trimming import (
     denoised,
@@ -13,6 +11,7 @@ from calibrant.kernels.trimming import (
     lipschitz_witness,
     one_kernel_serves,
     smooth_values,
+    steepest_steps,
 )
 from calibrant.measures.registry.calling import public
 from calibrant.measures.registry.null import Null, Settings
@@ -59,7 +58,7 @@ def _smooth_value(forecasts: Forecasts, *, lipschitz: float) -> float:
     slope = positive_number("lipschitz", lipschitz)
     if one_kernel_serves(forecasts.levels):
         return float(smooth_values(forecasts.values, forecasts.residuals[None], slope)[0])
-    gaps = slope * np.diff(forecasts.values)
+    gaps = steepest_steps(forecasts.values, slope)
     return denoising_cost(denoised(forecasts.curve, gaps), forecasts.curve, gaps)
 
 
@@ -85,7 +84,7 @@ def earth_mover_error(forecasts: Forecasts) -> Certified:
 
 
 def _largest_weighted_residual(forecasts: Forecasts, lipschitz: float) -> Certified:
-    gaps = lipschitz * np.diff(forecasts.values)
+    gaps = steepest_steps(forecasts.values, lipschitz)
     path = denoised(forecasts.curve, gaps)
     upper = denoising_cost(path, forecasts.curve, gaps)
     weights = lipschitz_witness(path, forecasts.curve, gaps)

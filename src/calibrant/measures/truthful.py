@@ -102,8 +102,9 @@ def binned_squared_error(
         raise reject_name("ties", ties, ["together", "random"])
     count = _bins_of(forecasts, bins)
     if partition is not None:
-        if bins is not None or ties == "random":
-            raise InvalidInputError(sentence("partition", "must stand alone", "got bins or ties beside it"))
+        if bins is not None or ties == "random" or strategy != "quantile":
+            got = "got bins, strategy or ties beside it"
+            raise InvalidInputError(sentence("partition", "must stand alone", got))
         residual = _by_label(forecasts, partition)
     elif ties == "random":
         if not isinstance(count, (int, np.integer)) or count < 1 or strategy != "quantile":

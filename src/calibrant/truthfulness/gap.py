@@ -57,7 +57,7 @@ class Truthfulness:
             known = {"decomposition": "proved by decomposition", "reports": "of the reports given"}
             ended = "" if self.finished else ", but the search ran out of time"
             how = known.get(self.proof, f"none of the {self.evaluations:,} reports tried does better{ended}")
-            ties = "" if self.strict or self.policy is not None else "; other reports do as well"
+            ties = "" if self.strict else "; other reports do as well"
             return (
                 f"{self.measure}: a forecaster who knows the truth {_listed(self.truth)}{told} gains nothing "
                 f"by lying ({how}){ties}. Expected value {self.honest:.6f}."
@@ -186,22 +186,22 @@ def _result(expected: Expected, best: BestReport, proof: str) -> Truthfulness:
 def _in_sequence(scored: Scored, truth: Array, budget: float, seed: int) -> Truthfulness:
     policy = Policy(scored, truth)
     honest = policy(policy.honest)
-    best, reports, finished = best_policy(policy, budget=budget, seed=seed)
-    gap = max(0.0, honest - best)
+    best = best_policy(policy, budget=budget, seed=seed)
+    gap = max(0.0, honest - best.value)
     return Truthfulness(
         measure=scored.name,
         truth=tuple(map(float, truth)),
         honest=honest,
-        best=best,
-        report=tuple(map(float, reports)),
+        best=best.value,
+        report=tuple(map(float, best.reports)),
         gap=gap,
-        ratio=_ratio(best, honest),
-        strict=gap <= TIE,
+        ratio=_ratio(best.value, honest),
+        strict=gap <= TIE and not best.tied,
         proof="search",
         evaluations=policy.evaluations,
         exact=False,
-        finished=finished,
-        policy=policy.by_history(reports),
+        finished=best.finished,
+        policy=policy.by_history(best.reports),
     )
 
 

@@ -18,8 +18,8 @@ from calibrant.seeds import in_blocks
 Score = Callable[[Array], Array]  # events per prediction, one row per replay -> one row of values per replay
 Draw = Callable[[np.random.Generator, int], Array]
 
-ALL = 1024  # sets of outcomes that are always enumerated: those of 10 records at least,
-MOST = 10**5  # and so many if as many draws are asked for
+ALL = 1024  # sets of outcomes up to which all are enumerated: 10 records have no more
+MOST = 10**5  # the same where this many draws are asked for
 SEEN = 10  # replays in which a prediction should have its unlikely outcome for plain draws to do
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from calibrant.results import Array
+from calibrant.truthfulness.best_report import OTHER, TIE
 from calibrant.truthfulness.expected import Scored
 from calibrant.truthfulness.outcomes import all_outcomes, chances
 
@@ -41,24 +42,40 @@ class Policy:
         ]
         return float(self.chances @ np.array(values))
 
+    def differs(self, reports: Array) -> bool:
+        """Return whether reports are others than the honest ones; rare histories count by their chance."""
+        met = np.bincount(self.met.ravel(), np.repeat(self.chances, self.met.shape[1]))
+        return bool(np.max(met * (reports - self.honest) ** 2) > OTHER**2)
+
     def by_history(self, reports: Array) -> dict[str, float]:
         """Return the reports by what has been seen: "" at first, "01" after outcomes 0 and 1."""
         return {"".join(map(str, h)): float(r) for h, r in zip(self.histories, reports, strict=True)}
 
 
-def best_policy(policy: Policy, *, budget: float, seed: int) -> tuple[float, Array, bool]:
-    """Return the least expected value found, its reports, and whether the search came to its end."""
+class BestPolicy(NamedTuple):
+    """The least expected value found, its reports, and what the search has seen."""
+
+    value: float
+    reports: Array
+    tied: bool  # another policy is as good as honesty
+    finished: bool  # the search came to its end
+
+
+def best_policy(policy: Policy, *, budget: float, seed: int) -> BestPolicy:
+    """Search for the reports with the least expected value, from the truth and from random starts."""
     from scipy.optimize import minimize
 
     deadline, generator = time.monotonic() + budget, np.random.default_rng(seed)
-    best, reports = policy(policy.honest), policy.honest.copy()
+    honest = policy(policy.honest)
+    best, reports, tied = honest, policy.honest.copy(), False
     steps: Any = {"xatol": 1e-7, "fatol": 1e-13, "maxfev": 400 * len(reports)}
 
     def value(at: Array) -> float:
-        nonlocal best, reports
-        here = policy(at)
+        nonlocal best, reports, tied
+        here, told = policy(at), np.clip(at, 0.0, 1.0)
+        tied |= abs(here - honest) <= TIE and policy.differs(told)
         if here < best - 1e-12:
-            best, reports = here, np.clip(at, 0.0, 1.0)
+            best, reports = here, told
         if time.monotonic() > deadline:
             raise StopIteration
         return here
@@ -69,5 +86,5 @@ def best_policy(policy: Policy, *, budget: float, seed: int) -> tuple[float, Arr
             start = reports if restart == RESTARTS else np.clip(policy.honest + noise, 0, 1)
             minimize(value, start, method="Nelder-Mead", options=steps)
     except StopIteration:
-        return best, reports, False
-    return best, reports, True
+        return BestPolicy(best, reports, tied, finished=False)
+    return BestPolicy(best, reports, tied, finished=True)

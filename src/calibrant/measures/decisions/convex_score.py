@@ -19,7 +19,7 @@ from calibrant.results import Array, Result
 class ConvexScore(Result):
     """What the best response earns at each probability: phi(v) = max over actions of E[payoff].
 
-    Convex and piecewise linear; Definition 4.5 of the survey. Call it for phi(v); `gradient(v)` is its slope
+    Convex and piecewise linear; Theorem 4.6 of the survey. Call it for phi(v); `gradient(v)` is its slope
     (at a kink that of the first best action) and `score(v, y)` = phi(v) + phi'(v) (y - v), a proper score,
     is what somebody earns who acts on v when y happens. The `actions` that are ever best, in the order of
     growing probability, change at `thresholds`.

@@ -169,7 +169,7 @@ def report_of(task: Table | Score, groups: Responses, forecasts: Forecasts, ties
     mass = np.stack((groups.weights - groups.outcomes, groups.outcomes))
     gains = ((possible - earned) * mass).sum(axis=0)
     if isinstance(task, Score) and task.name == "convex":
-        _check_convex(gains, groups)
+        _check_convex(gains, groups, max(float(np.abs(earned).max()), float(np.abs(possible).max())))
     changes = _changes(trusted, better, gains, groups, names)
     base, loss = float((earned * mass).sum()), float(gains.sum())
     return DecisionReport(loss, base, base + loss, loss * forecasts.total_weight, changes)
@@ -184,14 +184,18 @@ def _actions(task: Table, groups: Responses, ties: Ties) -> tuple[Index, Index, 
         trusted = np.argmax(best, axis=1)
     else:
         trusted = np.argmin(np.where(best, by_rate, np.inf), axis=1)
-    even = by_rate[np.arange(len(better)), trusted] >= by_rate.max(axis=1)  # as good: no change of action
+    # as good: no change of action
+    even = by_rate[np.arange(len(better)), trusted] >= by_rate.max(axis=1) - task.even
     return trusted, np.where(even, trusted, better), task.names
 
 
-def _check_convex(gains: Array, groups: Responses) -> None:
-    """Refuse a function whose Bregman divergence comes out negative: it is not convex."""
-    hindsight_gain = np.abs(groups.outcomes - groups.weights * groups.rates) <= 1e-12 * groups.weights
-    if np.any(hindsight_gain & (gains < -1e-6 * groups.weights)):
+def _check_convex(gains: Array, groups: Responses, largest: float) -> None:
+    """Refuse a function whose Bregman divergence comes out negative: it is not convex.
+
+    A gradient by differences errs in proportion to the `largest` payoff.
+    """
+    in_hindsight = np.abs(groups.outcomes - groups.weights * groups.rates) <= 1e-12 * groups.weights
+    if np.any(in_hindsight & (gains < -1e-6 * largest * groups.weights)):
         worst = int(np.argmin(gains / groups.weights))
         got = f"got a negative divergence at prediction {groups.trusted[worst]:.6g}"
         raise InvalidInputError(sentence("payoff", "as a function must be convex on [0, 1]", got))

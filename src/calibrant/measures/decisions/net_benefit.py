@@ -15,6 +15,8 @@ from calibrant.numerals import counted, short
 from calibrant.results import Array, Result
 from calibrant.sheets import paragraphs
 
+ROUNDING = 1e-12  # of sums of shares; false positives count up to 1 / (1 - threshold) times
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DecisionCurve(Result):
@@ -33,8 +35,9 @@ class DecisionCurve(Result):
 
     @property
     def useful(self) -> npt.NDArray[np.bool_]:
-        """Where the model beats both treating all and treating none."""
-        return self.model > np.maximum(self.treat_all, 0.0)
+        """Where the model beats both treating all and treating none, by more than rounding."""
+        gain = self.model - np.maximum(self.treat_all, 0.0)
+        return np.asarray(gain > ROUNDING / (1 - self.thresholds))
 
     def __str__(self) -> str:
         useful = np.flatnonzero(self.useful)
@@ -69,7 +72,7 @@ def net_benefit(forecasts: Forecasts, *, thresholds: npt.ArrayLike | None = None
     Returns
     -------
     DecisionCurve
-        Net benefit of the model, of acting always and of never acting, per threshold.
+        Net benefit of the model, of treating all and of the recalibrated model, per threshold.
 
     Examples
     --------

@@ -29,6 +29,11 @@ class Table:
     names: tuple[str, ...]
     payoff: Array
 
+    @property
+    def even(self) -> float:
+        """The difference of expected payoffs below which two actions are equally good."""
+        return TIE * float(np.ptp(self.payoff))
+
     def expected(self, probability: Array) -> Array:
         """Return the expected payoff of each action (columns) at each probability (rows)."""
         return np.outer(1 - probability, self.payoff[:, 0]) + np.outer(probability, self.payoff[:, 1])
@@ -42,7 +47,7 @@ class Table:
         """
         expected = self.expected(probability)
         top = expected.max(axis=1, keepdims=True)
-        good: npt.NDArray[np.bool_] = expected >= top - TIE * float(np.ptp(self.payoff))
+        good: npt.NDArray[np.bool_] = expected >= top - self.even
         tied = np.flatnonzero(good.sum(axis=1) > 1)
         for run in np.split(tied, np.flatnonzero(np.diff(probability[tied]) > NEAR) + 1):
             if len(run) and probability[run[0]] < probability[run[-1]]:
@@ -77,12 +82,15 @@ class Score:
 
 def task_of(payoff: Payoff, *, clip: float = CLIP, gradient: Convex | None = None) -> Table | Score:
     """Read a task in any of the forms a user may hold."""
+    clipping("clip", clip)
+    if callable(payoff):
+        return Score("convex", _savage(payoff, gradient))
+    if gradient is not None:
+        raise InvalidInputError(sentence("gradient", "needs a convex function as payoff", f"got {payoff!r}"))
     if isinstance(payoff, str):
         return _named_score(payoff, clip)
     if isinstance(payoff, Mapping):
         return _table(list(payoff.values()), tuple(str(name) for name in payoff))
-    if callable(payoff):
-        return Score("convex", _savage(payoff, gradient))
     array = np.asarray(payoff)
     return cost_loss(float(array)) if array.ndim == 0 and array.dtype.kind in "iuf" else _table(payoff)
 
@@ -120,7 +128,6 @@ def _named_score(name: str, clip: float) -> Score:
     }
     if name not in scores:
         raise reject_name("payoff", name, list(scores))
-    clipping("clip", clip)
     return Score(name, scores[name])
 
 

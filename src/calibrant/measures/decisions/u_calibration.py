@@ -82,7 +82,7 @@ def monotone_regret(forecasts: Forecasts, *, folds: int = 0, seed: int = 0) -> C
 
 
 def _base_rate(forecasts: Forecasts) -> float:
-    """Return the base rate, as the prediction that it equals but for rounding if there is one.
+    """Return the base rate, or the prediction from which only rounding separates it.
 
     At a threshold that both equal, both act or neither does. A rounding error between the two would let
     one act and not the other, and count a loss that does not exist.

@@ -6,16 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from calibrant.cores import for_each
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.inputs import array_of, check_same_length
-from calibrant.measures.distances.upper import certified_distance
+from calibrant.measures.distances.upper import distance_over_points
 from calibrant.measures.registry.calling import as_forecasts
 from calibrant.measures.registry.lookup import measure
-from calibrant.records import Missing, Records, check_records
+from calibrant.records import Missing, Records, check_records, warn_if_swapped
 from calibrant.results import NOTHING, Certified, Measurement
 
 DISTANCE = "distance"
@@ -124,20 +121,14 @@ def distances(
     if isinstance(y_true, Forecasts):
         raise InvalidInputError(sentence("ids", "need the records", "got Forecasts", "pass arrays"))
     checked = check_records(y_true, y_prob, sample_weight, missing, pos_label=pos_label)
+    warn_if_swapped(checked, y_true=y_true, y_prob=y_prob)
     records = Records.of(checked)
     return distances_over(distances_beside(Forecasts.of_records(records), NOTHING), records, ids)
 
 
 def distances_over(view: Distances, records: Records, ids: Any) -> Distances:
     """Put the distance over the points that `ids` name, one per row of the user, before the others."""
-    check_same_length(ids, range(records.length), ("ids", "y_prob"))
-    order = np.argsort(records.rows)  # as the user has them: errors name rows
-    points, weight = array_of(ids, "ids")[records.rows[order]], records.weight[order]
-    bracket = certified_distance(
-        records.outcome[order], records.prediction[order], points,
-        sample_weight=weight if records.weighted else None,
-    )  # fmt: skip
-    return _with_points(view, bracket)
+    return _with_points(view, distance_over_points(records, ids))
 
 
 def _with_points(view: Distances, result: Certified) -> Distances:

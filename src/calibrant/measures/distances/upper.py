@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.inputs import array_of, check_same_length, missing_rows, numeric_vector
+from calibrant.inputs import array_of, check_same_length, is_gap
 from calibrant.kernels.grouping_search import searched_grouping
 from calibrant.kernels.intervals import spread_boundaries
 from calibrant.kernels.partitions import (
@@ -28,7 +28,7 @@ from calibrant.measures.registry.papers import DISTANCE_PAPER
 from calibrant.measures.registry.resolution import bracketed, mean_move, rounded
 from calibrant.measures.registry.row import Measure
 from calibrant.options import number
-from calibrant.records import Missing
+from calibrant.records import Missing, Records, check_records, warn_if_swapped
 from calibrant.results import Array, Certified
 from calibrant.sums import running
 
@@ -135,27 +135,21 @@ def certified_distance(
     >>> certified_distance([0, 1, 1, 0], [0.4, 0.4, 0.6, 0.6], ["a", "b", "c", "d"]).exact
     True
     """
-    forecasts = Forecasts(y_true, y_prob, sample_weight=sample_weight, missing=missing)
-    outcome, prediction = (numeric_vector(column, "").astype(np.float64) for column in (y_true, y_prob))
-    weight = (
-        np.ones(len(outcome))
-        if sample_weight is None
-        else numeric_vector(sample_weight, "").astype(np.float64)
-    )
-    absent = missing_rows(outcome, prediction, weight)
-    if absent is not None:
-        check_same_length(ids, outcome, ("ids", "y_prob"))
-        ids, outcome, prediction, weight = (
-            column[~absent] for column in (array_of(ids, "ids"), outcome, prediction, weight)
-        )
-    names, point = _points(ids, prediction)
-    weights = np.bincount(point, weight / weight.max())
-    outcomes = np.bincount(point, weight / weight.max() * outcome)
+    checked = check_records(y_true, y_prob, sample_weight, missing)
+    warn_if_swapped(checked, y_true=y_true, y_prob=y_prob)
+    return distance_over_points(Records.of(checked), ids)
+
+
+def distance_over_points(records: Records, ids: Any) -> Certified:
+    """Return the distance to calibration over the points that `ids` name, one per row of the user."""
+    forecasts, order = Forecasts.of_records(records), np.argsort(records.rows)
+    prediction, weight = records.prediction[order], records.weight[order]
+    names, point = _points(ids, records.rows[order], records.length, prediction)
+    weights = np.bincount(point, weight)
+    outcomes = np.bincount(point, weight * records.outcome[order])
     values = np.zeros(len(names))
     values[point] = prediction
-    rates = np.divide(outcomes, weights, out=np.zeros(len(names)), where=weights > 0)
-    order = np.lexsort((rates, values))
-    order = order[weights[order] > 0]
+    order = np.lexsort((outcomes / weights, values))
     total = weights.sum()
     measured = _nearest(forecasts, values[order], weights[order] / total, outcomes[order] / total)
     details = {"points": names[order], **measured.details}
@@ -204,23 +198,37 @@ def _nearest(
     return Certified(cost, lower, cost, cost - lower <= 1e-15, None, details)
 
 
-def _points(ids: Any, prediction: Array) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
-    """Return the distinct ids and the number of each record's; refuse an id with two predictions."""
-    labels = np.asarray(ids)
+def _points(
+    ids: Any, rows: npt.NDArray[np.int64], length: int, prediction: Array
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
+    """Return the distinct ids and the number of each record's; refuse an id with two predictions.
+
+    `rows` says which of the user's rows, `length` in all, the predictions belong to; they ascend.
+    """
+    labels = array_of(ids, "ids")
     if labels.ndim != 1:
         raise InvalidInputError(sentence("ids", "must be one-dimensional", f"got shape {labels.shape}"))
-    check_same_length(labels, prediction, ("ids", "y_prob"))
-    if labels.dtype.kind in "fO":
-        absent = np.array([label is None or label != label for label in labels.tolist()], dtype=np.bool_)
-        reject_rows("ids", "must not be missing", labels, absent)
+    check_same_length(labels, range(length), ("ids", "y_prob"))
+
+    def refuse(
+        subject: str, rule: str, values: npt.NDArray[Any], bad: npt.NDArray[np.bool_], hint: str = ""
+    ) -> None:
+        shown, where = np.zeros(length, dtype=values.dtype), np.zeros(length, dtype=np.bool_)
+        shown[rows], where[rows] = values, bad
+        reject_rows(subject, rule, shown, where, hint)
+
+    kept = labels[rows]
+    if kept.dtype.kind in "fO":
+        absent = np.array([is_gap(label) for label in kept.tolist()], dtype=np.bool_)
+        refuse("ids", "must not be missing", kept, absent)
     try:
-        names, first, point = np.unique(labels, return_index=True, return_inverse=True)
+        names, first, point = np.unique(kept, return_index=True, return_inverse=True)
     except TypeError:
         hint = "use numbers only or text only"
         raise InvalidInputError(sentence("ids", "must be comparable with each other", hint=hint)) from None
     hint = "an id stands for one point x, which has one prediction f(x)"
     bad = prediction != prediction[first][point]
-    reject_rows("y_prob", "must be the same for all records of one id", prediction, bad, hint)
+    refuse("y_prob", "must be the same for all records of one id", prediction, bad, hint)
     return names, point
 
 

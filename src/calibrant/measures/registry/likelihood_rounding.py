@@ -14,7 +14,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.measures.registry.resolution import EPS, no_certificate, rounded, widened
 from calibrant.results import Array, Certified
 
-FARTHEST = 0.5  # on the logit scale; so near, curvatures differ by less than a factor of 2
+FARTHEST = 0.5  # on the logit scale; within it, curvatures differ by less than a factor of 2
 
 
 def intercept_rounded(forecasts: Forecasts, measured: Certified, rates: Array) -> Certified:

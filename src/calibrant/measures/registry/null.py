@@ -32,11 +32,11 @@ class Null:
     batch needs predictions and residuals and nothing else, so that it also holds when weights change.
     `power` k says: at given weights the value is the k-th power of a seminorm of the residuals (options may
     change k), so the k-th roots of two values differ by at most the seminorm of the difference.
-    `deviation` is such a bound of another kind. `tables` takes many data sets on the same predictions, each
-    with outcomes and weights of its own (0 where a level was not drawn), where residuals do not say enough;
-    it gives infinity where a data set has no value, and None where it does not serve. `merging` bounds how
-    much the seminorm of a noise changes when its cumulative curve moves by this much: the integral of the
-    move, and the root of the integral of its square.
+    `deviation` bounds how far the value moves in another way. `tables` takes many data sets on the same
+    predictions, each with outcomes and weights of its own (0 where a level was not drawn), where residuals do
+    not say enough; it gives infinity where a data set has no value, and None where it does not serve.
+    `merging` bounds how much the seminorm of a noise changes when its cumulative curve moves by this much:
+    the integral of the move, and the root of the integral of its square.
     """
 
     batch: Batch | None = None

@@ -52,7 +52,7 @@ class Measure:
     variants: tuple[Mapping[str, Any], ...] = ()  # further options the laws are tried with
 
     def __post_init__(self) -> None:
-        """Have the null see every option, defaults included, whatever its callers were given."""
+        """Complete the settings that the null is called with: options not given take their defaults."""
         object.__setattr__(self, "null", self.null.completed(self.settings))
 
     def settings(self, options: Mapping[str, Any] = NOTHING) -> dict[str, Any]:
