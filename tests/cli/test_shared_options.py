@@ -7,6 +7,7 @@ import io
 import json
 import os
 import sys
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -264,3 +265,36 @@ def test_the_same_sketch_twice_is_noticed(run):
     assert "must name each file once" in run("evaluate", "once.sketch", "once.sketch", code=2)[1]
     run("merge", "once.sketch", "other.sketch", "-o", "sum.sketch")
     run("merge", "once.sketch", "again.parquet", "--same", "-o", "sum.sketch")
+
+
+def test_a_file_that_two_names_stand_for_does_not_count_twice(run):
+    for words in (
+        ("test", "?.csv", "a.csv", *ROWS),
+        ("sketch", "?.csv", "a.csv", *ROWS, "-o", "both.sketch"),
+    ):
+        assert "must be named once each; got 'a.csv' twice" in run(*words, code=2)[1]
+    assert not Path("twice.sketch").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("sketch", "?.csv", *ROWS, "-o", "b.csv"),
+        ("evaluate", "?.csv", *ROWS, "--html", "b.csv"),
+        ("test", "?.csv", *ROWS, "--output", "b.csv"),
+        ("stream", "?.csv", *ROWS, "--output", "b.csv"),
+        ("monitor", "?.csv", *ROWS, "--state", "b.csv"),
+        ("check", "?.csv", *ROWS, "--max", "smooth=1", "--junit", "b.csv"),
+        ("recalibrate", "?.csv", *ROWS, "-m", "shift", "-o", "b.csv"),
+    ],
+)
+def test_no_output_takes_the_place_of_a_file_that_a_glob_stands_for(run, words):
+    before = Path("b.csv").read_bytes()
+    run(*words, code=2)
+    assert Path("b.csv").read_bytes() == before
+
+
+def test_no_output_takes_the_place_of_the_database_that_is_read(run):
+    table = ("base.duckdb", "--table", "rows", *ROWS)
+    assert "got the file that is read" in run("test", *table, "--output", "base.duckdb", code=2)[1]
+    run("test", *table)

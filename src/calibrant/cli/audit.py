@@ -12,6 +12,7 @@ from calibrant.cli.options import (
     NAMES,
     as_json,
     columns_unless_sketch,
+    files_read,
     option_of,
     refuse_typed,
     require_columns,
@@ -21,7 +22,6 @@ from calibrant.cli.options import (
 from calibrant.cli.showing import note, say
 from calibrant.cli.sketched import (
     chosen_groups,
-    listed,
     progress_bar,
     refuse_columns,
     shown_name,
@@ -154,7 +154,7 @@ def audit(
     covariates, groups, nominal = covariates or [], groups or [], nominal or []
     for target in (html, rules):
         if target:
-            check_target(target, listed(file))
+            check_target(target, files_read())
     sketch = stored_sketch(file)
     if sketch is not None:
         _refuse_rows({"--covariates": covariates, "--search": search, "--rules": rules})

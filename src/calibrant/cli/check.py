@@ -11,7 +11,15 @@ from typing import Any
 import click
 
 from calibrant.cli.file_rows import read_rows
-from calibrant.cli.options import LIMIT, as_json, columns_unless_sketch, grouped, refuse_typed, seed
+from calibrant.cli.options import (
+    LIMIT,
+    as_json,
+    columns_unless_sketch,
+    files_read,
+    grouped,
+    refuse_typed,
+    seed,
+)
 from calibrant.cli.showing import say
 from calibrant.cli.sketched import is_sketch, needed_sketch, refuse_columns
 from calibrant.cli.streams import printable
@@ -92,7 +100,7 @@ def check(
     if confidence:
         check_confidence(confidence)
     if junit:
-        check_target(junit, list(files))
+        check_target(junit, files_read())
     used = recorded_seed(seed)
     how = {"confidence": confidence, "seed": used, "fewest": min_records}
     columns = {"outcome": outcome, "prediction": prediction, "weight": weight, "missing": missing}
@@ -102,7 +110,7 @@ def check(
     _show(checked, used, json_)
     findings = [finding for part in checked for finding in part.findings]
     if junit:
-        write_whole(junit, _junit(checked), list(files))
+        write_whole(junit, _junit(checked), files_read())
     if github or os.environ.get("GITHUB_ACTIONS") == "true":
         _annotate(findings)
     sys.exit(EXIT_CODES[overall(findings)])

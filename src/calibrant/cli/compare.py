@@ -111,7 +111,7 @@ def compare(
         )
         return
     refuse_typed("needs --groups", "ordered")
-    check_chart_targets(charts, file)
+    check_chart_targets(charts)
     read = _read(file, outcome, predictions, weight, missing)
     models = {name: read[name] for name in predictions}
     masses = read[weight] if weight else None

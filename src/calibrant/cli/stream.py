@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.cli.learnt_parts import counted_parts, same_option, with_part, with_parts
-from calibrant.cli.options import NAME, NAMES, as_json, outcome_option, rows_in, typed
+from calibrant.cli.options import NAME, NAMES, as_json, files_read, outcome_option, rows_in, typed
 from calibrant.cli.ordered_rows import OrderedRows, read_ordered
 from calibrant.cli.showing import note, say
-from calibrant.cli.sketched import listed, shown_name
+from calibrant.cli.sketched import shown_name
 from calibrant.cli.tables import readable_number, show_json, show_table
 from calibrant.disk import check_target, write_whole
 from calibrant.errors import InvalidInputError, sentence
@@ -75,7 +75,7 @@ def stream(
     was stopped before has changed nothing and can be repeated. Rows that the state has learnt are refused
     unless --same learns them again.
     """
-    _check_targets(file, {"--output": out, "--state": state, "--html": html})
+    _check_targets({"--output": out, "--state": state, "--html": html})
     others = [name for name in (by, batch_by) if name]
     rows = read_ordered(
         file,
@@ -104,9 +104,9 @@ def stream(
             write_whole(state, sealed(with_parts(calibrator.to_json(), parts)))
 
 
-def _check_targets(file: FileNames, targets: Mapping[str, str | None]) -> None:
+def _check_targets(targets: Mapping[str, str | None]) -> None:
     """Refuse two names for one file, an output that is not CSV, and places that cannot be written."""
-    given = [("FILE", name) for name in listed(file)]
+    given = [("FILE", name) for name in files_read()]
     given += [(option, path) for option, path in targets.items() if path]
     places: dict[Path, str] = {}
     for option, path in given:
