@@ -158,8 +158,9 @@ def test_a_database_is_read_by_table_or_query(run):
     found = run("evaluate", "base.duckdb", *ROWS, *SEED, "--measures", "smooth,kuiper", "--table", "rows")[0]
     assert found == whole
     half = run("evaluate", "base.duckdb", *ROWS, *SEED, "--table", "s.v", "--measures", "smooth")[0]
-    query = "SELECT * FROM rows WHERE p > 0.5;"
-    assert run("evaluate", "base.duckdb", *ROWS, *SEED, "--query", query, "--measures", "smooth")[0] == half
+    for query in ("SELECT * FROM rows WHERE p > 0.5;", "FROM rows WHERE p > 0.5 -- ä;\n; /* ; */ -- more"):
+        found = run("evaluate", "base.duckdb", *ROWS, *SEED, "--query", query, "--measures", "smooth")[0]
+        assert found == half
 
 
 @pytest.mark.parametrize(
@@ -171,7 +172,8 @@ def test_a_database_is_read_by_table_or_query(run):
         (["--query", "SELECT 1; SELECT 2"], "must be one SELECT"),
         (["--query", "SELECT * FROM read_csv('a.csv')"], "disabled by configuration"),
         (["--query", "SELECT * FROM 'both.csv'"], "database"),
-        (["--query", "SELEC"], "database"),
+        (["--query", "SELEC"], "--query must be a SELECT that the database can run"),
+        (["--query", "SELECT absent FROM rows"], "--query must be a SELECT that the database can run"),
         (["--table", "rows", "--query", "SELECT 1"], "must not be given together"),
     ],
 )

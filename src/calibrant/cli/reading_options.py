@@ -18,7 +18,14 @@ from calibrant.scale.database import copied_table, is_database
 from calibrant.scale.located import files_behind
 from calibrant.scale.text_numbers import Notation, written_as
 
-STARTS = {b"PAR1": ".parquet", b"PK\x03\x04": ".sketch", b"{": ".json", b"[": ".json"}
+STARTS = {
+    b"PAR1": ".parquet",
+    b"PK\x03\x04": ".sketch",
+    b"{": ".json",
+    b"[": ".json",
+    b"\x1f\x8b": ".csv.gz",
+    b"\x28\xb5\x2f\xfd": ".csv.zst",
+}
 SELECTED = "calibrant.selected"  # where the context keeps --table and --query
 
 

@@ -158,7 +158,7 @@ class Recalibration:
         return cross_fit(self.sample, self.procedure, seed=self.fit.seed)
 
     def band(self, p: Any, confidence: float = 0.95) -> MapBand:
-        """Return how sure the map is at each prediction; how the band was made is in `Band.how`.
+        """Return how sure the map is at each prediction; how the band was made is in `MapBand.how`.
 
         It needs the records, which a file does not hold, and takes a map of one column.
 
@@ -210,8 +210,8 @@ class Recalibration:
 
         Several classes are not columns of one prediction: use `predict` for them.
 
-        Rows whose prediction is missing or outside [0, 1] get null. For frames in memory such rows, and rows
-        outside the range seen, are counted in a warning.
+        Rows whose prediction is missing or outside [0, 1] get null. For frames in memory such rows, rows
+        outside the range seen, and covariates unlike those of the fit are counted in warnings.
         """
         import narwhals as nw
 
@@ -228,12 +228,18 @@ class Recalibration:
 
             columns = columns_of(frame, len(table))
 
+        told: list[str] = []
+
         def predicted(p: Array, usable: Any) -> Array:
             kept = None if columns is None else {name: c[usable] for name, c in columns.items()}
+            if kept is not None and len(p):
+                told.extend(self.map.remarks(p, kept))
             return self.map.predict(p, kept)
 
         out, p = eagerly(table, predicted, prediction, into)
         self._warn_of(p)
+        for text in told:
+            warnings.warn(text, RecalibrationWarning, stacklevel=2)
         return out
 
     def _warn_of(self, p: Array) -> None:
