@@ -330,3 +330,14 @@ def test_stream_copies_cells_as_they_stand(tmp_path):
     pl.DataFrame({"id": [2**60, None], "y": [0, 1], "p": [0.5, 0.25]}).write_parquet(packed)
     verb("stream", packed, "-y", "y", "-p", "p", "--keep", "id", "-o", out)
     assert [line.split(",")[0] for line in out.read_text().splitlines()] == ["id", str(2**60), ""]
+
+
+def test_the_table_of_a_monitor_and_its_note_name_the_same_record(tmp_path):
+    good, bad = stream(800), stream(800, 1, wrong=True)
+    file = write(tmp_path / "x.csv", {name: [*good[name], *bad[name]] for name in ("y", "p")})
+    words = ("monitor", file, "-y", "y", "-p", "p")
+    onset = json.loads(verb(*words, "--json").stdout)["readings"]["everybody"]["onset"]
+    said = verb(*words)
+    assert onset > 600  # so many records came before
+    assert f"since record {onset + 1:,} " in said.stderr
+    assert f"  record {onset + 1:,}  " in said.stdout.splitlines()[1]

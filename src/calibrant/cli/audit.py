@@ -155,6 +155,8 @@ def audit(
     for target in (html, rules):
         if target:
             check_target(target, files_read())
+    if options["variant"] not in ("proportional", "proportional-shifted"):
+        refuse_typed("applies to the proportional variants alone", "rho")
     sketch = stored_sketch(file)
     if sketch is not None:
         _refuse_rows({"--covariates": covariates, "--search": search, "--rules": rules})
@@ -202,10 +204,15 @@ def _refuse_rows(given: Mapping[str, object]) -> None:
 
 
 def _refuse_nobody(covariates: list[str], groups: list[str], search: bool) -> None:
+    """Refuse an audit of nobody, and options of columns that were not named."""
     if not covariates and not groups:
         raise click.UsageError("give --covariates or --groups, or both")
     if search and not covariates:
         raise click.UsageError("--search needs --covariates")
+    if not covariates:
+        refuse_typed("applies to --covariates alone", "subpopulations")
+    if not groups:
+        refuse_typed("applies to --groups alone", "depth", "limit")
 
 
 def _write_rules(path: str, audited: Audit, confirmed: Search | None) -> None:

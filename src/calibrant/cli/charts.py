@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from calibrant.cli.options import files_read
+from calibrant.cli.options import files_read, refuse_typed
 from calibrant.cli.showing import note
 from calibrant.disk import check_target, write_whole
 from calibrant.errors import reject_name
@@ -42,6 +42,7 @@ def charts_out(verb: F) -> F:
 def check_chart_targets(charts: tuple[str, ...]) -> None:
     """Refuse targets that cannot be written before anything is measured."""
     if not charts:
+        refuse_typed("needs --chart", "chart_text")
         return  # loading the charts takes its time
     from calibrant.report.charts.export import chart_target
 

@@ -112,7 +112,7 @@ def check(
     if junit:
         write_whole(junit, _junit(checked), files_read())
     if github or os.environ.get("GITHUB_ACTIONS") == "true":
-        _annotate(findings)
+        _annotate(checked)
     sys.exit(EXIT_CODES[overall(findings)])
 
 
@@ -251,15 +251,17 @@ def _junit(checked: Sequence[_Checked]) -> str:
             SubElement(case, "failure" if f.outcome == "fail" else "error", message=f.reason)
     indent(suite)
     text = tostring(suite, encoding="unicode")
-    return (
-        '<?xml version="1.0" encoding="UTF-8"?>\n' + printable(text) + "\n"
-    )  # XML has no control characters
+    # XML has no control characters
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{printable(text)}\n'
 
 
-def _annotate(findings: Sequence[Finding]) -> None:
+def _annotate(checked: Sequence[_Checked]) -> None:
     """Print GitHub workflow commands; line breaks and percent signs must be escaped there."""
-    for f in findings:
-        if f.outcome != "pass":
-            kind = "error" if f.outcome == "fail" else "warning"
-            text = f"{f.name}: {f.reason}".replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-            click.echo(f"::{kind} title=calibrant check::{text}", err=True)
+    for part in checked:
+        where = "" if len(checked) == 1 else f"{part.file}: "
+        for f in part.findings:
+            if f.outcome != "pass":
+                kind = "error" if f.outcome == "fail" else "warning"
+                text = f"{where}{f.name}: {f.reason}".replace("%", "%25")
+                text = text.replace("\r", "%0D").replace("\n", "%0A")
+                click.echo(f"::{kind} title=calibrant check::{text}", err=True)

@@ -116,7 +116,9 @@ def compare(
     models = {name: read[name] for name in predictions}
     masses = read[weight] if weight else None
     result = None
-    if len(predictions) > 1 or thresholds is None:
+    if len(predictions) == 1 and thresholds is not None:
+        refuse_typed("needs two columns of predictions", "measure", "draws", "seed")
+    else:
         with progress_bar("drawing outcomes") as progress:
             result = compare_models(
                 read[outcome],

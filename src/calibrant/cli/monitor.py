@@ -155,5 +155,6 @@ def _since(readings: Mapping[str, Reading]) -> str:
 
 
 def _line(name: str, reading: Reading) -> list[str]:
-    moments = ["" if at is None else f"record {at:,}" for at in (reading.alarm_at, reading.onset)]
-    return [name, f"{reading.n:,}", pvalue_text(reading.pvalue), *moments, reading.suspicion or ""]
+    alarm = "" if reading.alarm_at is None else f"record {reading.alarm_at:,}"
+    start = "" if reading.onset is None else f"record {reading.onset + 1:,}"  # the one after the onset
+    return [name, f"{reading.n:,}", pvalue_text(reading.pvalue), alarm, start, reading.suspicion or ""]

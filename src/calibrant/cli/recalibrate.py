@@ -221,6 +221,8 @@ def _fitted_rows(
     beside: tuple[list[str] | None, str | None], options: dict[str, Any],
 ) -> Recalibration:  # fmt: skip
     covariates, clusters = beside
+    if weight is None:
+        refuse_typed("needs --weight", "weights")
     if not covariates and not clusters:
         data = read_rows(
             file, outcome=outcome, prediction=prediction, weight=weight, missing=missing, groups=None
