@@ -32,7 +32,7 @@ from calibrant.disk import check_target, write_whole
 from calibrant.groups import audit as audits
 from calibrant.groups import search as searches
 from calibrant.groups.audit_result import EACH_BY_ITSELF, INTERVAL, Z_MEANS, Audit
-from calibrant.groups.group import Group
+from calibrant.groups.group import LEVEL, Group
 from calibrant.groups.rules import Rule
 from calibrant.groups.search_result import Search
 from calibrant.groups.stored_rules import rules_to_json
@@ -42,8 +42,6 @@ from calibrant.numerals import at_floor, counted, percent, pvalue_text
 from calibrant.records import Missing, check_records
 from calibrant.scale.files import FileNames, read_table
 from calibrant.scale.sketch import Sketch
-
-LEVEL = 0.05  # family-wise, of the rules that --rules writes
 
 
 @click.command()

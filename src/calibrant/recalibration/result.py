@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
-from calibrant.inputs import array_of, check_unit_interval, numeric_vector
+from calibrant.inputs import ROW_SUM, array_of, check_unit_interval, numeric_vector
 from calibrant.numerals import counted, short
 from calibrant.recalibration.assess import Assessment, Folds, Procedure, assess, cross_fit
 from calibrant.recalibration.band import MapBand, jackknife_band
@@ -22,8 +22,6 @@ from calibrant.recalibration.methods.checks import checked_share
 from calibrant.recalibration.samples import Sample
 from calibrant.results import NOTHING, Array
 from calibrant.sheets import paragraphs
-
-SUM = 1e-6  # how far the two columns of a pair of probabilities may miss 1
 
 
 class RecalibrationWarning(UserWarning):
@@ -295,7 +293,7 @@ def one_column(p: Any) -> tuple[Array, bool]:
     if pair:
         sums = array.sum(axis=1, dtype=np.float64)
         hint = "pass the column of outcome 1"
-        reject_rows("y_prob", "must sum to 1 in each row", sums, np.abs(sums - 1) > SUM, hint)
+        reject_rows("y_prob", "must sum to 1 in each row", sums, np.abs(sums - 1) > ROW_SUM, hint)
         array = array[:, 1]
     elif array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
