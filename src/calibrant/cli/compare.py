@@ -117,7 +117,7 @@ def compare(
     masses = read[weight] if weight else None
     result = None
     if len(predictions) == 1 and thresholds is not None:
-        refuse_typed("needs two columns of predictions", "measure", "draws", "seed")
+        refuse_typed("needs two columns of predictions", "measure")
     else:
         with progress_bar("drawing outcomes") as progress:
             result = compare_models(
