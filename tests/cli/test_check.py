@@ -110,6 +110,10 @@ def test_junit_and_github_say_the_same(folder, tmp_path):
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "1", "0")
     assert len(suite.findall("testcase/failure")) == 1
     assert done.stderr.count("::error title=calibrant check::smooth") == 1
+    files = (folder / "many.csv", folder / "few.csv")
+    both = check(*files, *COLUMNS, "--max", "smooth=0.0001", "--confidence", 0, "--github")
+    for file in files:
+        assert f"::error title=calibrant check::{file}: smooth" in both.stderr
 
 
 def test_a_sketch_can_be_checked_and_its_resolution_counts(folder, tmp_path):

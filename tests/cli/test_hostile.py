@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import subprocess
 import sys
@@ -377,6 +378,8 @@ def test_standard_input_is_a_file_whatever_it_holds(folder):
     done = subprocess.run(piped, input=rows, capture_output=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.decode() == named.stdout
+    packed = subprocess.run(piped, input=gzip.compress(rows), capture_output=True)
+    assert packed.stdout.decode() == named.stdout, packed.stderr
     assert subprocess.run(piped, input=b"", capture_output=True).returncode == 2
 
 

@@ -69,6 +69,24 @@ def test_a_sketch_and_rows_are_checked_together(sketches):
     [
         (["check", "ROWS", *COLUMNS, "--max", "smooth=1", "--groups", "g"], "--groups needs --max-group-z"),
         (["compare", "ROWS", *COLUMNS, "-p", "y", "--ordered"], "--ordered needs --groups"),
+        (["compare", "ROWS", *COLUMNS, "--net-benefit", ".2", "-m", "smooth"], "--measure needs two columns"),
+        (["evaluate", "ROWS", *COLUMNS, "--chart-text", "both"], "--chart-text needs --chart"),
+        (["test", "ROWS", *COLUMNS, "--confidence", ".9"], "--confidence needs --interval, or --accept"),
+        (
+            ["audit", "ROWS", *COLUMNS, "--groups", "g", "--subpopulations", "9"],
+            "applies to --covariates alone",
+        ),
+        (
+            ["audit", "ROWS", *COLUMNS, "--covariates", "g", "--depth", "3"],
+            "--depth applies to --groups alone",
+        ),
+        (
+            ["audit", "ROWS", *COLUMNS, "--covariates", "g", "--limit", "3"],
+            "--limit applies to --groups alone",
+        ),
+        (["audit", "ROWS", *COLUMNS, "--groups", "g", "--rho", "3"], "--rho applies to the proportional"),
+        (["recalibrate", "ROWS", *COLUMNS, "--weights", "frequency"], "--weights needs --weight"),
+        (["plan", "-d", ".1", "--missing", "drop"], "--missing needs FILE"),
         (
             ["plan", "ROWS", "-p", "p", "--accept", ".01", "--reject", ".05"],
             "FILE does not apply to --accept",

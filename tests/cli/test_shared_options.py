@@ -7,6 +7,7 @@ import io
 import json
 import os
 import sys
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -157,8 +158,9 @@ def test_a_database_is_read_by_table_or_query(run):
     found = run("evaluate", "base.duckdb", *ROWS, *SEED, "--measures", "smooth,kuiper", "--table", "rows")[0]
     assert found == whole
     half = run("evaluate", "base.duckdb", *ROWS, *SEED, "--table", "s.v", "--measures", "smooth")[0]
-    query = "SELECT * FROM rows WHERE p > 0.5;"
-    assert run("evaluate", "base.duckdb", *ROWS, *SEED, "--query", query, "--measures", "smooth")[0] == half
+    for query in ("SELECT * FROM rows WHERE p > 0.5;", "FROM rows WHERE p > 0.5 -- ä;\n; /* ; */ -- more"):
+        found = run("evaluate", "base.duckdb", *ROWS, *SEED, "--query", query, "--measures", "smooth")[0]
+        assert found == half
 
 
 @pytest.mark.parametrize(
@@ -170,7 +172,8 @@ def test_a_database_is_read_by_table_or_query(run):
         (["--query", "SELECT 1; SELECT 2"], "must be one SELECT"),
         (["--query", "SELECT * FROM read_csv('a.csv')"], "disabled by configuration"),
         (["--query", "SELECT * FROM 'both.csv'"], "database"),
-        (["--query", "SELEC"], "database"),
+        (["--query", "SELEC"], "--query must be a SELECT that the database can run"),
+        (["--query", "SELECT absent FROM rows"], "--query must be a SELECT that the database can run"),
         (["--table", "rows", "--query", "SELECT 1"], "must not be given together"),
     ],
 )
@@ -264,3 +267,36 @@ def test_the_same_sketch_twice_is_noticed(run):
     assert "must name each file once" in run("evaluate", "once.sketch", "once.sketch", code=2)[1]
     run("merge", "once.sketch", "other.sketch", "-o", "sum.sketch")
     run("merge", "once.sketch", "again.parquet", "--same", "-o", "sum.sketch")
+
+
+def test_a_file_that_two_names_stand_for_does_not_count_twice(run):
+    for words in (
+        ("test", "?.csv", "a.csv", *ROWS),
+        ("sketch", "?.csv", "a.csv", *ROWS, "-o", "both.sketch"),
+    ):
+        assert "must be named once each; got 'a.csv' twice" in run(*words, code=2)[1]
+    assert not Path("twice.sketch").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("sketch", "?.csv", *ROWS, "-o", "b.csv"),
+        ("evaluate", "?.csv", *ROWS, "--html", "b.csv"),
+        ("test", "?.csv", *ROWS, "--output", "b.csv"),
+        ("stream", "?.csv", *ROWS, "--output", "b.csv"),
+        ("monitor", "?.csv", *ROWS, "--state", "b.csv"),
+        ("check", "?.csv", *ROWS, "--max", "smooth=1", "--junit", "b.csv"),
+        ("recalibrate", "?.csv", *ROWS, "-m", "shift", "-o", "b.csv"),
+    ],
+)
+def test_no_output_takes_the_place_of_a_file_that_a_glob_stands_for(run, words):
+    before = Path("b.csv").read_bytes()
+    run(*words, code=2)
+    assert Path("b.csv").read_bytes() == before
+
+
+def test_no_output_takes_the_place_of_the_database_that_is_read(run):
+    table = ("base.duckdb", "--table", "rows", *ROWS)
+    assert "got the file that is read" in run("test", *table, "--output", "base.duckdb", code=2)[1]
+    run("test", *table)

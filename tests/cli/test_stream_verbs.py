@@ -6,6 +6,7 @@ import csv
 import json
 
 import numpy as np
+import polars as pl
 import pytest
 from click.testing import CliRunner
 
@@ -311,3 +312,32 @@ def test_stream_keeps_the_columns_that_are_named(tmp_path):
         ["a1", "1", "0", "0.25"],
         ["c3", "2", "1", "0.75"],
     ]
+
+
+def test_stream_copies_cells_as_they_stand(tmp_path):
+    file, out = tmp_path / "a.csv", tmp_path / "out.csv"
+    cells = {"id": ["1.10", "007", "1e3"], "size": [1, "", 3], "k": [2, "", 1], "day": ["2024-01-02"] * 3}
+    write(file, {**cells, "y": [1, 0, 1], "p": [0.5, 0.25, 0.75]})
+    verb("stream", file, "-y", "y", "-p", "p", "--by", "k", "--keep", "id,size,day", "-o", out)
+    lines = [line.split(",")[:4] for line in out.read_text().splitlines()]
+    assert lines == [
+        ["id", "size", "day", "k"],
+        ["1.10", "1", "2024-01-02", "2"],
+        ["007", "", "2024-01-02", ""],
+        ["1e3", "3", "2024-01-02", "1"],
+    ]
+    packed = tmp_path / "a.parquet"
+    pl.DataFrame({"id": [2**60, None], "y": [0, 1], "p": [0.5, 0.25]}).write_parquet(packed)
+    verb("stream", packed, "-y", "y", "-p", "p", "--keep", "id", "-o", out)
+    assert [line.split(",")[0] for line in out.read_text().splitlines()] == ["id", str(2**60), ""]
+
+
+def test_the_table_of_a_monitor_and_its_note_name_the_same_record(tmp_path):
+    good, bad = stream(800), stream(800, 1, wrong=True)
+    file = write(tmp_path / "x.csv", {name: [*good[name], *bad[name]] for name in ("y", "p")})
+    words = ("monitor", file, "-y", "y", "-p", "p")
+    onset = json.loads(verb(*words, "--json").stdout)["readings"]["everybody"]["onset"]
+    said = verb(*words)
+    assert onset > 600  # so many records came before
+    assert f"since record {onset + 1:,} " in said.stderr
+    assert f"  record {onset + 1:,}  " in said.stdout.splitlines()[1]

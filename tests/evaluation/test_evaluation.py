@@ -128,6 +128,12 @@ def test_missing_values_are_refused_or_dropped_and_counted():
     assert "1 row with missing values left out" in repr(found)
 
 
+def test_rows_that_a_sketch_leaves_out_need_not_be_missing():
+    rows = {"y": [0, 1] * 50, "p": [1.5, 0.25001, 0.25002, 0.75] * 25}
+    sketch = cb.Sketch.from_frame(rows, outcome="y", prediction="p", invalid="drop", cells=64)
+    assert "; 25 rows left out" in repr(cb.evaluate(sketch, draws=19, seed=1))
+
+
 def test_fractional_outcomes_are_measured_but_not_simulated(tmp_path):
     y, p = data(wrong=0.1)
     y = y.astype(float)

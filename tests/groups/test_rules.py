@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import pickle
+import time
 from decimal import Decimal
 
 import numpy as np
@@ -187,3 +188,12 @@ def test_decimals_are_the_same_number_in_every_frame(source):
     if source != "mapping":
         sketch = cb.Sketch.from_frame(frames[source], outcome="y", prediction="dose")
         assert sketch.forecasts().values.tolist() == [k / 10 for k in range(11)]
+
+
+def test_rules_of_many_values_are_judged_in_one_pass():
+    """A set of the values for every one of the labels took half a minute here."""
+    values = tuple(range(6_000))
+    start = time.process_time()
+    inside = Rule([OneOf("id", values[::2])]).members({"id": np.arange(6_000)})
+    assert time.process_time() - start < 2
+    assert inside.tolist() == [k % 2 == 0 for k in values]

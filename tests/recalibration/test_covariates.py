@@ -118,6 +118,9 @@ def test_unseen_categories_and_new_gaps_are_counted_aloud(method):
     assert "'region' has categories that were not seen in the fit, in 5 rows" in text
     assert "'age' is missing in 3 rows; in the fit it never was" in text
     assert np.all((q > 0) & (q < 1))
+    with pytest.warns(RecalibrationWarning) as again:
+        made.apply(frame.assign(p=p), prediction="p")
+    assert {str(one.message) for one in said} <= {str(one.message) for one in again}
 
 
 @pytest.mark.parametrize("method", METHODS[:3])

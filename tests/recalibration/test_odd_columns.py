@@ -67,3 +67,12 @@ def test_numbers_without_end_can_be_saved(method, kind, tmp_path):
         again = load_recalibration(tmp_path / "map.json").predict(p, frame)
     np.testing.assert_array_equal(again, made.predict(p, frame))
     assert np.all((again >= 0) & (again <= 1))
+
+
+def test_patches_of_a_column_whose_name_holds_signs_are_told_by_their_cut():
+    rng = np.random.default_rng(0)
+    x, p = rng.normal(size=2000), rng.random(2000)
+    y = rng.random(2000) < np.clip(p + 0.3 * (x > 0), 0, 1)
+    made = recalibrate(y, p, method="patch", covariates={"a >= b": x}, bins=2, seed=1)
+    cut = f"{np.quantile(x, 0.5, method='higher'):.12g}"
+    assert {one["rule"] for one in made.details["patches"]} == {f"a >= b >= {cut}", f"a >= b < {cut}"}

@@ -298,3 +298,12 @@ def test_pickles_predict_the_same():
     assert back.why_not_assessed == "the records were not kept"
     assert found.assessment is not None
     assert pickle.loads(pickle.dumps(found)).assessment.to_dict() == found.assessment.to_dict()
+
+
+def test_pairs_that_were_fitted_to_are_predicted_too():
+    """Both take rows that miss 1 by rounding to four digits."""
+    rng = np.random.default_rng(3)
+    q = rng.random(100)
+    pairs = np.column_stack([np.floor(1e4 * (1 - q)), np.floor(1e4 * q)]) / 1e4
+    made = cb.recalibrate(rng.random(100) < q, pairs, method="platt")
+    np.testing.assert_array_equal(made.predict(pairs)[:, 1], made.predict(pairs[:, 1]))

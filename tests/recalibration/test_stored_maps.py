@@ -21,6 +21,7 @@ from calibrant.recalibration.maps.forms import FORMS
 from calibrant.recalibration.result import Recalibration
 
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.json"))
+PARTS = ("spline", "vector", "boost")
 LIES = [
     None,
     "x",
@@ -116,3 +117,14 @@ def test_repeated_fields_and_deep_nesting_are_refused(tmp_path):
         path.write_text(text)
         with pytest.raises(CalibrantError, match=r"map\.json"):
             load_recalibration(path)
+
+
+def test_maps_that_cannot_be_parts_of_a_map_are_refused():
+    read = {name: json.loads((GOLDEN[0].parent / f"format1-{name}.json").read_text()) for name in PARTS}
+    spline, classes, boost = (read[name] for name in PARTS)
+    nothing = edited(edited(spline, ("map", "logits"), []), ("map", "shifts"), [])
+    inside = edited(spline, ("map",), {"form": "prevalence", "ratio": 1.0, "inner": classes["map"]})
+    start = edited(boost, ("map", "start"), boost["map"])
+    for stored in (nothing, inside, start, edited(spline, ("columns",), 3)):
+        with pytest.raises(CalibrantError, match="it may have been edited"):
+            Recalibration.from_dict(stored)

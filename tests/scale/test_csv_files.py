@@ -10,6 +10,7 @@ import random
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -282,3 +283,26 @@ def test_dates_are_dates_and_days_that_do_not_exist_are_text(tmp_path):
     assert np.isnat(found[1])
     path = two_columns(tmp_path / "x.csv", ["2024-02-31,1"], "c,p")
     assert read_categories(path, ["c"])["c"].tolist() == ["2024-02-31"]
+
+
+def zstandard(path, data):
+    with pa.CompressedOutputStream(str(path), "zstd") as file:
+        file.write(data)
+    return path
+
+
+def test_the_header_of_a_zstandard_file_may_come_late_and_be_long(tmp_path):
+    text = b'\n\n"y",p,"a long\nname"\n1,0.5,x\n0,0.25,y\n'
+    path = zstandard(tmp_path / "x.csv.zst", text)
+    (tmp_path / "x.csv").write_bytes(text)
+    for name in ("x.csv", path.name):
+        assert read_columns(tmp_path / name, ["y", "p"])["p"].tolist() == [0.5, 0.25]
+        assert read_categories(tmp_path / name, ["a long\nname"])["a long\nname"].tolist() == ["x", "y"]
+
+
+def test_other_encodings_of_zstandard_files_are_told_with_their_line(tmp_path):
+    early = zstandard(tmp_path / "early.csv.zst", "y,p,n\n1,0.5,ä\n".encode("latin-1"))
+    late = b"y,p,n\n" + b"1,0.5,abcdefgh\n" * 400_000 + "1,0.5,ä\n".encode("latin-1")
+    for path, line in ((early, "2"), (zstandard(tmp_path / "late.csv.zst", late), "")):
+        with pytest.raises(UnreadableFileError, match=f"must be UTF-8; got other bytes.*{line}.*iconv"):
+            read_categories(path, ["n"])

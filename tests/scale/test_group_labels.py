@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -14,6 +17,7 @@ from calibrant.groups.coding import code_columns
 from calibrant.recalibration.columns import columns_of
 from calibrant.scale.files import read_categories
 from calibrant.scale.group_numbers import GroupNumbers
+from calibrant.scale.labels import plain_label
 
 LONG = [9007199254740992, 9007199254740993]  # one float
 
@@ -61,6 +65,48 @@ def test_long_identifiers_of_frames_are_not_rounded_beside_a_gap(frame):
     [column] = code_columns(frame, 3, "groups")
     assert [column.labels[code] for code in column.codes] == [*LONG, None]
     assert columns_of(frame, 3)["g"].tolist() == [*LONG, None]  # of recalibrate, clusters among them
+
+
+LONGER = [12345678901234567890, 12345678901234567891]  # longer than 64 bits
+
+
+@pytest.mark.parametrize("kind", ["HUGEINT", "DECIMAL(20,0)", "UHUGEINT"])
+@pytest.mark.parametrize("numbers", [LONG, LONGER])
+def test_whole_numbers_of_wide_types_are_not_rounded(tmp_path, kind, numbers):
+    path = tmp_path / "x.parquet"
+    listed = ", ".join(f"({number}::{kind})" for number in numbers)
+    duckdb.sql(f"SELECT * FROM (VALUES {listed}, (NULL)) AS t(g)").write_parquet(str(path))
+    if kind.startswith("DECIMAL"):  # Parquet has no other type as wide
+        assert read_categories(path, ["g"])["g"].tolist() == [*numbers, None]
+    [relation] = code_columns(duckdb.sql(f"SELECT * FROM (VALUES {listed}) AS t(g)"), 2, "groups")
+    assert len(relation.labels) == 2
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "pyarrow"])
+def test_long_decimals_of_frames_are_not_rounded(frame):
+    labels = [Decimal(number) for number in LONGER]
+    for data in (frame({"g": labels}), {"g": labels}):
+        [column] = code_columns(data, 2, "groups")
+        assert list(column.labels) == LONGER
+    [short] = code_columns(frame({"g": [Decimal("0.3"), Decimal("1e17")]}), 2, "groups")
+    assert list(short.labels) == [0.3, 1e17]
+
+
+def test_whole_numbers_of_several_files_are_not_rounded_by_the_fractions_of_one(tmp_path):
+    for name, cells in (("a", pl.Series(LONG)), ("b", pl.Series([0.5, 1.0]))):
+        pl.DataFrame({"g": cells}).write_parquet(tmp_path / f"{name}.parquet")
+    assert read_categories(tmp_path / "*.parquet", ["g"])["g"].tolist() == [*LONG, 0.5, 1.0]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "D"])
+@pytest.mark.parametrize("frame", [dict, pd.DataFrame, pl.DataFrame, pa.table])
+def test_times_beyond_the_year_2262_keep_their_date(frame, unit):
+    times = np.array(["9999-12-31", "2024-02-01"], dtype=f"datetime64[{unit}]")
+    times = times if frame is not pl.DataFrame or unit != "s" else times.astype("datetime64[ms]")
+    data = frame({"y": [0, 1], "p": [0.25, 0.5], "g": times})
+    groups = Sketch.from_frame(data, outcome="y", prediction="p", by="g").groups
+    assert list(groups) == ["2024-02-01", "9999-12-31"]
+    assert plain_label(times[0]) == "9999-12-31"
 
 
 def test_true_is_not_silently_joined_with_one(tmp_path):

@@ -277,3 +277,8 @@ def test_an_empty_text_is_a_group_like_others():
     frame = {"y": [1, 0, 1], "p": [0.2, 0.3, 0.4], "g": ["", "a", ""]}
     sketch = Sketch.from_frame(frame, outcome="y", prediction="p", by="g")
     assert {label: part.n for label, part in sketch.groups.items()} == {"": 2, "a": 1}
+
+
+def test_no_sketches_have_no_sum():
+    with pytest.raises(InvalidInputError, match="sketches must be one or more; got none"):
+        merge()

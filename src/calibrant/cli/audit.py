@@ -12,6 +12,7 @@ from calibrant.cli.options import (
     NAMES,
     as_json,
     columns_unless_sketch,
+    files_read,
     option_of,
     refuse_typed,
     require_columns,
@@ -21,7 +22,6 @@ from calibrant.cli.options import (
 from calibrant.cli.showing import note, say
 from calibrant.cli.sketched import (
     chosen_groups,
-    listed,
     progress_bar,
     refuse_columns,
     shown_name,
@@ -32,7 +32,7 @@ from calibrant.disk import check_target, write_whole
 from calibrant.groups import audit as audits
 from calibrant.groups import search as searches
 from calibrant.groups.audit_result import EACH_BY_ITSELF, INTERVAL, Z_MEANS, Audit
-from calibrant.groups.group import Group
+from calibrant.groups.group import LEVEL, Group
 from calibrant.groups.rules import Rule
 from calibrant.groups.search_result import Search
 from calibrant.groups.stored_rules import rules_to_json
@@ -42,8 +42,6 @@ from calibrant.numerals import at_floor, counted, percent, pvalue_text
 from calibrant.records import Missing, check_records
 from calibrant.scale.files import FileNames, read_table
 from calibrant.scale.sketch import Sketch
-
-LEVEL = 0.05  # family-wise, of the rules that --rules writes
 
 
 @click.command()
@@ -154,7 +152,9 @@ def audit(
     covariates, groups, nominal = covariates or [], groups or [], nominal or []
     for target in (html, rules):
         if target:
-            check_target(target, listed(file))
+            check_target(target, files_read())
+    if options["variant"] not in ("proportional", "proportional-shifted"):
+        refuse_typed("applies to the proportional variants alone", "rho")
     sketch = stored_sketch(file)
     if sketch is not None:
         _refuse_rows({"--covariates": covariates, "--search": search, "--rules": rules})
@@ -202,10 +202,15 @@ def _refuse_rows(given: Mapping[str, object]) -> None:
 
 
 def _refuse_nobody(covariates: list[str], groups: list[str], search: bool) -> None:
+    """Refuse an audit of nobody, and options of columns that were not named."""
     if not covariates and not groups:
         raise click.UsageError("give --covariates or --groups, or both")
     if search and not covariates:
         raise click.UsageError("--search needs --covariates")
+    if not covariates:
+        refuse_typed("applies to --covariates alone", "subpopulations")
+    if not groups:
+        refuse_typed("applies to --groups alone", "depth", "limit")
 
 
 def _write_rules(path: str, audited: Audit, confirmed: Search | None) -> None:

@@ -8,11 +8,10 @@ from typing import Any, TypeVar
 
 import click
 
+from calibrant.cli.options import files_read, refuse_typed
 from calibrant.cli.showing import note
-from calibrant.cli.sketched import listed
 from calibrant.disk import check_target, write_whole
 from calibrant.errors import reject_name
-from calibrant.scale.files import FileNames
 
 F = TypeVar("F", bound=Callable[..., Any])
 TEXTS = ("none", "title", "caption", "both")
@@ -40,14 +39,15 @@ def charts_out(verb: F) -> F:
     return verb
 
 
-def check_chart_targets(charts: tuple[str, ...], file: FileNames) -> None:
+def check_chart_targets(charts: tuple[str, ...]) -> None:
     """Refuse targets that cannot be written before anything is measured."""
     if not charts:
+        refuse_typed("needs --chart", "chart_text")
         return  # loading the charts takes its time
     from calibrant.report.charts.export import chart_target
 
     for text in charts:
-        check_target(chart_target(text)[1], listed(file))
+        check_target(chart_target(text)[1], files_read())
 
 
 def check_chart_names(drawn: Mapping[str, Any], charts: tuple[str, ...]) -> None:

@@ -11,7 +11,15 @@ from typing import Any
 import click
 
 from calibrant.cli.file_rows import read_rows
-from calibrant.cli.options import LIMIT, as_json, columns_unless_sketch, grouped, refuse_typed, seed
+from calibrant.cli.options import (
+    LIMIT,
+    as_json,
+    columns_unless_sketch,
+    files_read,
+    grouped,
+    refuse_typed,
+    seed,
+)
 from calibrant.cli.showing import say
 from calibrant.cli.sketched import is_sketch, needed_sketch, refuse_columns
 from calibrant.cli.streams import printable
@@ -92,7 +100,7 @@ def check(
     if confidence:
         check_confidence(confidence)
     if junit:
-        check_target(junit, list(files))
+        check_target(junit, files_read())
     used = recorded_seed(seed)
     how = {"confidence": confidence, "seed": used, "fewest": min_records}
     columns = {"outcome": outcome, "prediction": prediction, "weight": weight, "missing": missing}
@@ -102,9 +110,9 @@ def check(
     _show(checked, used, json_)
     findings = [finding for part in checked for finding in part.findings]
     if junit:
-        write_whole(junit, _junit(checked), list(files))
+        write_whole(junit, _junit(checked), files_read())
     if github or os.environ.get("GITHUB_ACTIONS") == "true":
-        _annotate(findings)
+        _annotate(checked)
     sys.exit(EXIT_CODES[overall(findings)])
 
 
@@ -243,15 +251,17 @@ def _junit(checked: Sequence[_Checked]) -> str:
             SubElement(case, "failure" if f.outcome == "fail" else "error", message=f.reason)
     indent(suite)
     text = tostring(suite, encoding="unicode")
-    return (
-        '<?xml version="1.0" encoding="UTF-8"?>\n' + printable(text) + "\n"
-    )  # XML has no control characters
+    # XML has no control characters
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{printable(text)}\n'
 
 
-def _annotate(findings: Sequence[Finding]) -> None:
+def _annotate(checked: Sequence[_Checked]) -> None:
     """Print GitHub workflow commands; line breaks and percent signs must be escaped there."""
-    for f in findings:
-        if f.outcome != "pass":
-            kind = "error" if f.outcome == "fail" else "warning"
-            text = f"{f.name}: {f.reason}".replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-            click.echo(f"::{kind} title=calibrant check::{text}", err=True)
+    for part in checked:
+        where = "" if len(checked) == 1 else f"{part.file}: "
+        for f in part.findings:
+            if f.outcome != "pass":
+                kind = "error" if f.outcome == "fail" else "warning"
+                text = f"{where}{f.name}: {f.reason}".replace("%", "%25")
+                text = text.replace("\r", "%0D").replace("\n", "%0A")
+                click.echo(f"::{kind} title=calibrant check::{text}", err=True)

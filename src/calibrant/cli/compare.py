@@ -111,12 +111,14 @@ def compare(
         )
         return
     refuse_typed("needs --groups", "ordered")
-    check_chart_targets(charts, file)
+    check_chart_targets(charts)
     read = _read(file, outcome, predictions, weight, missing)
     models = {name: read[name] for name in predictions}
     masses = read[weight] if weight else None
     result = None
-    if len(predictions) > 1 or thresholds is None:
+    if len(predictions) == 1 and thresholds is not None:
+        refuse_typed("needs two columns of predictions", "measure")
+    else:
         with progress_bar("drawing outcomes") as progress:
             result = compare_models(
                 read[outcome],

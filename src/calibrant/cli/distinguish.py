@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from calibrant.cli.file_rows import refuse_swapped
-from calibrant.cli.options import NAMES, as_json, columns, option_of, rows_in, seed
+from calibrant.cli.options import NAMES, as_json, columns, files_read, option_of, rows_in, seed
 from calibrant.cli.showing import note, say
-from calibrant.cli.sketched import listed, shown_name
+from calibrant.cli.sketched import shown_name
 from calibrant.cli.tables import show_json, show_table
 from calibrant.disk import check_target, write_whole
 from calibrant.groups import distinguish as learned
@@ -52,7 +52,7 @@ def distinguish(
     calibration: do the covariates know anything that the predictions do not?
     """
     if html:
-        check_target(html, listed(file))
+        check_target(html, files_read())
     main, others = read_table(file, [outcome, prediction] + ([weight] if weight else []), covariates)
     weights, names = main[weight] if weight else None, Names.of_columns(outcome, prediction, weight)
     refuse_swapped(check_records(main[outcome], main[prediction], weights, missing, names), names)

@@ -9,12 +9,20 @@ import click
 
 from calibrant.cli.charts import charts_out, check_chart_names, check_chart_targets, write_charts
 from calibrant.cli.file_rows import read_rows
-from calibrant.cli.options import MEASURES, NAME, as_json, columns_unless_sketch, grouped, rows_in, seed
+from calibrant.cli.options import (
+    MEASURES,
+    NAME,
+    as_json,
+    columns_unless_sketch,
+    files_read,
+    grouped,
+    rows_in,
+    seed,
+)
 from calibrant.cli.showing import note, say
 from calibrant.cli.sketched import (
     chosen_groups,
     group_dicts,
-    listed,
     needed_sketch,
     progress_bar,
     show_groups,
@@ -68,8 +76,8 @@ def evaluate(
     A file too large for memory is measured from a sketch, with bounds that hold the exact values.
     """
     if html:
-        check_target(html, listed(file))
-    check_chart_targets(charts, file)
+        check_target(html, files_read())
+    check_chart_targets(charts)
     sketch = needed_sketch(file, outcome=outcome, prediction=prediction, weight=weight, missing=missing)
     with progress_bar("measuring") as progress:
         options: dict[str, Any] = {"measures": _names(measures), "seed": seed, "progress": progress}

@@ -10,10 +10,9 @@ from pathlib import Path
 import click
 
 from calibrant.cli.learnt_parts import counted_parts, same_option, with_beginning, with_part, with_parts
-from calibrant.cli.options import NAME, as_json, outcome_option, rows_in
+from calibrant.cli.options import NAME, as_json, files_read, outcome_option, rows_in
 from calibrant.cli.ordered_rows import OrderedRows, read_ordered
 from calibrant.cli.showing import note
-from calibrant.cli.sketched import listed
 from calibrant.cli.tables import show_json, show_table
 from calibrant.disk import check_target, write_whole
 from calibrant.errors import InvalidInputError, sentence
@@ -58,7 +57,7 @@ def monitor(
     if groups and not by:
         raise InvalidInputError(sentence("--group", "needs --by", "got none"))
     if state:
-        check_target(state, listed(file))
+        check_target(state, files_read())
     rows = read_ordered(
         file,
         outcome=outcome,
@@ -156,5 +155,6 @@ def _since(readings: Mapping[str, Reading]) -> str:
 
 
 def _line(name: str, reading: Reading) -> list[str]:
-    moments = ["" if at is None else f"record {at:,}" for at in (reading.alarm_at, reading.onset)]
-    return [name, f"{reading.n:,}", pvalue_text(reading.pvalue), *moments, reading.suspicion or ""]
+    alarm = "" if reading.alarm_at is None else f"record {reading.alarm_at:,}"
+    start = "" if reading.onset is None else f"record {reading.onset + 1:,}"  # the one after the onset
+    return [name, f"{reading.n:,}", pvalue_text(reading.pvalue), alarm, start, reading.suspicion or ""]

@@ -12,7 +12,7 @@ from calibrant.cli.option_types import Limit, MeasureName, MeasureNames, MethodN
 from calibrant.errors import InvalidInputError, sentence
 
 F = TypeVar("F", bound=Callable[..., Any])
-
+BEHIND = "calibrant.behind"  # where the context keeps the files behind FILE
 
 NAME, NAMES = Name(), NameList()
 MEASURE, MEASURES, LIMIT = MeasureName(), MeasureNames(), Limit()
@@ -23,6 +23,11 @@ def option_of(function: Callable[..., Any], flag: str, **settings: Any) -> Calla
     """Return an option whose default is that of the function's parameter of the same name."""
     default = signature(function).parameters[flag.lstrip("-").replace("-", "_")].default
     return click.option(flag, default=default, show_default=True, **settings)
+
+
+def files_read() -> list[str]:
+    """Return the files behind FILE as they were typed: those of a glob, and the database of a table."""
+    return list(click.get_current_context().meta.get(BEHIND, ()))
 
 
 def rows_in(verb: F) -> F:

@@ -88,6 +88,8 @@ def plan(
         raise InvalidInputError(sentence("calibrant plan", rule))
     if (file is not None and prediction is None) or (file is None and typed("prediction")):
         raise InvalidInputError(sentence("FILE and --prediction", "must be given together"))
+    if file is None:
+        refuse_typed("needs FILE", "missing")
     if tolerance:
         _refuse_what_tolerance_ignores(file)
     else:

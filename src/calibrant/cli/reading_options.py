@@ -11,12 +11,21 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from calibrant.cli.options import BEHIND
 from calibrant.disk import scratch_folder
 from calibrant.errors import InvalidInputError, UnreadableFileError, sentence
 from calibrant.scale.database import copied_table, is_database
+from calibrant.scale.located import files_behind
 from calibrant.scale.text_numbers import Notation, written_as
 
-STARTS = {b"PAR1": ".parquet", b"PK\x03\x04": ".sketch", b"{": ".json", b"[": ".json"}
+STARTS = {
+    b"PAR1": ".parquet",
+    b"PK\x03\x04": ".sketch",
+    b"{": ".json",
+    b"[": ".json",
+    b"\x1f\x8b": ".csv.gz",
+    b"\x28\xb5\x2f\xfd": ".csv.zst",
+}
 SELECTED = "calibrant.selected"  # where the context keeps --table and --query
 
 
@@ -70,6 +79,7 @@ def _as_files(context: click.Context, argument: click.Parameter, value: tuple[st
             sentence(options, "must be given with a .duckdb file", f"got {', '.join(value) or 'none'}")
         )
     _refuse_repeated(value)
+    context.meta[BEHIND] = [file for name in value for file in files_behind(name)]
     names = tuple(_as_file(context, name, selected) for name in value)
     if argument.name == "files":
         return names

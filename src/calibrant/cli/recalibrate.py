@@ -19,6 +19,7 @@ from calibrant.cli.options import (
     NAMES,
     as_json,
     columns_unless_sketch,
+    files_read,
     refuse_typed,
     rows_in,
     seed,
@@ -110,11 +111,11 @@ def recalibrate(
     """
     if sql:
         refuse_typed("does not apply to --sql, which prints a map as it was fitted", *FITTING)
-        _show_sql(_as_sql(load_recalibration(_one(file)), prediction or "p", dialect), output, file, json_)
+        _show_sql(_as_sql(load_recalibration(_one(file)), prediction or "p", dialect), output, json_)
         return
     refuse_typed("needs --sql", "dialect")
     if output:
-        check_target(output, listed(file))
+        check_target(output, files_read())
     options = {
         "method": method,
         "weights": weights,
@@ -186,9 +187,9 @@ def _as_sql(fitted: Recalibration, prediction: str, dialect: str) -> str:
     return fitted.to_sql(prediction if fitted.columns is None else prediction.split(","), dialect)
 
 
-def _show_sql(text: str, output: str | None, file: FileNames, json_: bool) -> None:
+def _show_sql(text: str, output: str | None, json_: bool) -> None:
     if output:
-        write_whole(output, text + "\n", listed(file))
+        write_whole(output, text + "\n", files_read())
     elif json_:
         show_json({"sql": text})
     else:
@@ -220,6 +221,8 @@ def _fitted_rows(
     beside: tuple[list[str] | None, str | None], options: dict[str, Any],
 ) -> Recalibration:  # fmt: skip
     covariates, clusters = beside
+    if weight is None:
+        refuse_typed("needs --weight", "weights")
     if not covariates and not clusters:
         data = read_rows(
             file, outcome=outcome, prediction=prediction, weight=weight, missing=missing, groups=None

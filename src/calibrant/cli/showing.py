@@ -13,10 +13,10 @@ from typing import Any
 
 import click
 
+from calibrant.cli.options import files_read
 from calibrant.disk import check_target, write_whole
 
 FORMATS = ("table", "json", "csv", "markdown")
-READ = ("file", "files", "sketches", "map_file")  # arguments that name files to read
 BAD_INPUT = 2  # exit code
 
 
@@ -81,17 +81,10 @@ def _shown(verb: Callable[..., Any]) -> Callable[..., Any]:
             raise click.UsageError(f"give either --json or --format {form}")
         form = "json" if json_ else form
         shown_as.set(Showing(form, quiet))
-        sources = [name for key in READ for name in _listed(options.get(key))]
-        with _into(printed, sources):
+        with _into(printed, files_read()):
             return verb(json_=form == "json", **options)
 
     return run
-
-
-def _listed(names: Any) -> list[str]:
-    if not names:
-        return []
-    return [names] if isinstance(names, str) else list(names)
 
 
 @contextmanager

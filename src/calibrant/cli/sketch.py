@@ -8,7 +8,7 @@ import click
 import numpy as np
 
 from calibrant.cli.file_rows import swapped_columns
-from calibrant.cli.options import NAMES, as_json, columns
+from calibrant.cli.options import NAMES, as_json, columns, files_read
 from calibrant.cli.showing import say
 from calibrant.cli.sketched import progress_bar
 from calibrant.cli.tables import show_json
@@ -17,6 +17,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.inputs import Names
 from calibrant.records import Missing
 from calibrant.scale.cells import CELLS
+from calibrant.scale.located import located
 from calibrant.scale.sketch import Sketch, merge
 
 
@@ -40,7 +41,8 @@ def sketch(
     Evaluate it with `calibrant evaluate day.sketch`, add days up with `calibrant merge`. The output appears
     complete or not at all; a name that ends in .parquet is written as Parquet.
     """
-    check_target(output, files)
+    check_target(output, files_read())
+    located(files)  # refuses a file that two names stand for
     parts = []
     for file in files:
         with progress_bar(file) as progress:

@@ -11,13 +11,12 @@ from typing import Any
 
 import click
 import numpy as np
-import numpy.typing as npt
 
 from calibrant.cli.learnt_parts import counted_parts, same_option, with_part, with_parts
-from calibrant.cli.options import NAME, NAMES, as_json, outcome_option, rows_in, typed
+from calibrant.cli.options import NAME, NAMES, as_json, files_read, outcome_option, rows_in, typed
 from calibrant.cli.ordered_rows import OrderedRows, read_ordered
 from calibrant.cli.showing import note, say
-from calibrant.cli.sketched import listed, shown_name
+from calibrant.cli.sketched import shown_name
 from calibrant.cli.tables import readable_number, show_json, show_table
 from calibrant.disk import check_target, write_whole
 from calibrant.errors import InvalidInputError, sentence
@@ -30,7 +29,7 @@ from calibrant.online.input_columns import batch_ends
 from calibrant.online.run import Run
 from calibrant.online.state import locked, read_text, sealed
 from calibrant.results import Array
-from calibrant.scale.files import FileNames, read_categories
+from calibrant.scale.files import FileNames, read_cells
 
 FEW = 100_000  # rows up to which the lower distance is computed while one waits
 
@@ -75,7 +74,7 @@ def stream(
     was stopped before has changed nothing and can be repeated. Rows that the state has learnt are refused
     unless --same learns them again.
     """
-    _check_targets(file, {"--output": out, "--state": state, "--html": html})
+    _check_targets({"--output": out, "--state": state, "--html": html})
     others = [name for name in (by, batch_by) if name]
     rows = read_ordered(
         file,
@@ -95,8 +94,9 @@ def stream(
         run = _played(calibrator, rows, by, batch_by)
         if out:
             named = {*rows.columns, outcome, prediction}
-            kept = read_categories(file, [name for name in keep or () if name not in named]) if keep else {}
-            write_whole(out, _as_csv(rows, run, outcome, prediction, kept))
+            copied = [*(name for name in keep or () if name not in named), *rows.columns]
+            cells = read_cells(file, copied) if copied else {}
+            write_whole(out, _as_csv(rows, run, outcome, prediction, cells))
         if html:
             _write_page(html, calibrator, rows, run, shown_name(file))
         _show(_summary(calibrator, rows, run), json_)
@@ -104,9 +104,9 @@ def stream(
             write_whole(state, sealed(with_parts(calibrator.to_json(), parts)))
 
 
-def _check_targets(file: FileNames, targets: Mapping[str, str | None]) -> None:
+def _check_targets(targets: Mapping[str, str | None]) -> None:
     """Refuse two names for one file, an output that is not CSV, and places that cannot be written."""
-    given = [("FILE", name) for name in listed(file)]
+    given = [("FILE", name) for name in files_read()]
     given += [(option, path) for option, path in targets.items() if path]
     places: dict[Path, str] = {}
     for option, path in given:
@@ -175,26 +175,17 @@ def _stepped(calibrator: OnlineCalibrator, rows: OrderedRows, segments: Any, bat
 
 
 def _as_csv(
-    rows: OrderedRows, run: Run, outcome: str, prediction: str, kept: Mapping[str, npt.NDArray[Any]]
+    rows: OrderedRows, run: Run, outcome: str, prediction: str, copied: Mapping[str, list[str | None]]
 ) -> str:
-    """Return the rows in the order of the file, numbers with every digit, behind columns that are kept."""
+    """Return the rows in the order of the file, numbers with every digit, behind the columns copied."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*kept, *rows.columns, outcome, prediction, "calibrated"])
-    columns = [_cells(column[rows.place]) for column in kept.values()]
-    columns += [_cells(column) for column in rows.columns.values()]
-    outcomes = ["" if y != y else int(y) for y in rows.outcome.tolist()]
-    lines = list(zip(*columns, outcomes, rows.prediction.tolist(), run.predictions.tolist(), strict=True))
-    for row in np.argsort(rows.place):
-        writer.writerow(["" if cell is None else cell for cell in lines[row]])
+    writer.writerow([*copied, outcome, prediction, "calibrated"])
+    order = np.argsort(rows.place)
+    outcomes = ["" if y != y else int(y) for y in rows.outcome[order].tolist()]
+    numbers = (column[order].tolist() for column in (rows.prediction, run.predictions))
+    writer.writerows(zip(*copied.values(), outcomes, *numbers, strict=True))
     return text.getvalue()
-
-
-def _cells(column: Any) -> list[Any]:
-    """Return the cells of a column as they are written; dates without a time of day as dates."""
-    if column.dtype.kind == "M" and (column == column.astype("datetime64[D]")).all():
-        column = column.astype("datetime64[D]")
-    return [cell.isoformat() if hasattr(cell, "isoformat") else cell for cell in column.tolist()]
 
 
 def _summary(calibrator: OnlineCalibrator, rows: OrderedRows, run: Run) -> dict[str, Any]:

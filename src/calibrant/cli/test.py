@@ -5,7 +5,15 @@ from __future__ import annotations
 import click
 
 from calibrant.cli.file_rows import read_rows
-from calibrant.cli.options import MEASURE, as_json, columns_unless_sketch, option_of, rows_in, seed
+from calibrant.cli.options import (
+    MEASURE,
+    as_json,
+    columns_unless_sketch,
+    option_of,
+    refuse_typed,
+    rows_in,
+    seed,
+)
 from calibrant.cli.showing import say
 from calibrant.cli.sketched import needed_sketch, progress_bar
 from calibrant.cli.tables import readable_number, show_json, show_table
@@ -69,6 +77,8 @@ def test(
     """  # fmt: skip
     if (accept is None) != (reject is None):
         raise InvalidInputError(sentence("--accept and --reject", "must be given together"))
+    if not interval and accept is None:
+        refuse_typed("needs --interval, or --accept and --reject", "confidence")
     forecasts = _forecasts(file, outcome, prediction, weight, missing)
     used = recorded_seed(seed)
     with progress_bar("drawing outcomes") as progress:

@@ -100,7 +100,8 @@ def facts_sentence(result: Facts) -> str:
     if result.weighted:
         text += f"; weighted, worth {result.effective_records:,.0f} equal records"
     if result.dropped:
-        text += f"; {counted(result.dropped, 'row')} with missing values left out"
+        missing = "" if result.resolution else " with missing values"  # a sketch may leave out others too
+        text += f"; {counted(result.dropped, 'row')}{missing} left out"
     if result.resolution:
         text += f"; predictions up to {result.resolution:.2g} apart share a cell"
     note = fractions_note(result)

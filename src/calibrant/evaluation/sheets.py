@@ -13,7 +13,6 @@ from calibrant.sheets import Cell, Sheet, number_cell, sort_key, text_cell
 
 if TYPE_CHECKING:
     from calibrant.groups.audit_result import Audit
-    from calibrant.recalibration.assess import Assessment
     from calibrant.recalibration.for_whom import ForWhom
 
 GROUPS_SHOWN = 50
@@ -67,11 +66,6 @@ def distance_sheet(bracket: Distances) -> Sheet:
             )
         )
     return Sheet(("measure", "key", "value", "proven to lie in", "tied to the distance dCE by"), tuple(lines))
-
-
-def change_sheet(assessment: Assessment) -> Sheet:
-    """Return held-out measures before and after recalibration, and the gain with its interval."""
-    return assessment.sheet()
 
 
 def whom_sheet(given: ForWhom) -> Sheet:

@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from calibrant.groups.group import Group, GroupCurve, NotTested, plain
+from calibrant.groups.group import LEVEL, Group, GroupCurve, NotTested, plain
 from calibrant.groups.no_evidence import left_open
 from calibrant.groups.people import in_people
 from calibrant.numerals import at_floor, counted, left_out, percent, pvalue_phrase, pvalue_text
@@ -90,7 +90,7 @@ class Audit:
         """How many subpopulations were tested, everyone among them."""
         return len(self.groups)
 
-    def significant(self, alpha: float = 0.05, *, level: float | None = None) -> tuple[Group, ...]:
+    def significant(self, alpha: float = LEVEL, *, level: float | None = None) -> tuple[Group, ...]:
         """Return the subpopulations whose adjusted p-value is at most `alpha`, worst first.
 
         `level` is an older name of `alpha`.

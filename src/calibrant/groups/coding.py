@@ -104,8 +104,8 @@ def _code(name: str, values: Any, nominal: bool) -> Column:
         if series.dtype in (nw.Categorical, nw.String, nw.Enum) and not objects:
             return code_labels_of(name, series, True)
         if isinstance(series.dtype, nw.Decimal):
-            series = series.cast(nw.String).cast(nw.Float64)  # PyArrow makes 0.30000000000000004 of 0.3
-        elif isinstance(series.dtype, nw.Datetime) and series.dtype.time_zone:
+            return _code_decimals(name, series, nominal)
+        if isinstance(series.dtype, nw.Datetime) and series.dtype.time_zone:
             series = series.dt.replace_time_zone(None)
         array = exact_array(series)
     else:
@@ -119,6 +119,16 @@ def _code(name: str, values: Any, nominal: bool) -> Column:
     if array.dtype.kind == "O":
         return _code_mixed(name, array, nominal)
     return code_numbers(name, array, nominal or array.dtype.kind == "b")
+
+
+def _code_decimals(name: str, series: Any, nominal: bool) -> Column:
+    """Code decimals as floats, or one by one where some are too long for these."""
+    import narwhals as nw
+
+    numbers = series.cast(nw.String).cast(nw.Float64)  # PyArrow makes 0.30000000000000004 of 0.3
+    if series.null_count() < len(series) and float(numbers.abs().max()) >= EXACT:  # rounded already
+        return _code_mixed(name, np.array(series.to_list(), dtype=object), nominal)
+    return code_numbers(name, exact_array(numbers), nominal)
 
 
 def exact_array(series: Any) -> npt.NDArray[Any]:
@@ -143,7 +153,8 @@ def ordered_categories(series: Any) -> list[Any] | None:
 
 def _code_mixed(name: str, array: npt.NDArray[Any], nominal: bool) -> Column:
     """Code an object column: in order where it holds only numbers or dates, and gaps; else as categories."""
-    first, labels = first_codes(name, array.tolist())
+    first, found = first_codes(name, array.tolist())
+    labels = _without_decimals(found)
     known = [label for label in labels if label is not None]
     if all(isinstance(item, Real | Decimal) and not isinstance(item, bool) for item in known):
         if any(isinstance(item, Integral) and abs(int(item)) > EXACT for item in known):
@@ -152,6 +163,14 @@ def _code_mixed(name: str, array: npt.NDArray[Any], nominal: bool) -> Column:
         return code_numbers(name, numbers[first], nominal)
     order = _in_time(known)
     return code_labels(name, first, labels, nominal or order is None, order)
+
+
+def _without_decimals(labels: list[Any]) -> list[Any]:
+    """Return whole numbers in place of decimals that all are such: floats might round them."""
+    decimals = [label for label in labels if isinstance(label, Decimal)]
+    if not decimals or not all(one.is_finite() and one == one.to_integral_value() for one in decimals):
+        return labels
+    return [int(label) if isinstance(label, Decimal) else label for label in labels]
 
 
 def _in_time(labels: list[Any]) -> list[Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -38,8 +39,13 @@ class OneOf:
 
     def holds(self, value: Any) -> bool:
         """Return whether a value, None for missing, meets the condition."""
-        inside = self.missing if value is None else _plain(value) in {_plain(one) for one in self.values}
-        return inside != self.negated
+        return self.holds_each([value])[0]
+
+    def holds_each(self, values: Sequence[Any]) -> list[bool]:
+        """Return which of several values meet the condition."""
+        known = {_plain(one) for one in self.values}
+        inside = (self.missing if value is None else _plain(value) in known for value in values)
+        return [one != self.negated for one in inside]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +82,10 @@ class Within:
         above = self.low is None or bool(plain >= _plain(self.low))
         return above and (self.high is None or bool(plain < _plain(self.high)))
 
+    def holds_each(self, values: Sequence[Any]) -> list[bool]:
+        """Return which of several values meet the condition."""
+        return [self.holds(value) for value in values]
+
 
 @dataclass(frozen=True, slots=True)
 class Masked:
@@ -93,6 +103,10 @@ class Masked:
                 sentence(f"mask {self.column!r}", "must hold truth values", f"got {value!r}")
             )
         return bool(value)
+
+    def holds_each(self, values: Sequence[Any]) -> list[bool]:
+        """Return where the mask is true."""
+        return [self.holds(value) for value in values]
 
 
 Condition = OneOf | Within | Masked

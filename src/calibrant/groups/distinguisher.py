@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from calibrant.groups.group import GroupCurve
+from calibrant.groups.group import LEVEL, GroupCurve
 from calibrant.numerals import at_floor, confidence_text, counted, left_out, pvalue_phrase, pvalue_text
 
 SHOWN = 5
@@ -118,7 +118,7 @@ class Distinguisher:
     @property
     def verdict(self) -> str:
         """What follows, in words: the null is more than calibration, since it also speaks of covariates."""
-        if self.pvalue <= 0.05:
+        if self.pvalue <= LEVEL:
             return "these outcomes were not drawn with the predicted probabilities, given the covariates"
         return "no evidence that the covariates know more than the predictions"
 

@@ -11,7 +11,7 @@ from calibrant.groups.wilson import wilson
 from calibrant.numerals import counted, predicted_happened, pvalue_phrase
 from calibrant.results import Array
 
-LEVEL = 0.05  # of the adjusted p-values: above it a finding is within chance
+LEVEL = 0.05  # family-wise, of adjusted p-values: above it a finding is within chance
 NOTHING = 1e-12  # a statistic so small may be rounding, whose z counts as 0
 CONFIDENCE = 0.95  # of the interval of a group's difference
 

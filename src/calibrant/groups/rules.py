@@ -77,7 +77,7 @@ def _met(condition: Condition, values: Any, length: int) -> npt.NDArray[np.bool_
     (column,) = code_columns({condition.column: values}, length, "frame")
     labels = list(column.labels)
     check_kind(condition, labels)
-    return np.array([condition.holds(label) for label in labels], dtype=bool)[column.codes]
+    return np.array(condition.holds_each(labels), dtype=bool)[column.codes]
 
 
 def conjunction(conditions: Iterable[Condition | None]) -> Rule:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from calibrant.groups.group import Group, NotTested, plain
+from calibrant.groups.group import LEVEL, Group, NotTested, plain
 from calibrant.groups.rules import Rule
 from calibrant.numerals import left_out
 from calibrant.sheets import paragraphs
@@ -57,7 +57,7 @@ class Search:
     @property
     def confirmed(self) -> tuple[ConfirmedRule, ...]:
         """The findings with an adjusted p-value of at most 5 %."""
-        return tuple(one for one in self.findings if (one.group.pvalue or 1.0) <= 0.05)
+        return tuple(one for one in self.findings if (one.group.pvalue or 1.0) <= LEVEL)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, ready for JSON."""

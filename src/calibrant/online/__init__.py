@@ -20,7 +20,7 @@ _LATER = {
     "GroupMonitor": "group_monitor",
     "Monitor": "monitor",
     "OnlineCalibrator": "calibrator",
-    "Reading": "monitor",
+    "Reading": "reading",
     "Run": "run",
     "total_certificate": "certificates",
 }

@@ -49,13 +49,14 @@ class GroupMonitor:
         outcomes, predictions = checked_records(y_true, y_prob)
         labels = label_names(groups)
         check_same_length(labels, outcomes, ("groups", "y_true"))
-        present = dict.fromkeys(labels.tolist())
-        for name in present:
+        places: dict[str, list[int]] = {}
+        for place, name in enumerate(labels.tolist()):
+            places.setdefault(name, []).append(place)
+        for name in places:
             if name not in self.monitors or name == self.EVERYBODY:
                 raise reject_name("group", name, self.groups)
         self.monitors[self.EVERYBODY].update(outcomes, predictions)
-        for name in present:
-            own = labels == name
+        for name, own in places.items():
             self.monitors[name].update(outcomes[own], predictions[own])
         return self.readings()
 

@@ -20,6 +20,7 @@ from calibrant.inputs import (
     values_of,
 )
 from calibrant.numerals import counted
+from calibrant.recalibration.level_losses import SAFE
 from calibrant.results import Array
 
 Ints = npt.NDArray[np.int64]
@@ -59,7 +60,7 @@ class ClassRecords:
     def losses(self, table: Array) -> Array:
         """Return the log loss of each record under other probabilities."""
         chosen = table[np.arange(self.n), self.labels]
-        return np.asarray(-np.log(np.clip(chosen, 1e-6, 1.0)))
+        return np.asarray(-np.log(np.clip(chosen, SAFE, 1.0)))
 
 
 def checked_table(probabilities: Any) -> Array:

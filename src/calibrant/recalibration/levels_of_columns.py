@@ -61,10 +61,14 @@ class LeveledColumn:
         elif len(self.cuts) == 0:
             known = [f"{name} is not missing"]
         else:
-            at = [_written(self.feature, cut) for cut in self.cuts]
+            at = self.written_cuts()
             inner = [f"{low} <= {name} < {high}" for low, high in pairwise(at)]
             known = [f"{name} < {at[0]}", *inner, f"{name} >= {at[-1]}"]
         return [*known, f"{name} is missing"]
+
+    def written_cuts(self) -> list[str]:
+        """Write the cuts between levels."""
+        return [_written(self.feature, cut) for cut in self.cuts]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, ready for JSON."""

@@ -12,7 +12,7 @@ import numpy as np
 from calibrant.errors import CalibrantError, InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.measures.smooth import smooth_calibration_error
-from calibrant.recalibration.assess import FOLDS, Assessment, Verdict, change_of
+from calibrant.recalibration.assess import CONFIDENCE, FEWEST, FOLDS, Assessment, Verdict, change_of
 from calibrant.recalibration.choose import UNCHANGED
 from calibrant.recalibration.class_records import ClassRecords
 from calibrant.recalibration.maps.identity import IdentityMap
@@ -21,7 +21,6 @@ from calibrant.recalibration.table import recalibrations
 from calibrant.results import NOTHING, Array
 
 CANDIDATES = ("temperature", "vector", "dirichlet")
-FEWEST = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,7 +101,7 @@ def assess_classes(records: ClassRecords, procedure: Any, seed: int) -> Assessme
     return Assessment(
         main.gain, main.lower, main.upper, main.before, main.after,
         verdict,
-        records.n, FOLDS, 0.95, seed, MappingProxyType(changes), records.n, records.n,
+        records.n, FOLDS, CONFIDENCE, seed, MappingProxyType(changes), records.n, records.n,
     )  # fmt: skip
 
 

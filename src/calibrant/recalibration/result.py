@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
-from calibrant.inputs import array_of, check_unit_interval, numeric_vector
+from calibrant.inputs import ROW_SUM, array_of, check_unit_interval, numeric_vector
 from calibrant.numerals import counted, short
 from calibrant.recalibration.assess import Assessment, Folds, Procedure, assess, cross_fit
 from calibrant.recalibration.band import MapBand, jackknife_band
@@ -22,8 +22,6 @@ from calibrant.recalibration.methods.checks import checked_share
 from calibrant.recalibration.samples import Sample
 from calibrant.results import NOTHING, Array
 from calibrant.sheets import paragraphs
-
-SUM = 1e-6  # how far the two columns of a pair of probabilities may miss 1
 
 
 class RecalibrationWarning(UserWarning):
@@ -158,7 +156,7 @@ class Recalibration:
         return cross_fit(self.sample, self.procedure, seed=self.fit.seed)
 
     def band(self, p: Any, confidence: float = 0.95) -> MapBand:
-        """Return how sure the map is at each prediction; how the band was made is in `Band.how`.
+        """Return how sure the map is at each prediction; how the band was made is in `MapBand.how`.
 
         It needs the records, which a file does not hold, and takes a map of one column.
 
@@ -210,8 +208,8 @@ class Recalibration:
 
         Several classes are not columns of one prediction: use `predict` for them.
 
-        Rows whose prediction is missing or outside [0, 1] get null. For frames in memory such rows, and rows
-        outside the range seen, are counted in a warning.
+        Rows whose prediction is missing or outside [0, 1] get null. For frames in memory such rows, rows
+        outside the range seen, and covariates unlike those of the fit are counted in warnings.
         """
         import narwhals as nw
 
@@ -228,12 +226,18 @@ class Recalibration:
 
             columns = columns_of(frame, len(table))
 
+        told: list[str] = []
+
         def predicted(p: Array, usable: Any) -> Array:
             kept = None if columns is None else {name: c[usable] for name, c in columns.items()}
+            if kept is not None and len(p):
+                told.extend(self.map.remarks(p, kept))
             return self.map.predict(p, kept)
 
         out, p = eagerly(table, predicted, prediction, into)
         self._warn_of(p)
+        for text in told:
+            warnings.warn(text, RecalibrationWarning, stacklevel=2)
         return out
 
     def _warn_of(self, p: Array) -> None:
@@ -289,7 +293,7 @@ def one_column(p: Any) -> tuple[Array, bool]:
     if pair:
         sums = array.sum(axis=1, dtype=np.float64)
         hint = "pass the column of outcome 1"
-        reject_rows("y_prob", "must sum to 1 in each row", sums, np.abs(sums - 1) > SUM, hint)
+        reject_rows("y_prob", "must sum to 1 in each row", sums, np.abs(sums - 1) > ROW_SUM, hint)
         array = array[:, 1]
     elif array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]

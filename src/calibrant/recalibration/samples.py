@@ -187,7 +187,7 @@ def _dealt_counts(counts: Ints, folds: int, draws: np.random.Generator) -> list[
 
 @dataclass(frozen=True, eq=False)
 class Merged:
-    """Levels whose single records are not known any more: a weighted sketch."""
+    """Levels whose single records are not known any more: a sketch of weighted records or of fractions."""
 
     levels: Levels
     n: int
@@ -197,7 +197,8 @@ class Merged:
     @property
     def cuttable(self) -> str:
         """Why there are no folds."""
-        return "weighted records merged in a sketch cannot be cut into folds"
+        what = "weighted records" if self.binary else "fractional outcomes"
+        return f"{what} merged in a sketch cannot be cut into folds"
 
     def cut(self, folds: int, seed: int) -> list[tuple[Sample, Sample]]:
         """Refuse."""

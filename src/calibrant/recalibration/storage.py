@@ -18,6 +18,7 @@ from calibrant.recalibration.fit_facts import FitFacts
 from calibrant.recalibration.maps import forms as _all_forms  # noqa: F401  # loaded, map_from_dict knows them
 from calibrant.recalibration.maps.classes import ClassMap
 from calibrant.recalibration.maps.form import Map, map_from_dict, map_to_dict
+from calibrant.recalibration.maps.identity import IdentityMap
 from calibrant.recalibration.maps.stored import refused, stored_number
 from calibrant.recalibration.samples import Sample
 
@@ -110,8 +111,9 @@ def stored_fields(stored: Any) -> tuple[dict[str, Any], Assessment | str]:
 
 
 def _check_columns(fitted: Map, columns: int | None) -> None:
-    """Refuse a number of columns that is not that of the map."""
-    if isinstance(fitted, ClassMap) and columns != fitted.classes:
+    """Refuse a number of columns that is not that of the map: only no change takes any number."""
+    known = fitted.classes if isinstance(fitted, ClassMap) else None
+    if columns != known and not isinstance(fitted, IdentityMap):
         raise refused("columns", "must be the number of classes of the map", columns)
 
 

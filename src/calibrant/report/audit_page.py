@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from calibrant.evaluation.sheets import group_sheet
 from calibrant.groups.audit_result import AUDITED, EACH_BY_ITSELF, Z_MEANS, Audit
+from calibrant.groups.group import LEVEL
 from calibrant.groups.no_evidence import left_open
 from calibrant.groups.search_result import Search
 from calibrant.numerals import counted, pvalue_phrase
 from calibrant.report.charts.group_curves import group_curves
 from calibrant.report.charts.groups import forest
-from calibrant.report.page import rendered
+from calibrant.report.page import PageVerdict, rendered
 from calibrant.report.sections import Section
-
-LEVEL = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class AuditVerdict:
-    """What the head of the page says."""
-
-    lead: str
-    sentence: str
-    next_step: str
 
 
 def audit_page(audited: Audit, *, title: str, confirmed: Search | None = None) -> str:
@@ -44,18 +32,18 @@ def audit_page(audited: Audit, *, title: str, confirmed: Search | None = None) -
     )
 
 
-def _verdict(audited: Audit, rejected: bool) -> AuditVerdict:
+def _verdict(audited: Audit, rejected: bool) -> PageVerdict:
     if audited.pvalue is None:
-        return AuditVerdict("Not tested.", "No data sets were simulated.", "Ask for draws.")
+        return PageVerdict("Not tested.", "No data sets were simulated.", "Ask for draws.")
     shown = pvalue_phrase(audited.pvalue, audited.draws)
     if not rejected:
         sentence = (
             f"The worst gap found here is no surprise among so many groups ({shown}). {left_open(audited)}"
         )
-        return AuditVerdict("No group is off beyond chance.", sentence, "Audit new data as it comes.")
+        return PageVerdict("No group is off beyond chance.", sentence, "Audit new data as it comes.")
     sentence = f"{audited.verdict} Over all groups together {shown}."
     step = "Repair with calibrant recalibrate --covariates, then audit held-out predictions again."
-    return AuditVerdict("Wrong for some.", sentence, step)
+    return PageVerdict("Wrong for some.", sentence, step)
 
 
 def _whom(audited: Audit) -> Section:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from calibrant.groups.distinguisher import Distinguisher
+from calibrant.groups.group import LEVEL
 from calibrant.numerals import counted, pvalue_phrase, short
-from calibrant.report.audit_page import AuditVerdict
 from calibrant.report.charts.distinguisher import carriers, giveaways
-from calibrant.report.page import rendered
+from calibrant.report.page import PageVerdict, rendered
 from calibrant.report.sections import Section
 from calibrant.sheets import Sheet, number_cell, text_cell
-
-LEVEL = 0.05
 
 
 def distinguisher_page(given: Distinguisher, *, title: str) -> str:
@@ -30,20 +28,20 @@ def distinguisher_page(given: Distinguisher, *, title: str) -> str:
     )
 
 
-def _verdict(given: Distinguisher, rejected: bool) -> AuditVerdict:
+def _verdict(given: Distinguisher, rejected: bool) -> PageVerdict:
     shown = pvalue_phrase(given.pvalue, given.draws, bound=given.pvalue_is_bound)
     sentence = (
         f"The advantage of the auditor on records it has not seen is {short(given.advantage)} "
         f"({short(given.lower)} to {short(given.upper)}), {shown}."
     )
     if not rejected:
-        return AuditVerdict(
+        return PageVerdict(
             "Nothing gives them away.",
             f"{sentence} No evidence is no proof.",
             "Look again at new data as it comes.",
         )
     step = "Repair with calibrant recalibrate --covariates, then look again at held-out predictions."
-    return AuditVerdict("The columns know more than the predictions.", sentence, step)
+    return PageVerdict("The columns know more than the predictions.", sentence, step)
 
 
 def _what(given: Distinguisher) -> Section:

@@ -23,6 +23,7 @@ from calibrant.report.vega import library
 
 if TYPE_CHECKING:
     from calibrant.evaluation.findings import Findings
+    from calibrant.evaluation.verdict import Verdict
 
 TONES = {
     "calibrated": "good",
@@ -44,6 +45,15 @@ class Figure:
     spec: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class PageVerdict:
+    """What the head of a page says; the Verdict of an evaluation says it too."""
+
+    lead: str
+    sentence: str
+    next_step: str
+
+
 def page(evaluation: Findings) -> str:
     """Return the report as HTML; the same evaluation gives the same bytes."""
     proposal = propose(evaluation.forecasts, seed=evaluation.seed)
@@ -62,7 +72,7 @@ def page(evaluation: Findings) -> str:
 def rendered(
     *,
     title: str,
-    verdict: Any,
+    verdict: Verdict | PageVerdict,
     tone: str,
     facts: str,
     parts: list[Section],

@@ -11,7 +11,6 @@ from calibrant.evaluation.recalibration_preview import why_absent
 from calibrant.evaluation.row_tests import why_rows_differ
 from calibrant.evaluation.sheets import (
     GROUPS_SHOWN,
-    change_sheet,
     distance_sheet,
     folded_group_sheet,
     measure_sheet,
@@ -258,7 +257,7 @@ def _recalibration(proposal: Proposal | str) -> Section:
         "the table shows means over the five parts, which are smaller than the whole and so show more noise. "
         "calibrant.recalibrate fits all records exactly, with more methods to choose from."
     )
-    return Section("recalibration", title, (said, how), ("recalibration",), (change_sheet(found),))
+    return Section("recalibration", title, (said, how), ("recalibration",), (found.sheet(),))
 
 
 def _whom_after(repaired: GroupRepair | str) -> Section:

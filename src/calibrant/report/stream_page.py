@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from calibrant.numerals import counted, short
 from calibrant.online.run import Run
 from calibrant.report.charts.evidence import evidence_over_time
 from calibrant.report.charts.online import certificate_over_time, expert_weights, gain_over_time
-from calibrant.report.page import rendered
+from calibrant.report.page import PageVerdict, rendered
 from calibrant.report.sections import Section
 from calibrant.results import Array
 
@@ -20,15 +19,6 @@ PROMISE = (
     "The certificate is computed along the way and holds whatever the outcomes were. The bound was known "
     "beforehand. Without a guard, or with more late outcomes than were announced, one or both are missing."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class StreamVerdict:
-    """What the head of the page says."""
-
-    lead: str
-    sentence: str
-    next_step: str
 
 
 def stream_page(
@@ -62,7 +52,7 @@ def _facts(run: Run) -> str:
     return f"{counted(len(run), 'record')}{earlier}, {int(run.steered.sum()):,} of them steered by the guard"
 
 
-def _verdict(outcomes: Array, raw: Array, run: Run) -> StreamVerdict:
+def _verdict(outcomes: Array, raw: Array, run: Run) -> PageVerdict:
     before, after = (float(np.mean((outcomes - p) ** 2)) for p in (raw, run.predictions))
     lead = "Calibrated as outcomes came in."
     sentence = f"Brier score {short(before, 4)} raw, {short(after, 4)} calibrated."
@@ -71,8 +61,8 @@ def _verdict(outcomes: Array, raw: Array, run: Run) -> StreamVerdict:
         since = ", counted from the first record ever" if run.learnt_before else ""
         sentence += f" Provably at most {at_most} from calibrated{since}."
     if run.bound is None:
-        return StreamVerdict(lead, sentence, "No bound is promised here; see the certificate, which holds.")
-    return StreamVerdict(lead, sentence, "Keep the state, and go on with the next records.")
+        return PageVerdict(lead, sentence, "No bound is promised here; see the certificate, which holds.")
+    return PageVerdict(lead, sentence, "Keep the state, and go on with the next records.")
 
 
 def _sections(run: Run) -> list[Section]:

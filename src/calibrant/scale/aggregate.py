@@ -257,15 +257,22 @@ def collected(frame: Any) -> dict[str, list[Any] | npt.NDArray[Any]]:
 
 
 def _labels(series: Any) -> list[Any]:
-    """Return a column of labels as Python values; times in whole nanoseconds, before a digit is lost."""
+    """Return a column of labels as Python values; times from whole ticks, before a digit is lost.
+
+    Only times that are kept in nanoseconds are asked for these, which end in the year 2262.
+    """
     import narwhals as nw
 
     present = series.drop_nulls()  # first: pandas makes floats of whole numbers beside a gap
+    fine = getattr(series.dtype, "time_unit", "") == "ns"
+    tick = 1 if fine else 1000  # nanoseconds
     if isinstance(series.dtype, nw.Datetime):
         zone = series.dtype.time_zone is not None
-        read = [moment(int(item), zone) for item in present.dt.timestamp("ns").to_list()]
+        times = present.dt.timestamp("ns" if fine else "us").to_list()
+        read = [moment(int(item) * tick, zone) for item in times]
     elif isinstance(series.dtype, nw.Duration):
-        read = [duration(int(item)) for item in present.dt.total_nanoseconds().to_list()]
+        spans = present.dt.total_nanoseconds() if fine else present.dt.total_microseconds()
+        read = [duration(int(item) * tick) for item in spans.to_list()]
     else:
         read = present.to_list()
     known = iter(read)

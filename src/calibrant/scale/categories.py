@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,8 @@ SHOWN_AS = {
     "HUGEINT": "DOUBLE",
     "UHUGEINT": "DOUBLE",
 }
+WHOLE = re.compile(r"U?HUGEINT|DECIMAL\(\d+,0\)")  # types of whole numbers that floats may round
+EXACT = 2**53  # up to here a float is every whole number
 
 
 def category_column(
@@ -43,13 +46,12 @@ def category_column(
     for column in columns:
         refuse_nested(column)
     if any(column.text is None for column in columns):
-        cells = [f"SELECT {_typed(part.columns[name])} AS x FROM {part.scan}" for part in parts]
-    else:
-        texts = [f"SELECT {_cell(part.columns[name], notation)} AS t FROM {part.scan}" for part in parts]
-        kind = _kind(connection, " UNION ALL ".join(texts))
-        if kind == "VARCHAR":  # among names, "NA" and "None" are names: only an empty cell is missing
-            texts = [f"SELECT {_label(part.columns[name])} AS t FROM {part.scan}" for part in parts]
-        cells = [f"SELECT TRY_CAST(t AS {kind}) AS x FROM ({text})" for text in texts]
+        return _together([_typed_cells(connection, part, name) for part in parts])
+    texts = [f"SELECT {_cell(part.columns[name], notation)} AS t FROM {part.scan}" for part in parts]
+    kind = _kind(connection, " UNION ALL ".join(texts))
+    if kind == "VARCHAR":  # among names, "NA" and "None" are names: only an empty cell is missing
+        texts = [f"SELECT {_label(part.columns[name])} AS t FROM {part.scan}" for part in parts]
+    cells = [f"SELECT TRY_CAST(t AS {kind}) AS x FROM ({text})" for text in texts]
     return _together([_filled(connection.execute(query).fetchnumpy()["x"]) for query in cells])
 
 
@@ -61,9 +63,23 @@ def refuse_nested(column: SourceColumn) -> None:
         raise InvalidInputError(sentence(f"column {column.name!r}", rule, got, hint))
 
 
-def _typed(column: SourceColumn) -> str:
-    kind = column.kind.split("(")[0]
-    return f"CAST({column.sql} AS {SHOWN_AS[kind]})" if kind in SHOWN_AS else column.sql
+def _typed_cells(connection: DuckDBPyConnection, part: Source, name: str) -> npt.NDArray[Any]:
+    """Return the cells of a column that has a type in the file."""
+    column = part.columns[name]
+    kind = SHOWN_AS.get(column.kind.split("(")[0], "")
+    long = bool(WHOLE.fullmatch(column.kind)) and _rounded_by_floats(connection, column.sql, part.scan)
+    kind = "VARCHAR" if long else kind
+    cell = f"CAST({column.sql} AS {kind})" if kind else column.sql
+    cells = _filled(connection.execute(f"SELECT {cell} AS x FROM {part.scan}").fetchnumpy()["x"])
+    if not long:
+        return cells
+    return np.array([None if text is None else int(text) for text in cells.tolist()], dtype=object)
+
+
+def _rounded_by_floats(connection: DuckDBPyConnection, cell: str, scan: str) -> bool:
+    """Return whether some whole number of a column is too long for a float."""
+    query = f"SELECT bool_or({cell} NOT BETWEEN -{EXACT} AND {EXACT}) FROM {scan}"
+    return bool(connection.execute(query).fetchall()[0][0])
 
 
 def _cell(column: SourceColumn, notation: Notation) -> str:
@@ -107,10 +123,13 @@ def _too_long_for_floats(values: npt.NDArray[Any]) -> bool:
     """Return whether floats, which can be missing, would round these whole numbers."""
     if values.dtype.kind == "f" or not len(values):
         return False
-    return max(abs(int(values.min())), abs(int(values.max()))) > 2**53
+    return max(abs(int(values.min())), abs(int(values.max()))) > EXACT
 
 
 def _together(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """Append columns; numbers stay numbers, and types that do not mix become objects."""
+    """Append columns; numbers stay numbers unless that rounds them, and types that do not mix are objects."""
     kinds = {"n" if part.dtype.kind in "iuf" else part.dtype.kind for part in parts}
-    return np.concatenate(parts if len(kinds) == 1 else [part.astype(object) for part in parts])
+    alike = len(kinds) == 1
+    if kinds == {"n"} and len({part.dtype.kind for part in parts}) > 1:
+        alike = not any(_too_long_for_floats(part) for part in parts)
+    return np.concatenate(parts if alike else [part.astype(object) for part in parts])

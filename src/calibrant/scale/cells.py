@@ -58,7 +58,7 @@ def cell_codes(v: Array, cells: int) -> Whole:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellTable:
-    """One column an occupied cell: its key (ascending), count, sums, smallest and largest prediction."""
+    """One column per occupied cell: its key (ascending), count, sums, smallest and largest prediction."""
 
     keys: Whole
     counts: Whole

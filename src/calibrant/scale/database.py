@@ -40,15 +40,36 @@ def copied_table(name: str, folder: Path, table: str | None, query: str | None) 
             connection.execute(f"ATTACH {literal(str(file))} AS calibrant_rows (READ_ONLY)")
             connection.execute("USE calibrant_rows")
             lock(connection, [target], settings)
-            rows = _checked(connection, query) if query is not None else _table(connection, file, table)
-            connection.execute(
-                f"COPY ({rows}) TO {literal(str(target))} (FORMAT parquet, USE_TMP_FILE false)"
-            )
+            if query is not None:
+                _copy_query(connection, query, target)
+            else:
+                _copy(connection, _table(connection, file, table), target)
     except duckdb.Error as error:
-        reason = str(error).splitlines()[0].rstrip(".")
         rule = "must be a DuckDB database that can be read"
-        raise UnreadableFileError(sentence(f"file {str(file)!r}", rule, reason)) from None
+        raise UnreadableFileError(sentence(f"file {str(file)!r}", rule, _reason(error))) from None
     return target
+
+
+def _copy(connection: DuckDBPyConnection, rows: str, target: Path) -> None:
+    options = "FORMAT parquet, USE_TMP_FILE false"
+    connection.execute(
+        f"COPY ({rows}\n) TO {literal(str(target))} ({options})"
+    )  # a comment ends with its line
+
+
+def _copy_query(connection: DuckDBPyConnection, query: str, target: Path) -> None:
+    """Copy the rows of a query, whose faults are not the file's."""
+    import duckdb
+
+    try:
+        _copy(connection, _checked(connection, query), target)
+    except duckdb.Error as error:
+        rule = "must be a SELECT that the database can run"
+        raise InvalidInputError(sentence("--query", rule, _reason(error))) from None
+
+
+def _reason(error: Exception) -> str:
+    return str(error).splitlines()[0].rstrip(".!")
 
 
 def _table(connection: DuckDBPyConnection, file: Path, table: str | None) -> str:
@@ -68,10 +89,16 @@ def _table(connection: DuckDBPyConnection, file: Path, table: str | None) -> str
 
 
 def _checked(connection: DuckDBPyConnection, query: str) -> str:
-    """Return the query if it is one SELECT."""
+    """Return the query, if it is one SELECT, without the semicolons and comments at its end."""
     import duckdb
 
     statements = connection.extract_statements(query)
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise InvalidInputError(sentence("--query", "must be one SELECT", f"got {query!r}"))
-    return statements[0].query.strip().rstrip(";")
+    text = query.encode()
+    end = len(text)
+    for start, kind in reversed(duckdb.tokenize(query)):
+        if kind != duckdb.token_type.comment and text[start : start + 1] != b";":
+            break
+        end = start
+    return text[:end].decode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
 from pathlib import Path
 from typing import IO, cast
@@ -10,6 +11,7 @@ from typing import IO, cast
 from calibrant.errors import UnreadableFileError, sentence
 
 HEADER_BYTES = 2**22  # a header longer than this is not a header
+FIRST_LINES = 1000  # of a file that DuckDB unpacks: empty ones, and a header with line breaks in quotes
 LATIN = "Windows-1252 or Latin-1"
 MARKS = {  # how files in other encodings begin
     b"\xff\xfe\x00\x00": "UTF-32",
@@ -22,9 +24,7 @@ MARKS = {  # how files in other encodings begin
 def head_of(path: Path) -> bytes:
     """Return the first lines of a file, unpacked."""
     try:
-        if path.suffix.lower() == ".zst":
-            return _head_of_zstandard(path)
-        with _opened(path) as stream:
+        with _opened(path) if not _is_zstandard(path) else io.BytesIO(_start_of_zstandard(path)) as stream:
             head = stream.readline(HEADER_BYTES)
             while not head.strip(b"\r\n") or head.count(b'"') % 2:
                 line = stream.readline(HEADER_BYTES)
@@ -47,8 +47,12 @@ def _opened(path: Path) -> IO[bytes]:
     return cast("IO[bytes]", gzip.open(path)) if packed else path.open("rb")
 
 
-def _head_of_zstandard(path: Path) -> bytes:
-    """Let DuckDB unpack the first line: Python itself cannot before 3.14."""
+def _is_zstandard(path: Path) -> bool:
+    return path.suffix.lower() == ".zst"
+
+
+def _start_of_zstandard(path: Path) -> bytes:
+    """Let DuckDB unpack the first lines: Python itself cannot before 3.14."""
     import duckdb
 
     from calibrant.scale.session import connect, literal
@@ -57,14 +61,27 @@ def _head_of_zstandard(path: Path) -> bytes:
     scan = f"read_csv({literal(str(path))}, {whole_line}, columns = {{'line': 'VARCHAR'}})"
     try:
         with connect([path]) as connection:
-            rows = connection.execute(f"SELECT line FROM {scan} LIMIT 1").fetchall()
+            rows = connection.execute(f"SELECT line FROM {scan} LIMIT {FIRST_LINES}").fetchall()
     except duckdb.Error as error:
-        reason = str(error).splitlines()[0]
+        reason, *more = str(error).splitlines()
+        if any("not utf-8" in line for line in more):
+            raise UnreadableFileError(not_utf8(f"file {str(path)!r}", LATIN, line_of(reason))) from None
         raise UnreadableFileError(sentence(f"file {str(path)!r}", "must be readable", reason)) from None
-    return str(rows[0][0]).encode() if rows else b""
+    return "".join(f"{line or ''}\n" for (line,) in rows).encode()
+
+
+def line_of(reason: str) -> str:
+    """Say in which line DuckDB found bytes that are not text, as far as it says.
+
+    >>> line_of("Invalid Input Error: CSV Error on Line: 601")
+    'other bytes in line 601'
+    """
+    _, mark, line = reason.rpartition("CSV Error on Line: ")
+    return f"other bytes in line {int(line):,}" if mark and line.isdigit() else "other bytes"
 
 
 def decoded(path: Path, head: bytes) -> str:
+    """Return the header as text, or say how the file is encoded and what to do about it."""
     name = f"file {str(path)!r}"
     for mark, encoding in MARKS.items():
         if head.startswith(mark):
@@ -75,18 +92,21 @@ def decoded(path: Path, head: bytes) -> str:
     try:
         return head.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise UnreadableFileError(not_utf8(name, LATIN, f"byte 0x{head[error.start]:02x}")) from None
+        got = f"byte 0x{head[error.start]:02x} in the header"
+        raise UnreadableFileError(not_utf8(name, LATIN, got)) from None
 
 
-def not_utf8(name: str, encoding: str, byte: str = "") -> str:
+def not_utf8(name: str, encoding: str, found: str = "") -> str:
     """Return the message for a file in another encoding, with the way to convert it."""
-    got = f"got {byte} in the header, as in {encoding}" if byte else f"got {encoding}"
+    got = f"got {found}, as in {encoding}" if found else f"got {encoding}"
     source = encoding.split()[0].upper()
     return sentence(name, "must be UTF-8", got, f"iconv -f {source} -t UTF-8 FILE > utf8.csv")
 
 
 def stray_byte(path: Path) -> tuple[int, int] | None:
-    """Return the line and the value of the first byte that is not UTF-8, or None."""
+    """Return the line and the value of the first byte that is not UTF-8; None where Python cannot look."""
+    if _is_zstandard(path):
+        return None
     with _opened(path) as stream:
         for number, line in enumerate(stream, start=1):
             try:

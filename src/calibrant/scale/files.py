@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.scale.categories import category_column
+from calibrant.scale.categories import category_column, refuse_nested
 from calibrant.scale.located import located
 from calibrant.scale.session import connect, plain_names
 from calibrant.scale.sources import NotInPiecesError, Source, sources, unreadable
@@ -52,7 +52,7 @@ def _number_columns(
 def read_table(
     path: FileNames, numbers: list[str], categories: list[str], notation: Notation | None = None
 ) -> tuple[dict[str, npt.NDArray[np.float64]], dict[str, npt.NDArray[Any]]]:
-    """Return numeric columns and columns of any type, as the two functions beside do, opening files once."""
+    """Return what `read_columns` and `read_categories` return, opening the files once."""
     used, others = notation or written_as.get(), list(dict.fromkeys(categories))
     refuse_repeats(numbers)
 
@@ -82,6 +82,26 @@ def _read_categories(
 ) -> dict[str, npt.NDArray[Any]]:
     with open_files(path, names, parallel) as (connection, parts):
         return {name: category_column(connection, parts, name, notation) for name in dict.fromkeys(names)}
+
+
+def read_cells(path: FileNames, names: list[str]) -> dict[str, list[str | None]]:
+    """Return columns as text, in the order of the rows: cells of text files as they stand, None for none."""
+
+    def read(parallel: bool) -> dict[str, list[str | None]]:
+        with open_files(path, names, parallel) as (connection, parts):
+            return {name: _cells(connection, parts, name) for name in dict.fromkeys(names)}
+
+    return in_pieces_or_whole(read)
+
+
+def _cells(connection: DuckDBPyConnection, parts: list[Source], name: str) -> list[str | None]:
+    cells: list[str | None] = []
+    for part in parts:
+        column = part.columns[name]
+        refuse_nested(column)
+        text = column.text or f"CAST({column.sql} AS VARCHAR)"
+        cells += [cell for (cell,) in connection.execute(f"SELECT {text} FROM {part.scan}").fetchall()]
+    return cells
 
 
 def in_pieces_or_whole(read: Callable[[bool], Read]) -> Read:

@@ -35,9 +35,9 @@ def plain_label(item: Any) -> Any:
     (2, 1.5, '2024-01-31')
     """
     if isinstance(item, np.datetime64):
-        return None if np.isnat(item) else moment(int(item.astype("datetime64[ns]").astype(np.int64)))
+        return None if np.isnat(item) else moment(_nanoseconds(item, "datetime64"))
     if isinstance(item, np.timedelta64):
-        return None if np.isnat(item) else duration(int(item.astype("timedelta64[ns]").astype(np.int64)))
+        return None if np.isnat(item) else duration(_nanoseconds(item, "timedelta64"))
     if isinstance(item, np.generic):
         item = item.item()
     if item is None or type(item).__name__ in ("NAType", "NaTType"):
@@ -56,6 +56,13 @@ def plain_label(item: Any) -> Any:
             sentence("column of groups", rule, got, "choose one element, or make it text")
         )
     return str(item)
+
+
+def _nanoseconds(item: Any, kind: str) -> int:
+    """Return numpy's time as whole nanoseconds; 64 bits of them end in the year 2262, of microseconds not."""
+    fine = np.datetime_data(item.dtype)[0] in ("ns", "ps", "fs", "as")
+    ticks = int(item.astype(f"{kind}[{'ns' if fine else 'us'}]").astype(np.int64))
+    return ticks if fine else ticks * 1000
 
 
 def int_if_whole(value: float) -> int | float:

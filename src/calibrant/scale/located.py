@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from glob import glob
 from pathlib import Path
 
-from calibrant.errors import UnreadableFileError, sentence
+from calibrant.errors import InvalidInputError, UnreadableFileError, sentence
 
 TEXT_KINDS = {".csv": "csv", ".tsv": "csv", ".txt": "csv"}
 KINDS = {
@@ -36,17 +37,43 @@ FOREIGN = {
 def located(path: str | Path | Sequence[str | Path]) -> list[Path]:
     """Return the files that a name, a glob or several of them stand for; a glob's files come by name.
 
-    A file that exists wins over the glob that its name could be, so `a[1].csv` is that file.
+    A file that exists wins over the glob that its name could be, so `a[1].csv` is that file. A file that
+    several names stand for is refused: its rows would count twice.
     """
     if not isinstance(path, (str, Path)):
-        return [file for one in path for file in located(one)]
+        return _each_once([file for one in path for file in located(one)])
     text = str(path)
     if "\0" in text:
         raise UnreadableFileError(sentence(f"file {text!r}", "must be a name", "got a zero byte in it"))
-    if not Path(text).exists() and any(mark in text for mark in "*?["):
+    if _is_glob(text):
         return _matched(text)
     _check_file(Path(text))
     return [Path(text)]
+
+
+def files_behind(name: str) -> list[str]:
+    """Return the files that a name or a glob stands for, the name itself where there are none."""
+    with suppress(OSError, ValueError):
+        return (_matches(name) if _is_glob(name) else []) or [name]
+    return [name]
+
+
+def _is_glob(text: str) -> bool:
+    return not Path(text).exists() and any(mark in text for mark in "*?[")
+
+
+def _matches(pattern: str) -> list[str]:
+    return [name for name in sorted(glob(pattern, recursive=True)) if Path(name).is_file()]
+
+
+def _each_once(files: list[Path]) -> list[Path]:
+    places: set[Path] = set()
+    for file in files:
+        if file.resolve() in places:
+            got, hint = f"got {str(file)!r} twice", "copy it under another name if its rows shall count twice"
+            raise InvalidInputError(sentence("files", "must be named once each", got, hint))
+        places.add(file.resolve())
+    return files
 
 
 def kind_of(path: Path) -> str:
@@ -63,7 +90,7 @@ def kind_of(path: Path) -> str:
 
 
 def _matched(pattern: str) -> list[Path]:
-    files = [Path(name) for name in sorted(glob(pattern, recursive=True)) if Path(name).is_file()]
+    files = list(map(Path, _matches(pattern)))
     if not files:
         raise UnreadableFileError(sentence(f"file {pattern!r}", "must match a file", "got none"))
     for file in files:

@@ -310,7 +310,7 @@ class Sketch:
 
     @property
     def content_id(self) -> str:
-        """A digest of the contents: two sketches that share it were made of the same records."""
+        """A digest of the contents: two sketches that share it hold the same sums in the same cells."""
         return storage.content_id(self._stored())
 
     def to_bytes(self) -> bytes:
@@ -341,6 +341,8 @@ class Sketch:
 
 def merge(*sketches: Sketch) -> Sketch:
     """Add sketches up; they must have the same cells and the same grouping."""
+    if not sketches:
+        raise InvalidInputError(sentence("sketches", "must be one or more", "got none"))
     first = sketches[0]
     for other in sketches[1:]:
         if other.cells != first.cells:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence
 from calibrant.scale.dialect import CsvDialect, read_dialect
-from calibrant.scale.file_head import LATIN, not_utf8, stray_byte
+from calibrant.scale.file_head import LATIN, line_of, not_utf8, stray_byte
 from calibrant.scale.located import kind_of
 from calibrant.scale.session import identifier, literal
 from calibrant.scale.text_numbers import Notation, number_sql
@@ -222,8 +222,9 @@ def unreadable(files: Sequence[Path], error: Exception) -> UnreadableFileError:
     if any("unicode" in line.lower() or "utf-8" in line.lower() for line in lines):
         for file in files:
             if (stray := stray_byte(file)) is not None:
-                text = not_utf8(f"file {str(file)!r}", LATIN, f"byte 0x{stray[1]:02x}")
-                return UnreadableFileError(text.replace("in the header", f"in line {stray[0]:,}"))
+                got = f"byte 0x{stray[1]:02x} in line {stray[0]:,}"
+                return UnreadableFileError(not_utf8(f"file {str(file)!r}", LATIN, got))
+        return UnreadableFileError(not_utf8(name, LATIN, line_of(lines[0])))
     counts = [line for line in lines if line.startswith("Expected Number of Columns")]
     line = next((line.rsplit(" ", 1)[-1] for line in lines if "CSV Error on Line" in line), "")
     if counts:

@@ -196,7 +196,7 @@ def _checksum(about: Mapping[str, Any], columns: Mapping[str, npt.NDArray[Any]])
 
 
 def _columns(sketch: Stored) -> Columns:
-    """Return one column a field; sums that are 0 throughout or follow from others are left out."""
+    """Return one column per field; sums that are 0 throughout or follow from others are left out."""
     table = sketch.found.table
     group, cell = np.divmod(table.keys, codes_in_a_group(sketch.cells))
     sums = dict(zip(SUMS, table.sums, strict=True))

@@ -11,7 +11,7 @@ import numpy as np
 from calibrant.fits.forest import Forest
 from calibrant.fits.logits import logit
 from calibrant.groups.features import Features
-from calibrant.recalibration.maps.form import Map, map_from_dict, map_to_dict
+from calibrant.recalibration.maps.form import Map, map_of_one_column, map_to_dict
 from calibrant.recalibration.maps.with_columns import ColumnMap
 from calibrant.results import Array
 
@@ -52,4 +52,4 @@ class BoostMap(ColumnMap):
         """Rebuild the map."""
         features = Features.from_list(numbers["columns"])
         forest = Forest.from_list(numbers["trees"], len(features.features) + 1)
-        return cls(map_from_dict(numbers["start"]), features, forest, tuple(numbers["seen_missing"]))
+        return cls(map_of_one_column(numbers["start"]), features, forest, tuple(numbers["seen_missing"]))

@@ -12,7 +12,7 @@ import numpy as np
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.fits.softmax import SMALLEST, softmax_rates
 from calibrant.recalibration.maps.algebra import LARGEST, Algebra
-from calibrant.recalibration.maps.form import Map, map_from_dict, map_to_dict
+from calibrant.recalibration.maps.form import Map, map_of_one_column, map_to_dict
 from calibrant.recalibration.maps.stored import LEAST, MOST, refused, stored_numbers
 from calibrant.results import Array
 
@@ -187,20 +187,12 @@ class TopLabelMap(ClassMap):
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
         """Rebuild from the maps."""
-        return cls(_map_of_one_column(numbers["pooled"]), _maps(numbers))
+        return cls(map_of_one_column(numbers["pooled"]), _maps(numbers))
 
 
 def _maps(numbers: Mapping[str, Any]) -> tuple[Map, ...]:
     """Rebuild the maps of the classes, of which there are at least two."""
-    maps = tuple(_map_of_one_column(one) for one in numbers["maps"])
+    maps = tuple(map_of_one_column(one) for one in numbers["maps"])
     if len(maps) < 2:
         raise refused("maps", "must hold a map for each of two classes or more", numbers["maps"])
     return maps
-
-
-def _map_of_one_column(stored: Any) -> Map:
-    """Rebuild a map that a map of several classes is made of."""
-    fitted = map_from_dict(stored)
-    if fitted.several or fitted.needs_covariates:
-        raise refused("maps", "must be maps of one column", fitted.form)
-    return fitted

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from calibrant.errors import InvalidInputError, UnreadableFileError, sentence
 from calibrant.recalibration.maps.algebra import Algebra
+from calibrant.recalibration.maps.stored import refused
 from calibrant.results import Array
 
 
@@ -105,6 +106,14 @@ def map_from_dict(numbers: Mapping[str, Any]) -> Map:
             sentence("form of a map", f"must be one of {', '.join(known)}", f"got {form!r}")
         )
     return known[form].from_dict(numbers)
+
+
+def map_of_one_column(stored: Mapping[str, Any]) -> Map:
+    """Rebuild a map that another one is made of, which must read the prediction alone."""
+    fitted = map_from_dict(stored)
+    if fitted.several or fitted.needs_covariates:
+        raise refused("form", "must be that of a map of one column", fitted.form)
+    return fitted
 
 
 def _subclasses(kind: Any) -> list[type[Map]]:

@@ -13,7 +13,7 @@ from calibrant.fits.hierarchical import Block
 from calibrant.fits.logits import logit
 from calibrant.groups.features import Features
 from calibrant.recalibration.levels_of_columns import LeveledColumn
-from calibrant.recalibration.maps.form import Map, map_from_dict, map_to_dict
+from calibrant.recalibration.maps.form import Map, map_of_one_column, map_to_dict
 from calibrant.recalibration.maps.identity import IdentityMap
 from calibrant.recalibration.maps.stored import refused, stored_clip, stored_number, stored_numbers
 from calibrant.recalibration.maps.with_columns import ColumnMap
@@ -108,5 +108,5 @@ class HierarchicalMap(ColumnMap):
             centre=stored_number(numbers, "centre"),
             deviation=stored_number(numbers, "deviation", 5e-324, 1.7e308),
             columns=tuple(ColumnShifts.from_dict(item) for item in numbers["columns"]),
-            start=map_from_dict(numbers["start"]) if "start" in numbers else IdentityMap(),
+            start=map_of_one_column(numbers["start"]) if "start" in numbers else IdentityMap(),
         )

@@ -15,7 +15,7 @@ from calibrant.fits.patching import Patch, applied
 from calibrant.groups.features import Features
 from calibrant.recalibration.levels_of_columns import LeveledColumn, Met
 from calibrant.recalibration.maps.boost import CLIP
-from calibrant.recalibration.maps.form import Map, map_from_dict, map_to_dict
+from calibrant.recalibration.maps.form import Map, map_of_one_column, map_to_dict
 from calibrant.recalibration.maps.stored import refused, stored_numbers
 from calibrant.recalibration.maps.with_columns import ColumnMap
 from calibrant.results import Array
@@ -75,7 +75,9 @@ class PatchMap(ColumnMap):
         patches = patches_from_list(numbers["patches"], len(groups))
         if not all(0 <= g.column < len(columns) for g in groups):
             raise InvalidInputError(sentence("groups", "must be of the columns listed"))
-        return cls(map_from_dict(numbers["start"]), columns, groups, patches, tuple(numbers["seen_missing"]))
+        return cls(
+            map_of_one_column(numbers["start"]), columns, groups, patches, tuple(numbers["seen_missing"])
+        )
 
 
 def _group(item: Mapping[str, Any]) -> PatchedGroup:

@@ -146,4 +146,6 @@ class SplineMap(Map):
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
         """Rebuild from knots, shifts and clip."""
         logits = stored_steps(numbers, "logits")
+        if not len(logits):
+            raise refused("logits", "must hold a number", numbers["logits"])
         return cls(logits, stored_numbers(numbers, "shifts", size=len(logits)), stored_clip(numbers))

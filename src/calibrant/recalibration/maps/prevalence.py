@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.recalibration.maps.algebra import Algebra
 from calibrant.recalibration.maps.form import Interval, Map, map_from_dict
-from calibrant.recalibration.maps.stored import stored_number
+from calibrant.recalibration.maps.stored import refused, stored_number
 from calibrant.results import Array
 
 
@@ -59,4 +59,7 @@ class PrevalenceMap(Map):
     @classmethod
     def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
         """Rebuild from the ratio and the inner map."""
-        return cls(map_from_dict(numbers["inner"]), stored_number(numbers, "ratio", 5e-324, 1.7e308))
+        inner = map_from_dict(numbers["inner"])
+        if inner.several:
+            raise refused("inner", "must be a map of two classes", inner.form)
+        return cls(inner, stored_number(numbers, "ratio", 5e-324, 1.7e308))

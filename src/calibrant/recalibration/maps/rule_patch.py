@@ -16,7 +16,7 @@ from calibrant.groups.features import Features
 from calibrant.groups.rules import Rule
 from calibrant.groups.stored_rules import rule_from_list, rule_to_list
 from calibrant.recalibration.maps.boost import CLIP
-from calibrant.recalibration.maps.form import Map, map_from_dict, map_to_dict
+from calibrant.recalibration.maps.form import Map, map_of_one_column, map_to_dict
 from calibrant.recalibration.maps.patch import patches_from_list, patches_to_list
 from calibrant.recalibration.maps.with_columns import ColumnMap
 from calibrant.results import Array
@@ -64,7 +64,9 @@ class RulePatchMap(ColumnMap):
         if columns != set(features.names):
             raise InvalidInputError(sentence("columns", "must be those that the rules speak of"))
         patches = patches_from_list(numbers["patches"], len(rules))
-        return cls(map_from_dict(numbers["start"]), features, rules, patches, tuple(numbers["seen_missing"]))
+        return cls(
+            map_of_one_column(numbers["start"]), features, rules, patches, tuple(numbers["seen_missing"])
+        )
 
 
 def rule_members(rules: Sequence[Rule], covariates: Any) -> npt.NDArray[np.bool_]:

@@ -27,8 +27,8 @@ def stored_number(fields: Mapping[str, Any], name: str, low: float = LEAST, high
 def stored_numbers(
     fields: Mapping[str, Any],
     name: str,
-    low: float = -math.inf,
-    high: float = math.inf,
+    low: float = LEAST,
+    high: float = MOST,
     size: int | None = None,
 ) -> Array:
     """Return a field that is a list of finite numbers within limits, as many as `size` says."""

@@ -91,8 +91,7 @@ def _groups(j: int, column: LeveledColumn) -> list[PatchedGroup]:
         return [PatchedGroup(j, (k,), words[k]) for k in range(column.count)]
     collected = [PatchedGroup(j, (last,), words[last])]
     name = column.feature.name
-    for cut in range(1, last):
-        at = words[cut].split(" <= ")[0] if cut < last - 1 else words[cut].split(" >= ")[1]
+    for cut, at in enumerate(column.written_cuts(), start=1):
         collected.append(PatchedGroup(j, tuple(range(cut)), f"{name} < {at}"))
         collected.append(PatchedGroup(j, tuple(range(cut, last)), f"{name} >= {at}"))
     return collected

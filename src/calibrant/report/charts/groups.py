@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from calibrant.groups.audit_result import Audit
+from calibrant.groups.group import LEVEL
 from calibrant.report.charts.style import Canvas, Chart, altair
 from calibrant.report.palette import LIGHT
 
@@ -23,7 +24,6 @@ FOREST_CAPTION = (
 FINDINGS = "off beyond chance", "within chance"
 MOST = 20  # groups in the forest
 LABEL = 36  # characters per line of a group's label
-LEVEL = 0.05  # family-wise
 
 
 def forest(audit: Audit) -> Chart:
