@@ -112,3 +112,52 @@ def test_lists_say_when_there_are_too_many_pieces():
     many = PiecewiseMap(np.linspace(0, 1, lookups.MOST // 4), np.linspace(0, 1, lookups.MOST // 4))
     with pytest.raises(TooManyPiecesError):
         many.expression(Sql("p"), LookupAlgebra())
+
+
+KINDS = ["float64", "float32", "no statistics", "csv"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_rows_outside_the_range_seen_are_counted(kind, ending, tmp_path):
+    """Some row groups lie inside it, some beyond, some hold what is no prediction."""
+    fitted = recalibrate([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.8], method="platt")
+    inside, beyond = [0.2, 0.5, 0.8, np.nan], [0.1, 0.9, 0.19, 0.0, 1.0, 0.5, np.nan]
+    unusable = [np.nan, 1.5, -0.5, np.inf, -np.inf, None]
+    cells = [*inside * 50, *beyond * 50, *unusable * 10, 0.5]
+    kept = pa.array(cells, pa.float32() if kind == "float32" else pa.float64(), from_pandas=False)
+    path = tmp_path / ("in.csv" if kind == "csv" else "in.parquet")
+    if kind == "csv":
+        path.write_text("p,k\n" + "".join(f"{'' if cell is None else cell},1\n" for cell in cells))
+    else:
+        known = kind != "no statistics"
+        pq.write_table(pa.table({"p": kept}), path, row_group_size=50, write_statistics=known)
+    done = apply_file(fitted, str(path), tmp_path / f"out.{ending}", prediction="p", into="q")
+    rounded = 50 if kind == "float32" else 0  # 0.2 and 0.8 as floats lie above 0.2 and 0.8
+    assert (done.rows, done.unusable, done.outside) == (len(cells), 50 + 50 + 60, 250 + rounded)
+
+
+@pytest.mark.parametrize(("distinct", "encoded"), [(3_000, True), (50_000, False)])
+def test_columns_that_repeat_keep_their_dictionary(distinct, encoded, tmp_path):
+    names = [f"customer {k % distinct}" for k in range(130_000)]
+    source = pa.table({"p": np.random.default_rng(0).random(len(names)), "who": names})
+    pq.write_table(source, tmp_path / "in.parquet")
+    fitted = recalibrate([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.8], method="platt")
+    apply_file(fitted, str(tmp_path / "in.parquet"), tmp_path / "out.parquet", prediction="p", into="q")
+    group = pq.ParquetFile(tmp_path / "out.parquet").metadata.row_group(0)
+    assert [group.column(k).has_dictionary_page for k in range(3)] == [False, encoded, False]
+    assert {group.column(k).compression for k in range(3)} == {"SNAPPY"}
+    assert pq.read_table(tmp_path / "out.parquet")["who"].to_pylist() == names
+
+
+def test_what_compression_did_not_shrink_is_not_compressed_again(tmp_path):
+    pq.write_table(
+        pa.table({"p": np.random.default_rng(0).random(20_000)}),
+        tmp_path / "in.parquet",
+        use_dictionary=False,
+    )
+    fitted = recalibrate([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.8], method="platt")
+    apply_file(fitted, str(tmp_path / "in.parquet"), tmp_path / "out.parquet", prediction="p", into="q")
+    assert (
+        pq.ParquetFile(tmp_path / "out.parquet").metadata.row_group(0).column(0).compression == "UNCOMPRESSED"
+    )

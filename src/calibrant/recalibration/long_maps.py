@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.recalibration.lookups import LookupAlgebra
+from calibrant.recalibration.lookups import LookupAlgebra, list_type
 from calibrant.recalibration.maps.form import Map
 from calibrant.recalibration.sql import DIALECTS, Sql, SqlAlgebra, is_probability, quoted_column
 from calibrant.results import Array
@@ -87,8 +87,7 @@ def _by_duckdb(frame: Any, fitted: Map, prediction: str, into: str) -> Any:
     algebra = LookupAlgebra(most=LONGEST)
     value = algebra.column(fitted.expression(Sql(USABLE), algebra).text)
     lists = [  # one text for each: as many numbers would take DuckDB seconds to plan
-        f"'{numbers}'::{'INTEGER' if isinstance(numbers[0], int) else 'DOUBLE'}[] AS {name}"
-        for name, numbers in algebra.lists.items()
+        f"'{numbers}'::{list_type(numbers)} AS {name}" for name, numbers in algebra.lists.items()
     ]
     inside = is_probability(Sql(f"{p}::DOUBLE"), "duckdb")
     usable = f"CASE WHEN {inside} THEN {p}::DOUBLE END AS {USABLE}"

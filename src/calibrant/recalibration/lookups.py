@@ -22,6 +22,7 @@ from calibrant.results import Array
 MOST = 1_000_000  # entries of all lists: DuckDB copies them for every 2,048 rows
 CELLS = tuple(2**k for k in range(4, 18))  # powers of two, so that p times the number of them is exact
 STEP = 40_000  # entries of lists that take as long to copy as one more step of the search
+MOST_NARROW = 2**14  # the last piece of a list of 16-bit integers, which leaves room for the search
 ROUNDING = 1e-9  # by which cells overlap
 LISTS = "calibrant_lists"  # the table that holds them
 
@@ -59,12 +60,13 @@ class LookupAlgebra(SqlAlgebra):
         cells, below, steps = grid_of(cuts)
         if cells + (1 + len(tables)) * len(cuts) > self.most:
             raise TooManyPiecesError
-        piece = self.column(f"{self.listed(below)}[({p.text} * {sql_number(cells)})::INTEGER + 1]")
+        cell = f"({p.text} * {sql_number(cells)} + 1e0)::INTEGER"
+        piece = self.column(f"{self.listed(below + 1)}[{cell}]")  # the first place of lists is 1
         filled = self.listed(np.append(cuts, [2.0] * sum(steps)))  # no prediction reaches 2
-        for step in steps:
-            reached = f"{filled}[{piece} + {step}] <= {p.text}"
-            piece = self.column(f"CASE WHEN {reached} THEN {piece} + {step} ELSE {piece} END")
-        return formula(*(Sql(f"{self.listed(table)}[{piece} + 1]") for table in tables))
+        for step in steps:  # sums: DuckDB takes longer for choices that differ from row to row
+            place = piece if step == 1 else f"{piece} + {step - 1}"
+            piece = self.column(f"{piece} + ({filled}[{place}] <= {p.text})::SMALLINT * {step}")
+        return formula(*(Sql(f"{self.listed(table)}[{piece}]") for table in tables))
 
     def column(self, text: str) -> str:
         """Add a column; return its name."""
@@ -95,6 +97,13 @@ def grid_of(cuts: Array) -> tuple[int, npt.NDArray[np.int64], list[int]]:
         return one[0] + len(one[2]) * STEP
 
     return min(map(grid, CELLS), key=cost)
+
+
+def list_type(numbers: Sequence[Any]) -> str:
+    """Return the SQL type of a list: integers are narrow, since all of it is copied for every 2,048 rows."""
+    if not isinstance(numbers[0], int):
+        return "DOUBLE[]"
+    return "SMALLINT[]" if max(numbers) < MOST_NARROW else "INTEGER[]"
 
 
 def looked_up(fitted: Map, rows: str, column: str) -> LookedUp:

@@ -11,11 +11,13 @@ from calibrant.disk import check_target, scratch_folder, whole_file
 from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence
 from calibrant.numerals import counted
 from calibrant.recalibration.result import Recalibration
+from calibrant.recalibration.sql import Sql, is_probability, sql_number
 from calibrant.scale.dialect import read_dialect
 from calibrant.scale.files import FileNames, in_pieces_or_whole
 from calibrant.scale.large_files import run_with_progress
-from calibrant.scale.located import TEXT_KINDS, kind_of, located
+from calibrant.scale.located import kind_of, located
 from calibrant.scale.map_query import made_beforehand, map_query
+from calibrant.scale.parquet_writer import PARQUET, null_count, parquet_options
 from calibrant.scale.session import connect, identifier, literal, plain_names
 from calibrant.scale.sources import SourceColumn, csv_scan, place_of, unreadable
 from calibrant.scale.text_numbers import written_as
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
 
 MEMORY = "512MB"  # what DuckDB may hold before it spills to disk
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": ","}
-PARQUET = (".parquet", ".pq")
-DICTIONARY = 10_000  # values in the dictionary of a row group: DuckDB tries longer ones in vain
 PREDICTION = "calibrant prediction"  # the number that the map is applied to, inside the query
 
 
@@ -62,17 +62,17 @@ def apply_file(
     map that reads covariates takes them from the columns of the same names, which are held in memory.
     """
     files = located(source)
-    writer = _writer(Path(target))
+    _refuse_ending(Path(target))
     check_target(target, files)
 
     def written(parallel: bool) -> Applied:
-        return _written(fitted, files, Path(target), writer, prediction, into, progress, parallel)
+        return _written(fitted, files, Path(target), prediction, into, progress, parallel)
 
     return in_pieces_or_whole(written)
 
 
 def _written(
-    fitted: Recalibration, files: list[Path], target: Path, writer: str, prediction: str, into: str,
+    fitted: Recalibration, files: list[Path], target: Path, prediction: str, into: str,
     progress: Callable[[float], object] | None, parallel: bool,
 ) -> Applied:  # fmt: skip
     import duckdb
@@ -91,10 +91,12 @@ def _written(
                 mapped, value = map_query(connection, fitted, rows, identifier(PREDICTION), files, prediction)
                 kept = ", ".join(f"{_cell(column)} AS {identifier(column.name)}" for column in read.columns)
                 query = f"SELECT {kept}, {value} AS {identifier(into)} FROM ({mapped})"
-                copy = f"COPY ({query}) TO {literal(str(part))} ({writer})"
+                options = _writer(connection, target, query, names)
+                copy = f"COPY ({query}) TO {literal(str(part))} ({options})"
                 run_with_progress(connection, lambda: connection.execute(copy), progress)
                 [(written,)] = connection.fetchall()
-                applied = _counted(connection, rows, fitted, int(written))
+                nulls = None if made_beforehand(fitted) else null_count(connection, target, part)
+                applied = _counted(connection, rows, fitted, int(written), nulls)
             except duckdb.Error as error:
                 raise unreadable(files, error) from None
         if applied.rows and applied.unusable == applied.rows:
@@ -146,7 +148,7 @@ def _rows(read: _Scan, prediction: str, into: str, file: Path) -> str:
     if into.lower() in (name.lower() for name in names):
         hint = "name another with --as"
         raise InvalidInputError(sentence(f"column {into!r}", "must not be in the file already", hint=hint))
-    number = read.columns[names.index(prediction)].number(written_as.get())
+    number = read.columns[names.index(prediction)].number_or_nan(written_as.get())
     return f"SELECT *, {number} AS {identifier(PREDICTION)} FROM {read.scan}"
 
 
@@ -155,24 +157,37 @@ def _cell(column: SourceColumn) -> str:
     return f"nullif({column.sql}, '')" if column.kind == "TEXT" else column.sql
 
 
-def _writer(path: Path) -> str:
-    ending = path.suffix.lower()
+def _refuse_ending(target: Path) -> None:
+    """Refuse a file whose ending does not say how it is written."""
+    if target.suffix.lower() not in (*SEPARATORS, *PARQUET):
+        known = ", ".join((*SEPARATORS, *PARQUET))
+        got = f"got {target.suffix or 'no ending'!r}"
+        raise UnreadableFileError(sentence(f"file {str(target)!r}", f"must end in one of {known}", got))
+
+
+def _writer(connection: DuckDBPyConnection, target: Path, query: str, names: Sequence[str]) -> str:
+    """Return the options with which the rows of a query are written."""
+    ending = target.suffix.lower()
     if ending in PARQUET:
-        return f"FORMAT parquet, DICTIONARY_SIZE_LIMIT {DICTIONARY}, USE_TMP_FILE false"
-    if ending in TEXT_KINDS:
-        return f"FORMAT csv, HEADER, DELIMITER {literal(SEPARATORS[ending])}, USE_TMP_FILE false"
-    known = ", ".join((*SEPARATORS, *PARQUET))
-    got = f"got {path.suffix or 'no ending'!r}"
-    raise UnreadableFileError(sentence(f"file {str(path)!r}", f"must end in one of {known}", got))
+        return f"FORMAT parquet, {parquet_options(connection, query, names)}, USE_TMP_FILE false"
+    return f"FORMAT csv, HEADER, DELIMITER {literal(SEPARATORS[ending])}, USE_TMP_FILE false"
 
 
-def _counted(connection: DuckDBPyConnection, rows: str, fitted: Recalibration, written: int) -> Applied:
-    """Count what is unusual; only such rows pass the filter, which DuckDB applies while it reads."""
-    low, high = (f"{limit!r}::DOUBLE" for limit in (fitted.fit.low, fitted.fit.high))
-    usable = "coalesce(p >= 0 AND p <= 1, false)"  # NaN exceeds every number in DuckDB
-    [(unusual, outside)] = connection.execute(
-        f"SELECT count(*), count(*) FILTER ({usable})"
-        f" FROM (SELECT {identifier(PREDICTION)} AS p FROM ({rows}))"
-        f" WHERE p < {low} OR p > {high} OR p IS NULL"
-    ).fetchall()
-    return Applied(written, int(unusual - outside), int(outside))
+def _counted(
+    connection: DuckDBPyConnection, rows: str, fitted: Recalibration, written: int, nulls: int | None
+) -> Applied:
+    """Count rows without a usable prediction, and those outside the range that was seen.
+
+    `nulls` is how many rows got no value, where the written file says so: then DuckDB need not read the row
+    groups whose smallest and largest values lie within the range.
+    """
+    p = identifier(PREDICTION)
+    usable = is_probability(Sql(p), "duckdb")
+    outside = f"({p} < {sql_number(fitted.fit.low)} OR {p} > {sql_number(fitted.fit.high)})"
+    if nulls is not None:
+        query = f"SELECT count(*) FROM ({rows}) WHERE {outside} AND {usable}"
+        [(beyond,)] = connection.execute(query).fetchall()
+        return Applied(written, nulls, int(beyond))
+    query = f"SELECT count(*) FILTER ({usable}), count(*) FILTER ({usable} AND {outside}) FROM ({rows})"
+    [(used, beyond)] = connection.execute(query).fetchall()
+    return Applied(written, written - int(used), int(beyond))

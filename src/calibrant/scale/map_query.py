@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from calibrant.recalibration.lookups import LISTS, TooManyPiecesError, looked_up
+from calibrant.recalibration.lookups import LISTS, TooManyPiecesError, list_type, looked_up
 from calibrant.recalibration.result import Recalibration
+from calibrant.recalibration.sql import Sql, is_probability
 from calibrant.scale.files import read_table
 
 if TYPE_CHECKING:
@@ -40,21 +41,16 @@ def map_query(
     """Return the fastest way that the map allows; `column` is the prediction as a number in `rows`."""
     if made_beforehand(fitted):
         return _beforehand(connection, fitted, rows, files, prediction)
-    usable = (
-        f"SELECT *, CASE WHEN {column} >= 0 AND {column} <= 1 THEN {column} END AS {USABLE} FROM ({rows})"
-    )
+    inside = is_probability(Sql(column), "duckdb")
+    usable = f"SELECT *, CASE WHEN {inside} THEN {column} END AS {USABLE} FROM ({rows})"
     if _too_long(fitted):
         _register(connection, fitted)
         return MapQuery(usable, f"{FUNCTION}({USABLE})")
     mapped = looked_up(fitted.map, usable, USABLE)
     if mapped.lists:
-        listed = ", ".join(f"?::{_kind(numbers)}[] AS {name}" for name, numbers in mapped.lists.items())
+        listed = ", ".join(f"?::{list_type(numbers)} AS {name}" for name, numbers in mapped.lists.items())
         connection.execute(f"CREATE TEMP TABLE {LISTS} AS SELECT {listed}", list(mapped.lists.values()))
     return MapQuery(mapped.rows, mapped.value)
-
-
-def _kind(numbers: list[Any]) -> str:
-    return "INTEGER" if isinstance(numbers[0], int) else "DOUBLE"
 
 
 def _too_long(fitted: Recalibration) -> bool:

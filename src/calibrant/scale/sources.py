@@ -42,15 +42,19 @@ class SourceColumn:
         return self.sql if self.kind in ("TEXT", "VARCHAR") else None
 
     def number(self, notation: Notation) -> str:
-        """Return the SQL of the cell as a number."""
+        """Return the SQL of the cell as a number, NULL for NaN."""
+        number = self.number_or_nan(notation)
+        return without_nan(number) if self.kind in ("FLOAT", "DOUBLE") else number
+
+    def number_or_nan(self, notation: Notation) -> str:
+        """Return the SQL of the cell as a number; whoever compares it must ask isfinite first."""
         if self.text is not None:
             return number_sql(self.text, notation)
         if not NUMERIC.fullmatch(self.kind):
             raise InvalidInputError(
                 sentence(f"column {self.name!r}", "must be numeric", f"got values of type {self.kind}")
             )
-        number = f"CAST({self.sql} AS DOUBLE)"
-        return without_nan(number) if self.kind in ("FLOAT", "DOUBLE") else number
+        return f"CAST({self.sql} AS DOUBLE)"
 
 
 def without_nan(number: str) -> str:
