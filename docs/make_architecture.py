@@ -109,7 +109,8 @@ def table(rooms: dict[str, set[str]]) -> str:
     for room in sorted(rooms, key=lambda name: (-rank[name], name)):
         used = ", ".join(sorted(rooms[room], key=lambda name: (-rank[name], name))) or "nothing but the floor"
         lines.append(f"| `{room}` | {purpose(room)} | {used} |")
-    return "\n".join(lines)
+    floor = ", ".join(f"`{name}`" for name in sorted(FLOOR))
+    return "\n".join([*lines, "", f"The floor, which every room may use: {floor}."])
 
 
 def purpose(room: str) -> str:
