@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from calibrant.fits.isotonic import centered_isotonic
 from calibrant.fits.levels import Levels
+from calibrant.fits.logistic import logistic
 from calibrant.fits.spline import SplineFit, spline
 
 EXAMPLES = settings(max_examples=8, phases=[Phase.generate])
@@ -57,3 +58,16 @@ def test_centered_knots_near_1_do_not_see_the_scale_of_weights(sample, scale):
     inside = np.linspace(values[0], values[-1], 50)
     found = np.interp(inside, other.values, other.rates)
     assert found == pytest.approx(np.interp(inside, one.values, one.rates), abs=1e-9)
+
+
+@pytest.mark.parametrize("family", ["temperature", "platt", "beta"])
+@pytest.mark.parametrize("shrink", ["auto", None])
+@pytest.mark.parametrize("values", [(0.3, 0.1 + 0.2), (0.5, 0.5 + 2**-50), (1 - 2**-52, 1.0), (0.0, 5e-324)])
+def test_rounding_of_predictions_shows_no_slope(family, shrink, values):
+    """Whichever way the last bits of equal predictions point, a slope through them would be any number."""
+    one, other = (
+        logistic(Levels(np.array(values), np.array(rates), np.array([5.0, 5.0])), family, shrink=shrink)
+        for rates in ((0.2, 0.8), (0.8, 0.2))
+    )
+    assert one.low == one.high == other.low == other.high == 1.0
+    assert one.intercept == pytest.approx(other.intercept)

@@ -243,6 +243,24 @@ def test_histogram_says_what_it_guarantees():
     assert "random half" in tied.guarantee
     weighted = fit(y, p, method="histogram", sample_weight=1.0 + np.arange(1000) % 2)
     assert weighted.guarantee == "none: records are weighted"
+    clustered = fit(y, p, method="histogram", clusters=np.arange(1000) // 2)
+    assert clustered.guarantee == "none: records of one cluster depend on each other"
+
+
+@pytest.mark.parametrize("places", [1, 2, 12])
+@pytest.mark.parametrize("tolerance", [0.06, 0.1, 0.2, 0.3])
+def test_a_histogram_keeps_the_tolerance_it_was_asked_for(places, tolerance):
+    """Rates of tied predictions come from half of the records, which takes fewer bins."""
+    y, p = overconfident(1000)
+    found = fit(y, np.round(p, places), method="histogram", tolerance=tolerance)
+    assert found.details["tolerance"] <= tolerance
+    assert not found.notes
+
+
+def test_a_tolerance_without_guarantee_is_said():
+    y, p = overconfident(1000)
+    with pytest.warns(cb.RecalibrationWarning, match=r"has no guarantee \(none: records are weighted\)"):
+        cb.recalibrate(y, p, method="histogram", tolerance=0.2, sample_weight=1.0 + np.arange(1000) % 2)
 
 
 @pytest.mark.slow

@@ -52,8 +52,12 @@ def simultaneous_tolerance(records: int, bins: int, alpha: float) -> float:
     Hoeffding's inequality on the records strictly inside each bin, floor(n / B) - 1 at least, and a union
     bound over the bins (Gupta and Ramdas 2021).
     """
-    inside = records // bins - 1
-    return float(np.sqrt(np.log(2 * bins / alpha) / (2 * inside))) if inside > 0 else np.inf
+    return hoeffding_tolerance(records // bins - 1, bins, alpha)
+
+
+def hoeffding_tolerance(smallest: float, bins: int, alpha: float) -> float:
+    """Return eps for bins of which the smallest has so many records; infinite if it has none."""
+    return float(np.sqrt(np.log(2 * bins / alpha) / (2 * smallest))) if smallest > 0 else np.inf
 
 
 def clopper_pearson(ones: Array, counts: Array, alpha: float) -> tuple[Array, Array]:

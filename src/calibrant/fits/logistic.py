@@ -15,7 +15,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.fits.levels import Levels, pooled
-from calibrant.fits.logits import held, logit, worthwhile_clips
+from calibrant.fits.logits import CLIPS, held, logit, worthwhile_clips
 from calibrant.fits.newton import Optimum, Regressors, minimise, polished
 from calibrant.results import Array
 
@@ -28,6 +28,7 @@ WIDTHS = np.geomspace(10.0, 1e-3, 28)  # of the prior, from weak to strong
 COARSE = 4  # of this many widths one is tried at first; then the best is climbed to
 HARDLY_ANY = 1e-9  # precision of the prior that keeps split outcomes finite when there is no shrinkage
 SMALLEST_SCALE = 1e-3
+ROUNDING = 1e-12  # relative differences between logits that rounding may have made
 CENTRES = {"shift": (0.0,), "temperature": (1.0,), "platt": (0.0, 1.0), "beta": (0.0, 1.0, 1.0)}
 
 
@@ -48,8 +49,8 @@ class LogisticFit:
 
 def logistic(levels: Levels, family: Family, *, shrink: Shrink = "auto", clip: Clip = "auto") -> LogisticFit:
     """Fit one family by penalised maximum likelihood; `shrink` is the width of the prior, None for none."""
-    if len(levels) == 1 and family != "shift":
-        family = "shift"  # one prediction shows no slope
+    if shows_no_slope(levels):
+        family = "shift"
     clips = worthwhile_clips(levels) if clip == "auto" else (checked_clip(clip),)
     widths = _widths(shrink)
     logits = logit(levels.values, clips[0])
@@ -62,6 +63,12 @@ def logistic(levels: Levels, family: Family, *, shrink: Shrink = "auto", clip: C
         if trial.evidence > best.evidence + 1e-9:
             best = trial
     return best.finished(levels, held(logits, best.clip))
+
+
+def shows_no_slope(levels: Levels) -> bool:
+    """Return whether all predictions have the same logit, but for rounding."""
+    low, high = logit(levels.values[[0, -1]], CLIPS[0])
+    return bool(high - low <= ROUNDING * max(1.0, abs(low), abs(high)))
 
 
 def _widths(shrink: Shrink) -> Sequence[float]:

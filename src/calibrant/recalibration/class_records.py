@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from calibrant.inputs import (
 )
 from calibrant.numerals import counted
 from calibrant.recalibration.level_losses import SAFE
+from calibrant.recalibration.samples import effective, repetitions
 from calibrant.results import Array
 
 Ints = npt.NDArray[np.int64]
@@ -47,6 +48,14 @@ class ClassRecords:
     def where(self, chosen: npt.NDArray[Any]) -> ClassRecords:
         """Return some of the records."""
         return ClassRecords(self.table[chosen], self.labels[chosen], self.weights[chosen])
+
+    def written_out(self) -> ClassRecords:
+        """Return a row for every record that weights of frequency count, where they are few enough."""
+        times = repetitions(self.weights)
+        if times is None:
+            return self
+        rows = self.where(np.repeat(np.arange(self.n), times))
+        return replace(rows, weights=np.ones(rows.n))
 
     def cut(self, folds: int, seed: int) -> list[tuple[ClassRecords, ClassRecords]]:
         """Return pairs (all but one fold, that fold), stratified by class."""
@@ -94,9 +103,9 @@ def class_records(
             got = f"got {len(weights):,} and {counted(len(table), 'row')}"
             raise InvalidInputError(sentence("sample_weight and y_prob", "must have the same length", got))
     kept = weights > 0
-    order = np.lexsort((weights[kept], labels[kept], *table[kept].T))
-    scale = 1.0 if frequency else float(weights.sum() / (weights @ weights))
-    return ClassRecords(table[kept][order], labels[kept][order], weights[kept][order] * scale)
+    order = np.flatnonzero(kept)[np.lexsort((weights[kept], labels[kept], *table[kept].T))]
+    records = ClassRecords(table[order], labels[order], weights[order])
+    return records.written_out() if frequency else replace(records, weights=effective(records.weights))
 
 
 def class_names(classes: Sequence[Any] | None, count: int) -> list[Any]:

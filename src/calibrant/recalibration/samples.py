@@ -19,6 +19,7 @@ from calibrant.results import Array
 
 Ints = npt.NDArray[np.int64]
 MOST_EXACT = 10**9  # records that can be dealt without replacement
+MOST_REPEATED = 2 * 10**6  # records that weights of frequency are written out to
 
 
 class Sample(Protocol):
@@ -96,6 +97,17 @@ class Rows:
             clusters=None if self.clusters is None else self.clusters[chosen],
             covariates=None if columns is None else {name: c[chosen] for name, c in columns.items()},
         )
+
+    def written_out(self) -> Rows:
+        """Return a row for every record that weights of frequency count, where they are few enough.
+
+        A row that stands for many records would be dealt to one fold whole, and be unknown to the others.
+        """
+        times = repetitions(self.weights)
+        if times is None:
+            return self
+        rows = self.where(np.repeat(np.arange(self.n), times))
+        return replace(rows, weights=np.ones(rows.n), weighted=False)
 
     def cut(self, folds: int, seed: int) -> list[tuple[Sample, Sample]]:
         """Return pairs (all but one fold, that fold)."""
@@ -216,7 +228,7 @@ class Behind:
     @property
     def n(self) -> int:
         """How many records there are."""
-        return self.forecasts.n
+        return self.forecasts.n if self._repetitions is None else int(self._repetitions.sum())
 
     @property
     def binary(self) -> bool:
@@ -226,7 +238,7 @@ class Behind:
     @property
     def weighted(self) -> bool:
         """Whether records weigh differently."""
-        return self.forecasts.record_weights is not None
+        return self.forecasts.record_weights is not None and self._repetitions is None
 
     @property
     def cuttable(self) -> str:
@@ -252,17 +264,56 @@ class Behind:
             order = np.lexsort((weights, outcomes, values))
             values, outcomes, weights = values[order], outcomes[order], weights[order]
         counted = weights * (self.levels.total / weights.sum())
-        return Rows(values, outcomes, counted, binary=self.binary, weighted=self.weighted)
+        rows = Rows(values, outcomes, counted, binary=self.binary, weighted=f.record_weights is not None)
+        return rows.written_out() if self.frequency else rows
+
+    @cached_property
+    def _repetitions(self) -> Ints | None:
+        f = self.forecasts
+        shares = np.full(f.n, 1.0 / f.n) if f.record_weights is None else f.record_weights
+        return repetitions(shares * f.total_weight) if self.frequency else None
 
 
 def sample_of(forecasts: Forecasts, *, frequency: bool = False) -> Sample:
     """Return the records behind forecasts, or what is known of them."""
+    if frequency and (counted := _counted(forecasts)) is not None:
+        return counted
     if forecasts.cells is None:
         return Behind(forecasts, frequency)
     if forecasts.binary and _unweighted(forecasts):
         ones = np.rint(forecasts.outcomes * forecasts.n).astype(np.int64)
         return CountedCells(forecasts.values, ones, forecasts.counts - ones)
     return Merged(Levels.of(forecasts, frequency=frequency), forecasts.n, forecasts.binary)
+
+
+def _counted(forecasts: Forecasts) -> CountedCells | None:
+    """Return the 0/1 records that weights of frequency count, if those are whole numbers."""
+    if not forecasts.binary:
+        return None
+    count = forecasts.total_weight
+    ones, all_ = forecasts.outcomes * count, forecasts.weights * count
+    if not (_whole(ones) and _whole(all_)):
+        return None
+    whole = np.rint(ones).astype(np.int64)
+    return CountedCells(forecasts.values, whole, np.rint(all_).astype(np.int64) - whole)
+
+
+def _whole(weights: Array) -> bool:
+    """Return whether weights are whole numbers of records, but for rounding."""
+    return bool(np.all((weights < 2.0**53) & (np.abs(weights - np.rint(weights)) <= 1e-11 * weights)))
+
+
+def effective(weights: Array) -> Array:
+    """Return weights of sampling rescaled to sum to Kish's effective number of records."""
+    shares = weights / weights.max()  # squares of large weights would overflow
+    return np.asarray(shares * (shares.sum() / (shares @ shares)))
+
+
+def repetitions(weights: Array) -> Ints | None:
+    """Return how often each row occurs by its weight of frequency; None if that cannot be written out."""
+    if weights.sum() > MOST_REPEATED or not _whole(weights):
+        return None
+    return np.rint(weights).astype(np.int64)
 
 
 def _unweighted(forecasts: Forecasts) -> bool:
@@ -299,17 +350,17 @@ def rows_of(
     keys = [_codes(column) for column in reversed(list(columns.values()))]
     order = np.lexsort((*keys, *([] if codes is None else [codes]), weights, outcomes, p))
     weights = weights[order]  # sums depend on the order of their terms
-    scale = 1.0 if frequency else float(weights.sum() / (weights @ weights))
-    return Rows(
+    rows = Rows(
         (p + 0.0)[order],
         outcomes[order],
-        weights * scale,
+        weights if frequency else effective(weights),
         None if codes is None else codes[order],
         {name: column[order] for name, column in columns.items()} if covariates is not None else None,
         groups,
         binary=not bool(np.any((outcomes > 0) & (outcomes < 1))),
         weighted=w is not None and bool(np.any(w != w[0])),
     )
+    return rows.written_out() if frequency else rows
 
 
 def _codes(column: npt.NDArray[Any]) -> Ints:

@@ -103,6 +103,7 @@ ROWS: tuple[Method, ...] = (
         needs_both_outcomes=True,
         keeps_calibrated=True,
         auto_options=(NOTHING,),
+        repetition=True,
     ),
     Method(
         name="centered-isotonic",
@@ -111,6 +112,7 @@ ROWS: tuple[Method, ...] = (
         citation="Oron & Flournoy 2017; Krichevsky & Trofimov 1981",
         keeps_ranks=True,
         auto_options=(NOTHING,),
+        repetition=True,
     ),
     Method(
         name="venn-abers",
@@ -119,6 +121,7 @@ ROWS: tuple[Method, ...] = (
         citation="Vovk & Petej 2014",
         guarantee="one of the two values is perfectly calibrated (exchangeable 0/1 records of equal weight)",
         auto_options=(NOTHING,),
+        repetition=True,
     ),
     Method(
         name="isotonic",
@@ -148,6 +151,7 @@ ROWS: tuple[Method, ...] = (
         guarantee="all bins within a stated tolerance of their true rates, at a stated confidence",
         smallest_n=2,
         symmetric=False,
+        repetition=True,
     ),
     Method(
         name="scaling-binning",
@@ -156,6 +160,7 @@ ROWS: tuple[Method, ...] = (
         citation="Kumar, Liang & Ma 2019",
         needs_both_outcomes=True,
         symmetric=False,
+        repetition=True,
     ),
     Method(
         name="vector",

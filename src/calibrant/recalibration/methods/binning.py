@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from calibrant.fits.histogram import (
     bin_rates,
     clopper_pearson,
     equal_mass_edges,
+    hoeffding_tolerance,
     simultaneous_tolerance,
 )
 from calibrant.fits.levels import Levels
@@ -23,17 +26,24 @@ from calibrant.recalibration.maps.steps import StepMap
 from calibrant.recalibration.methods.checks import checked_share
 from calibrant.recalibration.methods.logistic import logistic_notes
 from calibrant.recalibration.registry import Fitted
-from calibrant.recalibration.samples import Merged, Sample
+from calibrant.recalibration.samples import Merged, Rows, Sample
 from calibrant.results import Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Counted:
-    """Bins, what the guarantee rests on, and within which tolerance all of them are."""
+    """Bins, what the guarantee rests on, and of how many records they are."""
 
     bins: RateBins
     basis: str
     records: int
+
+    def tolerance(self, alpha: float) -> float:
+        """Return within what all bins are of their true rates; infinite if one of them holds no record."""
+        return hoeffding_tolerance(float(self.bins.counts.min()), len(self.bins.counts), alpha)
+
+
+_Binning = Callable[[int], _Counted]
 
 
 def histogram(
@@ -49,30 +59,45 @@ def histogram(
     Given a tolerance, the most bins for which all are within it; else `bins`, or n^(1/3).
     """
     alpha = 1.0 - checked_share("confidence", confidence)
-    wanted = _wanted_bins(sample.n, bins, tolerance, alpha)
-    counted = _counted(sample, wanted, seed)
-    lower, upper = _limits(sample, counted, alpha)
-    guarantee = _guarantee(sample, counted, alpha)
-    rates = counted.bins.rates
+    if bins is not None and tolerance is not None:
+        raise InvalidInputError(sentence("bins and tolerance", "must not both be given"))
+    counted = _binning(sample, seed)
+    if tolerance is None:
+        chosen = counted(_wanted_bins(sample.n, bins))
+    else:
+        chosen = _finest(sample, counted, checked_share("tolerance", tolerance), alpha)
+    lower, upper = _limits(sample, chosen, alpha)
+    guarantee = _guarantee(sample, chosen, alpha)
+    rates = chosen.bins.rates
     details = {
         "bins": len(rates), "confidence": confidence, "tolerance": guarantee.pop("tolerance"), **guarantee,
     }  # fmt: skip
-    return Fitted(StepMap(counted.bins.edges, rates, lower, upper), (), details)
+    missed = tolerance is not None and details["tolerance"] is None
+    notes = (
+        (f"The tolerance that was asked for has no guarantee ({details['guarantee']}).",) if missed else ()
+    )
+    return Fitted(StepMap(chosen.bins.edges, rates, lower, upper), notes, details)
 
 
-def _wanted_bins(n: int, bins: int | None, tolerance: float | None, alpha: float) -> int:
-    if bins is not None and tolerance is not None:
-        raise InvalidInputError(sentence("bins and tolerance", "must not both be given"))
-    if tolerance is not None:
-        checked_share("tolerance", tolerance)
-        most = bisect_right(  # the tolerance grows with the bins
-            range(1, n // 2 + 1), tolerance, key=lambda b: simultaneous_tolerance(n, b, alpha)
-        )
-        if not most:
-            needed = int(np.ceil(np.log(2 / alpha) / (2 * tolerance**2))) + 1
-            rule = f"needs {needed:,} records for one bin within {tolerance:g}"
-            raise TooFewRecordsError(sentence("histogram", rule, f"got {n:,}"))
-        return most
+def _finest(sample: Sample, counted: _Binning, tolerance: float, alpha: float) -> _Counted:
+    """Return the most bins of which all are within the tolerance; only predictions are looked at for it."""
+    n = sample.n
+    known = _untied(sample) or bool(_void(sample))  # records strictly inside a bin: floor(n / B) - 1 at least
+
+    def reached(bins: int) -> float:
+        return simultaneous_tolerance(n, bins, alpha) if known else counted(bins).tolerance(alpha)
+
+    most = bisect_right(range(1, n // 2 + 1), tolerance, key=reached)  # it grows with the bins,
+    while most and reached(most) > tolerance:  # but for the luck of the halves
+        most -= 1
+    if not most:
+        needed = int(np.ceil(np.log(2 / alpha) / (2 * tolerance**2))) + 1
+        rule = f"needs {needed:,} records for one bin within {tolerance:g}"
+        raise TooFewRecordsError(sentence("histogram", rule, f"got {n:,}"))
+    return counted(most)
+
+
+def _wanted_bins(n: int, bins: int | None) -> int:
     wanted = max(1, min(n // 2, round(n ** (1 / 3)))) if bins is None else bins
     if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
         raise InvalidInputError(sentence("bins", "must be a whole number from 1", f"got {bins!r}"))
@@ -82,26 +107,47 @@ def _wanted_bins(n: int, bins: int | None, tolerance: float | None, alpha: float
     return wanted
 
 
-def _counted(sample: Sample, bins: int, seed: int) -> _Counted:
+def _untied(sample: Sample) -> bool:
+    return len(sample.levels) == sample.n and not sample.weighted
+
+
+def _void(sample: Sample) -> str:
+    """Return why records as these have no guarantee, however they are binned; empty if they may have one."""
+    if sample.weighted:
+        return "none: records are weighted"
+    clustered = isinstance(sample, Rows) and sample.clusters is not None
+    return "none: records of one cluster depend on each other" if clustered else ""
+
+
+def _binning(sample: Sample, seed: int) -> _Binning:
     """Cut at order statistics, whose records are left out; with ties or weights, at a random half of them."""
-    levels = sample.levels
-    if len(levels) == sample.n and not sample.weighted:
-        edges = equal_mass_edges(levels, bins)
-        basis = "records strictly inside bins cut at order statistics"
-        return _Counted(bin_rates(levels, edges, without_edges=True), basis, sample.n)
-    if bins == 1 or isinstance(sample, Merged) or sample.n < 4:
-        edges = equal_mass_edges(levels, bins)
-        basis = "all records of one bin" if len(edges) == 0 else "none: merged records made the edges too"
-        return _Counted(bin_rates(levels, edges, without_edges=False), basis, sample.n)
-    (one, other), _ = sample.cut(2, seed)
-    edges = equal_mass_edges(one.levels, bins)
-    basis = "bins cut at a random half of the records, rates of the other half (tied or weighted predictions)"
-    return _Counted(bin_rates(other.levels, edges, without_edges=False), basis, other.n)
+    levels, n = sample.levels, sample.n
+    untied = _untied(sample)
+    whole = not untied and (isinstance(sample, Merged) or n < 4)
+    halves = cache(lambda: sample.cut(2, seed)[0])
+
+    def counted(bins: int) -> _Counted:
+        if untied:
+            edges = equal_mass_edges(levels, bins)
+            basis = "records strictly inside bins cut at order statistics"
+            return _Counted(bin_rates(levels, edges, without_edges=True), basis, n)
+        if bins == 1 or whole:
+            edges = equal_mass_edges(levels, bins)
+            basis = "all records of one bin" if len(edges) == 0 else "none: merged records made the edges too"
+            return _Counted(bin_rates(levels, edges, without_edges=False), basis, n)
+        basis = (
+            "bins cut at a random half of the records, rates of the other half (tied or weighted predictions)"
+        )
+        one, other = halves()
+        edges = equal_mass_edges(one.levels, bins)
+        return _Counted(bin_rates(other.levels, edges, without_edges=False), basis, other.n)
+
+    return counted
 
 
 def _limits(sample: Sample, counted: _Counted, alpha: float) -> tuple[Array | None, Array | None]:
     """Return exact limits that hold for all bins at once, where records are 0/1 and weigh the same."""
-    if sample.weighted or not sample.binary or counted.basis.startswith("none"):
+    if _void(sample) or not sample.binary or counted.basis.startswith("none"):
         return None, None
     counts = np.rint(counted.bins.counts)
     ones = np.rint(counted.bins.rates * counts)
@@ -110,13 +156,10 @@ def _limits(sample: Sample, counted: _Counted, alpha: float) -> tuple[Array | No
 
 
 def _guarantee(sample: Sample, counted: _Counted, alpha: float) -> dict[str, Any]:
-    if sample.weighted or counted.basis.startswith("none"):
-        reason = "none: records are weighted" if sample.weighted else counted.basis
-        return {"tolerance": None, "guarantee": reason}
-    smallest = float(counted.bins.counts.min())
-    count = len(counted.bins.counts)
-    tolerance = float(np.sqrt(np.log(2 * count / alpha) / (2 * smallest))) if smallest > 0 else None
-    if tolerance is None:
+    if _void(sample) or counted.basis.startswith("none"):
+        return {"tolerance": None, "guarantee": _void(sample) or counted.basis}
+    count, tolerance = len(counted.bins.counts), counted.tolerance(alpha)
+    if tolerance == np.inf:
         return {"tolerance": None, "guarantee": "none: a bin holds no record"}
     text = f"with probability {1 - alpha:g} all {count} bins are within {tolerance:.4g} of their true rates"
     return {"tolerance": tolerance, "guarantee": f"{text}; from {counted.basis}"}

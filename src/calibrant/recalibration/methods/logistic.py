@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calibrant.fits.logistic import Clip, Family, LogisticFit, Shrink, logistic
+from calibrant.fits.logistic import Clip, Family, LogisticFit, Shrink, logistic, shows_no_slope
 from calibrant.recalibration.maps.identity import IdentityMap
 from calibrant.recalibration.maps.logistic import LogisticMap
 from calibrant.recalibration.registry import Fitted
@@ -48,7 +48,7 @@ def _fitted(sample: Sample, family: Family, shrink: Shrink, clip: Clip) -> Fitte
 def logistic_notes(sample: Sample, fit: LogisticFit) -> tuple[str, ...]:
     """Return what the user should know of a logistic fit."""
     notes = [WRONG_WAY] if fit.low < 0 or fit.high < 0 else []
-    return (*notes, *([ONE_LEVEL] if len(sample.levels) == 1 else []))
+    return (*notes, *([ONE_LEVEL] if shows_no_slope(sample.levels) else []))
 
 
 def _details(fit: LogisticFit) -> dict[str, float | None]:
