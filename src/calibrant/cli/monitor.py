@@ -156,5 +156,6 @@ def _since(readings: Mapping[str, Reading]) -> str:
 
 
 def _line(name: str, reading: Reading) -> list[str]:
-    moments = ["" if at is None else f"record {at:,}" for at in (reading.alarm_at, reading.onset)]
+    begin = None if reading.onset is None else reading.onset + 1  # the first record of that stretch
+    moments = ["" if at is None else f"record {at:,}" for at in (reading.alarm_at, begin)]
     return [name, f"{reading.n:,}", pvalue_text(reading.pvalue), *moments, reading.suspicion or ""]
