@@ -242,7 +242,10 @@ VERDICTS = {
     "records is {gain}, and may be anything from {lower} to {upper}.",
     "too little data to say": "There are too few records to say.",
 }
-NO_CHANGE = "Nothing to repair was found on the whole: the gain in log loss on held-out records is {gain} ({lower} to {upper})."
+NO_CHANGE = (
+    "Nothing to repair was found on the whole: the gain in log loss on held-out records is {gain} "
+    "({lower} to {upper})."
+)
 
 
 def _recalibration(proposal: Proposal | str) -> Section:
