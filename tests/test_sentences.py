@@ -51,7 +51,8 @@ SENTENCES = {
     "audit": r"^Predictions are wrong for 3 of 3 groups at the 5 % level\. Worst by evidence \(z\): "
     r".* predicted, .* happened",
     "recalibration": r"^Recalibration by platt, fitted to 1,500 records\. On held-out folds: helps; log loss",
-    "monitor": r"^Alarm at record [\d,]+: not calibrated .* Alarms falsely with probability 0\.05 at most\.$",
+    "monitor": r"^Alarm at record [\d,]+: evidence against calibration .* Alarms falsely with probability "
+    r"0\.05 at most\.$",
     "reading": r"^Alarm at record",
 }
 

@@ -20,12 +20,13 @@ def without_noise(value: float) -> float:
 
 
 def mean(value: float) -> str:
-    """Write a mean prediction or outcome, in four decimals.
+    """Write a mean prediction or outcome, in four decimals, or in three digits where it is rare.
 
-    >>> mean(0.16995000000000001), mean(0.5)
-    ('0.1699', '0.5000')
+    >>> mean(0.16995000000000001), mean(0.5), mean(0.000165)
+    ('0.1699', '0.5000', '0.000165')
     """
-    return f"{without_noise(value):.4f}"
+    value = without_noise(value)
+    return short(value) if 0 < abs(value) < 0.01 else f"{value:.4f}"
 
 
 def short(value: float | None, digits: int = 3) -> str:
@@ -42,6 +43,28 @@ def short(value: float | None, digits: int = 3) -> str:
     if abs(value) >= 1e4 or abs(value) < 1e-4:
         return f"{value:.{digits - 1}e}"
     return f"{value:.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
+
+
+def beside(value: float, limit: float, digits: int = 3) -> str:
+    """Write a value in as many digits as show on which side of the limit it is.
+
+    >>> beside(0.0500004, 0.05), beside(0.04, 0.05), beside(0.05, 0.05)
+    ('0.0500004', '0.0400', '0.0500')
+    """
+    for many in range(digits, 16):
+        text = short(value, many)
+        if (float(text) > limit) == (value > limit):
+            return text
+    return repr(value)
+
+
+def exact(limit: float) -> str:
+    """Write a limit as it was given.
+
+    >>> exact(0.0200001), exact(3.0)
+    ('0.0200001', '3')
+    """
+    return f"{limit:.12g}"
 
 
 def pvalue_text(pvalue: float | None, log_pvalue: float | None = None, floor: bool = False) -> str:
@@ -111,6 +134,18 @@ def percent(share: float) -> str:
         return f"{100 * share:.1e} %"
     digits = 1 if share == 0 or share >= 0.01 else 2 if share >= 0.001 else 4
     return f"{100 * share:.{digits}f} %"
+
+
+def points(share: float, width: float = 1.0) -> str:
+    """Write a difference of two shares in points, with its sign, as finely as an interval so wide asks for.
+
+    >>> points(0.0312), points(-0.00004), points(-0.00004, 0.0001)
+    ('+3.1', '0.0', '-0.004')
+    """
+    fine = 0 < width < 0.005
+    digits = min(8, 1 - math.floor(math.log10(100 * width))) if fine else 1
+    text = f"{100 * share:+.{digits}f}"
+    return text if float(text) else text[1:]
 
 
 def confidence_text(confidence: float) -> str:

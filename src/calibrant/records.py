@@ -40,7 +40,11 @@ from calibrant.numerals import counted
 from calibrant.results import Array
 
 Missing = Literal["error", "drop"]
-OutcomeKind = Literal["shares", "labels", "real"]  # outcomes in [0, 1], outcomes 0 or 1, any numbers
+OutcomeKind = Literal["shares", "labels", "plain", "real"]  # in [0, 1]; 0 or 1; 0 or 1 unless "real"; any
+LABEL_HINTS = {
+    "labels": "leave rows with other outcomes out (ties, say)",
+    "plain": 'pass variant="real" for responses that are not 0 or 1',
+}
 
 ARGUMENTS = Names()
 
@@ -214,9 +218,8 @@ def _check_ranges(y: npt.NDArray[Any], p: npt.NDArray[Any], names: Names, kind: 
         return
     check_unit_interval(y, names.outcome)
     check_unit_interval(p, names.prediction)
-    if kind == "labels" and y.dtype.kind == "f":
-        hint = 'pass variant="real" for responses that are not 0 or 1'
-        reject_rows(names.outcome, "must be 0 or 1", y, (y != 0) & (y != 1), hint)
+    if kind in LABEL_HINTS and y.dtype.kind == "f":
+        reject_rows(names.outcome, "must be 0 or 1", y, (y != 0) & (y != 1), LABEL_HINTS[kind])
 
 
 def swapped(checked: Checked) -> bool:

@@ -34,6 +34,7 @@ from calibrant.evaluation.gate import (
     judge_groups,
     judge_sketch_groups,
     overall,
+    too_few,
 )
 from calibrant.inference.interval import check_confidence
 from calibrant.measures.registry.lookup import measures
@@ -140,7 +141,8 @@ def _checked(
         findings = judge(forecasts, wanted, **how)
         _check_groups(sketch, groups, max_group_z)
         if max_group_z is not None:
-            findings.append(judge_sketch_groups(sketch.groups, max_group_z))
+            few = too_few(forecasts.n, how["confidence"], how["fewest"])
+            findings.append(judge_sketch_groups(sketch.groups, max_group_z, few))
         return _Checked(file, forecasts.n, sketch.dropped, findings)
     if max_group_z is not None and not groups:
         raise InvalidInputError(sentence("--max-group-z", "needs --groups", "got none"))
@@ -148,7 +150,8 @@ def _checked(
     findings = judge(data.forecasts, wanted, **how)
     if max_group_z is not None:
         audit = data.audit(draws=0, seed=how["seed"])  # z needs no simulation
-        findings.append(judge_groups(audit, max_group_z))
+        few = too_few(audit.n, how["confidence"], how["fewest"])
+        findings.append(judge_groups(audit, max_group_z, few))
     return _Checked(file, data.forecasts.n, data.forecasts.dropped, findings)
 
 

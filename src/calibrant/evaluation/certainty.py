@@ -11,11 +11,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from calibrant.evaluation.null_reference import Chance
-from calibrant.evaluation.rejection import said_by_part, size_sentence, speaker
+from calibrant.evaluation.rejection import said_by_part, size_sentence
 from calibrant.evaluation.rows import SIZE, WHERE, Row, chosen, take
 from calibrant.forecasts import Forecasts
 from calibrant.inference.engine import TestResult
 from calibrant.inference.omnibus import ROUNDING
+from calibrant.inference.spoken import speaker
 from calibrant.numerals import counted, percent, short
 
 
@@ -34,7 +35,7 @@ def certainty(
     if judged.pvalue > alpha:
         deviate = counted(inner.n, "other prediction deviates", "other predictions deviate")
         return f"{alone} The {deviate} no more than chance gives ({judged.written_pvalue}).{size}"
-    spoke = speaker(judged)
+    spoke = speaker(judged.details)
     of_others = {WHERE: others.judged(take(inner, chosen([WHERE])[0]))} if spoke == "kuiper" else {}
     left = counted(forecasts.n - inner.n, "prediction")
     general = f"{said_by_part(spoke, of_others, inner, judged)} ({judged.written_pvalue}"

@@ -77,12 +77,14 @@ def fractions_note(result: Facts) -> str:
         if result.fractional is None
         else f"{result.fractional:,} of {counted(result.records, 'outcome')}"
     )
-    todo = (
-        "leave these rows out (ties, say) to have every p-value"
-        if few
-        else "tests that need no simulation (kuiper, in-the-large) still have theirs"
-    )
-    why = "so that calibrated outcomes cannot be simulated and most p-values are missing"
+    if result.fractional is None:
+        lost, todo = "there are no p-values", "measure the rows themselves, or sketch outcomes of 0 and 1"
+    elif few:
+        lost, todo = "most p-values are missing", "leave these rows out (ties, say) to have every p-value"
+    else:
+        lost = "most p-values are missing"
+        todo = "tests that need no simulation (kuiper, in-the-large) still have theirs"
+    why = f"so that calibrated outcomes cannot be simulated and {lost}"
     return f"{count} {are}, {why}: {todo}"
 
 

@@ -11,8 +11,9 @@ from calibrant.evaluation.needed_records import records_needed
 from calibrant.evaluation.null_reference import Chance
 from calibrant.evaluation.rows import Row, chosen, take_all
 from calibrant.forecasts import Forecasts
+from calibrant.groups.no_evidence import too_small
 from calibrant.measures.registry.resolution import no_certificate
-from calibrant.numerals import counted, short
+from calibrant.numerals import beside, counted, exact, short
 from calibrant.results import json_object
 
 if TYPE_CHECKING:
@@ -64,10 +65,8 @@ def judge(
     compared (confidence 0). A measure that cannot be had from a sketch raises NoCertificateError.
     """
     wanted = chosen(list(limits))
-    least = (FEWEST if confidence else 1) if fewest is None else fewest
-    if forecasts.n < least:
-        are = counted(forecasts.n, "record is", "records are")
-        few = f"{are} too few to say; at least {least:,} were asked for"
+    few = too_few(forecasts.n, confidence, fewest)
+    if few:
         return [Finding(row.name, limits[row.name], None, None, None, "unclear", few) for row in wanted]
     luck = Chance(forecasts, draws=draws, confidence=confidence, seed=seed)
     for about in wanted:
@@ -77,11 +76,25 @@ def judge(
     return [judged_row(row, limits[row.about.name], confidence, forecasts.n) for row in rows]
 
 
-def judge_sketch_groups(groups: Mapping[Any, Sketch], limit: float) -> Finding:
-    """Judge the worst group of a sketch: z is certain when its bounds lie on one side of the limit."""
+def too_few(records: int, confidence: float, fewest: int | None) -> str:
+    """Say that so few records decide nothing; nothing where there are enough.
+
+    >>> too_few(7, 0.95, None), too_few(7, 0.0, None)
+    ('7 records are too few to say; at least 20 were asked for', '')
+    """
+    least = (FEWEST if confidence else 1) if fewest is None else fewest
+    are = counted(records, "record is", "records are")
+    return f"{are} too few to say; at least {least:,} were asked for" if records < least else ""
+
+
+def judge_sketch_groups(groups: Mapping[Any, Sketch], limit: float, few: str = "") -> Finding:
+    """Judge the worst group of a sketch: z is certain when its bounds lie on one side of the limit.
+
+    `few` says why so few records decide nothing, where they do not.
+    """
     filled = {key: part for key, part in groups.items() if part.n}
-    if not filled:
-        none = "no group of the sketch holds a record: too little data to say"
+    if few or not filled:
+        none = few or "no group of the sketch holds a record: too little data to say"
         return Finding("group-z", limit, None, None, None, "unclear", none)
     worst, label, least, most = -1.0, None, 0.0, 0.0
     for key, part in filled.items():
@@ -90,12 +103,13 @@ def judge_sketch_groups(groups: Mapping[Any, Sketch], limit: float) -> Finding:
         if ends[0] > worst:
             worst, label = ends[0], key
         least, most = max(least, ends[1]), max(most, ends[2])
-    who = f"worst group {label!r}: z = {worst:.2f}"
+    who, shown = f"worst group {label!r}: z = {beside(worst, limit)}", exact(limit)
     if least > limit:
-        return Finding("group-z", limit, worst, least, most, "fail", f"{who}, above the limit {limit:g}")
+        return Finding("group-z", limit, worst, least, most, "fail", f"{who}, above the limit {shown}")
     if most <= limit:
-        return Finding("group-z", limit, worst, least, most, "pass", f"{who}, within the limit {limit:g}")
-    reason = f"{who}, between {least:.2f} and {most:.2f}: the sketch is too coarse for the limit {limit:g}"
+        return Finding("group-z", limit, worst, least, most, "pass", f"{who}, within the limit {shown}")
+    span = f"between {beside(least, limit)} and {beside(most, limit)}"
+    reason = f"{who}, {span}: the sketch is too coarse for the limit {shown}"
     return Finding("group-z", limit, worst, least, most, "unclear", reason)
 
 
@@ -103,13 +117,26 @@ def _quotient(value: float, sigma: float) -> float:
     return value / sigma if sigma > 0 else (math.inf if value > 1e-12 else 0.0)
 
 
-def judge_groups(audit: Audit, limit: float) -> Finding:
-    """Judge the worst group by its z, which already counts the noise of a group of its size."""
-    worst = audit.worst
-    who = f"worst group {worst.rule!r}: z = {worst.z:.2f}"
+def judge_groups(audit: Audit, limit: float, few: str = "") -> Finding:
+    """Judge the worst group by its z, which already counts the noise of a group of its size.
+
+    `few` says why so few records decide nothing, where they do not. Groups too small to be tested are
+    counted; where every group is, nothing is decided unless everyone together breaks the limit.
+    """
+    if few:
+        return Finding("group-z", limit, None, None, None, "unclear", few)
+    worst, small = audit.worst, audit.not_tested.too_small
+    who = "everyone together" if worst is audit.everyone else f"worst group {worst.rule!r}"
+    z, shown = f"{who}: z = {beside(worst.z, limit)}", exact(limit)
+    untested = f"; {too_small(audit)}" if small else ""
     if worst.z > limit:
-        return Finding("group-z", limit, worst.z, None, None, "fail", f"{who}, above the limit {limit:g}")
-    return Finding("group-z", limit, worst.z, None, None, "pass", f"{who}, within the limit {limit:g}")
+        reason = f"{z}, above the limit {shown}{untested}"
+        return Finding("group-z", limit, worst.z, None, None, "fail", reason)
+    if small and audit.tested == 1 and not audit.not_tested.duplicates:
+        reason = f"no group is large enough to be tested ({counted(small, 'group')} too small); {z}"
+        return Finding("group-z", limit, worst.z, None, None, "unclear", reason)
+    reason = f"{z}, within the limit {shown}{untested}"
+    return Finding("group-z", limit, worst.z, None, None, "pass", reason)
 
 
 def overall(findings: Sequence[Finding]) -> Outcome:
@@ -127,42 +154,41 @@ def judged_row(row: Row, limit: float, confidence: float, records: int) -> Findi
     if confidence and (low is None or high is None):
         reason = f"{short(row.value)}, but no interval: {row.note}"
         return Finding(name, limit, row.value, None, None, "unclear", reason, distance)
-    below, above = _resolution(row)
-    low, high = (distance if low is None else low) - below, (distance if high is None else high) + above
-    sure = _in_words(row, distance, low, high, confidence)
+    low, high = _widened(row, distance if low is None else low, distance if high is None else high)
+    sure, shown = _in_words(row, distance, low, high, limit, confidence), exact(limit)
     outcome: Outcome
     if low > limit:
-        outcome, words = "fail", f"above the limit {limit:g}"
+        outcome, words = "fail", f"above the limit {shown}"
     elif high <= limit:
-        outcome, words = "pass", f"within the limit {limit:g}"
+        outcome, words = "pass", f"within the limit {shown}"
     else:
         needed = records_needed(records, distance, low, high, limit) if confidence else ""
-        outcome, words = "unclear", f"too little data to say whether it is within the limit {limit:g}{needed}"
+        outcome, words = "unclear", f"too little data to say whether it is within the limit {shown}{needed}"
     note = f" ({row.note})" if row.note else ""
     reason = f"{sure}: {words}{note}"
     return Finding(name, limit, row.value, low, high, outcome, reason, distance, row.interval_method)
 
 
-def _in_words(row: Row, distance: float, low: float, high: float, confidence: float) -> str:
+def _in_words(row: Row, distance: float, low: float, high: float, limit: float, confidence: float) -> str:
     """Say the value, for a signed measure with its distance from the ideal, and the interval.
 
-    Of a slope of 1.256: "1.26, 0.256 from 1".
+    Of a slope of 1.256: "1.26, 0.256 from 1". Digits are those that tell each number from the limit.
     """
-    text = short(row.value)
-    if row.about.signed:
-        text += f", {short(distance)} from {row.about.ideal:g}"
+    written = beside(distance, limit)
+    text = f"{short(row.value)}, {written} from {row.about.ideal:g}" if row.about.signed else written
     if low == high:
         return text
     roughly = "" if row.interval_method is None else "approximately "  # every interval is
-    return f"{text}, {roughly}between {short(low)} and {short(high)} at confidence {confidence:g}"
+    ends = f"between {beside(low, limit)} and {beside(high, limit)}"
+    return f"{text}, {roughly}{ends} at confidence {confidence:g}"
 
 
-def _resolution(row: Row) -> tuple[float, float]:
-    """Return how far the exact value can lie below and above the one that was taken (0 unless a sketch)."""
+def _widened(row: Row, low: float, high: float) -> tuple[float, float]:
+    """Widen an interval by how far the exact value can lie from the one taken of a sketch; not below 0."""
     taken = row.measurement
-    return (
-        (0.0, 0.0) if taken is None or taken.exact else (taken.value - taken.lower, taken.upper - taken.value)
-    )
+    if taken is None or taken.exact:
+        return low, high
+    return max(low - (taken.value - taken.lower), min(low, 0.0)), high + taken.upper - taken.value
 
 
 def _from_ideal(row: Row) -> tuple[float, float | None, float | None]:

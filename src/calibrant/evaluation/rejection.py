@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from calibrant.errors import CalibrantError
 from calibrant.evaluation.rows import SIZE, WHERE, Row
 from calibrant.forecasts import Forecasts
 from calibrant.inference.engine import TestResult
+from calibrant.inference.omnibus import ROUNDING
 from calibrant.measures.regression import calibration_slope
 from calibrant.numerals import predicted_happened, short
+
+SURE = 3.0  # standard deviations from which on predictions are said to point the wrong way
 
 
 def rejection(
@@ -19,16 +23,6 @@ def rejection(
     assert isinstance(tested, TestResult)
     said = said_by_part(spoke, rows, forecasts, tested)
     return f"{said} ({tested.written_pvalue}).{size_sentence(rows[SIZE])}"
-
-
-def speaker(tested: TestResult) -> str:
-    """Name the part of the default test that rejected."""
-    parts = tested.details
-    if parts.get("impossible", 0.0) > 0:
-        return "certainty"
-    if parts.get("cox_pvalue", 1.0) >= parts.get("kuiper_pvalue", 0.0):
-        return "kuiper"
-    return "bias" if abs(parts["bias_z"]) >= abs(parts["slope_z"]) else "slope"
 
 
 def said_by_part(spoke: str, rows: Mapping[str, Row], forecasts: Forecasts, tested: TestResult) -> str:
@@ -81,7 +75,17 @@ def _slope(rows: Mapping[str, Row], forecasts: Forecasts, tested: TestResult) ->
     size = (
         short(slope) if forecasts.cells is None else f"about {short(slope, 2)}, from the cells of the sketch"
     )
+    if upside_down(forecasts):
+        return f"Predictions point the wrong way (slope {size}): the higher they are, the fewer events come"
     return f"{name} (slope {size}): predictions are too {what}"
+
+
+def upside_down(forecasts: Forecasts) -> bool:
+    """Return whether higher predictions go with fewer events, by more than chance would give."""
+    centred = forecasts.values - forecasts.mean_prediction
+    rate = min(1.0, forecasts.base_rate)
+    noise = rate * (1 - rate) * float(forecasts.squared_weights @ centred**2)
+    return float(centred @ forecasts.outcomes) < -SURE * math.sqrt(noise) - ROUNDING
 
 
 _SPOKEN = {"kuiper": _kuiper, "bias": _bias, "slope": _slope}

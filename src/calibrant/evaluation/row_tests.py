@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from calibrant.evaluation.rows import Row
 from calibrant.evaluation.verdict import Verdict
-from calibrant.numerals import counted, pvalue_text
+from calibrant.numerals import counted, pvalue_phrase, pvalue_text
 
 NAMED = 3  # measures named in the sentence
 
@@ -49,14 +49,18 @@ def _some_alone(small: Sequence[Row], tests: int, verdict: Verdict) -> str:
     has = counted(len(small), "row of the table has", "rows of the table have")
     decides = (
         f"The verdict is by one test alone, the omnibus test, chosen before looking at the data "
-        f"(p = {pvalue_text(verdict.pvalue)})."
+        f"({pvalue_phrase(verdict.pvalue)})."
     )
     if together <= verdict.alpha:
         return (
             f"{has} a p-value of {verdict.alpha:g} or less ({named}{more}), which {counted(tests, 'test')} "
             f"do not explain ({counting_all}): look there as well. {decides}"
         )
+    if small[0].pvalue_is_bound:  # no draw reached it: how small it is was not seen
+        surprise = f"so few draws do not show whether {counted(tests, 'test')} explain it ({counting_all})"
+    else:
+        surprise = f"among {counted(tests, 'test')} one so small is no surprise ({counting_all})"
     return (
         f"{has} a p-value of {verdict.alpha:g} or less ({named}{more}). Each row is a test of its own, and "
-        f"among {counted(tests, 'test')} one so small is no surprise ({counting_all}). {decides}"
+        f"{surprise}. {decides}"
     )

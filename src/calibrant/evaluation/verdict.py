@@ -14,11 +14,15 @@ from typing import TYPE_CHECKING, Literal
 
 from calibrant.evaluation.certainty import certainty
 from calibrant.evaluation.null_reference import Chance
-from calibrant.evaluation.rejection import rejection, speaker
+from calibrant.evaluation.recalibration_preview import FEWEST
+from calibrant.evaluation.rejection import rejection, upside_down
 from calibrant.evaluation.rows import SIZE, WHERE, Row
 from calibrant.forecasts import Forecasts
+from calibrant.groups.no_evidence import none_wrong, too_small
 from calibrant.groups.people import in_people
 from calibrant.inference.engine import TestResult
+from calibrant.inference.omnibus import visible_bias
+from calibrant.inference.spoken import speaker
 from calibrant.numerals import counted, short
 
 if TYPE_CHECKING:
@@ -36,7 +40,6 @@ LEADS: Mapping[Status, str] = {
 }
 ALPHA = 0.05  # the level of the verdict
 LARGE = 0.15  # an error of this size must not go unseen, nor half of the mean prediction if that is less
-SEEN = 3.24  # standard deviations: a bias that a two-sided 5 % test sees with probability 90 %
 WANTED = 0.05  # what more records should make visible
 
 
@@ -123,9 +126,7 @@ def largest_unseen(size: Row, forecasts: Forecasts) -> float:
     exactly 0 and 1 do not make the data look surer than they are: with n records of which none disagrees, a
     rate up to 3 / n is still possible at 95 %.
     """
-    records = 1.0 / float(forecasts.squared_weights.sum())
-    bias = SEEN * math.sqrt(forecasts.null_variance)
-    return min(1.0, max(bias, 3.0 / records, size.high or 0.0))
+    return min(1.0, max(visible_bias(forecasts), size.high or 0.0))
 
 
 def _judged(
@@ -134,7 +135,7 @@ def _judged(
     if isinstance(tested, str):
         return "untested", ""
     if tested.pvalue <= alpha:
-        return "miscalibrated", speaker(tested)
+        return "miscalibrated", speaker(tested.details)
     if audit is not None and _wrong_groups(audit, alpha):
         return "groups", ""
     return ("too little data" if unseen > _matters(forecasts) else "calibrated"), ""
@@ -193,7 +194,8 @@ def _wrong_groups(audit: Audit, alpha: float) -> list[Group]:
 def _about_groups(audit: Audit, alpha: float, status: Status) -> str:
     named, tested = _wrong_groups(audit, alpha), counted(audit.tested - 1, "group")
     if not named:
-        return "" if status == "miscalibrated" else f" None of {tested} is wrong beyond chance."
+        few = f" ({too_small(audit)})" if audit.not_tested.too_small else ""
+        return "" if status == "miscalibrated" else f" {none_wrong(audit, 'wrong beyond chance')}{few}."
     return f" Wrong for {len(named):,} of {tested}. Worst by evidence (z): {in_people(audit, named[0])}."
 
 
@@ -203,8 +205,7 @@ def _next_step(status: Status, audit: Audit | None, unseen: float, forecasts: Fo
     if status == "groups":
         return "Repair it by group: recalibrate with the groups' columns as covariates, then audit again."
     if status == "miscalibrated":
-        by_group = ", with the groups' columns as covariates" if audit and _wrong_groups(audit, ALPHA) else ""
-        return f"Recalibrate on records the model was not trained on{by_group}, and check that it helps."
+        return _repair(audit, forecasts)
     if status == "too little data":
         records = 1.0 / float(forecasts.squared_weights.sum())
         wanted = min(WANTED, _matters(forecasts))
@@ -213,6 +214,16 @@ def _next_step(status: Status, audit: Audit | None, unseen: float, forecasts: Fo
     if audit is None:
         return "Audit groups: predictions that are right on the whole can be wrong for some."
     return "Nothing to repair was found. Monitor new outcomes as they arrive."
+
+
+def _repair(audit: Audit | None, forecasts: Forecasts) -> str:
+    if upside_down(forecasts):
+        return "Check whether 1 is the outcome that is predicted: higher predictions go with fewer events."
+    if forecasts.n < FEWEST:
+        few = counted(forecasts.n, "is", "are")
+        return f"Collect {FEWEST} records or more: {few} too few to fit a repair to."
+    by_group = ", with the groups' columns as covariates" if audit and _wrong_groups(audit, ALPHA) else ""
+    return f"Recalibrate on records the model was not trained on{by_group}, and check that it helps."
 
 
 def _rounded(count: int) -> int:

@@ -33,7 +33,7 @@ from calibrant.groups.variants import StatisticName, Variant, VariantName
 from calibrant.kernels.segments import segment_curves
 from calibrant.options import finite_number, whole_numbers
 from calibrant.progress import Progress
-from calibrant.records import Checked, Missing, OutcomeKind, Records, check_records
+from calibrant.records import LABEL_HINTS, Checked, Missing, OutcomeKind, Records, check_records
 from calibrant.seeds import recorded_seed
 
 MUCH = 500_000  # records times subpopulations wanted, from which compiling repays
@@ -177,14 +177,13 @@ def _rows(given: Given, missing: Missing, kind: Variant, pos_label: Any) -> Chec
     if not isinstance(y_true, Forecasts):
         if y_prob is None:
             raise InvalidInputError(sentence("y_prob", "must be given", "got None"))
-        of_kind: OutcomeKind = "real" if kind.real else "labels"
+        of_kind: OutcomeKind = "real" if kind.real else "plain"
         return check_records(y_true, y_prob, sample_weight, missing, kind=of_kind, pos_label=pos_label)
     if y_prob is not None or sample_weight is not None or pos_label is not None:
         hint = "pass them alone"
         raise InvalidInputError(sentence("Forecasts", "hold predictions and weights already", hint=hint))
     if not kind.real and not y_true.binary:
-        hint = 'pass variant="real" for responses that are not 0 or 1'
-        raise InvalidInputError(sentence("outcomes", "must be 0 or 1", "got fractions", hint))
+        raise InvalidInputError(sentence("outcomes", "must be 0 or 1", "got fractions", LABEL_HINTS["plain"]))
     return y_true.records
 
 

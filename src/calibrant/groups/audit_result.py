@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from calibrant.groups.group import LEVEL, Group, GroupCurve, NotTested, plain
-from calibrant.groups.no_evidence import left_open
+from calibrant.groups.no_evidence import left_open, none_wrong
 from calibrant.groups.people import in_people
 from calibrant.numerals import at_floor, counted, left_out, percent, pvalue_phrase, pvalue_text
 from calibrant.options import closed_share, whole_number
@@ -167,11 +167,11 @@ class Audit:
             return f"{others} and everyone ranked by z; without draws there are no p-values."
         wrong = self.significant()
         if not wrong:
-            return f"None of {others} is wrong by more than chance at the 5 % level. {left_open(self)}"
+            return f"{none_wrong(self, 'wrong by more than chance at the 5 % level')}. {left_open(self)}"
         named = [group for group in wrong if group is not self.everyone]
         whole = f"everyone together: {self.everyone.means()}"
         if not named:
-            return f"Predictions are wrong at the 5 % level for {whole}. For none of {others} alone."
+            return f"Predictions are wrong at the 5 % level for {whole}. {none_wrong(self, 'wrong alone')}."
         also = f" Also for {whole}." if len(named) < len(wrong) else ""
         return (
             f"Predictions are wrong for {len(named):,} of {others} at the 5 % level. Worst by evidence (z): "

@@ -12,7 +12,7 @@ from calibrant.frames import inputs_of
 from calibrant.groups.coding import code_columns
 from calibrant.groups.column_codes import Column
 from calibrant.groups.gap_interval import gap_interval, law_of, shift_interval
-from calibrant.groups.group_comparison import GroupComparison, GroupDifference, GroupLevel
+from calibrant.groups.group_comparison import UNNAMED, GroupComparison, GroupDifference, GroupLevel
 from calibrant.groups.group_parts import GroupPart, parts_of
 from calibrant.groups.group_trend import approximate_tests, exact_tests
 from calibrant.inference.adjusting import holm
@@ -159,7 +159,7 @@ def _column(groups: Any, checked: Checked) -> Column:
         raise InvalidInputError(sentence("groups", "must be given", "got None", "one label per row"))
     one_by_one = isinstance(groups, list | tuple) or (isinstance(groups, np.ndarray) and groups.ndim == 1)
     if one_by_one or getattr(groups, "name", "") is None:  # a series without a name
-        groups = {"group": groups}
+        groups = {UNNAMED: groups}
     columns = code_columns(groups, checked.length, "groups", labels=checked.labels)
     if len(columns) != 1:
         names = ", ".join(column.name for column in columns)

@@ -9,6 +9,7 @@ from typing import Any
 from calibrant.groups.group import LEVEL, GroupCurve
 from calibrant.numerals import at_floor, confidence_text, counted, left_out, pvalue_phrase, pvalue_text
 
+LEVEL = 0.05  # of the verdict
 SHOWN = 5
 
 
@@ -113,6 +114,8 @@ class Distinguisher:
         carried = ", ".join(f"{name} {share:.0%}" for name, share in self._carriers())
         if carried:
             lines.append(f"  carried by {carried}")
+        if self.rules and self.pvalue > LEVEL:
+            lines.append("  what it learnt, none of it beyond chance:")
         return "\n".join(lines + [f"    {rule}" for rule in self.rules[:SHOWN]])
 
     @property

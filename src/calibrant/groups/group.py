@@ -8,7 +8,7 @@ from typing import Any
 
 from calibrant.groups.rules import Rule
 from calibrant.groups.wilson import wilson
-from calibrant.numerals import counted, predicted_happened, pvalue_phrase
+from calibrant.numerals import counted, points, predicted_happened, pvalue_phrase, short
 from calibrant.results import Array
 
 LEVEL = 0.05  # family-wise, of adjusted p-values: above it a finding is within chance
@@ -59,7 +59,13 @@ class Group:
         said = predicted_happened(self.mean_prediction, self.mean_outcome)
         if self.predictions == "none" or self.in_the_mean:
             return said
-        return f"{said}; {self.predictions} for scores {self.start:.3g} to {self.stop:.3g}"
+        return f"{said}; {self.predictions} {self._where('for scores')}"
+
+    def _where(self, among: str) -> str:
+        """Name the scores between which the errors add up, or the one at which they are."""
+        if self.start == self.stop:
+            return f"at {self.start:.3g}"
+        return f"{among} {self.start:.3g} to {self.stop:.3g}"
 
     @property
     def in_the_mean(self) -> bool:
@@ -77,11 +83,7 @@ class Group:
             return ""
         if self.within_chance:
             return "within chance"
-        return (
-            self.predictions
-            if statistic == "mean"
-            else f"{self.predictions} from {self.start:.3g} to {self.stop:.3g}"
-        )
+        return self.predictions if statistic == "mean" else f"{self.predictions} {self._where('from')}"
 
     @property
     def difference(self) -> float:
@@ -110,9 +112,10 @@ class Group:
 
     def written_difference(self) -> tuple[str, str]:
         """Write the difference and its limits, in points; no limits where no prediction leaves any doubt."""
-        low, high = (100 * limit for limit in self.limits)
-        span = f"{low:+.1f} to {high:+.1f}" if self.sigma > 0 else "–"
-        return f"{100 * self.difference:+.1f} points", span
+        low, high = self.limits
+        width = high - low
+        span = f"{points(low, width)} to {points(high, width)}" if self.sigma > 0 else "–"
+        return f"{points(self.difference, width)} points", span
 
     def statistic(self, name: str) -> float:
         """Return what was tested: D_k, or the absolute mean residual."""
@@ -132,10 +135,14 @@ class Group:
         if statistic == "mean":
             value, where = f"mean residual {self.gap:+.4f}", f"by {abs(self.gap):.3g} on average"
         else:
-            value, where = f"Kuiper {self.kuiper:.4f}", f"for scores {self.start:.3g} to {self.stop:.3g}"
+            value, where = f"Kuiper {_written(self.kuiper)}", self._where("for scores")
         off = "within chance" if self.within_chance else f"predictions {self.predictions} {where}"
         said = "" if self.predictions == "none" else f"; {off}"
         return f"{self.rule}: {counted(self.size, 'row')}, {value}, z = {self.z:.2f}{real}{said}"
+
+
+def _written(value: float) -> str:
+    return f"{value:.4f}" if value == 0 or value >= 0.001 else short(value)
 
 
 def contribution(z: float, statistic: float, sigma_0: float) -> float:

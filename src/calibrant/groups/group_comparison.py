@@ -12,6 +12,7 @@ from calibrant.numerals import (
     counted,
     left_out,
     percent,
+    points,
     predicted_happened,
     pvalue_phrase,
     pvalue_text,
@@ -26,6 +27,7 @@ BY_ITSELF = (
     "chance. Who is off is decided by p-values adjusted for all groups (calibrant audit); the tests here say "
     "whether groups differ from each other."
 )
+UNNAMED = "group"  # the column of groups that came without a name
 SAID = 3  # pairs told in words
 MOST_PAIRS = 15  # in the table
 FEW_PAIRS = 5  # that are shown where none differs beyond chance
@@ -146,16 +148,23 @@ class GroupComparison(Result):
             f"{group.name} ({counted(group.n, 'row')}): {predicted_happened(group.predicted, group.happened)}"
             for group in (low, high)
         )
+        of_column = "" if self.column == UNNAMED else f" of {self.column}"
+        which, p = f"{len(self.groups):,} groups{of_column}", self._written(self.pvalue)
+        if self.certain == self.n:
+            return f"Whether the {which} differ cannot be tested: every prediction is exactly 0 or 1. {ends}."
         if self.pvalue <= 1 - self.confidence + 1e-12:
-            return (
-                f"Predictions are not equally right for the {len(self.groups):,} groups of {self.column} "
-                f"({self._written(self.pvalue)}). Farthest apart: {ends}."
-            )
+            return f"Predictions are not equally right for the {which} ({p}). Farthest apart: {ends}."
         alone = "Apart from a trend, the" if self._drifts() else "The"
         return (
-            f"{alone} {len(self.groups):,} groups of {self.column} do not differ by more than chance "
-            f"({self._written(self.pvalue)}). Farthest apart: {ends}."
+            f"{alone} {which} do not differ by more than chance ({p}). Farthest apart: {ends}."
+            f"{self._left_open()}"
         )
+
+    def _left_open(self) -> str:
+        """Say by how much two groups could still differ, as the interval of some pair allows."""
+        most = max(max(pair.upper, 1 / pair.lower if pair.lower else np.inf) for pair in self.differences)
+        factor = "any factor" if np.isinf(most) else f"a factor of up to {short(most, 2)}"
+        return f" At equal predictions the odds of two groups could still differ by {factor}."
 
     def _drifts(self) -> bool:
         return self.trend is not None and self.trend.pvalue <= 1 - self.confidence + 1e-12
@@ -178,8 +187,8 @@ class GroupComparison(Result):
         if not self._drifts():
             return [f"No trend along {self.column} beyond chance ({self._written(trend.pvalue)})."]
         more = "more" if trend.direction == "up" else "less"
-        gaps = {group.name: f"{100 * group.gap:+.1f} points in {group.name}" for group in self.groups}
-        ends = ", ".join(gaps[name] for name in (trend.first, trend.last))
+        gaps = {group.name: points(group.gap, group.upper - group.lower) for group in self.groups}
+        ends = ", ".join(f"{gaps[name]} points in {name}" for name in (trend.first, trend.last))
         return [
             f"Along {self.column} the outcome happens {more} and {more} often at equal predictions: the odds "
             f"change by a factor of {short(trend.odds_ratio)} from one group to the next "
@@ -221,8 +230,8 @@ class GroupComparison(Result):
                 number_cell(group.n, f"{group.n:,}"),
                 number_cell(group.predicted, percent(group.predicted)),
                 number_cell(group.happened, percent(group.happened)),
-                number_cell(group.gap, f"{100 * group.gap:+.1f} points"),
-                number_cell(group.lower, f"{100 * group.lower:+.1f} to {100 * group.upper:+.1f}"),
+                number_cell(group.gap, f"{points(group.gap, group.upper - group.lower)} points"),
+                number_cell(group.lower, _span(group.lower, group.upper)),
                 *map(number_cell, (group.brier, group.miscalibration, group.discrimination)),
             )
             for group in self.groups
@@ -265,6 +274,10 @@ class GroupComparison(Result):
     def _repr_html_(self) -> str:
         sheets = self.group_sheet().as_html() + self.pair_sheet().as_html()
         return paragraphs(str(self)) + sheets + paragraphs(self.pairs_left_out())
+
+
+def _span(low: float, high: float) -> str:
+    return f"{points(low, high - low)} to {points(high, high - low)}"
 
 
 def _odds(value: float) -> str:

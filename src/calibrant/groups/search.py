@@ -117,7 +117,7 @@ def search_groups(
     """
     whole_numbers(1, depth=depth, beam=beam, rules=rules, min_size=min_size, draws=draws)
     kind = Variant(variant, rho, statistic)
-    checked = check_records(y_true, y_prob, sample_weight, missing, kind="real" if kind.real else "labels")
+    checked = check_records(y_true, y_prob, sample_weight, missing, kind="real" if kind.real else "plain")
     columns = code_columns(covariates, checked.length, "covariates", nominal, checked.labels)
     if checked.rows is not None:
         columns = [column.known_from(checked.rows) for column in columns]

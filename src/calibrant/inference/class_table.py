@@ -11,7 +11,7 @@ from calibrant.inference.adjusting import holm
 from calibrant.inference.calibration_test import calibration_test
 from calibrant.measures.multiclass import class_wise, top_label
 from calibrant.measures.registry.lookup import find_measure
-from calibrant.numerals import counted, left_out, percent, pvalue_phrase, pvalue_text, short
+from calibrant.numerals import counted, left_out, percent, points, pvalue_phrase, pvalue_text, short
 from calibrant.records import Missing
 from calibrant.results import Result
 from calibrant.seeds import checked_draws, recorded_seed
@@ -109,7 +109,7 @@ def _line(one: ClassLevel) -> tuple[Any, ...]:
         text_cell(one.name),
         number_cell(one.predicted, percent(one.predicted)),
         number_cell(one.happened, percent(one.happened)),
-        number_cell(gap, f"{100 * gap:+.1f} points"),
+        number_cell(gap, f"{points(gap)} points"),
         number_cell(one.value),
         number_cell(one.pvalue, pvalue_text(one.pvalue, floor=one.pvalue_is_bound) + roughly),
         number_cell(one.adjusted, pvalue_text(one.adjusted, floor=one.pvalue_is_bound) + roughly),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -101,14 +102,23 @@ class Comparison:
     def _verdict(self) -> list[str]:
         """Say who is better than whom, and how sure that is."""
         if not self.real:
-            least = adjusted_phrase(self, min(self.differences, key=lambda pair: pair.adjusted))
-            least = least if len(self.differences) == 1 else f"least {least}"
-            said = [f"No difference in {measure_in_words(self.measure)} is more than chance ({least})."]
+            said = [self._none_real()]
         else:
             said = [*best_sentences(self), *self._pairs()]
         rows = f"{counted(self.n, 'row')}{left_out(self.dropped)}"
         drawn = f"{rows}, {counted(self.draws, 'resample')}, seed {self.seed}"
         return [*said, f"{drawn}; intervals and p-values are approximate."]
+
+    def _none_real(self) -> str:
+        """Say that no pair differs beyond chance, or that so few draws could not have shown it."""
+        words, pair = measure_in_words(self.measure), min(self.differences, key=lambda one: one.adjusted)
+        least = adjusted_phrase(self, pair)
+        least = least if len(self.differences) == 1 else f"least {least}"
+        if pair.pvalue_is_bound:
+            enough = math.ceil(pair.adjusted * (self.draws + 1) / (1 - self.confidence) - 1e-9)
+            few = f"{counted(self.draws, 'resample')} are too few to show a difference in {words}"
+            return f"{few} ({least}): take {enough:,} or more."
+        return f"No difference in {words} is more than chance ({least})."
 
     def _pairs(self) -> list[str]:
         """Say which pairs differ, except those that the sentence about the best model covers."""
@@ -133,13 +143,26 @@ class Comparison:
         """Say what the measure leaves out, and what to choose a model by."""
         unfair = [] if self.fair else [UNFAIR]
         if not find_measure(self.measure).complete or not self.scores:  # a score counts everything
-            return unfair
-        return [*unfair, self._by_score(), CHOOSE]
+            return [*unfair, *self._flat()]
+        return [*unfair, self._by_score(), *self._flat(), CHOOSE]
+
+    def _best_scores(self) -> tuple[float, list[str]]:
+        """Return the best Brier score and the models that have it."""
+        least = min(parts.score for parts in self.scores.values())
+        return least, [name for name, parts in self.scores.items() if parts.score - least <= EQUAL * least]
+
+    def _flat(self) -> list[str]:
+        """Name the best models that tell no rows apart: they are no better than a base rate."""
+        leading = dict.fromkeys([self.best, *self._best_scores()[1]]) if self.scores else {}
+        flat = [name for name in leading if self.scores[name].discrimination <= EQUAL]
+        if not flat:
+            return []
+        tell = "tells" if len(flat) == 1 else "tell"
+        return [f"{' and '.join(flat)} {tell} no rows apart (discrimination 0), like a constant base rate."]
 
     def _by_score(self) -> str:
         """Name the models with the best Brier score, or say that all have the same."""
-        least = min(parts.score for parts in self.scores.values())
-        tied = [name for name, parts in self.scores.items() if parts.score - least <= EQUAL * least]
+        least, tied = self._best_scores()
         if 1 < len(tied) == len(self.scores):
             return f"The Brier scores are equal ({short(least)})."
         return f"The best Brier score is that of {' and '.join(tied)} ({short(least)})."

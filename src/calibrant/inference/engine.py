@@ -13,6 +13,7 @@ from calibrant.errors import CalibrantError, InvalidInputError, reject_name, sen
 from calibrant.forecasts import Forecasts
 from calibrant.inference.continuous import as_if_known, deviation_of_continuous
 from calibrant.inference.null_outcomes import NullOutcomes, null_values
+from calibrant.inference.spoken import in_words
 from calibrant.inference.stand_ins import heaviest
 from calibrant.measures.registry.laws import Law, null_deviation
 from calibrant.measures.registry.lookup import measure_in_words
@@ -93,6 +94,7 @@ class TestResult:
             f"Calibration {rejected} at the 5 % level: {self.written_pvalue} "
             f"({measure_in_words(self.measure)} {short(self.statistic)}{degrees}{expected}; "
             f"{counted(self.n, 'record')}, {self.method} test{drawn})."
+            f"{in_words(self.details, self.rejects())}"
         )
 
     def _repr_html_(self) -> str:

@@ -31,6 +31,7 @@ from calibrant.results import Array, Certified
 from calibrant.sums import dot, summed
 
 ROUNDING = 1e-12  # of weights that sum to 1
+SEEN = 3.24  # standard deviations: a bias that a two-sided 5 % test sees with probability 90 %
 SAME = 1e-20  # variance of the logits below which predictions count as one: rounding would decide
 
 
@@ -40,7 +41,8 @@ def omnibus(forecasts: Forecasts) -> Certified:
 
     -log of the smaller of their limit p-values; both are in the details. It grows with n, so it is a test
     statistic and no measure. It is infinite where a prediction of 0 or 1 was wrong: calibrated ones never
-    are; `impossible` in the details is the share of such records, by weight.
+    are; `impossible` in the details is the share of such records, by weight. `visible_bias` is the least
+    common bias that would be noticed with probability 90 %.
 
     >>> round(omnibus([0, 0, 0, 1], [0.6, 0.7, 0.8, 0.9]), 6)
     3.030509
@@ -55,7 +57,17 @@ def omnibus(forecasts: Forecasts) -> Certified:
         bias_z=parts.bias(forecasts.residuals),
         slope_z=parts.slope_score(forecasts.residuals),
         impossible=wrong,
+        visible_bias=visible_bias(forecasts),
     )
+
+
+def visible_bias(forecasts: Forecasts) -> float:
+    """Return the least common bias that is noticed with probability 90 %: what is smaller may go unseen.
+
+    With n records of which none disagrees, a rate up to 3 / n is still possible at 95 %.
+    """
+    records = 1.0 / float(forecasts.squared_weights.sum())
+    return min(1.0, max(SEEN * math.sqrt(forecasts.null_variance), 3.0 / records))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

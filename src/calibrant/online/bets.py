@@ -16,6 +16,9 @@ KNOTS = np.array([-5.0, -2.5, 0.0, 2.5, 5.0])  # log odds at which the hats peak
 STAKES = np.array([-1.0, -0.4, -0.15, -0.05, 0.05, 0.15, 0.4, 1.0])
 SHAPES = ("shift", "spread", *(f"near {1 / (1 + np.exp(-k)):.2g}" for k in KNOTS))
 CERTAIN = 700.0  # log of the pay when something happens that was predicted to be impossible
+IMPOSSIBLE = (
+    "certainty: something happened that was predicted to be impossible (a prediction of exactly 0 or 1)"
+)
 
 
 def bet_names() -> list[str]:

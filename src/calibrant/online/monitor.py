@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.inputs import array_of
-from calibrant.online.bets import CERTAIN, SHAPES, STAKES, bet_names, log_pays
+from calibrant.online.bets import CERTAIN, IMPOSSIBLE, SHAPES, STAKES, bet_names, log_pays
 from calibrant.online.reading import Reading
 from calibrant.online.state import Fields, not_a_state, parsed, read_text, save_text
 from calibrant.records import check_records, warn_if_swapped
@@ -131,8 +131,12 @@ class Monitor:
             alarm=self.alarm_at is not None,
             alarm_at=self.alarm_at,
             onset=int(self.rise_from[best]) if spoken else None,
-            suspicion=bet_names()[best] if spoken else None,
+            suspicion=self._suspicion(best) if spoken else None,
         )
+
+    def _suspicion(self, best: int) -> str:
+        """Name the bet that paid most; a wrong prediction of 0 or 1 pays all bets alike, and is named."""
+        return IMPOSSIBLE if self.rise.min() > CERTAIN - 1 else bet_names()[best]
 
     def __repr__(self) -> str:
         alarm = "no alarm" if self.alarm_at is None else f"alarm at record {self.alarm_at:,}"

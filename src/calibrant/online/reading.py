@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from calibrant.numerals import counted, pvalue_text
+from calibrant.numerals import counted, pvalue_phrase
 from calibrant.sheets import paragraphs
 
 
@@ -40,7 +40,7 @@ class Reading:
     def __str__(self) -> str:
         kind = "" if self.suspicion is None else f" What pays most to bet on: {self.suspicion}."
         since = "" if self.onset is None else f" The strongest evidence begins after record {self.onset:,}."
-        p = f"p = {pvalue_text(self.pvalue)}, valid at any time"
+        p = f"{pvalue_phrase(self.pvalue)}, valid at any time"
         if self.alarm:
             seen = f"{counted(self.n, 'record')}, {p}"
             return f"Alarm at record {self.alarm_at:,}: evidence against calibration ({seen}).{kind}{since}"

@@ -18,7 +18,7 @@ from calibrant.evaluation.sheets import (
 )
 from calibrant.evaluation.verdict import Verdict
 from calibrant.groups.audit_result import EACH_BY_ITSELF, Z_MEANS
-from calibrant.groups.no_evidence import left_open
+from calibrant.groups.no_evidence import left_open, none_wrong
 from calibrant.numerals import counted, pvalue_phrase, pvalue_text, short
 from calibrant.sheets import Sheet
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from calibrant.evaluation.findings import Findings
     from calibrant.evaluation.group_repair import GroupRepair
     from calibrant.evaluation.proposal import Proposal
+    from calibrant.groups.audit_result import Audit
     from calibrant.groups.group_comparison import GroupComparison
 
 
@@ -91,7 +92,8 @@ def _not_rejected(verdict: Verdict) -> str:
     hidden = f"an error of up to {short(verdict.unseen, 2)} would go unseen"
     if verdict.status == "too little data":
         return f"That is no sign that they are right: with so little data {hidden}."
-    return f"So the data give no reason to doubt them, though {hidden}."
+    whole = " on the whole" if verdict.status == "groups" else ""
+    return f"So the data give no reason to doubt them{whole}, though {hidden}."
 
 
 def _disagreement(evaluation: Findings) -> tuple[str, ...]:
@@ -155,12 +157,7 @@ def _whom(evaluation: Findings) -> Section:
         text = "No groups were given. Name columns with --groups, or pass groups= to evaluate()."
         return Section("whom", "For whom?", (text,))
     sure = [group for group in audit.significant() if group is not audit.everyone]
-    text = (
-        f"{counted(audit.tested - 1, 'group was', 'groups were')} looked at, and everyone together; "
-        f"{len(sure):,} of the groups "
-        f"{'is' if len(sure) == 1 else 'are'} off beyond chance (p-values are adjusted: a false alarm "
-        "anywhere among the groups has probability 5%). "
-    )
+    text = _looked_at(audit, len(sure))
     if sure:
         text += f"The worst by evidence (z) is “{sure[0].rule}”. "
     text += (
@@ -173,6 +170,17 @@ def _whom(evaluation: Findings) -> Section:
         notes.append(f"The table shows the worst {GROUPS_SHOWN} groups; the raw numbers below hold all.")
     charts, sheets = ("groups", "group-curves"), (folded_group_sheet(audit, evaluation.rows),)
     return Section("whom", "For whom?", (text,), charts, sheets, tuple(notes))
+
+
+def _looked_at(audit: Audit, wrong: int) -> str:
+    """Say how many groups were tested and how many are off."""
+    if audit.tested == 1:
+        return f"{none_wrong(audit, 'off')}: the table shows everyone together. "
+    return (
+        f"{counted(audit.tested - 1, 'group was', 'groups were')} looked at, and everyone together; "
+        f"{wrong:,} of the groups {'is' if wrong == 1 else 'are'} off beyond chance (p-values are adjusted: "
+        "a false alarm anywhere among the groups has probability 5%). "
+    )
 
 
 def _differences(differences: Sequence[GroupComparison]) -> Section:
@@ -234,7 +242,8 @@ VERDICTS = {
     "too little data to say": "There are too few records to say.",
 }
 NO_CHANGE = (
-    "Nothing to repair was found: the gain in log loss on held-out records is {gain} ({lower} to {upper})."
+    "Nothing to repair was found on the whole: the gain in log loss on held-out records is {gain} "
+    "({lower} to {upper})."
 )
 
 

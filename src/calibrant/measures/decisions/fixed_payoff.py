@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,11 +13,16 @@ from calibrant.fits.crossfit import Recalibrator, Responses
 from calibrant.forecasts import Forecasts
 from calibrant.measures.decisions.payoff import Convex, Payoff, Score, Table, task_of
 from calibrant.measures.decisions.responses import responses
+from calibrant.measures.level_sets import singletons
 from calibrant.measures.registry.calling import of_rows, public
 from calibrant.measures.scores import CLIP
 from calibrant.numerals import counted
 from calibrant.results import Array, Certified, Result
 
+HINDSIGHT = (
+    "Mostly noise: hardly any prediction repeats, so that the rates acted on are the outcomes themselves. "
+    'Pass recalibrator="isotonic" for what recalibration gains on other records.'
+)
 Ties = Literal["worst", "first"]
 Index = npt.NDArray[np.intp]
 
@@ -75,6 +80,8 @@ def fixed_decision_loss(
     task = task_of(payoff, clip=clip, gradient=gradient)
     groups = responses(forecasts, "fixed_decision_loss", recalibrator, folds, seed)
     report = report_of(task, groups, forecasts, ties)
+    if recalibrator is None and singletons(forecasts):
+        report = replace(report, note=HINDSIGHT)
     return Certified.point(report.loss, report=report)
 
 
@@ -106,19 +113,26 @@ class DecisionReport(Result):
     recalibrated: float
     total: float
     changes: tuple[ActionChange, ...]
+    note: str = ""  # why the numbers say little, where they do
 
     def __str__(self) -> str:
+        noise = 1e-12 * max(abs(self.trusting), abs(self.loss))
+        better = 0.0 if abs(self.recalibrated) <= noise else self.recalibrated
         lines = [
             f"trusting the predictions earns {self.trusting:.6g} per record",
-            f"recalibrated predictions earn  {self.recalibrated:.6g} per record",
-            f"lost by trusting them          {self.loss:.6g} per record, {self.total:.6g} in total",
+            f"recalibrated predictions earn  {better:.6g} per record",
+            f"lost by trusting them          {self.loss:.6g} per record, {_total(self.total)} in total",
         ]
         for c in self.changes:
-            where = f"predictions {c.lowest:.4g} to {c.highest:.4g}"
-            lines.append(
-                f"  {c.trusted} -> {c.better}: {counted(c.records, 'record')}, {where}, gain {c.gain:.6g}"
-            )
-        return "\n".join(lines)
+            one = c.lowest == c.highest
+            where = f"of {c.lowest:.4g}" if one else f"{c.lowest:.4g} to {c.highest:.4g}"
+            what = f"{counted(c.records, 'record')}, predictions {where}"
+            lines.append(f"  {c.trusted} -> {c.better}: {what}, gain {c.gain:.6g}")
+        return "\n".join([*lines, self.note] if self.note else lines)
+
+
+def _total(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1e6 else f"{value:.6g}"
 
 
 @of_rows
@@ -145,7 +159,7 @@ def decision_report(
     trusting the predictions earns -0.4 per record
     recalibrated predictions earn  -0.25 per record
     lost by trusting them          0.15 per record, 0.6 in total
-      act -> wait: 4 records, predictions 0.5 to 0.5, gain 0.15
+      act -> wait: 4 records, predictions of 0.5, gain 0.15
     """
     measured = fixed_decision_loss.core(forecasts, **options)
     report: DecisionReport = measured.details["report"]  # type: ignore[union-attr]

@@ -1,0 +1,65 @@
+"""The gate in words: what it prints must not contradict what it decides, and few records decide nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import calibrant as cb
+from calibrant.evaluation.gate import EXIT_CODES, judge, judge_groups, judge_sketch_groups, too_few
+
+
+def grouped(sizes, seed=1):
+    rng = np.random.default_rng(seed)
+    labels = np.repeat(list("abcdefgh")[: len(sizes)], sizes)
+    p = rng.uniform(0.2, 0.8, len(labels))
+    return (rng.random(len(labels)) < p).astype(float), p, {"g": labels}
+
+
+def gate_on_groups(sizes, limit=3.0, few=""):
+    y, p, groups = grouped(sizes)
+    return judge_groups(cb.audit(y, p, groups=groups, draws=0, seed=1), limit, few)
+
+
+def test_few_records_do_not_pass_a_limit_on_groups():
+    few = too_few(7, 0.95, None)
+    assert few == "7 records are too few to say; at least 20 were asked for"
+    assert EXIT_CODES[gate_on_groups([4, 3], few=few).outcome] == 3
+    y, p, groups = grouped([4, 3])
+    sketch = cb.Sketch.from_frame({"y": y, "p": p, **groups}, outcome="y", prediction="p", by="g")
+    assert EXIT_CODES[judge_sketch_groups(sketch.groups, 3.0, few).outcome] == 3
+
+
+def test_a_limit_on_groups_of_which_none_could_be_tested_does_not_pass():
+    found = gate_on_groups([9, 9, 9])
+    assert EXIT_CODES[found.outcome] == 3
+    assert "no group is large enough to be tested (3 groups too small)" in found.reason
+
+
+def test_groups_too_small_to_be_tested_are_counted_beside_a_pass():
+    found = gate_on_groups([400, 5])
+    assert found.outcome == "pass"
+    assert found.reason.endswith("1 group was too small to be tested")
+
+
+def test_a_column_of_one_group_is_everyone_and_passes():
+    found = gate_on_groups([400])
+    assert (found.outcome, found.reason[:17]) == ("pass", "everyone together")
+
+
+@pytest.mark.parametrize(("value", "outcome"), [(0.0500003, "fail"), (0.0499997, "pass")])
+def test_rounding_never_puts_a_value_on_the_other_side_of_its_limit(value, outcome):
+    n = 10_000_000
+    forecasts = cb.Forecasts([0.5 + value, 0.5 + value], [0.5, 0.5], sample_weight=[n, n])
+    (found,) = judge(forecasts, {"smooth": 0.05}, confidence=0, seed=1)
+    assert found.outcome == outcome
+    shown = float(found.reason.split(":")[0])
+    assert (shown > 0.05) == (outcome == "fail")
+
+
+def test_an_error_of_a_sketch_has_no_negative_limit():
+    y, p, _ = grouped([900])
+    sketch = cb.Sketch.from_arrays(y, p, cells=64)
+    (found,) = judge(sketch.forecasts(), {"smooth": 0.2}, confidence=0.95, draws=99, seed=1)
+    assert found.low == 0
+    assert "between 0 and" in found.reason
