@@ -154,8 +154,8 @@ def _calibrated(
     by_chance = "" if size.chance is None else f"; chance alone would give about {short(size.chance)}"
     return (
         f"The deviation (smooth calibration error {short(size.value)}{by_chance}) is what chance gives "
-        f"{counted(forecasts.n, 'calibrated record')} ({tested.written_pvalue}). An error of up to "
-        f"{short(unseen, 2)} could still go unseen."
+        f"{counted(forecasts.n, 'calibrated record')} (omnibus test: {tested.written_pvalue}). An error of up "
+        f"to {short(unseen, 2)} could still go unseen."
     )
 
 
