@@ -140,6 +140,14 @@ def test_missing_rows_are_named_by_column_with_a_hint_that_can_be_typed(
     assert "Hint: pass --missing drop to leave such rows out" in printed
 
 
+def test_compare_refuses_more_models_than_one_chart_can_draw_before_it_measures(tmp_path, file):
+    models = [part for name in ("p", "q", "w", "y") for part in ("-p", name)]
+    found = run("compare", file, "-y", "y", *models, "--chart", f"reliability={tmp_path / 'models.svg'}")
+    with pytest.raises(InvalidInputError, match=r"--chart reliability draws two or three columns .*; got 4"):
+        raise found.exception
+    assert found.stdout == ""
+
+
 def test_compare_names_the_column_at_fault(tmp_path, file):
     path = tmp_path / "high.csv"
     path.write_text("y,p,q\n1,0.5,0.5\n0,0.2,1.5\n")

@@ -26,6 +26,14 @@ def test_the_line_of_a_row_is_named(tmp_path, content, line):
     assert told == SAID.replace("(1 row)", f"(1 row), line {line} of rows.csv")
 
 
+def test_a_state_is_no_file_of_rows(tmp_path):
+    path, state = tmp_path / "rows.csv", tmp_path / "monitor.json"
+    path.write_text("y,p\n0,0.2\n1,1.7\n")
+    state.write_text("{}")
+    told = with_line(SAID, ["monitor", str(path), "--state", str(state)])
+    assert told == SAID.replace("(1 row)", "(1 row), line 3 of rows.csv")
+
+
 def test_nothing_is_added_where_the_line_is_not_known(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("y,p\n0,0.2\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 
 import numpy as np
 import polars as pl
@@ -57,6 +58,30 @@ def test_monitor_raises_the_alarm_once_and_for_all(tmp_path):
     assert "less often than predicted" in reading["suspicion"]
     monitor = cb.Monitor.load(state)
     assert monitor.n == 2400
+
+
+def test_monitor_says_when_the_alarm_was_raised_and_counts_records_one_way(tmp_path):
+    bad, later = (write(tmp_path / f"{k}.csv", stream(800, k, wrong=True)) for k in (1, 2))
+    arguments = ("-y", "y", "-p", "p", "--state", tmp_path / "s.json")
+    first, second = (verb("monitor", file, *arguments) for file in (bad, later))
+    assert first.exit_code == second.exit_code == 1
+    assert "ALARM: evidence against calibration since record " in first.stderr
+    assert "ALARM, raised by an earlier run: evidence against calibration since record " in second.stderr
+    for result in (first, second):
+        since = re.search(r"since record ([\d,]+)", result.stderr)[1]
+        table = re.findall(r"record ([\d,]+)", result.stdout)
+        assert table[1] == since  # after "alarm at"
+
+
+def test_monitor_says_that_a_file_without_rows_counts_for_nothing(tmp_path):
+    full, empty = write(tmp_path / "a.csv", stream(300)), write(tmp_path / "b.csv", stream(0))
+    arguments = ("-y", "y", "-p", "p", "--state", tmp_path / "s.json")
+    said = "no new rows in FILE: nothing was counted"
+    results = [verb("monitor", file, *arguments, *more) for file, more in (
+        (full, ["--grown"]), (full, ["--grown"]), (empty, []),
+    )]  # fmt: skip
+    assert [result.exit_code for result in results] == [0, 0, 0]
+    assert [said in result.stderr for result in results] == [False, True, True]
 
 
 @pytest.mark.parametrize("by", [(), ("--by", "g")], ids=["", "by"])

@@ -55,6 +55,16 @@ def test_evaluate_prints_a_table(folder):
     assert "kuiper" in done.stdout
 
 
+def test_the_page_is_written_even_if_nobody_reads_what_is_printed(folder, tmp_path, monkeypatch):
+    def gone(*_):
+        raise BrokenPipeError
+
+    monkeypatch.setattr("calibrant.cli.evaluate.show_evaluation", gone)
+    page = tmp_path / "report.html"
+    calibrant("evaluate", folder / "good.csv", "-y", "y", "-p", "p", "--seed", 1, "--html", page)
+    assert page.exists()
+
+
 def test_hostile_column_names_are_only_names(folder):
     done = calibrant("evaluate", folder / "hostile.csv", "-y", "y", "-p", 'a "b"; drop table')
     assert done.returncode == 0, done.stderr

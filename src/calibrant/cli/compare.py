@@ -39,6 +39,8 @@ from calibrant.numerals import counted
 from calibrant.records import Missing, check_records
 from calibrant.scale.files import FileNames, read_columns, read_table
 
+DRAWN = (2, 3)  # models in one chart of reliability
+
 
 @click.command()
 @rows_in
@@ -112,6 +114,7 @@ def compare(
         return
     refuse_typed("needs --groups", "ordered")
     check_chart_targets(charts)
+    _refuse_models_to_draw(predictions, charts)
     read = _read(file, outcome, predictions, weight, missing)
     models = {name: read[name] for name in predictions}
     masses = read[weight] if weight else None
@@ -139,12 +142,12 @@ def compare(
         )  # fmt: skip
     drawn = _charts(read[outcome], models, masses, missing, confidence) if charts else {}
     check_chart_names(drawn, charts)
+    write_charts(drawn, charts, chart_text)
     if json_:
         parts = {} if benefits is None else {"net_benefit": benefits.to_dict()}
         show_json({**(result.to_dict() if result else {}), **parts})
     else:
         _show(result, benefits)
-    write_charts(drawn, charts, chart_text)
 
 
 def _read(
@@ -182,6 +185,13 @@ def _charts(
         )
 
     return {"reliability": reliability, "net-benefit": benefit}
+
+
+def _refuse_models_to_draw(predictions: tuple[str, ...], charts: tuple[str, ...]) -> None:
+    if len(predictions) not in DRAWN and any(text.partition("=")[0] == "reliability" for text in charts):
+        rule, got = "draws two or three columns of predictions", f"got {len(predictions)}"
+        hint = "compare all without it, then draw those that matter"
+        raise InvalidInputError(sentence("--chart reliability", rule, got, hint))
 
 
 def _refuse_measure_of_groups(predictions: tuple[str, ...], groups: str) -> None:

@@ -92,9 +92,9 @@ def evaluate(
             )  # fmt: skip
     drawn = evaluation.charts if charts else {}
     check_chart_names(drawn, charts)
-    show_evaluation(evaluation, json_, sketch)
-    write_report(evaluation, html)
+    write_report(evaluation, html)  # files first: whoever reads what is printed may stop reading
     write_charts(drawn, charts, chart_text)
+    show_evaluation(evaluation, json_, sketch)
 
 
 def evaluate_sketch(sketch: Sketch, file: FileNames, **options: Any) -> Evaluation:

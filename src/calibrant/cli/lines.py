@@ -14,6 +14,7 @@ from calibrant.scale.located import KINDS, PACKED, TEXT_KINDS
 
 ROW = re.compile(r"in row (\d+) \([\d,]+ rows?\)")
 FARTHEST = 5_000_000  # rows that are counted again to find a line
+ASIDE = ("--state", "--output", "--out", "-o", "--rules", "--config")  # options whose files hold no rows
 
 
 def with_line(message: str, arguments: list[str] | None = None) -> str:
@@ -22,7 +23,8 @@ def with_line(message: str, arguments: list[str] | None = None) -> str:
     if result is None or int(result[1]) > FARTHEST:
         return message
     given = sys.argv[1:] if arguments is None else arguments
-    files = [Path(word) for word in given if word == "-" or _may_hold_rows(Path(word))]
+    words = [word for before, word in zip(["", *given], given, strict=False) if before not in ASIDE]
+    files = [Path(word) for word in words if word == "-" or _may_hold_rows(Path(word))]
     known = len(files) == 1 and files[0].suffix.lower() in TEXT_KINDS
     line = _line(files[0], int(result[1])) if known else None
     if line is None:

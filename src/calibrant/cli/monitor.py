@@ -71,8 +71,11 @@ def monitor(
         watch = _opened(path, rows, by, groups, alpha)
         parts = counted_parts(path, type(watch).__name__)
         parts = with_beginning(parts, rows, _seen(watch)) if grown else with_part(parts, rows, same, path)
+        earlier, seen = _alarmed(watch), _seen(watch)
         readings = _updated(watch, rows, by, grown)
-        _show(readings, watch.alpha, json_)
+        if _seen(watch) == seen:
+            note("no new rows in FILE: nothing was counted")
+        _show(readings, earlier, watch.alpha, json_)
         if path is not None:
             write_whole(path, sealed(with_parts(watch.to_json(), parts)))
     sys.exit(ALARM if any(reading.alarm for reading in readings.values()) else 0)
@@ -117,6 +120,12 @@ def _seen(watch: Monitor | GroupMonitor) -> int:
     return watch.n if isinstance(watch, Monitor) else watch.monitors[GroupMonitor.EVERYBODY].n
 
 
+def _alarmed(watch: Monitor | GroupMonitor) -> set[str]:
+    """Return the groups whose alarm is on."""
+    monitors = {GroupMonitor.EVERYBODY: watch} if isinstance(watch, Monitor) else watch.monitors
+    return {name for name, one in monitors.items() if one.alarm_at is not None}
+
+
 def _updated(
     watch: Monitor | GroupMonitor, rows: OrderedRows, by: str | None, grown: bool
 ) -> Mapping[str, Reading]:
@@ -127,7 +136,8 @@ def _updated(
     return watch.update(fresh.outcome, fresh.prediction, fresh.columns[str(by)])
 
 
-def _show(readings: Mapping[str, Reading], alpha: float, json_: bool) -> None:
+def _show(readings: Mapping[str, Reading], earlier: set[str], alpha: float, json_: bool) -> None:
+    """Print the readings; `earlier` are the groups whose alarm an earlier run raised."""
     alarm = any(reading.alarm for reading in readings.values())
     if json_:
         facts = {name: reading.to_dict() for name, reading in readings.items()}
@@ -138,7 +148,9 @@ def _show(readings: Mapping[str, Reading], alpha: float, json_: bool) -> None:
         ["group", "records", "p-value", "alarm at", "strongest evidence from", "what pays most to bet on"],
         table,
     )
-    words = f"ALARM: evidence against calibration{_since(readings)}" if alarm else "no alarm"
+    raised = {name for name, reading in readings.items() if reading.alarm} - earlier
+    when = "" if raised else ", raised by an earlier run"
+    words = f"ALARM{when}: evidence against calibration{_since(readings)}" if alarm else "no alarm"
     stays = "; it stays on, a new state file starts anew" if alarm else ""
     note(f"{words} (a false alarm, ever, has a chance of at most {alpha:g}{stays})")
 

@@ -70,7 +70,7 @@ def read_ordered(
 
 def _check_numbers(y: Array, p: Array, outcome: str, prediction: str, unknown: bool, hint: str) -> None:
     column = f"column {prediction!r}"
-    reject_rows(column, "must not be missing", p, np.isnan(p))
+    reject_rows(column, "must not be missing", p, np.isnan(p), "leave rows without a prediction out")
     reject_rows(column, "must lie in [0, 1]", p, ~((p >= 0) & (p <= 1)))
     column = f"column {outcome!r}"
     if not unknown:

@@ -153,10 +153,11 @@ def _calibrated(
     assert isinstance(tested, TestResult)
     size = rows[SIZE]
     by_chance = "" if size.chance is None else f"; chance alone would give about {short(size.chance)}"
+    records = counted(forecasts.n, "calibrated record")
     return (
         f"The deviation (smooth calibration error {short(size.value)}{by_chance}) is what chance gives "
-        f"{counted(forecasts.n, 'calibrated record')} ({tested.written_pvalue}). An error of up to "
-        f"{short(unseen, 2)} could still go unseen."
+        f"{records} (omnibus test: {tested.written_pvalue}). An error of up to {short(unseen, 2)} could still "
+        "go unseen."
     )
 
 

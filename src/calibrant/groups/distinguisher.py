@@ -9,7 +9,6 @@ from typing import Any
 from calibrant.groups.group import LEVEL, GroupCurve
 from calibrant.numerals import at_floor, confidence_text, counted, left_out, pvalue_phrase, pvalue_text
 
-LEVEL = 0.05  # of the verdict
 SHOWN = 5
 
 
