@@ -44,6 +44,29 @@ def sketches(rows):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
+        (
+            ["evaluate", "ROWS", *COLUMNS, "-p", "y"],
+            "--prediction must be given once; got it 2 times. Hint: c",
+        ),
+        (["recalibrate", "ROWS", "-p", "g", *COLUMNS, "-o", "m.json"], "--prediction must be given once"),
+        (["test", "ROWS", *COLUMNS, "--outcome", "p"], "--outcome must be given once"),
+        (["audit", "ROWS", *COLUMNS, "--groups", "g", "--groups", "y"], "names with commas between them"),
+        (
+            ["evaluate", "ROWS", *COLUMNS, "--measures", "brier", "--measures", "smooth"],
+            "--measures must be giv",
+        ),
+    ],
+)
+def test_a_second_name_does_not_silently_replace_the_first(sketches, words, told):
+    result = calibrant(*(sketches.get(word, word) for word in words))
+    assert result.returncode == 2
+    assert told in result.stderr
+    assert not result.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
         (["evaluate", "PLAIN", "-y", "nonsense"], "--outcome does not apply to a sketch"),
         (["evaluate", "PLAIN", "-w", "nonsense"], "--weight does not apply to a sketch"),
         (["test", "PLAIN", "--missing", "drop"], "--missing does not apply to a sketch"),

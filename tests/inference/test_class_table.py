@@ -46,6 +46,19 @@ def test_wrong_classes_are_named_and_gaps_are_counted():
     assert "899 rows (1 with missing values dropped)" in str(found)
 
 
+def test_many_wrong_classes_are_found_in_spite_of_the_adjustment():
+    """199 draws give p-values of 1/200 at least, and Holm makes 12/200 of them."""
+    rng = np.random.default_rng(1)
+    logits = rng.normal(size=(600, 12))
+    true = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    labels = (rng.random((600, 1)) > true.cumsum(axis=1)).sum(axis=1)
+    bold = np.exp(4 * logits) / np.exp(4 * logits).sum(axis=1, keepdims=True)
+    found = cb.class_table(labels, bold, seed=1)
+    assert found.draws == 239
+    assert len(found.wrong) == 12
+    assert cb.class_table(labels, bold, draws=499, seed=1).draws == 499
+
+
 @pytest.mark.parametrize("kind", ["names", "numbers", "labels"])
 def test_the_command_line_reads_names_numbers_and_labels(tmp_path, kind):
     path = tmp_path / "animals.csv"

@@ -39,7 +39,7 @@ from calibrant.scale.files import FileNames, read_table
 @click.option("--weight", "-w", type=NAME, help="Column of record weights.")
 @missing
 @click.option("--measure", "-m", type=MEASURE, default="smooth", show_default=True, help="The error shown.")
-@option_of(class_table, "--draws", help="Simulations, where a p-value needs them.")
+@option_of(class_table, "--draws", help="Simulations, where a p-value needs them; at least 20 per class.")
 @seed
 @as_json
 def classes(

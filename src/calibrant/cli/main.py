@@ -36,6 +36,17 @@ class Verbs(click.Group):
         """Import the verb's file and return its command."""
         return verb_named(name) if name in VERBS else None
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb, and refuse names that would be lost because a later one takes their place."""
+        from calibrant.cli.once import refuse_repeated
+
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None and not ctx.resilient_parsing:
+            refuse_repeated(command, rest)
+        return name, command, rest
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the verbs section by section, each with its whole first sentence."""
         for title, names in SECTIONS.items():
