@@ -173,6 +173,17 @@ def test_net_benefit_and_charts_of_models(file, tmp_path):
         raise run(*common, "--chart", f"x={chart}").exception
 
 
+def test_no_table_of_pairs_where_there_are_too_many_groups_for_pairs(tmp_path):
+    rng = np.random.default_rng(3)
+    p = rng.random(400)
+    frame = pd.DataFrame({"y": (rng.random(400) < p).astype(int), "p": p, "day": np.arange(400) // 5})
+    path = tmp_path / "days.csv"
+    frame.to_csv(path, index=False)
+    found = run("compare", path, "-y", "y", "-p", "p", "--groups", "day", "--draws", 19, "--seed", 1)
+    assert found.exit_code == 0, found.output
+    assert "odds ratio" not in found.stdout
+
+
 def test_groups_of_one_model_are_compared_with_a_trend_where_they_have_an_order(tmp_path):
     path = tmp_path / "games.csv"
     rows = [(k % 3 == 0, 0.3, 2019 + k // 60, "abcd"[k // 60]) for k in range(240)]

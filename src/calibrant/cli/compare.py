@@ -248,7 +248,9 @@ def _compare_groups(
     say(f"{result}\n")
     show_sheet(result.group_sheet())
     say(f"{BY_ITSELF}\n")
-    show_sheet(result.pair_sheet())
+    pairs = result.pair_sheet()
+    if pairs.lines:
+        show_sheet(pairs)
     if result.pairs_left_out():
         say(result.pairs_left_out())
 

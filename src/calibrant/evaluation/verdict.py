@@ -156,8 +156,8 @@ def _calibrated(
     records = counted(forecasts.n, "calibrated record")
     return (
         f"The deviation (smooth calibration error {short(size.value)}{by_chance}) is what chance gives "
-        f"{records} (omnibus test: {tested.written_pvalue}). An error of up to {short(unseen, 2)} could still "
-        "go unseen."
+        f"{records} (omnibus test: {tested.written_pvalue}). An error of up to {short(unseen, 2)} could "
+        "still go unseen."
     )
 
 
