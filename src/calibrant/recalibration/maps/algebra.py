@@ -1,8 +1,8 @@
 """One way to write a map, for SQL text and for narwhals expressions alike.
 
 A column may be added to, taken from, multiplied with and divided by a column or a number that stands to its
-right (`-p + 1.0`, not `1.0 - p`), negated, and compared by `<` and `==` alone. What else a map needs, functions
-and a choice, an Algebra has.
+right (`-p + 1.0`, not `1.0 - p`), negated, and compared by `<` and `==` alone. What else a map needs,
+functions and a choice, an Algebra has.
 """
 
 from __future__ import annotations
