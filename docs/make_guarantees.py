@@ -149,8 +149,8 @@ class Cell:
         distance = abs(self.value - about.ideal) if about.signed else self.value
         # a limit just above the truth must not be failed, one just below it must not be passed
         above, below = distance * 1.001 + 1e-9, distance * 0.999 - 1e-9
-        self.wrong_fails += judged_row(row, above, CONFIDENCE).outcome == "fail"
-        self.wrong_passes += below >= 0 and judged_row(row, below, CONFIDENCE).outcome == "pass"
+        self.wrong_fails += judged_row(row, above, CONFIDENCE, self.piece.n).outcome == "fail"
+        self.wrong_passes += below >= 0 and judged_row(row, below, CONFIDENCE, self.piece.n).outcome == "pass"
 
     def missed(self, rarely: float = RARELY) -> list[str]:
         """Name the promises that this cell misses by more than chance: more often than `rarely` would."""

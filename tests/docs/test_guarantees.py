@@ -44,7 +44,7 @@ def test_the_simulated_gate_is_the_gate(name):
         row = luck.judged(take(f, cb.measures()[name]))
     for limit in (0.001, 0.05, 0.5):
         gate = judge(f, {name: limit}, confidence=make.CONFIDENCE, draws=make.DRAWS, seed=1)[0]
-        found = make.judged_row(row, limit, make.CONFIDENCE)
+        found = make.judged_row(row, limit, make.CONFIDENCE, f.n)
         assert (gate.outcome, gate.low, gate.high) == (found.outcome, found.low, found.high)
 
 

@@ -198,7 +198,7 @@ def test_resampled_rows_keep_their_numbers(weighted, monkeypatch):
         seen.append((forecasts, drawn))
         return np.zeros(len(drawn.weights))
 
-    monkeypatch.setattr("calibrant.inference.compare_rows.values_of", kept)
+    monkeypatch.setattr("calibrant.inference.compare_rows.values_of_resamples", kept)
     y, p, q, _, w = tied(weighted)
     cb.compare(y, p, q, sample_weight=w, measure="ubse", draws=5, seed=1)
     assert len(seen) == 2

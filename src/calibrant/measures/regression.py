@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from calibrant.errors import TooFewRecordsError, sentence
 from calibrant.forecasts import Forecasts
+from calibrant.kernels.compiled import COMPILE_ABOVE
 from calibrant.kernels.logistic import fits_pay, logistic_fit, logistic_fits
 from calibrant.measures.registry.calling import of_rows, public
 from calibrant.measures.registry.likelihood_rounding import intercept_rounded, slope_rounded
@@ -170,7 +171,7 @@ def _fit(forecasts: Forecasts, logit: Array) -> tuple[float, float]:
         starts = np.linspace(0, len(x), COARSE, endpoint=False).astype(np.intp)
         grouped_ones, grouped = np.add.reduceat(ones, starts), np.add.reduceat(weights, starts)
         beta = _newton(np.add.reduceat(weights * x, starts) / grouped, grouped_ones, grouped, beta)
-    if fits_pay(len(x)):
+    if len(x) >= COMPILE_ABOVE:  # by length alone: the two differ in the last digit
         beta = logistic_fit(x, ones, weights, beta)
     else:
         beta = _newton(x, ones, weights, beta)
