@@ -48,6 +48,12 @@ def test_text_names_the_worst_group_the_seed_and_what_was_left_out(folder):
     assert "too low" in done.stdout
 
 
+def test_text_says_how_many_groups_it_leaves_out(folder):
+    words = ["audit", folder / "people.csv", "-y", "y", "-p", "p", "--groups", "sex,region", "--draws", 9]
+    assert "(2 of " in calibrant(*words, "--top", 2).stdout
+    assert "shows all" not in calibrant(*words, "--top", 1000).stdout
+
+
 def test_limit_and_variant_are_those_of_the_library(folder):
     arguments = ["--groups", "sex,region", "--limit", 3, "--variant", "proportional", "--seed", 1, "--json"]
     done = calibrant("audit", folder / "people.csv", "-y", "y", "-p", "p", *arguments)

@@ -33,6 +33,16 @@ def test_other_verdicts(draws):
     assert "Multi-accuracy audit" in text
 
 
+@pytest.mark.parametrize("count", [60, 510])
+def test_the_table_has_every_group_or_says_how_many_it_leaves_out(count):
+    p = np.full(10 * count, 0.5)
+    codes = np.repeat([f"g{k}" for k in range(count)], 10)
+    found = audit(np.tile([0, 1], 5 * count), p, groups={"code": codes}, draws=9, seed=1)
+    table = audit_page(found, title="t").split('<table class="sortable">')[1].split("</table>")[0]
+    assert table.count("<tr>") == 1 + min(count + 1, 500)
+    assert ("first 500 of 511 by z" in audit_page(found, title="t")) == (count > 500)
+
+
 def test_hostile_names_stay_text():
     rng = np.random.default_rng(0)
     p = rng.random(300)

@@ -243,7 +243,7 @@ def _show(audited: Audit, confirmed: Search | None, top: int) -> None:
     show_table(
         _columns(audited.statistic),
         [_row(group, audited.draws, audited.statistic) for group in audited.groups[:top]],
-        "Groups by evidence, the largest z first",
+        f"Groups by evidence, the largest z first{_left(len(audited.groups), top)}",
     )
     say(f"\n{Z_MEANS[audited.statistic]} {EACH_BY_ITSELF}")
     if confirmed is not None:
@@ -259,6 +259,10 @@ def _show(audited: Audit, confirmed: Search | None, top: int) -> None:
             title,
         )
         say(f"  not tested there: {confirmed.not_tested}")
+
+
+def _left(count: int, top: int) -> str:
+    return f" ({top} of {count:,}; --top {count} shows all)" if count > top else ""
 
 
 def _columns(statistic: str) -> list[str]:

@@ -34,7 +34,7 @@ from calibrant.errors import InvalidInputError, sentence
 from calibrant.evaluation.facts import facts_sentence
 from calibrant.evaluation.findings import headline
 from calibrant.evaluation.row_tests import why_rows_differ
-from calibrant.evaluation.sheets import group_sheet, measure_sheet
+from calibrant.evaluation.sheets import GROUPS_SHOWN, group_sheet, measure_sheet
 from calibrant.groups.audit_result import EACH_BY_ITSELF, Z_MEANS
 from calibrant.inference.statistics import CLASSIC
 from calibrant.numerals import short
@@ -138,7 +138,9 @@ def show_evaluation(evaluation: Evaluation, json_: bool, sketch: Sketch | None =
     if differ:
         say(f"\n{differ}")
     if evaluation.audit is not None:
-        _show(group_sheet(evaluation.audit, evaluation.rows), title="Groups, the worst by evidence (z) first")
+        title, count = "Groups, the worst by evidence (z) first", len(evaluation.audit.groups)
+        title += f" ({GROUPS_SHOWN} of {count:,}; --json has all)" if count > GROUPS_SHOWN else ""
+        _show(group_sheet(evaluation.audit, evaluation.rows), title=title)
         say(f"\n{Z_MEANS[evaluation.audit.statistic]} {EACH_BY_ITSELF}")
     if sketch is not None:
         show_groups(sketch)

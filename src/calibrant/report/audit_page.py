@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from calibrant.evaluation.sheets import group_sheet
 from calibrant.groups.audit_result import AUDITED, EACH_BY_ITSELF, Z_MEANS, Audit
 from calibrant.groups.group import LEVEL
 from calibrant.groups.no_evidence import left_open
@@ -12,6 +11,8 @@ from calibrant.report.charts.group_curves import group_curves
 from calibrant.report.charts.groups import forest
 from calibrant.report.page import PageVerdict, rendered
 from calibrant.report.sections import Section
+
+MOST = 500  # groups in the table
 
 
 def audit_page(audited: Audit, *, title: str, confirmed: Search | None = None) -> str:
@@ -48,11 +49,18 @@ def _verdict(audited: Audit, rejected: bool) -> PageVerdict:
 
 def _whom(audited: Audit) -> Section:
     text = (
-        "p-values are adjusted: a false alarm anywhere among the groups has probability 5%. "
-        f"{Z_MEANS[audited.statistic]} {EACH_BY_ITSELF}"
+        "Each line of the table compares what was predicted for a group with what happened. Its p-value "
+        "answers whether that is more than chance; a false alarm anywhere among the groups has probability "
+        f"5%. {Z_MEANS[audited.statistic]} {EACH_BY_ITSELF}"
     )
-    notes = (f"Not tested: {audited.not_tested}.",)
-    return Section("whom", "For whom?", (text,), ("groups", "group-curves"), (group_sheet(audited),), notes)
+    notes = [f"Not tested: {audited.not_tested}."]
+    if len(audited.groups) > MOST:
+        notes.append(
+            f"The table shows the first {MOST} of {len(audited.groups):,} by z, of which "
+            f"{len(audited.significant()):,} are off beyond chance; the raw numbers below hold all."
+        )
+    sheets = (audited.sheet(MOST),)
+    return Section("whom", "For whom?", (text,), ("groups", "group-curves"), sheets, tuple(notes))
 
 
 def _confirmed(confirmed: Search) -> Section:
