@@ -150,16 +150,12 @@ def audit(
     audited, each with bounds that hold the exact value.
     """
     covariates, groups, nominal = covariates or [], groups or [], nominal or []
-    for target in (html, rules):
-        if target:
-            check_target(target, files_read())
+    for target in filter(None, (html, rules)):
+        check_target(target, files_read())
     if options["variant"] not in ("proportional", "proportional-shifted"):
         refuse_typed("applies to the proportional variants alone", "rho")
-    sketch = stored_sketch(file)
-    if sketch is not None:
+    if (sketch := stored_sketch(file)) is not None:
         _refuse_rows({"--covariates": covariates, "--search": search, "--rules": rules})
-        refuse_columns()
-        refuse_typed("applies to --covariates alone, which a sketch has not", "nominal", "subpopulations")
         _tell(_audit_sketch(sketch, groups, options), None, f"sketch {shown_name(file)}", html, top, json_)
         return
     outcome, prediction = require_columns(outcome, prediction)
@@ -199,6 +195,8 @@ def _refuse_rows(given: Mapping[str, object]) -> None:
     for option, value in given.items():
         if value:
             raise click.UsageError(f"{option} needs the rows, which a sketch no longer has")
+    refuse_columns()
+    refuse_typed("applies to --covariates alone, which a sketch has not", "nominal", "subpopulations")
 
 
 def _refuse_nobody(covariates: list[str], groups: list[str], search: bool) -> None:

@@ -143,11 +143,7 @@ def compare(
     drawn = _charts(read[outcome], models, masses, missing, confidence) if charts else {}
     check_chart_names(drawn, charts)
     write_charts(drawn, charts, chart_text)
-    if json_:
-        parts = {} if benefits is None else {"net_benefit": benefits.to_dict()}
-        show_json({**(result.to_dict() if result else {}), **parts})
-    else:
-        _show(result, benefits)
+    _show(result, benefits, json_)
 
 
 def _read(
@@ -255,7 +251,11 @@ def _compare_groups(
         say(result.pairs_left_out())
 
 
-def _show(given: Comparison | None, benefits: NetBenefits | None) -> None:
+def _show(given: Comparison | None, benefits: NetBenefits | None, json_: bool) -> None:
+    if json_:
+        parts = {} if benefits is None else {"net_benefit": benefits.to_dict()}
+        show_json({**(given.to_dict() if given else {}), **parts})
+        return
     if given is not None:
         say(f"{given}\n")
         for sheet in (given.model_sheet(), given.pair_sheet()):
