@@ -38,7 +38,7 @@ def test_coarse_cells_keep_the_records(kind):
 
 
 def test_the_section_says_the_verdict_and_the_chart_shows_the_map():
-    for slope, words in ((1.8, "Yes: it helps."), (1.0, "Nothing to repair was found:")):
+    for slope, words in ((1.8, "Yes: it helps."), (1.0, "Nothing to repair was found on the whole:")):
         evaluation = cb.evaluate(forecasts(1_500, slope), draws=19, confidence=0, measures=["smooth"], seed=1)
         proposal = propose(evaluation.forecasts, seed=1)
         section = {part.id: part for part in sections(evaluation, proposal)}["recalibration"]
