@@ -176,6 +176,7 @@ class Family:
         observed = _column(self.described, "mean_outcome")
         value = self.records.prediction
         intervals = self._intervals()
+        draws = self.simulated[0].shape[1] if self.simulated else 0
         order = sorted(range(len(z)), key=lambda k: (-z[k], -size_of[k], -size[k], self.rules[k]))
         return tuple(
             Group(
@@ -198,6 +199,8 @@ class Family:
                 lower=float(lower[k]),
                 upper=float(upper[k]),
                 interval=intervals.get(self.rules[k]),
+                draws=draws,
+                tested_by=self.terms.statistic,
             )
             for k in order
         )
