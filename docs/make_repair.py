@@ -52,7 +52,7 @@ def page(folder: Path) -> str:
     )  # fmt: skip
     return TEMPLATE.read_text().format(
         n=len(y), fit=len(fit), test=len(test), tested=audited.tested, before=audited,
-        mean=mean.sentence("mean"),
+        mean=mean,
         worst="\n".join(_group(one) for one in audited.groups[:5]),
         advantage=learned.advantage, lower=learned.lower, upper=learned.upper,
         pvalue=f"≤ {learned.pvalue:.3g}" if learned.pvalue_is_bound else f"= {learned.pvalue:.3g}",

@@ -76,8 +76,25 @@ def reject_rows(
 
 def reject_name(subject: str, name: str, known: list[str]) -> UnknownNameError:
     """Build the error for a name that is not one of `known`, suggesting the closest."""
+    hint = _meant(str(name), [str(one) for one in known])
+    return UnknownNameError(sentence(subject, f"must be one of {', '.join(known)}", f"got {name!r}", hint))
+
+
+def _meant(name: str, known: list[str]) -> str:
+    """Guess what was meant: several names at once, the first part of a name, or a slip of the pen.
+
+    >>> _meant("log", ["log-loss", "log-mcb"])
+    "did you mean 'log-loss'"
+    >>> _meant("a,b", ["a", "b", "ab"])
+    'these are 2 names; give one at a time, and repeat the option where it takes several'
+    """
     import difflib
 
-    close = difflib.get_close_matches(str(name), known, n=1)
-    hint = f"did you mean {close[0]!r}" if close else ""
-    return UnknownNameError(sentence(subject, f"must be one of {', '.join(known)}", f"got {name!r}", hint))
+    parts = [part.strip() for part in name.split(",")]
+    if len(parts) > 1 and all(part in known for part in parts):
+        return (
+            f"these are {len(parts)} names; give one at a time, and repeat the option where it takes several"
+        )
+    begun = [one for one in known if name and one.startswith((f"{name}-", f"{name}_"))]
+    close = begun or difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {close[0]!r}" if close else ""

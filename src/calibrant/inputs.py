@@ -14,6 +14,11 @@ from calibrant.results import Array
 
 WIDEST_RATIO = 1e290  # of two weights: beyond it a share of the total, or its reciprocal, overflows
 POSITIVE_COLUMN = "pass the column of the positive class, [:, 1] for outcome 1"
+MOST_CLASSES = 20  # whole numbers without a gap up to here look like classes, beyond like percentages
+SEVERAL_CLASSES = (
+    "these look like several classes: class_table and calibrant classes take a column of probabilities "
+    "for each; or map the labels to 0 and 1"
+)
 ROW_SUM = 1e-3  # how far the probabilities of a row may miss 1: single precision and rounded files pass
 
 
@@ -263,7 +268,16 @@ def check_unit_interval(array: npt.NDArray[Any], name: str) -> None:
     if low < 0 or high > 1:
         with np.errstate(invalid="ignore"):
             bad = ~((array >= 0) & (array <= 1))
-        reject_rows(name, "must lie in [0, 1]", array, bad, range_hint(low, high))
+        hint = SEVERAL_CLASSES if _are_classes(array) else range_hint(low, high)
+        reject_rows(name, "must lie in [0, 1]", array, bad, hint)
+
+
+def _are_classes(array: npt.NDArray[Any]) -> bool:
+    """Return whether these may be the numbers of three or more classes: 0, 1, 2, ... without a gap."""
+    if float(np.min(array)) not in (0, 1) or not 2 <= float(np.max(array)) <= MOST_CLASSES:
+        return False
+    labels = np.unique(array)
+    return len(labels) >= 3 and bool(np.all(np.diff(labels) == 1))
 
 
 def any_fraction(array: npt.NDArray[Any]) -> bool:

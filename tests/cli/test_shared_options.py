@@ -300,3 +300,29 @@ def test_no_output_takes_the_place_of_the_database_that_is_read(run):
     table = ("base.duckdb", "--table", "rows", *ROWS)
     assert "got the file that is read" in run("test", *table, "--output", "base.duckdb", code=2)[1]
     run("test", *table)
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["compare", "a.csv", "-y", "y", "-p", "p,q"], "these are 2 names; give one at a time, and repeat"),
+        (["compare", "a.csv", *ROWS, "-p", "q", "--measure", "log"], "did you mean 'log-loss'"),
+        (
+            ["evaluate", "a.csv", "-y", "y", "-p", "hundred", "--percent"],
+            "--percent reads 12 %, with its sign",
+        ),
+        (["evaluate", "a.csv", "-y", "y", "-p", "hundred"], "percentages must be divided by 100"),
+        (["recalibrate", "a.csv", "-y", "k", "-p", "p"], "these look like several classes"),
+    ],
+)
+def test_hints_say_what_to_do(run, folder, words, hint):
+    head, *lines = (folder / "a.csv").read_text().splitlines()
+    wide = [f"{head},hundred", *(f"{line},{12 + k % 50}" for k, line in enumerate(lines))]
+    (folder / "wide.csv").write_text("\n".join(wide) + "\n")
+    assert f"Hint: {hint}" in run(*("wide.csv" if word == "a.csv" else word for word in words), code=2)[1]
+
+
+def test_a_slope_of_certain_predictions_is_not_to_be_clipped(run, folder):
+    (folder / "certain.csv").write_text("y,p,q\n0,0,0.1\n1,0.5,0.4\n0,0.3,0.2\n1,1,0.5\n")
+    err = run("compare", "certain.csv", *ROWS, "-p", "q", "--measure", "slope", code=2)[1]
+    assert "Hint: leave these rows out and say how many they are" in err

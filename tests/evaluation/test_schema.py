@@ -25,3 +25,11 @@ def test_the_schema_is_a_schema_and_refuses_something_else():
 def test_evaluations_of_every_kind_keep_to_the_schema(kind):
     found = cb.evaluate(**drawn(kind, 5), seed=1, draws=19)
     jsonschema.validate(json.loads(script_json(found.to_dict())), SCHEMA)
+
+
+def test_every_measure_says_whether_its_p_value_is_a_bound():
+    loans = cb.load_demo(2000)
+    found = cb.evaluate(loans["default"], loans["p"], seed=1, draws=19)
+    written = {row["name"]: row["pvalue_is_bound"] for row in found.to_dict()["measures"]}
+    assert written == {row.about.name: row.pvalue_is_bound for row in found.rows}
+    assert True in written.values()

@@ -72,3 +72,23 @@ def test_intervals_of_groups_stay_within_what_rates_can_reach():
         assert low <= one.difference <= high
         assert low >= -one.mean_prediction - 1e-12
         assert high <= 1 - one.mean_prediction + 1e-12
+
+
+@pytest.mark.parametrize(("statistic", "measured"), [("kuiper", "Kuiper"), ("mean", "mean residual")])
+def test_a_group_by_itself_names_its_statistic_and_a_bound(statistic, measured):
+    y, p, group = drawn(-0.15)
+    found = cb.audit(y, p, groups={"g": group}, statistic=statistic, seed=1)
+    said = str(found.worst)
+    assert f"g = b: 995 rows, {measured}" in said
+    assert "p ≤ 0.005 with 199 draws" in said
+    written = found.to_dict()
+    assert written["pvalue_is_bound"]
+    assert written["groups"][0]["pvalue_is_bound"]
+    assert "p = " not in str(cb.audit(y, p, groups={"g": group}, draws=0, seed=1).worst)
+
+
+def test_findings_of_a_search_say_where_p_is_a_bound():
+    y, p, group = drawn(-0.15)
+    found = cb.search_groups(y, p, {"g": group}, seed=1)
+    assert found.worst.group.pvalue_is_bound
+    assert "p ≤ 0.005 with 199 draws" in str(found)

@@ -144,6 +144,9 @@ def _stop_cleanly() -> None:
 def _in_options(message: str) -> str:
     """Turn the hint's Python, missing="drop", into what can be typed here, --missing drop."""
     text, mark, hint = message.partition(" Hint: ")
+    if "--percent" in sys.argv:
+        signed = "--percent reads 12 %, with its sign; numbers without it must be divided by 100"
+        hint = hint.replace("percentages must be divided by 100", signed)
     return text + mark + re.sub(r'\b(\w+)="([\w-]+)"', r"--\1 \2", hint)
 
 

@@ -42,8 +42,9 @@ def with_reading_options(command: click.Command) -> click.Command:
         help="Decimal mark of numbers in text files.",
     )  # fmt: skip
     percent = click.Option(
-        ["--percent"], is_flag=True, expose_value=False, callback=_percent, help="Read 12 % as 0.12."
-    )
+        ["--percent"], is_flag=True, expose_value=False, callback=_percent,
+        help="Read 12 % as 0.12; numbers without the sign stay as they are.",
+    )  # fmt: skip
     table = click.Option(
         ["--table"], is_eager=True, expose_value=False, callback=_selected, help="Table of a .duckdb file."
     )

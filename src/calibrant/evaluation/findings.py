@@ -107,8 +107,7 @@ class Findings:
         """Return the measures as a frame of the library named: "pandas", "polars" or "pyarrow"."""
         rows = [_row_dict(row) for row in self.rows]
         plain = ("name", "value", "by_chance", "pvalue", "low", "high", "meaning", "note", "citation")
-        columns = {key: [row[key] for row in rows] for key in plain}
-        columns["pvalue_is_bound"] = [row.pvalue_is_bound for row in self.rows]  # this or less: see draws
+        columns = {key: [row[key] for row in rows] for key in (*plain, "pvalue_is_bound")}
         return frame_of(columns, backend)
 
 
@@ -129,6 +128,7 @@ def _row_dict(row: Row) -> dict[str, Any]:
         "by_chance": row.chance,
         "pvalue": row.pvalue,
         "log_pvalue": row.log_pvalue,
+        "pvalue_is_bound": row.pvalue_is_bound,
         "pvalue_method": row.pvalue_method,
         "interval_method": row.interval_method,
         "approximate": list(row.approximate),

@@ -103,7 +103,6 @@ class Audit:
         """The ranking as plain columns by name, worst first."""
         rows = [group.facts for group in self.groups]
         out = {key: [row[key] for row in rows] for key in rows[0]}
-        out["pvalue_is_bound"] = [at_floor(value, self.draws) for value in out["pvalue"]]
         out["pvalue"] = [math.nan if value is None else value for value in out["pvalue"]]
         return out
 
@@ -138,6 +137,7 @@ class Audit:
             "sigma": self.sigma,
             "ratio": plain(self.ratio),
             "pvalue": self.pvalue,
+            "pvalue_is_bound": at_floor(self.pvalue, self.draws),
             "ablated": self.ablated,
             "ablated_group": {key: plain(value) for key, value in self.ablated_group.facts.items()},
             "n": self.n,
@@ -226,7 +226,7 @@ class Audit:
                 f"  M          {self.metric:.6g}   ({self._of_everyone()}){self._on_raw_rows()}",
                 f"  M/sigma_0  {self.ratio:.4g}",
                 f"  p-value    {p}   ({self._drawn()})",
-                f"  largest z  {self.worst.sentence(self.statistic, self.draws)}",
+                f"  largest z  {self.worst}",
                 f"  not tested {self.not_tested}",
             ]
         )

@@ -163,17 +163,15 @@ class Family:
     def ranked(self) -> tuple[Group, ...]:
         """Return all subpopulations, largest z first; larger gaps and sizes first among equals."""
         z, sigma, size = (_column(self.parts, name) for name in ("z", "sigma", "size"))
-        tested = _column(self.parts, "tested")
-        pvalue = adjusted_pvalues(tested, np.concatenate(self.simulated)) if self.simulated else None
+        pvalue, draws = self._pvalues()
         first, last, direction = (_column(self.parts, name) for name in ("first", "last", "direction"))
         kuiper, gap = _column(self.parts, "kuiper"), _column(self.parts, "gap")
         lower, upper = _column(self.parts, "lower"), _column(self.parts, "upper")
         size_of = np.abs(gap) if self.terms.statistic == "mean" else kuiper
         expected = self._expected(sigma)
-        weight = _column(self.described, "weight")
+        described = ("weight", "mean_prediction", "mean_outcome")
+        weight, predicted, observed = (_column(self.described, name) for name in described)
         share = weight / weight[0]
-        predicted = _column(self.described, "mean_prediction")
-        observed = _column(self.described, "mean_outcome")
         value = self.records.prediction
         intervals = self._intervals()
         order = sorted(range(len(z)), key=lambda k: (-z[k], -size_of[k], -size[k], self.rules[k]))
@@ -198,9 +196,18 @@ class Family:
                 lower=float(lower[k]),
                 upper=float(upper[k]),
                 interval=intervals.get(self.rules[k]),
+                draws=draws,
+                tested_by=self.terms.statistic,
             )
             for k in order
         )
+
+    def _pvalues(self) -> tuple[Array | None, int]:
+        """Return the adjusted p-values, if any, and the draws behind them."""
+        if not self.simulated:
+            return None, 0
+        simulated = np.concatenate(self.simulated)
+        return adjusted_pvalues(_column(self.parts, "tested"), simulated), simulated.shape[1]
 
     def _intervals(self) -> dict[Rule, tuple[float, float]]:
         """Return the intervals of the worst subpopulations, of the rows themselves."""

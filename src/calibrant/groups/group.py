@@ -8,12 +8,13 @@ from typing import Any
 
 from calibrant.groups.rules import Rule
 from calibrant.groups.wilson import wilson
-from calibrant.numerals import counted, points, predicted_happened, pvalue_phrase, short
+from calibrant.numerals import at_floor, counted, points, predicted_happened, pvalue_phrase, short
 from calibrant.results import Array
 
 LEVEL = 0.05  # family-wise, of adjusted p-values: above it a finding is within chance
 NOTHING = 1e-12  # a statistic so small may be rounding, whose z counts as 0
 CONFIDENCE = 0.95  # of the interval of a group's difference
+BEHIND = ("interval", "draws", "tested_by")  # fields that are no facts of the group
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +51,13 @@ class Group:
     lower: float
     upper: float
     interval: tuple[float, float] | None = None  # of the difference, where its rows were looked at
+    draws: int = 0  # behind the p-value
+    tested_by: str = "kuiper"  # or "mean"
 
-    def __str__(self) -> str:
-        return self.sentence("kuiper")
+    @property
+    def pvalue_is_bound(self) -> bool:
+        """Whether no draw reached the observed value, so that the p-value is this or less."""
+        return at_floor(self.pvalue, self.draws)
 
     def means(self) -> str:
         """Say what was predicted and what happened, and where the error is if the means do not show it."""
@@ -107,8 +112,9 @@ class Group:
     def facts(self) -> dict[str, Any]:
         """All fields by name, with the ends of the interval of the difference."""
         low, high = self.limits
-        facts = {name: value for name, value in asdict(self).items() if name != "interval"}
-        return facts | {"difference": self.difference, "low": low, "high": high}
+        facts = {name: value for name, value in asdict(self).items() if name not in BEHIND}
+        facts |= {"difference": self.difference, "low": low, "high": high}
+        return facts | {"pvalue_is_bound": self.pvalue_is_bound}
 
     def written_difference(self) -> tuple[str, str]:
         """Write the difference and its limits, in points; no limits where no prediction leaves any doubt."""
@@ -129,10 +135,10 @@ class Group:
             return 0.0
         return contribution(bound / self.sigma, bound, sigma_0)
 
-    def sentence(self, statistic: str, draws: int = 0) -> str:
+    def __str__(self) -> str:
         """Say who this is and what was found: a range of scores, or for the mean by how much on average."""
-        real = "" if self.pvalue is None else f", {pvalue_phrase(self.pvalue, draws)}"
-        if statistic == "mean":
+        real = "" if self.pvalue is None else f", {pvalue_phrase(self.pvalue, self.draws)}"
+        if self.tested_by == "mean":
             value, where = f"mean residual {self.gap:+.4f}", f"by {abs(self.gap):.3g} on average"
         else:
             value, where = f"Kuiper {_written(self.kuiper)}", self._where("for scores")

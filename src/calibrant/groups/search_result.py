@@ -95,5 +95,5 @@ class Search:
             f"Searched {self.examined:,} subpopulations of {self.searched:,} rows; {self.taken:,} rules "
             f"taken to {self.confirming:,} other rows{left_out(self.dropped)} (seed {self.seed})"
         )
-        collected = [f"  {one.group.sentence(self.statistic)}" for one in self.findings]
+        collected = [f"  {one.group}" for one in self.findings]
         return "\n".join([head, *collected, f"  not tested there: {self.not_tested}"])

@@ -85,7 +85,7 @@ def refuse_certain(forecasts: Forecasts, name: str, whose: str = "the prediction
     certain = int(forecasts.counts[np.abs(logits(forecasts)) >= LARGEST_LOGIT].sum())
     if certain:
         rule = f"must lie between 0 and 1 for an interval of the {name}"
-        hint = "clip them, to 0.001 and 0.999 say, or look at another measure"
+        hint = "leave these rows out and say how many they are, or look at another measure"
         raise InvalidInputError(sentence(whose, rule, f"{certain:,} are 0 or 1", hint))
 
 

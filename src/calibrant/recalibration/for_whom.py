@@ -42,7 +42,7 @@ class GroupAudit:
             audited.metric,
             audited.ratio,
             pvalue,
-            tuple(group.sentence("kuiper", audited.draws) for group in audited.groups[:WORST]),
+            tuple(str(group) for group in audited.groups[:WORST]),
         )
 
     @property

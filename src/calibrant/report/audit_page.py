@@ -64,7 +64,7 @@ def _whom(audited: Audit) -> Section:
 
 
 def _confirmed(confirmed: Search) -> Section:
-    texts = [one.group.sentence(confirmed.statistic, confirmed.draws) for one in confirmed.findings]
+    texts = [str(one.group) for one in confirmed.findings]
     head = (
         f"A search over {counted(confirmed.examined, 'subpopulation')} of "
         f"{counted(confirmed.searched, 'row')} took {counted(confirmed.taken, 'rule')} to "
