@@ -128,10 +128,11 @@ def compare(
     errors = _errors(models, row, settings, values, drawn, cells)
     pvalues = calibration_pvalues(models, cells, row, settings, draws=count, seed=used, threads=threads)
     pairs = _differences(list(models), errors, confidence)
+    allowed = allowing_for_calibration(pairs, pvalues, rows, row, settings, confidence)
     return Comparison(
         measure=row.name,
         values=values,
-        differences=_holm(allowing_for_calibration(pairs, pvalues, rows, row, settings, confidence)),
+        differences=_holm(_reachable(allowed, row.reachable(settings)[1])),
         confidence=confidence,
         fair=row.fair_with(options),
         n=size,
@@ -251,6 +252,11 @@ def _difference(first: str, second: str, one: _Error, other: _Error, confidence:
     )
     pvalue = min(1.0, 2 * (1 + beyond) / (len(defined) + 1))
     return Difference(first, second, difference, lower, upper, pvalue, pvalue, beyond == 0)
+
+
+def _reachable(pairs: Sequence[Difference], most: float) -> list[Difference]:
+    """Keep intervals within what errors of at most this size can differ by."""
+    return [replace(pair, lower=max(-most, pair.lower), upper=min(most, pair.upper)) for pair in pairs]
 
 
 def _holm(pairs: list[Difference]) -> tuple[Difference, ...]:
