@@ -212,7 +212,8 @@ class GroupComparison(Result):
         aside = ""
         if self.certain:
             certain = f"{counted(self.certain, 'prediction')} of exactly 0 or 1"
-            aside = f" In no test: {certain}, of which {counted(self.wrong, 'was', 'were')} wrong."
+            failed = f"{self.wrong:,}" if self.wrong else "none"
+            aside = f" In no test: {certain}, of which {failed} {'was' if self.wrong <= 1 else 'were'} wrong."
         return f"{counted(self.n, 'row')}{left_out(self.dropped)}, {how}.{aside}"
 
     def to_frame(self, backend: str = "pandas") -> Any:
