@@ -123,8 +123,8 @@ class GroupComparison(Result):
         return () if self.method == "exact" else ROUGH
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields, ready for JSON."""
-        return {**Result.to_dict(self), "approximate": list(self.approximate)}
+        """Return all fields and the verdict in words, ready for JSON."""
+        return {"sentence": str(self), **Result.to_dict(self), "approximate": list(self.approximate)}
 
     @property
     def real(self) -> tuple[GroupDifference, ...]:

@@ -86,8 +86,8 @@ class ClassTable(Result):
         return " ".join([*said, f"Mean {self.measure} over classes: {short(self.mean)}. Seed {self.seed}."])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields, ready for JSON."""
-        return {**Result.to_dict(self), "approximate": list(self.approximate)}
+        """Return all fields and the verdict in words, ready for JSON."""
+        return {"sentence": str(self), **Result.to_dict(self), "approximate": list(self.approximate)}
 
     def to_frame(self, backend: str = "pandas") -> Any:
         """Return the top label and the classes as a frame ("pandas", "polars" or "pyarrow")."""

@@ -80,8 +80,8 @@ class TestResult:
         return self.pvalue <= closed_share("alpha", alpha)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields, ready for JSON."""
-        return json_object({**asdict(self), "approximate": self.approximate})
+        """Return the fields and the verdict in words, ready for JSON."""
+        return json_object({"sentence": str(self), **asdict(self), "approximate": self.approximate})
 
     def __str__(self) -> str:
         rejected = "is rejected" if self.rejects() else "is not rejected"
