@@ -162,6 +162,8 @@ class GroupComparison(Result):
 
     def _left_open(self) -> str:
         """Say by how much two groups could still differ, as the interval of some pair allows."""
+        if not self.differences:  # so many groups that no pairs were compared
+            return ""
         most = max(max(pair.upper, 1 / pair.lower if pair.lower else np.inf) for pair in self.differences)
         factor = "any factor" if np.isinf(most) else f"a factor of up to {short(most, 2)}"
         return f" At equal predictions the odds of two groups could still differ by {factor}."
