@@ -196,7 +196,7 @@ def test_groups_of_one_model_are_compared_with_a_trend_where_they_have_an_order(
     assert json.loads(run(*common, "--groups", "site", "--ordered", "--json").stdout)["trend"] is not None
     text = run(*common, "--groups", "year").stdout
     assert text.startswith("The 4 groups of year do not differ by more than chance (p = ")
-    assert "No trend along year beyond chance" in text
+    assert "No trend along year from 2019 to 2022 beyond chance" in text
     with pytest.raises(InvalidInputError, match="--groups compares one column of predictions; got 2"):
         raise run("compare", path, "-y", "y", "-p", "p", "-p", "year", "--groups", "site").exception
 

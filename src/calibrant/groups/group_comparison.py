@@ -187,7 +187,8 @@ class GroupComparison(Result):
         if trend is None:
             return []
         if not self._drifts():
-            return [f"No trend along {self.column} beyond chance ({self._written(trend.pvalue)})."]
+            along = f"along {self.column} from {trend.first} to {trend.last}"
+            return [f"No trend {along} beyond chance ({self._written(trend.pvalue)})."]
         more = "more" if trend.direction == "up" else "less"
         gaps = {group.name: points(group.gap, group.upper - group.lower) for group in self.groups}
         ends = ", ".join(f"{gaps[name]} points in {name}" for name in (trend.first, trend.last))
