@@ -186,7 +186,14 @@ BAD = [
     ({"sample_weight": [1, 1, np.inf, 1]}, r"sample_weight must be finite"),
     ({"sample_weight": [1, 1, 1]}, r"same length"),
     ({"missing": "ignore"}, r"missing must be one of error, drop"),
-    ({"y_prob": [np.nan] * 4, "missing": "drop"}, r"must have a row without missing values; got 4 rows"),
+    (
+        {"y_true": [np.nan] * 4, "missing": "drop"},
+        r"y_true must have a row without missing values; got 4 rows",
+    ),
+    (
+        {"y_prob": [np.nan] * 4, "missing": "drop"},
+        r"y_prob must have a row without missing values; got 4 rows",
+    ),
 ]
 
 

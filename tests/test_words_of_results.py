@@ -133,3 +133,34 @@ def test_fractions_in_a_sketch_promise_no_pvalue_that_is_not_there():
     assert all(row.pvalue is None for row in found.rows)
     assert "there are no p-values" in str(found)
     assert "still have theirs" not in str(found)
+
+
+def test_predictions_that_rank_nothing_are_not_called_overconfident():
+    y, p = np.tile([1, 0], 12), np.tile([0.02, 0.98], 12)
+    y[-3:] = 1 - y[-3:]
+    p = np.concatenate([p, np.tile([0.3, 0.7], 60)])
+    y = np.concatenate([y, np.tile([0, 1, 1, 0, 0, 1, 0, 1], 15)])
+    found = cb.evaluate(y, p, draws=99, seed=1).verdict
+    assert found.spoke == "slope"
+    assert found.sentence.startswith("Predictions do not rank the outcomes (slope -0.")
+
+
+def test_an_infinite_statistic_is_called_so():
+    found = str(cb.calibration_test([0, 1] * 20, [1.0, 0.5] * 20, draws=99, seed=1))
+    assert "omnibus statistic infinite" in found
+    assert "Predictions of exactly 0 or 1 were wrong" in found
+
+
+def test_dates_are_groups_without_a_time_of_day():
+    days = np.array(["2018-10-16", "2018-10-17"], "datetime64[us]").repeat(40)
+    p, y = np.full(80, 0.5), np.tile([0, 1], 40)
+    compared = cb.compare_groups(y, p, {"day": days}, draws=99, seed=1)
+    assert [group.name for group in compared.groups] == ["2018-10-16", "2018-10-17"]
+    audited = cb.audit(y, p, groups={"day": days}, draws=19, seed=1)
+    assert {group.name for group in audited.groups} == {"everyone", "day = 2018-10-16", "day = 2018-10-17"}
+
+
+def test_none_of_the_certain_predictions_is_said_to_be_wrong():
+    y, p = np.tile([0, 1, 0, 1], 20), np.tile([0.0, 1.0, 0.5, 0.5], 20)
+    found = cb.compare_groups(y, p, np.repeat(["a", "b"], 40), draws=99, seed=1)
+    assert "In no test: 40 predictions of exactly 0 or 1, of which none was wrong." in str(found)

@@ -165,14 +165,17 @@ def predicted_happened(predicted: float, happened: float) -> str:
     '49.8 % predicted, 60.0 % happened'
     >>> predicted_happened(0.50004, 0.49997)
     '50.004 % predicted, 49.997 % happened'
+    >>> predicted_happened(0.4084660, 0.4084661)
+    '40.8 % predicted, 40.8 % happened'
     """
     texts = percent(predicted), percent(happened)
-    for digits in range(2, 8):
+    most = 4 if min(predicted, happened) >= 0.01 else 7  # beyond that no number of records tells them apart
+    for digits in range(2, most + 1):
         if texts[0] != texts[1]:
             break
         texts = f"{100 * predicted:.{digits}f} %", f"{100 * happened:.{digits}f} %"
     else:
-        texts = percent(predicted), percent(happened)  # they are the same
+        texts = percent(predicted), percent(happened)
     return f"{texts[0]} predicted, {texts[1]} happened"
 
 

@@ -207,8 +207,14 @@ def _complete(
                 reject_rows(name, "must not be missing", array, array != array, hint)
     if absent.all():
         got = f"got {counted(len(p), 'row')}, all with one"
-        raise InvalidInputError(sentence(names.prediction, "must have a row without missing values", got))
+        empty = (name for array, name in ((y, names.outcome), (w, names.weight)) if _all_missing(array))
+        whose = next(empty, names.prediction)
+        raise InvalidInputError(sentence(whose, "must have a row without missing values", got))
     return np.flatnonzero(~absent)
+
+
+def _all_missing(array: npt.NDArray[Any] | None) -> bool:
+    return array is not None and bool(np.all(array != array))
 
 
 def _check_ranges(y: npt.NDArray[Any], p: npt.NDArray[Any], names: Names, kind: OutcomeKind) -> None:

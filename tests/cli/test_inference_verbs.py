@@ -196,7 +196,7 @@ def test_groups_of_one_model_are_compared_with_a_trend_where_they_have_an_order(
     assert json.loads(run(*common, "--groups", "site", "--ordered", "--json").stdout)["trend"] is not None
     text = run(*common, "--groups", "year").stdout
     assert text.startswith("The 4 groups of year do not differ by more than chance (p = ")
-    assert "No trend along year beyond chance" in text
+    assert "No trend along year from 2019 to 2022 beyond chance" in text
     with pytest.raises(InvalidInputError, match="--groups compares one column of predictions; got 2"):
         raise run("compare", path, "-y", "y", "-p", "p", "-p", "year", "--groups", "site").exception
 
@@ -209,3 +209,17 @@ def test_a_ragged_row_is_named(tmp_path, odd):
     with pytest.raises(UnreadableFileError, match=r"cells in line 52 and 3 in the header"):
         raise found.exception
     assert isinstance(run("test", path, "-y", "y", "-p", "nope").exception, cb.CalibrantError)
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [["test", "-p", "q"], ["compare", "-p", "p", "-p", "q"], ["compare", "-p", "q", "--groups", "half"]],
+)
+def test_json_has_the_sentence_that_is_printed(file, tmp_path, verb):
+    halves = tmp_path / "halves.csv"
+    pd.read_csv(file).assign(half=["a", "b"] * 250).to_csv(halves, index=False)
+    name, *rest = verb
+    typed = [name, halves, "-y", "y", *rest, "--seed", 1, "--draws", 99]
+    data = json.loads(run(*typed, "--json").stdout)
+    sentence = data.get("test", data)["sentence"]
+    assert run(*typed).stdout.startswith(f"{sentence}\n")

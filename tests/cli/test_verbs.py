@@ -149,3 +149,9 @@ def test_evaluate_by_points(tmp_path):
     assert "Distance to calibration over 4 points: 0.100." in calibrant(*arguments).stdout
     found = json.loads(calibrant(*arguments, "--groups", "g", "--json").stdout)["distances"]["related"][0]
     assert (found["name"], round(found["value"], 12)) == ("distance", 0.1)
+
+
+def test_no_hint_names_what_cannot_be_typed(tmp_path):
+    (tmp_path / "signs.csv").write_text("y,p\n-1,0.2\n1,0.7\n")
+    done = calibrant("test", tmp_path / "signs.csv", "-y", "y", "-p", "p")
+    assert done.stderr.endswith("Hint: of labels -1 and 1, write -1 as 0.\n")

@@ -76,3 +76,15 @@ def test_one_record_has_a_band():
     band = consistency_band(cb.Forecasts([1], [0.3]), seed=0)
     assert band.x.tolist() == [0.3]
     assert (band.lower[0], band.upper[0]) == (0.0, 1.0)
+
+
+def test_a_value_outside_the_interval_of_its_cells_is_explained(monkeypatch):
+    from calibrant.evaluation import null_reference
+
+    monkeypatch.setattr(null_reference, "CELLS", 5)
+    rng = np.random.default_rng(1)
+    p = rng.random(5_000)
+    y = rng.random(5_000) < np.clip(p + 0.15 * np.sin(40 * p), 0, 1)
+    (row,) = cb.evaluate(y, p, measures=["binned"], draws=99, seed=1).rows
+    assert row.value > row.high
+    assert "the value is above the interval, which is of predictions merged into 5 cells" in row.note

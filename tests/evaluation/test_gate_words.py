@@ -63,3 +63,11 @@ def test_an_error_of_a_sketch_has_no_negative_limit():
     (found,) = judge(sketch.forecasts(), {"smooth": 0.2}, confidence=0.95, draws=99, seed=1)
     assert found.low == 0
     assert "between 0 and" in found.reason
+
+
+def test_a_sketch_names_its_groups_as_rows_do():
+    rows = {"y": [0, 1] * 60, "p": [0.9, 0.5] * 60, "g": ["a", "b"] * 60, "h": [1, None, 1, 2] * 30}
+    for by, name in ((["g"], "'g = a'"), (["g", "h"], "'g = a and h = 1'")):
+        sketch = cb.Sketch.from_frame(rows, outcome="y", prediction="p", by=by)
+        found = judge_sketch_groups(sketch.groups, 1.0, by=sketch.by)
+        assert found.reason.startswith(f"worst group {name}: z = ")

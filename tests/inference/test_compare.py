@@ -171,3 +171,13 @@ def test_a_comparison_says_that_it_is_approximate():
     found = cb.compare([0, 1, 1, 0], [0.2, 0.7, 0.6, 0.4], [0.5] * 4, draws=9, seed=1)
     assert "approximate" in found.method
     assert found.to_dict()["method"] == found.method
+
+
+def test_many_models_are_drawn_often_enough_for_all_their_pairs():
+    rng = np.random.default_rng(4)
+    p = rng.uniform(0.05, 0.95, 300)
+    models = {f"m{k}": p if k else 1 - p for k in range(8)}  # the first is plainly the worst of eight
+    found = cb.compare(rng.random(300) < p, models, measure="brier", seed=1)
+    assert found.draws == 1119  # 28 pairs times 2 / 1120 is 0.05
+    assert found.real
+    assert all("m0" in pair.better for pair in found.real)

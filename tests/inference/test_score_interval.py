@@ -159,3 +159,13 @@ def test_the_last_digit_of_the_value_decides_no_end():
     for near in (value, np.nextafter(value, 9), np.nextafter(value, 0)):
         _, high = score_interval(f, "slope", value=near, confidence=CONFIDENCE)
         assert high == np.inf
+
+
+def test_an_interval_without_ends_is_said_to_be_none():
+    y, p = [0, 1, 1], [0.3, 0.2, 0.6]
+    found = cb.confidence_interval(y, p, measure="slope", draws=19, seed=1)
+    (row,) = cb.evaluate(y, p, measures=["slope"], draws=19, seed=1).rows
+    assert "inf" not in str(found)
+    assert "too few records for an interval" in str(found)
+    assert row.low is None
+    assert row.note == "too few records for an interval"

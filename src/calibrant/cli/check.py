@@ -28,7 +28,6 @@ from calibrant.disk import check_target, write_whole
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.evaluation.gate import (
     EXIT_CODES,
-    FEWEST,
     Finding,
     judge,
     judge_groups,
@@ -36,6 +35,7 @@ from calibrant.evaluation.gate import (
     overall,
     too_few,
 )
+from calibrant.evaluation.needed_records import FEWEST
 from calibrant.inference.interval import check_confidence
 from calibrant.measures.registry.lookup import measures
 from calibrant.numerals import counted
@@ -142,7 +142,7 @@ def _checked(
         _check_groups(sketch, groups, max_group_z)
         if max_group_z is not None:
             few = too_few(forecasts.n, how["confidence"], how["fewest"])
-            findings.append(judge_sketch_groups(sketch.groups, max_group_z, few))
+            findings.append(judge_sketch_groups(sketch.groups, max_group_z, few, sketch.by))
         return _Checked(file, forecasts.n, sketch.dropped, findings)
     if max_group_z is not None and not groups:
         raise InvalidInputError(sentence("--max-group-z", "needs --groups", "got none"))

@@ -142,11 +142,15 @@ def _stop_cleanly() -> None:
 
 
 def _in_options(message: str) -> str:
-    """Turn the hint's Python, missing="drop", into what can be typed here, --missing drop."""
+    """Turn the hint's Python, missing="drop", into what can be typed here, --missing drop.
+
+    No option names the label that counts as 1: outcomes of -1 and 1 are to be changed in the file.
+    """
     text, mark, hint = message.partition(" Hint: ")
     if "--percent" in sys.argv:
         signed = "--percent reads 12 %, with its sign; numbers without it must be divided by 100"
         hint = hint.replace("percentages must be divided by 100", signed)
+    hint = hint.replace("name the one that counts as 1: pos_label=1", "write -1 as 0")
     return text + mark + re.sub(r'\b(\w+)="([\w-]+)"', r"--\1 \2", hint)
 
 

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from calibrant.evaluation.needed_records import records_needed
+from calibrant.evaluation.needed_records import FEWEST, records_needed
 from calibrant.evaluation.null_reference import Chance
 from calibrant.evaluation.rows import Row, chosen, take_all
 from calibrant.forecasts import Forecasts
+from calibrant.groups.conditions import OneOf
 from calibrant.groups.no_evidence import too_small
 from calibrant.measures.registry.resolution import no_certificate
 from calibrant.numerals import beside, counted, exact, short
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 Outcome = Literal["pass", "fail", "unclear"]
 DRAWS = 999
-FEWEST = 20  # records; the gate's errors were measured from there on (docs/guarantees.md)
 EXIT_CODES: Mapping[Outcome, int] = {"pass": 0, "fail": 1, "unclear": 3}
 
 
@@ -87,10 +87,12 @@ def too_few(records: int, confidence: float, fewest: int | None) -> str:
     return f"{are} too few to say; at least {least:,} were asked for" if records < least else ""
 
 
-def judge_sketch_groups(groups: Mapping[Any, Sketch], limit: float, few: str = "") -> Finding:
+def judge_sketch_groups(
+    groups: Mapping[Any, Sketch], limit: float, few: str = "", by: Sequence[str] = ()
+) -> Finding:
     """Judge the worst group of a sketch: z is certain when its bounds lie on one side of the limit.
 
-    `few` says why so few records decide nothing, where they do not.
+    `few` says why so few records decide nothing, where they do not; `by` names the columns of the groups.
     """
     filled = {key: part for key, part in groups.items() if part.n}
     if few or not filled:
@@ -103,7 +105,7 @@ def judge_sketch_groups(groups: Mapping[Any, Sketch], limit: float, few: str = "
         if ends[0] > worst:
             worst, label = ends[0], key
         least, most = max(least, ends[1]), max(most, ends[2])
-    who, shown = f"worst group {label!r}: z = {beside(worst, limit)}", exact(limit)
+    who, shown = f"worst group {_rule(by, label)!r}: z = {beside(worst, limit)}", exact(limit)
     if least > limit:
         return Finding("group-z", limit, worst, least, most, "fail", f"{who}, above the limit {shown}")
     if most <= limit:
@@ -111,6 +113,18 @@ def judge_sketch_groups(groups: Mapping[Any, Sketch], limit: float, few: str = "
     span = f"between {beside(least, limit)} and {beside(most, limit)}"
     reason = f"{who}, {span}: the sketch is too coarse for the limit {shown}"
     return Finding("group-z", limit, worst, least, most, "unclear", reason)
+
+
+def _rule(by: Sequence[str], label: Any) -> Any:
+    """Return the group of a sketch as an audit of rows would name it; its label where no column is named."""
+    if not by:
+        return label
+    values = (label,) if len(by) == 1 else label
+    conditions = (
+        OneOf(name, () if value is None else (value,), missing=value is None)
+        for name, value in zip(by, values, strict=True)
+    )
+    return " and ".join(map(str, conditions))
 
 
 def _quotient(value: float, sigma: float) -> float:

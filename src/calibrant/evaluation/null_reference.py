@@ -11,7 +11,8 @@ from calibrant.evaluation.rows import Row
 from calibrant.evaluation.without_certain import certain_count, certain_note, without_certain
 from calibrant.forecasts import Forecasts
 from calibrant.inference.engine import TestResult, law_serves, run_test
-from calibrant.inference.interval import bounds, why_outside
+from calibrant.inference.interval import bounds
+from calibrant.inference.interval_notes import NO_INTERVAL, boundless, outside_by_merging, why_outside
 from calibrant.inference.kept import KeptOutcomes, KeptResampler
 from calibrant.inference.merging import coarse
 from calibrant.inference.null_outcomes import null_values
@@ -127,16 +128,18 @@ class Chance:
             pvalue=row.pvalue,
             resampler=None if source is self.forecasts else self._resampler(row.about),
         )
-        outside = why_outside(value, interval.lower, interval.upper, row.chance)
-        note = "; ".join(text for text in (row.note, outside) if text)
+        low, high = interval.lower, interval.upper
+        if boundless(low, high):
+            return _noted(row, NO_INTERVAL)
         method = f"{interval.method} (approximate)"
-        return replace(row, low=interval.lower, high=interval.upper, note=note, interval_method=method)
+        bounded = replace(row, low=low, high=high, interval_method=method)
+        return _noted(bounded, _why_outside(row, value, source.levels, low, high))
 
     def _without_certain(self, row: Row) -> Row:
         """Add what the row is without predictions of 0 and 1: no sample bounds what these do."""
         inner = without_certain(self.forecasts, row.about.name, self._confidence)
         note = certain_note(self.forecasts, row.about.name, inner, self._confidence)
-        return replace(row, inner=inner, note="; ".join(text for text in (row.note, note) if text))
+        return _noted(replace(row, inner=inner), note)
 
     def _resampled(self, about: Measure) -> Forecasts:
         """Return what intervals are taken on: the cells, or the rows where inverted tests need fractions."""
@@ -175,6 +178,19 @@ class Chance:
             seed=self._seed,
         )
         return NullSample(row.about.name, values, row.value, row.pvalue)
+
+
+def _noted(row: Row, note: str) -> Row:
+    return replace(row, note="; ".join(text for text in (row.note, note) if text))
+
+
+def _why_outside(row: Row, of_cells: float, cells: int, low: float, high: float) -> str:
+    """Say why the value that is shown lies outside the interval, which is of the cells."""
+    assert row.value is not None
+    outside = why_outside(row.value, low, high, row.chance)
+    if not outside or why_outside(of_cells, low, high, row.chance):
+        return outside
+    return outside_by_merging(row.value, of_cells, cells, low, high)
 
 
 def _cells_for(about: Measure) -> int:

@@ -77,6 +77,8 @@ def _slope(rows: Mapping[str, Row], forecasts: Forecasts, tested: TestResult) ->
     )
     if upside_down(forecasts):
         return f"Predictions point the wrong way (slope {size}): the higher they are, the fewer events come"
+    if slope < 0:
+        return f"Predictions do not rank the outcomes (slope {size}): with higher ones events come no oftener"
     return f"{name} (slope {size}): predictions are too {what}"
 
 

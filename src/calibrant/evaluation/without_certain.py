@@ -8,6 +8,7 @@ import numpy as np
 
 from calibrant.errors import CalibrantError
 from calibrant.forecasts import Forecasts
+from calibrant.inference.interval_notes import boundless
 from calibrant.inference.merging import coarse
 from calibrant.inference.score_interval import LOGISTIC, score_interval
 from calibrant.measures.registry.lookup import measure
@@ -56,7 +57,7 @@ def without_certain(forecasts: Forecasts, name: str, confidence: float) -> Inner
         ends = score_interval(cells, name, value=measure(cells, name).value, confidence=confidence)
     except CalibrantError:  # predictions so near 0 or 1 that their logits are held
         return Inner(certain, inner.n, value)
-    return Inner(certain, inner.n, value, *ends)
+    return Inner(certain, inner.n, value) if boundless(*ends) else Inner(certain, inner.n, value, *ends)
 
 
 def certain_note(forecasts: Forecasts, name: str, inner: Inner | None, confidence: float) -> str:

@@ -123,8 +123,8 @@ class GroupComparison(Result):
         return () if self.method == "exact" else ROUGH
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields, ready for JSON."""
-        return {**Result.to_dict(self), "approximate": list(self.approximate)}
+        """Return all fields and the verdict in words, ready for JSON."""
+        return {"sentence": str(self), **Result.to_dict(self), "approximate": list(self.approximate)}
 
     @property
     def real(self) -> tuple[GroupDifference, ...]:
@@ -187,7 +187,8 @@ class GroupComparison(Result):
         if trend is None:
             return []
         if not self._drifts():
-            return [f"No trend along {self.column} beyond chance ({self._written(trend.pvalue)})."]
+            along = f"along {self.column} from {trend.first} to {trend.last}"
+            return [f"No trend {along} beyond chance ({self._written(trend.pvalue)})."]
         more = "more" if trend.direction == "up" else "less"
         gaps = {group.name: points(group.gap, group.upper - group.lower) for group in self.groups}
         ends = ", ".join(f"{gaps[name]} points in {name}" for name in (trend.first, trend.last))
@@ -214,7 +215,8 @@ class GroupComparison(Result):
         aside = ""
         if self.certain:
             certain = f"{counted(self.certain, 'prediction')} of exactly 0 or 1"
-            aside = f" In no test: {certain}, of which {counted(self.wrong, 'was', 'were')} wrong."
+            failed = f"{self.wrong:,}" if self.wrong else "none"
+            aside = f" In no test: {certain}, of which {failed} {'was' if self.wrong <= 1 else 'were'} wrong."
         return f"{counted(self.n, 'row')}{left_out(self.dropped)}, {how}.{aside}"
 
     def to_frame(self, backend: str = "pandas") -> Any:

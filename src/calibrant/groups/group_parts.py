@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from calibrant.forecasts import Forecasts
 from calibrant.groups.column_codes import Column
+from calibrant.groups.condition_words import label_in_words
 from calibrant.records import Checked
 from calibrant.results import Array
 
@@ -45,7 +46,7 @@ def _name(label: Any) -> str:
     if label is None:
         return "missing"
     whole = isinstance(label, float | np.floating) and float(label).is_integer()
-    return str(int(label)) if whole else str(label)
+    return str(int(label)) if whole else label_in_words(label)
 
 
 def _part(label: Any, inside: npt.NDArray[np.bool_], checked: Checked) -> GroupPart:

@@ -9,6 +9,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.frames import frame_of
 from calibrant.inference.adjusting import holm
 from calibrant.inference.calibration_test import calibration_test
+from calibrant.inference.omnibus import visible_bias
 from calibrant.measures.multiclass import class_wise, top_label
 from calibrant.measures.registry.lookup import find_measure
 from calibrant.numerals import counted, left_out, percent, points, pvalue_phrase, pvalue_text, short
@@ -18,6 +19,7 @@ from calibrant.seeds import checked_draws, recorded_seed
 from calibrant.sheets import Sheet, number_cell, paragraphs, text_cell
 
 ALPHA = 0.05
+LARGE = 0.15  # a bias of this size must not go unseen
 SAID = 3  # classes told in words; the table has them all
 
 
@@ -54,6 +56,7 @@ class ClassTable(Result):
     dropped: int
     draws: int
     seed: int
+    unseen: float = 0.0  # least common bias of the top label that would be noticed with probability 90 %
 
     @property
     def approximate(self) -> tuple[str, ...]:
@@ -70,14 +73,16 @@ class ClassTable(Result):
 
     def __str__(self) -> str:
         top, count = self.top, len(self.wrong)
-        off = "not calibrated" if top.pvalue <= ALPHA else "calibrated within noise"
+        within = "too little data to say" if self.unseen > LARGE else "calibrated within noise"
+        off = "not calibrated" if top.pvalue <= ALPHA else within
         by = ", by approximate p-values" if any(one.approximate for one in self.classes) else ""
         said = [
             f"The most probable class is right in {percent(top.happened)} of {counted(self.n, 'row')}"
             f"{left_out(self.dropped)}, {percent(top.predicted)} were predicted: {off} "
             f"({pvalue_phrase(top.pvalue, self.draws, bound=top.pvalue_is_bound)}"
             f"{', approximate' if top.approximate else ''}).",
-            f"{count} of {len(self.classes)} classes are off beyond chance at the 5 % level{by}.",
+            f"{count} of {len(self.classes)} classes {'is' if count == 1 else 'are'} off beyond chance"
+            f" at the 5 % level{by}.",
         ]
         said += [
             f"{one.name}: {percent(one.predicted)} predicted, {percent(one.happened)} happened."
@@ -86,8 +91,8 @@ class ClassTable(Result):
         return " ".join([*said, f"Mean {self.measure} over classes: {short(self.mean)}. Seed {self.seed}."])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields, ready for JSON."""
-        return {**Result.to_dict(self), "approximate": list(self.approximate)}
+        """Return all fields and the verdict in words, ready for JSON."""
+        return {"sentence": str(self), **Result.to_dict(self), "approximate": list(self.approximate)}
 
     def to_frame(self, backend: str = "pandas") -> Any:
         """Return the top label and the classes as a frame ("pandas", "polars" or "pyarrow")."""
@@ -182,4 +187,5 @@ def class_table(
         dropped=top.dropped,
         draws=count,
         seed=used,
+        unseen=visible_bias(top),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -29,6 +30,9 @@ from calibrant.records import Missing, check_records
 from calibrant.results import Array
 from calibrant.seeds import check_drawing, checked_draws, recorded_seed
 
+DRAWS = 999
+MOST_MORE = 10  # times the draws asked for
+
 
 def compare(
     y_true: Any,
@@ -42,7 +46,7 @@ def compare(
     prediction: Sequence[str] | None = None,
     weight: str | None = None,
     confidence: float = 0.95,
-    draws: int = 999,
+    draws: int = DRAWS,
     seed: int | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -86,7 +90,8 @@ def compare(
     confidence
         Of the intervals.
     draws, seed
-        How many data sets are drawn, and what seeds them; the result records the seed.
+        How many data sets are drawn, and what seeds them; the result records both. From 999 on there are as
+        many as let a pair differ once p-values allow for all pairs, up to ten times what was asked for.
     threads, progress
         How many threads draw; `progress` is called with the share that is done.
     **options
@@ -109,7 +114,8 @@ def compare(
     named = named_models(predictions, names)
     check_confidence(confidence)
     check_drawing(draws, seed, threads)
-    row, count, used = find_measure(measure), checked_draws(draws), recorded_seed(seed)
+    row, used = find_measure(measure), recorded_seed(seed)
+    count = _enough(checked_draws(draws), math.comb(len(named), 2), confidence)
     settings = {**row.options, **options}
     rows = complete_rows(y_true, named, sample_weight, missing, pos_label)
     check_resampling(len(rows.outcomes))
@@ -128,10 +134,11 @@ def compare(
     errors = _errors(models, row, settings, values, drawn, cells)
     pvalues = calibration_pvalues(models, cells, row, settings, draws=count, seed=used, threads=threads)
     pairs = _differences(list(models), errors, confidence)
+    allowed = allowing_for_calibration(pairs, pvalues, rows, row, settings, confidence)
     return Comparison(
         measure=row.name,
         values=values,
-        differences=_holm(allowing_for_calibration(pairs, pvalues, rows, row, settings, confidence)),
+        differences=_holm(_reachable(allowed, row.reachable(settings)[1])),
         confidence=confidence,
         fair=row.fair_with(options),
         n=size,
@@ -142,6 +149,18 @@ def compare(
         cells=max((model.cells.levels for model in cells if model.merged), default=None),
         added=sum(sorted(model.widening for model in cells)[-2:]),
     )
+
+
+def _enough(asked: int, pairs: int, confidence: float) -> int:
+    """Return so many draws that no pair's least p-value exceeds 1 - confidence, times the number of pairs.
+
+    Few draws are taken as asked, and so are those that would need many more; the result then says so.
+
+    >>> [_enough(999, pairs, 0.95) for pairs in (3, 28, 1225)], _enough(39, 28, 0.95)
+    ([999, 1119, 999], 39)
+    """
+    enough = math.ceil(2 * pairs / (1 - confidence) - 1e-9) - 1
+    return max(asked, enough) if asked >= DRAWS and enough <= MOST_MORE * asked else asked
 
 
 def _differences(names: list[str], errors: list[_Error], confidence: float) -> list[Difference]:
@@ -251,6 +270,11 @@ def _difference(first: str, second: str, one: _Error, other: _Error, confidence:
     )
     pvalue = min(1.0, 2 * (1 + beyond) / (len(defined) + 1))
     return Difference(first, second, difference, lower, upper, pvalue, pvalue, beyond == 0)
+
+
+def _reachable(pairs: Sequence[Difference], most: float) -> list[Difference]:
+    """Keep intervals within what errors of at most this size can differ by."""
+    return [replace(pair, lower=max(-most, pair.lower), upper=min(most, pair.upper)) for pair in pairs]
 
 
 def _holm(pairs: list[Difference]) -> tuple[Difference, ...]:

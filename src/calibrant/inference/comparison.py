@@ -93,8 +93,9 @@ class Comparison:
         return tuple(sorted(sure, key=lambda pair: pair.adjusted))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
-        return json_object({**asdict(self), "best": self.best, "approximate": self.approximate})
+        """Return everything, with the verdict in words, ready for JSON."""
+        further = {"best": self.best, "approximate": self.approximate}
+        return json_object({"sentence": str(self), **asdict(self), **further})
 
     def __str__(self) -> str:
         return " ".join([*self._verdict(), *self.advice()])

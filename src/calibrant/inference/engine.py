@@ -80,19 +80,20 @@ class TestResult:
         return self.pvalue <= closed_share("alpha", alpha)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields, ready for JSON."""
-        return json_object({**asdict(self), "approximate": self.approximate})
+        """Return the fields and the verdict in words, ready for JSON."""
+        return json_object({"sentence": str(self), **asdict(self), "approximate": self.approximate})
 
     def __str__(self) -> str:
         rejected = "is rejected" if self.rejects() else "is not rejected"
         freedom = self.details.get("degrees_of_freedom")
         degrees = "" if freedom is None else f" with {freedom} degrees of freedom"
         expected = "" if math.isnan(self.null_mean) else f", {short(self.null_mean)} expected by chance"
+        size = "infinite" if math.isinf(self.statistic) else short(self.statistic)
         draws = "" if self.pvalue_is_bound else f", {counted(self.draws, 'draw')}"
         drawn = "" if self.seed is None else f"{draws}, seed {self.seed}"
         return (
             f"Calibration {rejected} at the 5 % level: {self.written_pvalue} "
-            f"({measure_in_words(self.measure)} {short(self.statistic)}{degrees}{expected}; "
+            f"({measure_in_words(self.measure)} {size}{degrees}{expected}; "
             f"{counted(self.n, 'record')}, {self.method} test{drawn})."
             f"{in_words(self.details, self.rejects())}"
         )

@@ -12,6 +12,7 @@ from calibrant.errors import TooFewRecordsError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.inference.draw_quantiles import lower_quantile, upper_quantile
 from calibrant.inference.engine import is_rejected, run_test
+from calibrant.inference.interval_notes import about_interval, boundless
 from calibrant.inference.inversion import inverted
 from calibrant.inference.merging import resolved
 from calibrant.inference.null_outcomes import NullOutcomes, batched, measured, null_values
@@ -78,13 +79,13 @@ class ConfidenceInterval:
         return json_object({**asdict(self), "approximate": self.approximate})
 
     def __str__(self) -> str:
-        name, span = measure_in_words(self.measure), f"{100 * self.confidence:g} %"
+        name, how = measure_in_words(self.measure), f"{self.method}, seed {self.seed}"
+        said, records = f"{name[0].upper()}{name[1:]} {short(self.value)}", counted(self.n, "record")
+        if boundless(self.lower, self.upper):
+            return f"{said}, {self.note} ({records}, {how})."
+        span = f"{100 * self.confidence:g} % interval {short(self.lower)} to {short(self.upper)}"
         note = f" Note: {self.note}." if self.note else ""
-        return (
-            f"{name[0].upper()}{name[1:]} {short(self.value)}, "
-            f"{span} interval {short(self.lower)} to {short(self.upper)} "
-            f"({counted(self.n, 'record')}, {self.method}, seed {self.seed}).{note}"
-        )
+        return f"{said}, {span} ({records}, {how}).{note}"
 
     def _repr_html_(self) -> str:
         return paragraphs(str(self))
@@ -192,25 +193,10 @@ def confidence_interval(
         n=forecasts.n,
         draws=count,
         seed=used,
-        note=why_outside(value, interval.lower, interval.upper, null_mean),
+        note=about_interval(value, interval.lower, interval.upper, null_mean),
         cells=grid.cells,
         added=grid.added,
     )
-
-
-def why_outside(value: float, lower: float, upper: float, null_mean: float | None) -> str:
-    """Say why a value lies outside its own interval; nothing where it does not.
-
-    >>> why_outside(0.02, 0.0, 0.015, 0.018)
-    'the value is above its interval, which leaves out what chance adds: about 0.0180'
-    >>> why_outside(0.02, 0.0, 0.03, 0.018)
-    ''
-    """
-    if lower <= value <= upper:
-        return ""
-    size = "" if null_mean is None or math.isnan(null_mean) else f": about {short(null_mean)}"
-    where = "above" if value > upper else "below"
-    return f"the value is {where} its interval, which leaves out what chance adds{size}"
 
 
 def bounds(
@@ -246,8 +232,8 @@ def bounds(
         how |= {"threads": threads, "progress": progress, "resampler": resampler}
         how |= {"centre": centre, "added": added}
         interval = _resampled(forecasts, row, settings, value=value, **how)
-    if not row.signed:
-        interval = replace(interval, lower=max(0.0, interval.lower))
+    least, most = row.reachable(settings)
+    interval = replace(interval, lower=max(least, interval.lower), upper=min(most, interval.upper))
     if (
         not (row.complete or row.signed)
         or interval.lower <= row.ideal <= interval.upper

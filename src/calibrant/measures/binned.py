@@ -203,6 +203,7 @@ ROWS = (
         "binned",
         binned_calibration_error,
         words="binned calibration error",
+        largest=1.0,
         family="bins",
         headline=True,
         meaning="mean gap between prediction and outcome rate over 15 equal bins (the usual ECE)",

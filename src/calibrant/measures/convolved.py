@@ -111,6 +111,7 @@ ROWS = (
         "convolved",
         convolved_calibration_error,
         words="convolved calibration error",
+        largest=1.0,
         family="distances",
         meaning="expected calibration error after just enough Gaussian smoothing (SmoothECE)",
         continuous=True,

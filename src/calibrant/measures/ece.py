@@ -83,6 +83,7 @@ ROWS = (
         "ece",
         expected_calibration_error,
         words="expected calibration error",
+        largest=1.0,
         family="levels",
         meaning="mean gap between each distinct prediction and the outcome rate behind it",
         complete=True,

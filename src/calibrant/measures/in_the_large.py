@@ -42,6 +42,7 @@ ROWS = (
         "in-the-large",
         calibration_in_the_large,
         words="calibration in the large",
+        largest=1.0,
         family="regression",
         headline=True,
         meaning="mean outcome minus mean prediction; positive when predictions are too low",

@@ -168,6 +168,7 @@ ROWS = (
         "low-degree",
         low_degree_error,
         words="low-degree error",
+        largest=1.0,
         family="curve",
         meaning="worst residual against a cubic polynomial of the prediction bounded by 1",
         continuous=True,

@@ -224,6 +224,7 @@ ROWS = (
         "cdl",
         decision_loss,
         words="calibration decision loss",
+        largest=1.0,
         family="decisions",
         meaning="payoff lost by trusting the predictions, in the worst task with payoffs between 0 and 1",
         complete=True,

@@ -118,6 +118,7 @@ ROWS = (
         "interval",
         interval_calibration_error,
         words="interval calibration error",
+        largest=1.0,
         family="distances",
         meaning="least binned error plus width of the bins, over all ways to cut bins",
         complete=True,

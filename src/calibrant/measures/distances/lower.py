@@ -212,6 +212,7 @@ ROWS = (
         "lower-distance",
         lower_distance,
         words="lower distance to calibration",
+        largest=1.0,
         family="distances",
         meaning="least mean move of the predictions that makes them calibrated",
         continuous=True,

@@ -237,6 +237,7 @@ ROWS = (
         "upper-distance",
         upper_distance,
         words="upper distance to calibration",
+        largest=1.0,
         family="distances",
         meaning="least mean move that makes the predictions calibrated, equal predictions moving together",
         complete=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -44,6 +45,7 @@ class Measure:
     symmetric: bool = False  # unchanged under v -> 1 - v, y -> 1 - y
     signed: bool = False  # may be negative
     ideal: float = 0.0  # the value on calibrated data, in the limit
+    largest: float = math.inf  # size that any data can give it, with the options of its name
     needs_level_sets: bool = False  # meaningless when every prediction is distinct
     needs_both_outcomes: bool = False
     headline: bool = False  # shown by evaluate() unless other measures are asked for
@@ -73,6 +75,12 @@ class Measure:
         """Return whether it ranks models fairly under these options as well."""
         own, given = self.settings(), self.settings(options)
         return self.fair and all(given[name] == own[name] for name in self.decisive)
+
+    def reachable(self, options: Mapping[str, Any] = NOTHING) -> tuple[float, float]:
+        """Return the least and the largest value that data can give it; further options may reach farther."""
+        own = all(name in self.options and self.options[name] == option for name, option in options.items())
+        largest = self.largest if own else math.inf
+        return (-largest if self.signed else 0.0), largest
 
     def __repr__(self) -> str:
         return f"<Measure {self.name}: {self.meaning}>"
