@@ -143,6 +143,30 @@ def test_names_of_classes_and_bad_tables():
         cb.recalibrate(labels[labels < 2], table[labels < 2], method="temperature")
 
 
+@pytest.mark.parametrize("method", SEVERAL)
+def test_scores_the_wrong_way_round_are_told(method):
+    labels, table = overconfident(500)
+    turned = 1 / table / (1 / table).sum(axis=1, keepdims=True)
+    options = {"inner": "platt"} if method == "one-vs-rest" else {}
+    with pytest.warns(cb.RecalibrationWarning, match=r"negative.*rank the wrong way round; check the labels"):
+        found = cb.recalibrate(labels, turned, method=method, seed=0, **options)
+    assert any("wrong way round" in note for note in found.notes)
+    assert not any("wrong way round" in note for note in fit(labels, table, method=method, **options).notes)
+
+
+def test_columns_of_negative_slope_are_named():
+    """Column 1 speaks against its class, the others for theirs."""
+    rng = np.random.default_rng(0)
+    logs = rng.normal(size=(4_000, 3))
+    eta = logs * [1.0, -1.0, 1.0]
+    truth = np.exp(eta) / np.exp(eta).sum(axis=1, keepdims=True)
+    labels = (rng.random(4_000)[:, None] > np.cumsum(truth, axis=1)).sum(axis=1).clip(0, 2)
+    table = np.exp(logs) / np.exp(logs).sum(axis=1, keepdims=True)
+    for method in ("vector", "dirichlet"):
+        with pytest.warns(cb.RecalibrationWarning, match="slope of column 1 is negative"):
+            cb.recalibrate(labels, table, method=method, seed=0)
+
+
 @pytest.mark.slow
 def test_a_network_of_ten_classes_gains_what_is_known(shared_data):
     """LeNet-5 on CIFAR-10, 1,000 records to fit: about 1.308 by temperature, a little less by Dirichlet maps.
