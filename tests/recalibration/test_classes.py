@@ -167,6 +167,75 @@ def test_columns_of_negative_slope_are_named():
             cb.recalibrate(labels, table, method=method, seed=0)
 
 
+def with_gaps(table, labels):
+    """Return table, labels and weights with a gap in rows 3, 5 and 8."""
+    table, labels, w = table.copy(), labels.astype(float), np.ones(len(labels))
+    table[3, 1] = labels[5] = w[8] = np.nan
+    return labels, table, w, ~np.isin(np.arange(len(labels)), [3, 5, 8])
+
+
+def test_rows_with_a_gap_are_dropped_on_request_and_counted():
+    labels, table, w, kept = with_gaps(*overconfident(100)[::-1])
+    found = fit(labels, table, sample_weight=w, method="temperature", missing="drop")
+    other = fit(labels[kept], table[kept], method="temperature")
+    assert found.fit.n == 97
+    assert found.details["dropped"] == 3
+    assert "dropped" not in other.details
+    assert found.map.matrix.tolist() == other.map.matrix.tolist()
+    named = np.array(["a", "b", "c", None], dtype=object)[np.where(np.isnan(labels), 3, labels).astype(int)]
+    text = fit(named, table, sample_weight=w, method="temperature", missing="drop", classes="abc")
+    assert text.map.matrix.tolist() == other.map.matrix.tolist()
+    columns = {"y": labels, "w": w} | {f"p{k}": table[:, k] for k in range(3)}
+    framed = cb.recalibrate(
+        columns, outcome="y", prediction=["p0", "p1", "p2"], weight="w", method="temperature", missing="drop"
+    )
+    assert framed.map.matrix.tolist() == other.map.matrix.tolist()
+
+
+@pytest.mark.parametrize(
+    ("gap", "message"),
+    [
+        ("y_prob", r"y_prob must not be missing; got .*nan.* in row 3 \(1 row\).*missing=\"drop\""),
+        ("y_true", r"y_true must not be missing; got nan in row 5 \(1 row\).*missing=\"drop\""),
+        ("sample_weight", r"sample_weight must not be missing; got nan in row 8 \(1 row\).*missing=\"drop\""),
+    ],
+)
+def test_a_gap_is_named_by_its_row(gap, message):
+    labels, table = overconfident(100)
+    given = {"y_true": labels, "y_prob": table, "sample_weight": np.ones(100)}
+    gaps = dict(zip(given, with_gaps(table, labels)[:3], strict=True))
+    with pytest.raises(cb.InvalidInputError, match=message):
+        cb.recalibrate(**{**given, gap: gaps[gap]}, method="temperature")
+
+
+def test_rows_are_counted_as_the_user_counts_them_where_others_are_dropped():
+    labels, table, *_ = with_gaps(*overconfident(100)[::-1])
+    table[20] = 0.9
+    with pytest.raises(cb.InvalidInputError, match=r"must sum to 1 in each row; got .* in row 20"):
+        cb.recalibrate(labels, table, missing="drop")
+    table[20] = np.nan
+    labels[21] = 7
+    with pytest.raises(cb.InvalidInputError, match=r"must be one of the classes 0, 1, 2; got 7.0 in row 21"):
+        cb.recalibrate(labels, table, missing="drop")
+    with pytest.raises(cb.InvalidInputError, match="must have a row without missing values"):
+        cb.recalibrate(labels, np.full_like(table, np.nan), missing="drop")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"missing": "bogus"}, "missing must be one of error, drop; got 'bogus'"),
+        ({"pos_label": 1}, r"pos_label must be given for predictions of two classes alone.*classes="),
+        ({"prevalence": 0.3}, "prevalence must be given for predictions of two classes alone"),
+        ({"clusters": np.arange(100)}, "clusters must be given for predictions of two classes alone"),
+        ({"groups": [cb.Rule(())]}, "groups must be given for predictions of two classes alone"),
+    ],
+)
+def test_options_that_mean_nothing_for_several_classes_are_refused_by_name(options, message):
+    with pytest.raises(cb.CalibrantError, match=message):
+        cb.recalibrate(*overconfident(100), method="temperature", **options)
+
+
 @pytest.mark.slow
 def test_a_network_of_ten_classes_gains_what_is_known(shared_data):
     """LeNet-5 on CIFAR-10, 1,000 records to fit: about 1.308 by temperature, a little less by Dirichlet maps.

@@ -325,3 +325,27 @@ def test_pairs_that_were_fitted_to_are_predicted_too():
     pairs = np.column_stack([np.floor(1e4 * (1 - q)), np.floor(1e4 * q)]) / 1e4
     made = cb.recalibrate(rng.random(100) < q, pairs, method="platt")
     np.testing.assert_array_equal(made.predict(pairs)[:, 1], made.predict(pairs[:, 1]))
+
+
+def test_dropped_rows_are_counted():
+    y, p = overconfident(200)
+    y, site = y.astype(float), np.arange(200) % 4
+    y[[3, 5]] = np.nan
+    for beside in ({}, {"clusters": np.arange(200)}):
+        found = fit(y, p, method="platt", missing="drop", **beside)
+        assert (found.fit.n, found.details["dropped"]) == (198, 2)
+    assert fit(y, p, covariates={"site": site}, missing="drop", method="hierarchical").details["dropped"] == 2
+    assert fit(cb.Forecasts(y, p, missing="drop"), None, method="platt").details["dropped"] == 2
+    assert "dropped" not in fit(y[6:], p[6:], method="platt").details
+
+
+def test_forecasts_refuse_what_they_hold_already():
+    y, p = overconfident(200)
+    forecasts = cb.Forecasts(y, p)
+    with pytest.raises(
+        cb.InvalidInputError, match="forecasts hold outcomes of 0 and 1 already; got pos_label=1"
+    ):
+        cb.recalibrate(forecasts, pos_label=1)
+    with pytest.raises(cb.CalibrantError, match="missing must be one of error, drop; got 'bogus'"):
+        cb.recalibrate(forecasts, missing="bogus")
+    assert cb.recalibrate(forecasts, missing="drop", method="platt").fit.n == 200

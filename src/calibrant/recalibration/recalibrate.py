@@ -17,9 +17,9 @@ from calibrant.frames import inputs_of
 from calibrant.groups.rules import Rule
 from calibrant.inputs import Named, array_of, check_aligned
 from calibrant.recalibration.choose import UNCHANGED, auto
-from calibrant.recalibration.class_records import ClassRecords, class_records
+from calibrant.recalibration.class_records import class_records
 from calibrant.recalibration.columns import columns_of
-from calibrant.recalibration.fit_facts import FitFacts
+from calibrant.recalibration.fit_facts import FitFacts, counted_out
 from calibrant.recalibration.maps.form import Map
 from calibrant.recalibration.maps.prevalence import PrevalenceMap
 from calibrant.recalibration.named_rules import rules_of
@@ -96,9 +96,11 @@ def recalibrate(
     prevalence : float, optional
         Base rate where the map will be used, if it differs from that of the records.
     missing : {"error", "drop"}
-        Refuse rows with a missing value, or leave them out.
+        Refuse rows with a missing value, or leave them out and count them as "dropped" in `details`.
+        Forecasts and sketches have none.
     pos_label : label, optional
-        The label that counts as 1, for outcomes that are text, categories or -1 and 1.
+        The label that counts as 1, for outcomes that are text, categories or -1 and 1; not for Forecasts,
+        sketches and several classes.
     outcome, prediction, weight : str, optional
         Columns of the frame; `covariates`, `groups` and `clusters` may then name columns of it too. Several
         columns of `prediction` are the probabilities of several classes.
@@ -129,22 +131,26 @@ def recalibrate(
     y_true, y_prob, sample_weight = given.y_true, _classes_beside(given.y_prob), given.sample_weight
     beside, used = _Beside(**given.beside), recorded_seed(seed)
     if _classes_of(y_prob) > 2:
-        if prevalence is not None or pos_label is not None or beside.given:
-            got = "got a prevalence, a pos_label, covariates, groups or clusters"
-            raise InvalidInputError(sentence("several classes", "take none of the options of two", got))
-        several = class_records(y_true, y_prob, sample_weight, classes, frequency=weights == "frequency")
-        return _several(several, row, options, weights, used)
+        from calibrant.recalibration.recalibrate_classes import fit_classes
+
+        _refuse_options_of_two(prevalence, pos_label, replace(beside, groups=rules) if rules else beside)
+        several = class_records(
+            y_true, y_prob, sample_weight, classes, frequency=weights == "frequency", missing=missing
+        )
+        return fit_classes(several, row, options, weights, used)
     if classes is not None:
         rule = "must be given for predictions of three classes or more alone"
         raise InvalidInputError(sentence("classes", rule, f"got {classes!r}"))
-    sample = _sample(y_true, y_prob, sample_weight, beside, weights == "frequency", missing, pos_label)
+    sample, dropped = _sample(
+        y_true, y_prob, sample_weight, beside, weights == "frequency", missing, pos_label
+    )
     if rules:
         sample = _with_rules(sample, rules, row)
     fitted = fit_sample(sample, row, options, prevalence=prevalence, weights=weights, seed=used)
     for note in fitted.notes:
         if note != UNCHANGED:
             warnings.warn(note, RecalibrationWarning, stacklevel=2)
-    return fitted
+    return replace(fitted, details=counted_out(fitted.details, dropped))
 
 
 def fit_sample(
@@ -183,51 +189,20 @@ def _with_rules(sample: Sample, rules: tuple[Rule, ...], row: Method) -> Sample:
     return replace(sample, rules=rules)
 
 
-def _several(
-    records: ClassRecords, row: Method, options: dict[str, Any], weights: str, seed: int
-) -> Recalibration:
-    """Fit several classes."""
-    from calibrant.recalibration.recalibrate_classes import ClassCandidate, assess_classes, choose_classes
-
-    if row is AUTO and options:
-        raise reject_name("option of auto for several classes", next(iter(options)), ["none"])
-    named = dict(options)
-
-    def procedure(part: ClassRecords, seed: int) -> Fitted:
-        return choose_classes(part, seed) if row is AUTO else ClassCandidate(row, named).fit(part, seed)
-
-    fitted = procedure(records, seed)
-    _tell(fitted.notes)
-    top = records.table.max(axis=1)
-    right = records.table.argmax(axis=1) == records.labels
-    facts = FitFacts(
-        n=records.n,
-        effective_n=float(records.weights.sum()),
-        base_rate=float((records.weights * right).sum() / records.weights.sum()),  # never above 1
-        low=float(top.min()),
-        high=float(top.max()),
-        levels=len(np.unique(top)),
-        at_ends=float(records.weights[top >= 1].sum()),
-        weights=weights,
-        seed=seed,
-    )
-    return Recalibration(
-        method=row.name,
-        chosen=str(fitted.details.get("chosen", row.name)),
-        options=MappingProxyType(named),
-        map=fitted.map,
-        fit=facts,
-        notes=fitted.notes,
-        details=fitted.details,
-        judge=lambda: assess_classes(records, procedure, seed),
-        columns=records.classes,
-    )
-
-
-def _tell(notes: tuple[str, ...]) -> None:
-    for note in notes:
-        if note != UNCHANGED:
-            warnings.warn(note, RecalibrationWarning, stacklevel=4)
+def _refuse_options_of_two(prevalence: float | None, pos_label: Any, beside: _Beside) -> None:
+    """Refuse what means nothing where there are several classes, by its name."""
+    given = {
+        "prevalence": prevalence,
+        "pos_label": pos_label,
+        "covariates": beside.covariates,
+        "groups": beside.groups,
+        "clusters": beside.clusters,
+    }
+    for name, value in given.items():
+        if value is not None:
+            hint = "name the columns with classes=" if name == "pos_label" else ""
+            rule = "must be given for predictions of two classes alone"
+            raise InvalidInputError(sentence(name, rule, "got it beside those of several classes", hint))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -256,22 +231,28 @@ def _sample(
     frequency: bool,
     missing: Missing,
     pos_label: Any,
-) -> Sample:
+) -> tuple[Sample, int]:
+    """Return the records, and how many rows were left out for a missing value."""
     made = getattr(y_true, "forecasts", None)  # a Sketch makes its own
     if isinstance(y_true, Forecasts) or callable(made):
+        if missing not in ("error", "drop"):
+            raise reject_name("missing", missing, ["error", "drop"])
         if y_prob is not None or sample_weight is not None or beside.given:
             rule = "must stand alone"
             raise InvalidInputError(sentence("forecasts", rule, "got further columns beside them"))
+        if pos_label is not None:
+            got = f"got pos_label={pos_label!r} beside them"
+            raise InvalidInputError(sentence("forecasts", "hold outcomes of 0 and 1 already", got))
         forecasts = made() if callable(made) else y_true
-        return sample_of(forecasts, frequency=frequency)
+        return sample_of(forecasts, frequency=frequency), forecasts.dropped
     if y_prob is None:
         raise InvalidInputError(sentence("y_prob", "must be given beside y_true", "got none"))
     if beside.given:
         checked = check_records(y_true, y_prob, sample_weight, missing, pos_label=pos_label)
         warn_if_swapped(checked, y_true=y_true, y_prob=y_prob)
-        return _rows(checked, beside, frequency)
+        return _rows(checked, beside, frequency), checked.dropped
     forecasts = Forecasts(y_true, y_prob, sample_weight=sample_weight, missing=missing, pos_label=pos_label)
-    return sample_of(forecasts, frequency=frequency)
+    return sample_of(forecasts, frequency=frequency), forecasts.dropped
 
 
 def _rows(checked: Checked, beside: _Beside, frequency: bool) -> Sample:
