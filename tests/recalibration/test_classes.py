@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize, minimize_scalar
 
 import calibrant as cb
-from calibrant.fits.softmax import _Problem, softmax_fit
+from calibrant.fits.softmax import Block, Problem, blocks_of, softmax_fit, softmax_rates
+from calibrant.recalibration.fit_progress import each_fit
 from recalibration.laws import fit
 
 SEVERAL = [name for name, row in cb.recalibrations().items() if row.fit_classes is not None]
+FAMILIES = ["temperature", "vector", "dirichlet"]
 
 
 def overconfident(n=400, classes=3, seed=0, temperature=2.0):
@@ -60,17 +62,78 @@ def test_temperature_is_the_best_single_slope():
     assert best == pytest.approx(0.5, abs=0.1)
 
 
-@pytest.mark.parametrize("family", ["temperature", "vector", "dirichlet"])
-def test_gradients_are_exact(family):
-    labels, table = overconfident(50)
-    problem = _Problem(np.log(table), labels.astype(np.int64), 1.0 + np.arange(50) % 3, family, 0.3)
-    at = problem.start() + 0.1 * np.random.default_rng(0).normal(size=len(problem.start()))
-    _, gradient = problem.loss(at)
+def problem(labels, table, weights, family, penalty):
+    return Problem(blocks_of(table, labels.astype(np.int64), weights), family, penalty)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_derivatives_are_exact(family):
+    """The slope of the loss, and the change of the gradient along each number."""
+    labels, table = overconfident(600)
+    loss = problem(labels, table, 1.0 + np.arange(600) % 3, family, 0.3)
+    at = loss.start() + 0.1 * np.random.default_rng(0).normal(size=len(loss.start()))
+    here = loss.look(at)
     for k in range(len(at)):
         step = np.zeros(len(at))
         step[k] = 1e-6
-        slope = (problem.loss(at + step)[0] - problem.loss(at - step)[0]) / 2e-6
-        assert slope == pytest.approx(gradient[k], abs=1e-7)
+        ahead, behind = loss.look(at + step), loss.look(at - step)
+        assert (ahead.value - behind.value) / 2e-6 == pytest.approx(here.gradient[k], abs=1e-7)
+        bend = (ahead.gradient - behind.gradient) / 2e-6
+        assert bend == pytest.approx(here.curved(step / 1e-6), abs=1e-7)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("penalty", [0.0, 1e-4, 1e-2, 1.0])
+@pytest.mark.parametrize(("n", "classes"), [(30, 4), (500, 3), (700, 20)])
+def test_fits_are_those_of_a_general_optimiser(family, penalty, n, classes):
+    labels, table = overconfident(n, classes)
+    w = 1.0 + np.arange(n) % 3
+    loss = problem(labels, table, w, family, penalty)
+
+    def told(numbers):
+        here = loss.look(numbers)
+        return here.value, here.gradient
+
+    options = {"maxiter": 2_000, "maxfun": 4_000, "ftol": 1e-13, "gtol": 1e-8}
+    slow = minimize(told, loss.start(), jac=True, method="L-BFGS-B", options=options)
+    found = softmax_fit(table, labels, w, family, penalty)
+    here = loss.look(loss.numbers(found.matrix, found.intercepts))
+    assert here.value <= slow.fun + 1e-9
+    assert here.value == pytest.approx(slow.fun, abs=1e-6)
+
+
+def test_many_records_are_fitted_block_by_block():
+    """Blocks of 2**18 / 20**2 records: the sums over them are those of all records at once."""
+    labels, table = overconfident(2_000, 20)
+    w = 1.0 + np.arange(2_000) % 3
+    many = problem(labels, table, w, "dirichlet", 0.1)
+    assert len(many.blocks) == 4
+    logs, shares = np.log(table.T), w / w.sum()
+    one = Problem((Block(logs, labels, shares),), "dirichlet", 0.1)
+    at = many.start() + 0.1 * np.random.default_rng(0).normal(size=420)
+    assert many.look(at).value == pytest.approx(one.look(at).value, rel=1e-12)
+    assert many.look(at).gradient == pytest.approx(one.look(at).gradient, abs=1e-14)
+    assert many.look(at).curved(at) == pytest.approx(one.look(at).curved(at), abs=1e-13)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_outcomes_that_are_told_apart_perfectly_end_in_finite_numbers(family):
+    table = np.random.default_rng(0).dirichlet(np.full(3, 0.05), 200)
+    for penalty in (0.0, 1e-4, 10.0):
+        found = softmax_fit(table, table.argmax(axis=1), np.ones(200), family, penalty)
+        assert np.isfinite(found.matrix).all()
+        chosen = softmax_rates(table, found.matrix, found.intercepts)[np.arange(200), table.argmax(axis=1)]
+        assert -np.log(chosen).mean() < 1e-5
+
+
+def test_every_fit_is_told_to_whoever_shows_progress():
+    told = []
+    with each_fit(told.append):
+        found = fit(*overconfident(200))
+        chosen = len(told)
+        assert found.assessment is not None
+    assert chosen == 5 * 3 + (found.chosen != "identity")
+    assert len(told) == pytest.approx(6 * chosen, abs=6)
 
 
 def test_a_strong_penalty_is_temperature():

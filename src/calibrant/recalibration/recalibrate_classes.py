@@ -16,6 +16,7 @@ from calibrant.recalibration.assess import CONFIDENCE, FEWEST, FOLDS, Assessment
 from calibrant.recalibration.choose import UNCHANGED
 from calibrant.recalibration.class_records import ClassRecords
 from calibrant.recalibration.fit_facts import FitFacts, counted_out
+from calibrant.recalibration.fit_progress import fitted_once
 from calibrant.recalibration.maps.identity import IdentityMap
 from calibrant.recalibration.registry import Fitted, Method, all_options
 from calibrant.recalibration.result import Recalibration, RecalibrationWarning
@@ -42,7 +43,9 @@ class ClassCandidate:
             raise InvalidInputError(
                 sentence(f"method {self.method.name!r}", "takes two classes only", "got several", hint)
             )
-        return fit(records, seed=seed, **all_options(self.method, fit, self.options))
+        fitted = fit(records, seed=seed, **all_options(self.method, fit, self.options))
+        fitted_once()
+        return fitted
 
 
 def fit_classes(

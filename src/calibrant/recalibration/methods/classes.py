@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.fits.softmax import Family, SoftmaxFit, softmax_fit, softmax_rates
+from calibrant.fits.softmax import Family, softmax_fit, softmax_path, softmax_rates
 from calibrant.forecasts import Forecasts
 from calibrant.recalibration.class_records import ClassRecords
 from calibrant.recalibration.maps.classes import OneVsRestMap, SoftmaxMap, TopLabelMap
@@ -41,15 +41,9 @@ def dirichlet(records: ClassRecords, *, seed: int, penalty: Penalty = "auto") ->
 
 
 def _fitted(records: ClassRecords, family: Family, penalty: float) -> Fitted:
-    fit = _fit(records, family, penalty)
+    fit = softmax_fit(records.table, records.labels, records.weights, family, penalty)
     notes = (*wrong_way(fit.matrix), *unseen(records))
     return Fitted(SoftmaxMap(fit.matrix, fit.intercepts), notes, {"penalty": penalty})
-
-
-def _fit(
-    records: ClassRecords, family: Family, penalty: float, start: SoftmaxFit | None = None
-) -> SoftmaxFit:
-    return softmax_fit(records.table, records.labels, records.weights, family, penalty, start)
 
 
 def wrong_way(matrix: Array) -> tuple[str, ...]:
@@ -94,9 +88,8 @@ def _settled(records: ClassRecords, family: Family, penalty: Penalty, seed: int)
         return PENALTIES[0]
     losses = np.zeros(len(PENALTIES))
     for rest, part in records.cut(FOLDS, seed):
-        fit: SoftmaxFit | None = None
-        for k, each in enumerate(PENALTIES):
-            fit = _fit(rest, family, each, fit)
+        fits = softmax_path(rest.table, rest.labels, rest.weights, family, PENALTIES)
+        for k, fit in enumerate(fits):
             losses[k] += part.weights @ part.losses(softmax_rates(part.table, fit.matrix, fit.intercepts))
     return PENALTIES[int(np.argmin(losses))]
 
