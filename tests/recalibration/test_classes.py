@@ -9,6 +9,7 @@ from scipy.optimize import minimize, minimize_scalar
 import calibrant as cb
 from calibrant.fits.softmax import Block, Problem, blocks_of, softmax_fit, softmax_rates
 from calibrant.recalibration.fit_progress import each_fit
+from calibrant.recalibration.methods import classes as class_methods
 from recalibration.laws import fit
 
 SEVERAL = [name for name, row in cb.recalibrations().items() if row.fit_classes is not None]
@@ -124,6 +125,15 @@ def test_outcomes_that_are_told_apart_perfectly_end_in_finite_numbers(family):
         assert np.isfinite(found.matrix).all()
         chosen = softmax_rates(table, found.matrix, found.intercepts)[np.arange(200), table.argmax(axis=1)]
         assert -np.log(chosen).mean() < 1e-5
+
+
+@pytest.mark.parametrize("method", ["vector", "dirichlet"])
+@pytest.mark.parametrize("n", [40, 300])
+def test_penalties_that_are_not_tried_would_not_be_chosen(method, n, monkeypatch):
+    labels, table = overconfident(n, 5)
+    found = fit(labels, table, method=method)
+    monkeypatch.setattr(class_methods, "HOPELESS", np.inf)
+    assert fit(labels, table, method=method).details["penalty"] == found.details["penalty"]
 
 
 def test_every_fit_is_told_to_whoever_shows_progress():

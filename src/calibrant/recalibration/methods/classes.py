@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.fits.softmax import Family, softmax_fit, softmax_path, softmax_rates
+from calibrant.fits.softmax import Family, SoftmaxFit, softmax_fit, softmax_path, softmax_rates
 from calibrant.forecasts import Forecasts
 from calibrant.recalibration.class_records import ClassRecords
 from calibrant.recalibration.maps.classes import OneVsRestMap, SoftmaxMap, TopLabelMap
@@ -22,6 +22,7 @@ from calibrant.results import Array
 
 PENALTIES = tuple(10.0**k for k in range(1, -5, -1))  # from strong to weak: each fit starts the next
 FOLDS = 3
+HOPELESS = 0.05  # nats per held-out record above the least, from which weaker penalties are not tried
 Penalty = Literal["auto"] | float
 
 
@@ -86,12 +87,19 @@ def _settled(records: ClassRecords, family: Family, penalty: Penalty, seed: int)
         return float(penalty)
     if records.n < FOLDS:
         return PENALTIES[0]
-    losses = np.zeros(len(PENALTIES))
-    for rest, part in records.cut(FOLDS, seed):
-        fits = softmax_path(rest.table, rest.labels, rest.weights, family, PENALTIES)
-        for k, fit in enumerate(fits):
-            losses[k] += part.weights @ part.losses(softmax_rates(part.table, fit.matrix, fit.intercepts))
+    parts = records.cut(FOLDS, seed)
+    paths = [softmax_path(rest.table, rest.labels, rest.weights, family, PENALTIES) for rest, _ in parts]
+    losses: list[float] = []
+    for fits in zip(*paths, strict=True):
+        costs = [_cost(part, fit) for (_, part), fit in zip(parts, fits, strict=True)]
+        losses.append(sum(costs) / float(records.weights.sum()))
+        if losses[-1] > min(losses) + HOPELESS:
+            break
     return PENALTIES[int(np.argmin(losses))]
+
+
+def _cost(part: ClassRecords, fit: SoftmaxFit) -> float:
+    return float(part.weights @ part.losses(softmax_rates(part.table, fit.matrix, fit.intercepts)))
 
 
 def one_vs_rest(records: ClassRecords, inner: Method, *, seed: int) -> Fitted:
