@@ -11,14 +11,15 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.frames import inputs_of
 from calibrant.groups.rules import Rule
 from calibrant.inputs import Named, array_of, check_aligned
+from calibrant.numerals import counted
 from calibrant.recalibration.choose import UNCHANGED, auto
-from calibrant.recalibration.class_records import class_records
-from calibrant.recalibration.columns import columns_of
+from calibrant.recalibration.class_records import Mask, class_records
+from calibrant.recalibration.columns import cluster_labels, joined_columns
 from calibrant.recalibration.fit_facts import FitFacts, counted_out
 from calibrant.recalibration.maps.form import Map
 from calibrant.recalibration.maps.prevalence import PrevalenceMap
@@ -32,6 +33,7 @@ from calibrant.records import Checked, Missing, check_records, warn_if_swapped
 from calibrant.seeds import recorded_seed
 
 Weights = Literal["sampling", "frequency"]
+REAL = (int, float, np.floating)
 
 AUTO = Method(
     name="auto",
@@ -85,12 +87,13 @@ def recalibrate(
     weights : {"sampling", "frequency"}
         Whether weights are rescaled to the effective number of records, or count equal records.
     covariates : mapping of columns or frame, optional
-        For methods that need them.
+        For methods that need them. A column may be among the groups too, if it is the same there.
     groups : mapping of columns, frame, or rules, optional
         Columns whose values are groups to repair, for methods that need them. "patch" also takes rules: an
         audit, a search, or a list of their groups, findings or rules; `covariates` has the columns of these.
     clusters : array, optional
-        Cluster labels (patients, races); a cluster is never split over folds.
+        Cluster labels (patients, races); a cluster is never split over folds. A missing label is refused, or
+        its row dropped, by `missing`.
     classes : sequence, optional
         Names of the columns of y_prob, for several classes; 0, 1, ... when absent.
     prevalence : float, optional
@@ -250,38 +253,43 @@ def _sample(
     if beside.given:
         checked = check_records(y_true, y_prob, sample_weight, missing, pos_label=pos_label)
         warn_if_swapped(checked, y_true=y_true, y_prob=y_prob)
-        return _rows(checked, beside, frequency), checked.dropped
+        return _rows(checked, beside, frequency, missing)
     forecasts = Forecasts(y_true, y_prob, sample_weight=sample_weight, missing=missing, pos_label=pos_label)
     return sample_of(forecasts, frequency=frequency), forecasts.dropped
 
 
-def _rows(checked: Checked, beside: _Beside, frequency: bool) -> Sample:
+def _rows(checked: Checked, beside: _Beside, frequency: bool, missing: Missing) -> tuple[Sample, int]:
     """Return single rows with the columns beside them; rows that are left out are left out of all."""
     for name in ("covariates", "groups", "clusters"):
         check_aligned(getattr(beside, name), checked.labels, (name, "y_prob"))
-    y, prediction, rows = checked.outcome, checked.prediction, checked.length
     weight = np.full(len(checked), checked.largest) if checked.weight is None else checked.weight
-    columns = {} if beside.covariates is None else columns_of(beside.covariates, rows)
-    named = {} if beside.groups is None else columns_of(beside.groups, rows, "groups")
-    clusters = None
+    columns, named = joined_columns(beside.covariates, beside.groups, checked.length)
+    rows = np.arange(checked.length) if checked.rows is None else checked.rows
+    kept, clusters = np.ones(len(rows), dtype=bool), None
     if beside.clusters is not None:
-        clusters = _clusters(beside.clusters, rows)
-    beside_all = {**columns, **named}
-    if checked.rows is not None:
-        kept = checked.rows
-        beside_all = {name: column[kept] for name, column in beside_all.items()}
-        clusters = None if clusters is None else clusters[kept]
-    return rows_of(
-        y, prediction, weight,
-        frequency=frequency, clusters=clusters, covariates=beside_all or None, groups=tuple(named),
+        clusters, gaps = cluster_labels(beside.clusters, checked.length)
+        kept = _clustered(clusters, gaps, rows, missing)
+        clusters = clusters[rows[kept]]
+    sample = rows_of(
+        checked.outcome[kept], checked.prediction[kept], weight[kept],
+        frequency=frequency, clusters=clusters, groups=named,
+        covariates={name: column[rows[kept]] for name, column in columns.items()} or None,
     )  # fmt: skip
+    return sample, checked.dropped + int(np.count_nonzero(~kept))
 
 
-def _clusters(given: Any, rows: int) -> npt.NDArray[Any]:
-    """Return the labels of clusters, from an array or from one column of a frame."""
-    columned = isinstance(given, Mapping) or hasattr(type(given), "columns")
-    (labels,) = columns_of(given if columned else {"clusters": given}, rows, "clusters").values()
-    return labels
+def _clustered(labels: npt.NDArray[Any], gaps: Mask, rows: npt.NDArray[np.intp], missing: Missing) -> Mask:
+    """Return which of the rows have a cluster; refuse those without, which are no cluster of their own."""
+    if missing == "error":
+        inside = np.zeros_like(gaps)
+        inside[rows] = True
+        hint = 'pass missing="drop" to leave such rows out and have them counted'
+        reject_rows("clusters", "must not be missing", labels, gaps & inside, hint)
+    kept = ~gaps[rows]
+    if not kept.any():
+        got = f"got {counted(len(rows), 'row')}, all without"
+        raise InvalidInputError(sentence("clusters", "must have a row with a label", got))
+    return kept
 
 
 def _classes_beside(y_prob: Any) -> Any:
@@ -335,12 +343,13 @@ class _Prevalence:
     def to(cls, prevalence: float | None, sample: Sample) -> _Prevalence:
         if prevalence is None:
             return cls(None, 1.0)
-        if isinstance(prevalence, bool) or not isinstance(prevalence, (int, float)) or not 0 < prevalence < 1:
+        if isinstance(prevalence, bool) or not isinstance(prevalence, REAL) or not 0 < prevalence < 1:
             raise InvalidInputError(sentence("prevalence", "must lie between 0 and 1", f"got {prevalence!r}"))
         seen = sample.levels.base_rate
         if not 0 < seen < 1:
             raise InvalidInputError(sentence("prevalence", "needs both outcomes", f"got base rate {seen:g}"))
-        return cls(float(prevalence), prevalence / (1 - prevalence) * (1 - seen) / seen)
+        wanted = float(prevalence)
+        return cls(wanted, wanted / (1 - wanted) * (1 - seen) / seen)
 
     def applied(self, fitted: Map) -> Map:
         return fitted if self.prevalence is None else PrevalenceMap(fitted, self.ratio)
