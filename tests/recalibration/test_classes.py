@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize, minimize_scalar
 
 import calibrant as cb
-from calibrant.fits.softmax import Block, Problem, blocks_of, softmax_fit, softmax_rates
+from calibrant.fits.softmax import ClassBlock, SoftmaxProblem, blocks_of, softmax_fit, softmax_rates
 from calibrant.recalibration.fit_progress import each_fit
 from calibrant.recalibration.methods import classes as class_methods
 from recalibration.laws import fit
@@ -64,7 +64,7 @@ def test_temperature_is_the_best_single_slope():
 
 
 def problem(labels, table, weights, family, penalty):
-    return Problem(blocks_of(table, labels.astype(np.int64), weights), family, penalty)
+    return SoftmaxProblem(blocks_of(table, labels.astype(np.int64), weights), family, penalty)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -110,7 +110,7 @@ def test_many_records_are_fitted_block_by_block():
     many = problem(labels, table, w, "dirichlet", 0.1)
     assert len(many.blocks) == 4
     logs, shares = np.log(table.T), w / w.sum()
-    one = Problem((Block(logs, labels, shares),), "dirichlet", 0.1)
+    one = SoftmaxProblem((ClassBlock(logs, labels, shares),), "dirichlet", 0.1)
     at = many.start() + 0.1 * np.random.default_rng(0).normal(size=420)
     assert many.look(at).value == pytest.approx(one.look(at).value, rel=1e-12)
     assert many.look(at).gradient == pytest.approx(one.look(at).gradient, abs=1e-14)

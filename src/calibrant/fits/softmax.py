@@ -29,7 +29,7 @@ class SoftmaxFit:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Block:
+class ClassBlock:
     """Some records: logarithms of their probabilities (a row per class), columns of labels, and shares."""
 
     logs: Array
@@ -37,19 +37,19 @@ class Block:
     shares: Array
 
 
-def blocks_of(table: Array, labels: npt.NDArray[np.int64], weights: Array) -> tuple[Block, ...]:
+def blocks_of(table: Array, labels: npt.NDArray[np.int64], weights: Array) -> tuple[ClassBlock, ...]:
     """Return records in blocks that are small enough for one thread; shares are weights that sum to 1."""
     logs, shares = np.log(np.maximum(table, SMALLEST)), weights / weights.sum()
     length = max(SHORTEST, PRODUCT // table.shape[1] ** 2)
     cuts = [slice(first, first + length) for first in range(0, len(labels), length)]
-    return tuple(Block(np.ascontiguousarray(logs[cut].T), labels[cut], shares[cut]) for cut in cuts)
+    return tuple(ClassBlock(np.ascontiguousarray(logs[cut].T), labels[cut], shares[cut]) for cut in cuts)
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class SoftmaxProblem:
     """Mean penalised log loss of one family, as a function of its free numbers."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[ClassBlock, ...]
     family: Family
     penalty: float
 
@@ -131,7 +131,7 @@ class Problem:
 class SoftmaxPoint:
     """The loss at some numbers; `rates` are the probabilities there, a row per class."""
 
-    problem: Problem
+    problem: SoftmaxProblem
     value: float
     gradient: Array
     rates: list[Array]
@@ -197,7 +197,7 @@ def softmax_path(
     blocks = blocks_of(table, labels, weights)
     numbers: Array | None = None
     for penalty in penalties:
-        problem = Problem(blocks, family, penalty)
+        problem = SoftmaxProblem(blocks, family, penalty)
         numbers = lowest(problem.look, problem.start() if numbers is None else numbers)
         yield SoftmaxFit(*problem.matrix(numbers), penalty)
 
