@@ -17,6 +17,7 @@ STEPS = 100
 PRODUCTS = 200  # with the Hessian, per step
 HALVINGS = 40
 LOOSE = 0.1  # how far a step may miss the exact one, far from the minimum
+DAMPED = 1e-10  # added to the Hessian: where a loss is flat, steps would be without end
 LEVEL = 1e-8  # the largest part of a gradient at which the minimum is reached
 
 
@@ -76,10 +77,8 @@ def _step(here: Point) -> Array:
     for _ in range(min(PRODUCTS, 2 * len(left))):
         if size <= enough:
             break
-        product = here.curved(direction)
+        product = here.curved(direction) + DAMPED * direction
         curvature = float(direction @ product)
-        if curvature <= 0:
-            break
         step = step + size / curvature * direction
         left = left - size / curvature * product
         eased = here.eased(left)

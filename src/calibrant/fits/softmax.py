@@ -16,6 +16,10 @@ from calibrant.results import Array
 Family = Literal["temperature", "vector", "dirichlet"]
 SMALLEST = 1e-12  # probabilities are held above it before the logarithm
 PRODUCT = 2**18  # multiplications up to which no threads are started for a product of matrices
+FLAT, LEAST = (
+    1e-9,
+    1e-12,
+)  # of the largest curvature, and in all: what bends less counts as if it bent so much
 SHORTEST = 256  # records of a block
 
 
@@ -154,20 +158,21 @@ class SoftmaxPoint:
         spread, axes = self._spread
         both = np.hstack((gradient[: k * k].reshape(k, k), gradient[k * k :, None]))
         inner = axes.T @ both @ turns
-        inner /= np.maximum(np.outer(spread, scales), 1e-9 * spread[-1] * scales[-1]) + self.problem.penalty
+        bends = np.maximum(np.outer(spread, scales), FLAT * spread[-1] * scales[-1])
+        inner /= bends + self.problem.penalty + LEAST
         both = axes @ inner @ turns.T
         return np.concatenate([both[:, :k].ravel(), both[:, k]])
 
     @cached_property
     def _diagonal(self) -> Array:
-        """The Hessian's own diagonal."""
+        """Of the Hessian."""
         total = np.zeros(len(self.gradient))
         for block, rates in zip(self.problem.blocks, self.rates, strict=True):
             alone = rates * (1 - rates) * block.shares
             scales = (alone * block.logs**2).sum(axis=1)
             temperature = self.problem.family == "temperature"
             total += scales.sum() if temperature else np.concatenate([scales, alone.sum(axis=1)])
-        return total + self.problem.penalty + 1e-300
+        return np.maximum(total, FLAT * total.max()) + self.problem.penalty + LEAST
 
     @cached_property
     def _spread(self) -> tuple[Array, Array]:
