@@ -127,6 +127,21 @@ def test_outcomes_that_are_told_apart_perfectly_end_in_finite_numbers(family):
         assert -np.log(chosen).mean() < 1e-5
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("family", FAMILIES)
+def test_flat_losses_do_not_overflow(family):
+    """Predictions that are nearly certain, some of them wrong, hardly bend the loss."""
+    rng = np.random.default_rng(5)
+    for _ in range(25):
+        n, classes = int(rng.integers(1, 80)), int(rng.integers(3, 8))
+        table = rng.dirichlet(np.full(classes, 10 ** rng.uniform(-2, 1)), n)
+        labels = rng.integers(0, int(rng.integers(1, classes + 1)), n)
+        w, penalty = 10 ** rng.uniform(-3, 3, n), float(rng.choice([0, 1e-4, 1]))
+        found = softmax_fit(table, labels, w, family, penalty)
+        loss = problem(labels, table, w, family, penalty)
+        assert loss.look(loss.numbers(found.matrix, found.intercepts)).value <= loss.look(loss.start()).value
+
+
 @pytest.mark.parametrize("method", ["vector", "dirichlet"])
 @pytest.mark.parametrize("n", [40, 300])
 def test_penalties_that_are_not_tried_would_not_be_chosen(method, n, monkeypatch):
