@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize, minimize_scalar
 
 import calibrant as cb
-from calibrant.fits.softmax import _Problem, softmax_fit
+from calibrant.fits.softmax import ClassBlock, SoftmaxProblem, blocks_of, softmax_fit, softmax_rates
+from calibrant.recalibration.fit_progress import each_fit
+from calibrant.recalibration.methods import classes as class_methods
 from recalibration.laws import fit
 
 SEVERAL = [name for name, row in cb.recalibrations().items() if row.fit_classes is not None]
+FAMILIES = ["temperature", "vector", "dirichlet"]
 
 
 def overconfident(n=400, classes=3, seed=0, temperature=2.0):
@@ -60,17 +63,102 @@ def test_temperature_is_the_best_single_slope():
     assert best == pytest.approx(0.5, abs=0.1)
 
 
-@pytest.mark.parametrize("family", ["temperature", "vector", "dirichlet"])
-def test_gradients_are_exact(family):
-    labels, table = overconfident(50)
-    problem = _Problem(np.log(table), labels.astype(np.int64), 1.0 + np.arange(50) % 3, family, 0.3)
-    at = problem.start() + 0.1 * np.random.default_rng(0).normal(size=len(problem.start()))
-    _, gradient = problem.loss(at)
+def problem(labels, table, weights, family, penalty):
+    return SoftmaxProblem(blocks_of(table, labels.astype(np.int64), weights), family, penalty)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_derivatives_are_exact(family):
+    """The slope of the loss, and the change of the gradient along each number."""
+    labels, table = overconfident(600)
+    loss = problem(labels, table, 1.0 + np.arange(600) % 3, family, 0.3)
+    at = loss.start() + 0.1 * np.random.default_rng(0).normal(size=len(loss.start()))
+    here = loss.look(at)
     for k in range(len(at)):
         step = np.zeros(len(at))
         step[k] = 1e-6
-        slope = (problem.loss(at + step)[0] - problem.loss(at - step)[0]) / 2e-6
-        assert slope == pytest.approx(gradient[k], abs=1e-7)
+        ahead, behind = loss.look(at + step), loss.look(at - step)
+        assert (ahead.value - behind.value) / 2e-6 == pytest.approx(here.gradient[k], abs=1e-7)
+        bend = (ahead.gradient - behind.gradient) / 2e-6
+        assert bend == pytest.approx(here.curved(step / 1e-6), abs=1e-7)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("penalty", [0.0, 1e-4, 1e-2, 1.0])
+@pytest.mark.parametrize(("n", "classes"), [(30, 4), (500, 3), (700, 20)])
+def test_fits_are_those_of_a_general_optimiser(family, penalty, n, classes):
+    labels, table = overconfident(n, classes)
+    w = 1.0 + np.arange(n) % 3
+    loss = problem(labels, table, w, family, penalty)
+
+    def told(numbers):
+        here = loss.look(numbers)
+        return here.value, here.gradient
+
+    options = {"maxiter": 2_000, "maxfun": 4_000, "ftol": 1e-13, "gtol": 1e-8}
+    slow = minimize(told, loss.start(), jac=True, method="L-BFGS-B", options=options)
+    found = softmax_fit(table, labels, w, family, penalty)
+    here = loss.look(loss.numbers(found.matrix, found.intercepts))
+    assert here.value <= slow.fun + 1e-9
+    assert here.value == pytest.approx(slow.fun, abs=1e-6)
+
+
+def test_many_records_are_fitted_block_by_block():
+    """Blocks of 2**18 / 20**2 records: the sums over them are those of all records at once."""
+    labels, table = overconfident(2_000, 20)
+    w = 1.0 + np.arange(2_000) % 3
+    many = problem(labels, table, w, "dirichlet", 0.1)
+    assert len(many.blocks) == 4
+    logs, shares = np.log(table.T), w / w.sum()
+    one = SoftmaxProblem((ClassBlock(logs, labels, shares),), "dirichlet", 0.1)
+    at = many.start() + 0.1 * np.random.default_rng(0).normal(size=420)
+    assert many.look(at).value == pytest.approx(one.look(at).value, rel=1e-12)
+    assert many.look(at).gradient == pytest.approx(one.look(at).gradient, abs=1e-14)
+    assert many.look(at).curved(at) == pytest.approx(one.look(at).curved(at), abs=1e-13)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_outcomes_that_are_told_apart_perfectly_end_in_finite_numbers(family):
+    table = np.random.default_rng(0).dirichlet(np.full(3, 0.05), 200)
+    for penalty in (0.0, 1e-4, 10.0):
+        found = softmax_fit(table, table.argmax(axis=1), np.ones(200), family, penalty)
+        assert np.isfinite(found.matrix).all()
+        chosen = softmax_rates(table, found.matrix, found.intercepts)[np.arange(200), table.argmax(axis=1)]
+        assert -np.log(chosen).mean() < 1e-5
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("family", FAMILIES)
+def test_flat_losses_do_not_overflow(family):
+    """Predictions that are nearly certain, some of them wrong, hardly bend the loss."""
+    rng = np.random.default_rng(5)
+    for _ in range(25):
+        n, classes = int(rng.integers(1, 80)), int(rng.integers(3, 8))
+        table = rng.dirichlet(np.full(classes, 10 ** rng.uniform(-2, 1)), n)
+        labels = rng.integers(0, int(rng.integers(1, classes + 1)), n)
+        w, penalty = 10 ** rng.uniform(-3, 3, n), float(rng.choice([0, 1e-4, 1]))
+        found = softmax_fit(table, labels, w, family, penalty)
+        loss = problem(labels, table, w, family, penalty)
+        assert loss.look(loss.numbers(found.matrix, found.intercepts)).value <= loss.look(loss.start()).value
+
+
+@pytest.mark.parametrize("method", ["vector", "dirichlet"])
+@pytest.mark.parametrize("n", [40, 300])
+def test_penalties_that_are_not_tried_would_not_be_chosen(method, n, monkeypatch):
+    labels, table = overconfident(n, 5)
+    found = fit(labels, table, method=method)
+    monkeypatch.setattr(class_methods, "HOPELESS", np.inf)
+    assert fit(labels, table, method=method).details["penalty"] == found.details["penalty"]
+
+
+def test_every_fit_is_told_to_whoever_shows_progress():
+    told = []
+    with each_fit(told.append):
+        found = fit(*overconfident(200))
+        chosen = len(told)
+        assert found.assessment is not None
+    assert chosen == 5 * 3 + (found.chosen != "identity")
+    assert len(told) == pytest.approx(6 * chosen, abs=6)
 
 
 def test_a_strong_penalty_is_temperature():
@@ -141,6 +229,99 @@ def test_names_of_classes_and_bad_tables():
         fit([0, 1], [0.2, 0.8], method="vector")
     with pytest.warns(cb.RecalibrationWarning, match="Columns 2 never occur"):
         cb.recalibrate(labels[labels < 2], table[labels < 2], method="temperature")
+
+
+@pytest.mark.parametrize("method", SEVERAL)
+def test_scores_the_wrong_way_round_are_told(method):
+    labels, table = overconfident(500)
+    turned = 1 / table / (1 / table).sum(axis=1, keepdims=True)
+    options = {"inner": "platt"} if method == "one-vs-rest" else {}
+    with pytest.warns(cb.RecalibrationWarning, match=r"negative.*rank the wrong way round; check the labels"):
+        found = cb.recalibrate(labels, turned, method=method, seed=0, **options)
+    assert any("wrong way round" in note for note in found.notes)
+    assert not any("wrong way round" in note for note in fit(labels, table, method=method, **options).notes)
+
+
+def test_columns_of_negative_slope_are_named():
+    """Column 1 speaks against its class, the others for theirs."""
+    rng = np.random.default_rng(0)
+    logs = rng.normal(size=(4_000, 3))
+    eta = logs * [1.0, -1.0, 1.0]
+    truth = np.exp(eta) / np.exp(eta).sum(axis=1, keepdims=True)
+    labels = (rng.random(4_000)[:, None] > np.cumsum(truth, axis=1)).sum(axis=1).clip(0, 2)
+    table = np.exp(logs) / np.exp(logs).sum(axis=1, keepdims=True)
+    for method in ("vector", "dirichlet"):
+        with pytest.warns(cb.RecalibrationWarning, match="slope of column 1 is negative"):
+            cb.recalibrate(labels, table, method=method, seed=0)
+
+
+def with_gaps(table, labels):
+    """Return table, labels and weights with a gap in rows 3, 5 and 8."""
+    table, labels, w = table.copy(), labels.astype(float), np.ones(len(labels))
+    table[3, 1] = labels[5] = w[8] = np.nan
+    return labels, table, w, ~np.isin(np.arange(len(labels)), [3, 5, 8])
+
+
+def test_rows_with_a_gap_are_dropped_on_request_and_counted():
+    labels, table, w, kept = with_gaps(*overconfident(100)[::-1])
+    found = fit(labels, table, sample_weight=w, method="temperature", missing="drop")
+    other = fit(labels[kept], table[kept], method="temperature")
+    assert found.fit.n == 97
+    assert found.details["dropped"] == 3
+    assert "dropped" not in other.details
+    assert found.map.matrix.tolist() == other.map.matrix.tolist()
+    named = np.array(["a", "b", "c", None], dtype=object)[np.where(np.isnan(labels), 3, labels).astype(int)]
+    text = fit(named, table, sample_weight=w, method="temperature", missing="drop", classes="abc")
+    assert text.map.matrix.tolist() == other.map.matrix.tolist()
+    columns = {"y": labels, "w": w} | {f"p{k}": table[:, k] for k in range(3)}
+    framed = cb.recalibrate(
+        columns, outcome="y", prediction=["p0", "p1", "p2"], weight="w", method="temperature", missing="drop"
+    )
+    assert framed.map.matrix.tolist() == other.map.matrix.tolist()
+
+
+@pytest.mark.parametrize(
+    ("gap", "message"),
+    [
+        ("y_prob", r"y_prob must not be missing; got .*nan.* in row 3 \(1 row\).*missing=\"drop\""),
+        ("y_true", r"y_true must not be missing; got nan in row 5 \(1 row\).*missing=\"drop\""),
+        ("sample_weight", r"sample_weight must not be missing; got nan in row 8 \(1 row\).*missing=\"drop\""),
+    ],
+)
+def test_a_gap_is_named_by_its_row(gap, message):
+    labels, table = overconfident(100)
+    given = {"y_true": labels, "y_prob": table, "sample_weight": np.ones(100)}
+    gaps = dict(zip(given, with_gaps(table, labels)[:3], strict=True))
+    with pytest.raises(cb.InvalidInputError, match=message):
+        cb.recalibrate(**{**given, gap: gaps[gap]}, method="temperature")
+
+
+def test_rows_are_counted_as_the_user_counts_them_where_others_are_dropped():
+    labels, table, *_ = with_gaps(*overconfident(100)[::-1])
+    table[20] = 0.9
+    with pytest.raises(cb.InvalidInputError, match=r"must sum to 1 in each row; got .* in row 20"):
+        cb.recalibrate(labels, table, missing="drop")
+    table[20] = np.nan
+    labels[21] = 7
+    with pytest.raises(cb.InvalidInputError, match=r"must be one of the classes 0, 1, 2; got 7.0 in row 21"):
+        cb.recalibrate(labels, table, missing="drop")
+    with pytest.raises(cb.InvalidInputError, match="must have a row without missing values"):
+        cb.recalibrate(labels, np.full_like(table, np.nan), missing="drop")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"missing": "bogus"}, "missing must be one of error, drop; got 'bogus'"),
+        ({"pos_label": 1}, r"pos_label must be given for predictions of two classes alone.*classes="),
+        ({"prevalence": 0.3}, "prevalence must be given for predictions of two classes alone"),
+        ({"clusters": np.arange(100)}, "clusters must be given for predictions of two classes alone"),
+        ({"groups": [cb.Rule(())]}, "groups must be given for predictions of two classes alone"),
+    ],
+)
+def test_options_that_mean_nothing_for_several_classes_are_refused_by_name(options, message):
+    with pytest.raises(cb.CalibrantError, match=message):
+        cb.recalibrate(*overconfident(100), method="temperature", **options)
 
 
 @pytest.mark.slow

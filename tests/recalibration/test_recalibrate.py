@@ -325,3 +325,85 @@ def test_pairs_that_were_fitted_to_are_predicted_too():
     pairs = np.column_stack([np.floor(1e4 * (1 - q)), np.floor(1e4 * q)]) / 1e4
     made = cb.recalibrate(rng.random(100) < q, pairs, method="platt")
     np.testing.assert_array_equal(made.predict(pairs)[:, 1], made.predict(pairs[:, 1]))
+
+
+def test_dropped_rows_are_counted():
+    y, p = overconfident(200)
+    y, site = y.astype(float), np.arange(200) % 4
+    y[[3, 5]] = np.nan
+    for beside in ({}, {"clusters": np.arange(200)}):
+        found = fit(y, p, method="platt", missing="drop", **beside)
+        assert (found.fit.n, found.details["dropped"]) == (198, 2)
+    assert fit(y, p, covariates={"site": site}, missing="drop", method="hierarchical").details["dropped"] == 2
+    assert fit(cb.Forecasts(y, p, missing="drop"), None, method="platt").details["dropped"] == 2
+    assert "dropped" not in fit(y[6:], p[6:], method="platt").details
+
+
+def test_forecasts_refuse_what_they_hold_already():
+    y, p = overconfident(200)
+    forecasts = cb.Forecasts(y, p)
+    with pytest.raises(
+        cb.InvalidInputError, match="forecasts hold outcomes of 0 and 1 already; got pos_label=1"
+    ):
+        cb.recalibrate(forecasts, pos_label=1)
+    with pytest.raises(cb.CalibrantError, match="missing must be one of error, drop; got 'bogus'"):
+        cb.recalibrate(forecasts, missing="bogus")
+    assert cb.recalibrate(forecasts, missing="drop", method="platt").fit.n == 200
+
+
+@pytest.mark.parametrize("gap", [None, np.nan, np.datetime64("NaT")])
+def test_missing_cluster_labels_are_no_cluster(gap):
+    """They would be dealt to one fold together, as if they were one patient."""
+    y, p = overconfident(200)
+    dates = np.datetime64("2026-01-01") + np.arange(200)
+    labels = (
+        dates if isinstance(gap, np.datetime64) else np.arange(200).astype(object if gap is None else float)
+    )
+    labels[[3, 5]] = gap
+    with pytest.raises(
+        cb.InvalidInputError, match=r"clusters must not be missing; got .* in row 3 \(2 rows\).*missing=.drop"
+    ):
+        cb.recalibrate(y, p, clusters=labels, method="platt")
+    found = fit(y, p, clusters=labels, method="platt", missing="drop")
+    kept = ~np.isin(np.arange(200), [3, 5])
+    other = fit(y[kept], p[kept], clusters=labels[kept], method="platt")
+    assert (found.fit.n, found.details["dropped"]) == (198, 2)
+    assert found.predict(GRID).tolist() == other.predict(GRID).tolist()
+    hollow = np.where(kept, p, np.nan)
+    assert fit(y, hollow, clusters=labels, method="platt", missing="drop").details["dropped"] == 2
+    with pytest.raises(cb.InvalidInputError, match="clusters must have a row with a label; got 200 rows"):
+        cb.recalibrate(y, p, clusters=np.full(200, np.nan), missing="drop", method="platt")
+
+
+def test_one_name_for_two_columns_is_refused():
+    y, p = overconfident(300)
+    site, other = np.arange(300) % 3, np.arange(300) % 2
+    with pytest.raises(
+        cb.InvalidInputError, match=r"covariates and groups must have other names.*'site'.*differ"
+    ):
+        cb.recalibrate(y, p, covariates={"site": site}, groups={"site": other}, method="patch")
+    same = fit(y, p, covariates={"site": site, "x": other}, groups={"site": site}, method="patch")
+    assert same.fit.n == 300
+
+
+@pytest.mark.parametrize(
+    ("method", "option"),
+    [
+        ("histogram", {"bins": np.int64(5)}),
+        ("histogram", {"tolerance": np.float32(0.25)}),
+        ("scaling-binning", {"bins": np.int32(5)}),
+        ("spline", {"knots": np.uint8(8)}),
+        ("bounded-slope", {"slope": np.int64(3)}),
+        ("platt", {"shrink": np.float32(0.5), "clip": np.float32(0.25)}),
+        ("platt", {"prevalence": np.float32(0.25)}),
+        ("auto", {"folds": np.int64(3), "candidates": ["platt"]}),
+    ],
+)
+def test_numbers_of_numpy_are_numbers(method, option, tmp_path):
+    y, p = overconfident(400)
+    plain = {name: item.item() if isinstance(item, np.generic) else item for name, item in option.items()}
+    found = fit(y, p, method=method, **option)
+    assert found.predict(GRID).tolist() == fit(y, p, method=method, **plain).predict(GRID).tolist()
+    found.save(tmp_path / "map.json")
+    with pytest.raises(cb.CalibrantError):
+        fit(y, p, method=method, **{next(iter(option)): np.bool_(True)})

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.fits.conjugate_newton import lowest
 from calibrant.results import Array
 
 Family = Literal["temperature", "vector", "dirichlet"]
 SMALLEST = 1e-12  # probabilities are held above it before the logarithm
-STEPS = 300
+PRODUCT = 2**18  # multiplications up to which no threads are started for a product of matrices
+FLAT, LEAST = (
+    1e-9,
+    1e-12,
+)  # of the largest curvature, and in all: what bends less counts as if it bent so much
+SHORTEST = 256  # records of a block
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,86 +33,188 @@ class SoftmaxFit:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Problem:
-    """Mean penalised log loss of one family, with its exact gradient."""
+class ClassBlock:
+    """Some records: logarithms of their probabilities (a row per class), columns of labels, and shares."""
 
     logs: Array
     labels: npt.NDArray[np.int64]
-    weights: Array
+    shares: Array
+
+
+def blocks_of(table: Array, labels: npt.NDArray[np.int64], weights: Array) -> tuple[ClassBlock, ...]:
+    """Return records in blocks that are small enough for one thread; shares are weights that sum to 1."""
+    logs, shares = np.log(np.maximum(table, SMALLEST)), weights / weights.sum()
+    length = max(SHORTEST, PRODUCT // table.shape[1] ** 2)
+    cuts = [slice(first, first + length) for first in range(0, len(labels), length)]
+    return tuple(ClassBlock(np.ascontiguousarray(logs[cut].T), labels[cut], shares[cut]) for cut in cuts)
+
+
+@dataclass(frozen=True, eq=False)
+class SoftmaxProblem:
+    """Mean penalised log loss of one family, as a function of its free numbers."""
+
+    blocks: tuple[ClassBlock, ...]
     family: Family
     penalty: float
 
+    @property
+    def classes(self) -> int:
+        """How many classes there are."""
+        return len(self.blocks[0].logs)
+
+    def start(self) -> Array:
+        """Return the numbers of no change."""
+        return self.numbers(np.eye(self.classes), np.zeros(self.classes))
+
+    def numbers(self, matrix: Array, intercepts: Array) -> Array:
+        """Return the free numbers of a matrix and intercepts."""
+        if self.family == "temperature":
+            return np.array([np.trace(matrix) / len(matrix)])
+        scales = np.diag(matrix) if self.family == "vector" else matrix.ravel()
+        return np.concatenate([scales, intercepts])
+
     def matrix(self, numbers: Array) -> tuple[Array, Array]:
         """Return M and b."""
-        k = self.logs.shape[1]
+        k = self.classes
         if self.family == "temperature":
             return np.eye(k) * numbers[0], np.zeros(k)
         if self.family == "vector":
             return np.diag(numbers[:k]), numbers[k:]
         return numbers[: k * k].reshape(k, k), numbers[k * k :]
 
-    def start(self) -> Array:
-        """Return the identity."""
-        k = self.logs.shape[1]
+    def logits(self, numbers: Array, logs: Array) -> Array:
+        """Return M ln p + b."""
+        k = len(logs)
         if self.family == "temperature":
-            return np.ones(1)
-        scales = np.ones(k) if self.family == "vector" else np.eye(k).ravel()
-        return np.concatenate([scales, np.zeros(k)])
+            return np.asarray(numbers[0] * logs)
+        if self.family == "vector":
+            return numbers[:k, None] * logs + numbers[k:, None]
+        return np.asarray(numbers[: k * k].reshape(k, k) @ logs + numbers[k * k :, None])
 
-    def loss(self, numbers: Array) -> tuple[float, Array]:
-        """Return the loss and its gradient."""
-        matrix, intercepts = self.matrix(numbers)
-        rates = log_softmax(self.logs @ matrix.T + intercepts)
-        rows = np.arange(len(self.labels))
-        share = self.weights / self.weights.sum()
-        surplus = np.exp(rates)
-        surplus[rows, self.labels] -= 1.0
-        surplus *= share[:, None]
-        slope, level = surplus.T @ self.logs, surplus.sum(axis=0)
-        away = matrix - np.eye(len(matrix)) * np.trace(matrix) / len(matrix)
-        value = -share @ rates[rows, self.labels]
+    def back(self, surplus: Array, logs: Array) -> Array:
+        """Return the gradient by the free numbers, from that by the logits of each record."""
         if self.family == "temperature":
-            return float(value), np.array([np.trace(slope)])
-        value += self.penalty / 2 * (np.sum(away**2) + intercepts @ intercepts)
-        slope, level = slope + self.penalty * away, level + self.penalty * intercepts
-        return float(value), np.concatenate(
-            [np.diag(slope) if self.family == "vector" else slope.ravel(), level]
-        )
+            return np.array([np.sum(surplus * logs)])
+        scales = (surplus * logs).sum(axis=1) if self.family == "vector" else (surplus @ logs.T).ravel()
+        return np.concatenate([scales, surplus.sum(axis=1)])
+
+    def away(self, numbers: Array) -> Array:
+        """Return how far the numbers are from one temperature for all."""
+        if self.family == "temperature":
+            return np.zeros(1)
+        k, from_one = self.classes, numbers.copy()
+        scales = from_one[:k] if self.family == "vector" else from_one[: k * k : k + 1]
+        scales -= scales.mean()
+        return from_one
+
+    def look(self, numbers: Array) -> SoftmaxPoint:
+        """Return the loss at some numbers, with its derivatives."""
+        away = self.away(numbers)
+        value, gradient, rates = self.penalty / 2 * float(away @ away), self.penalty * away, []
+        for block in self.blocks:
+            logarithms = log_softmax(self.logits(numbers, block.logs))
+            places = (block.labels, np.arange(len(block.labels)))
+            value -= float(block.shares @ logarithms[places])
+            rates.append(np.exp(logarithms))
+            surplus = rates[-1] * block.shares
+            surplus[places] -= block.shares
+            gradient = gradient + self.back(surplus, block.logs)
+        return SoftmaxPoint(self, value, gradient, rates)
+
+    @cached_property
+    def moments(self) -> tuple[Array, Array]:
+        """Eigenvalues and eigenvectors of the second moments of the logarithms and 1."""
+        total = np.zeros((self.classes + 1, self.classes + 1))
+        for block in self.blocks:
+            terms = np.vstack((block.logs, np.ones(len(block.labels))))
+            total += (terms * block.shares) @ terms.T
+        return np.linalg.eigh(total)
+
+
+@dataclass(frozen=True, eq=False)
+class SoftmaxPoint:
+    """The loss at some numbers; `rates` are the probabilities there, a row per class."""
+
+    problem: SoftmaxProblem
+    value: float
+    gradient: Array
+    rates: list[Array]
+
+    def curved(self, direction: Array) -> Array:
+        """Return the Hessian times a direction."""
+        problem = self.problem
+        product = problem.penalty * problem.away(direction)
+        for block, rates in zip(problem.blocks, self.rates, strict=True):
+            change = problem.logits(direction, block.logs)
+            change -= (rates * change).sum(axis=0)
+            product = product + problem.back(rates * change * block.shares, block.logs)
+        return product
+
+    def eased(self, gradient: Array) -> Array:
+        """Divide by the Hessian of records whose probabilities say nothing of their logarithms."""
+        if self.problem.family != "dirichlet":
+            return gradient / self._diagonal
+        k, (scales, turns) = self.problem.classes, self.problem.moments
+        spread, axes = self._spread
+        both = np.hstack((gradient[: k * k].reshape(k, k), gradient[k * k :, None]))
+        inner = axes.T @ both @ turns
+        bends = np.maximum(np.outer(spread, scales), FLAT * spread[-1] * scales[-1])
+        inner /= bends + self.problem.penalty + LEAST
+        both = axes @ inner @ turns.T
+        return np.concatenate([both[:, :k].ravel(), both[:, k]])
+
+    @cached_property
+    def _diagonal(self) -> Array:
+        """Of the Hessian."""
+        total = np.zeros(len(self.gradient))
+        for block, rates in zip(self.problem.blocks, self.rates, strict=True):
+            alone = rates * (1 - rates) * block.shares
+            scales = (alone * block.logs**2).sum(axis=1)
+            temperature = self.problem.family == "temperature"
+            total += scales.sum() if temperature else np.concatenate([scales, alone.sum(axis=1)])
+        return np.maximum(total, FLAT * total.max()) + self.problem.penalty + LEAST
+
+    @cached_property
+    def _spread(self) -> tuple[Array, Array]:
+        """Eigenvalues and eigenvectors of the mean covariance of the outcomes of a record."""
+        k = self.problem.classes
+        total = np.zeros((k, k))
+        for block, rates in zip(self.problem.blocks, self.rates, strict=True):
+            weighted = rates * block.shares
+            total += np.diag(weighted.sum(axis=1)) - weighted @ rates.T
+        return np.linalg.eigh(total)
 
 
 def log_softmax(eta: Array) -> Array:
-    """Return the logarithm of the softmax of each row."""
-    shifted = eta - eta.max(axis=1, keepdims=True)
-    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
+    """Return the logarithm of the softmax of each column."""
+    shifted = eta - eta.max(axis=0)
+    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=0)))
 
 
-def softmax_fit(
+def softmax_path(
     table: Array,
     labels: npt.NDArray[np.int64],
     weights: Array,
     family: Family,
-    penalty: float,
-    start: SoftmaxFit | None = None,
-) -> SoftmaxFit:
-    """Fit one family by L-BFGS from the identity, or from another fit."""
-    from scipy.optimize import minimize
+    penalties: Sequence[float],
+) -> Iterator[SoftmaxFit]:
+    """Fit one family under each penalty in turn, from no change, and then from the fit before."""
+    blocks = blocks_of(table, labels, weights)
+    numbers: Array | None = None
+    for penalty in penalties:
+        problem = SoftmaxProblem(blocks, family, penalty)
+        numbers = lowest(problem.look, problem.start() if numbers is None else numbers)
+        yield SoftmaxFit(*problem.matrix(numbers), penalty)
 
-    problem = _Problem(np.log(np.maximum(table, SMALLEST)), labels, weights, family, penalty)
-    numbers = problem.start()
-    if start is not None and family != "temperature":
-        scales = np.diag(start.matrix) if family == "vector" else start.matrix.ravel()
-        numbers = np.concatenate([scales, start.intercepts])
-    solution = minimize(
-        problem.loss,
-        numbers,
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": STEPS, "maxfun": 20 * STEPS, "ftol": 1e-11, "gtol": 1e-7},
-    )
-    return SoftmaxFit(*problem.matrix(np.asarray(solution.x, dtype=np.float64)), penalty)
+
+def softmax_fit(
+    table: Array, labels: npt.NDArray[np.int64], weights: Array, family: Family, penalty: float
+) -> SoftmaxFit:
+    """Fit one family under one penalty."""
+    return next(softmax_path(table, labels, weights, family, [penalty]))
 
 
 def softmax_rates(table: Array, matrix: Array, intercepts: Array) -> Array:
     """Return the probabilities that a fit gives to rows of other ones."""
     eta = np.log(np.maximum(table, SMALLEST)) @ matrix.T + intercepts
-    return np.asarray(np.exp(log_softmax(eta)))
+    return np.asarray(np.exp(log_softmax(eta.T)).T)

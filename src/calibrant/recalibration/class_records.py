@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_rows, sentence
+from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_name, reject_rows, sentence
 from calibrant.inputs import (
     ROW_SUM,
+    Names,
     array_of,
     check_aligned,
     check_weights,
+    is_gap,
     numeric_vector,
     row_labels,
     values_of,
@@ -22,9 +24,11 @@ from calibrant.inputs import (
 from calibrant.numerals import counted
 from calibrant.recalibration.level_losses import SAFE
 from calibrant.recalibration.samples import effective, repetitions
+from calibrant.records import Missing
 from calibrant.results import Array
 
 Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +38,7 @@ class ClassRecords:
     table: Array
     labels: Ints
     weights: Array
+    dropped: int = 0  # rows of the user that were left out for a gap
 
     @property
     def n(self) -> int:
@@ -74,38 +79,101 @@ class ClassRecords:
 
 def checked_table(probabilities: Any) -> Array:
     """Return a table of probabilities, a row per record and a column per class, or say what is wrong."""
+    table = _numbers(probabilities)
+    gaps = _gaps(table)
+    reject_rows("y_prob", "must not be missing", table, gaps, "leave such rows out")
+    _check_rows(table, ~gaps)
+    return table
+
+
+def _numbers(probabilities: Any) -> Array:
     table = array_of(probabilities, "y_prob")
+    if table.ndim == 2 and table.dtype.kind == "O" and table.size:
+        table = np.stack([numeric_vector(column, "y_prob") for column in table.T], axis=1)
     if table.ndim != 2 or table.shape[1] < 2 or table.dtype.kind not in "fiu" or len(table) == 0:
         rule = "must be numbers, a row for each record and a column for each class"
         raise InvalidInputError(sentence("y_prob", rule, f"got shape {table.shape}, dtype {table.dtype}"))
-    with np.errstate(invalid="ignore"):
-        outside = ~np.all((table >= 0) & (table <= 1), axis=1)
-    hint = "pass softmax of logits, not logits"
-    reject_rows("y_prob", "must lie in [0, 1]", table, outside, hint)
-    sums = table.sum(axis=1, dtype=np.float64)
-    reject_rows("y_prob", "must sum to 1 in each row", sums, np.abs(sums - 1) > ROW_SUM)
     return np.asarray(table, dtype=np.float64)
 
 
+def _gaps(table: Array) -> Mask:
+    """Return the rows in which a probability is missing."""
+    return np.asarray(np.isnan(table).any(axis=1))
+
+
+def _check_rows(table: Array, kept: Mask) -> None:
+    """Refuse rows that are no probabilities of classes; those with a gap are not looked at."""
+    with np.errstate(invalid="ignore"):
+        outside = kept & ~np.all((table >= 0) & (table <= 1), axis=1)
+    reject_rows("y_prob", "must lie in [0, 1]", table, outside, "pass softmax of logits, not logits")
+    sums = table.sum(axis=1)
+    reject_rows("y_prob", "must sum to 1 in each row", sums, kept & (np.abs(sums - 1) > ROW_SUM))
+
+
 def class_records(
-    y_true: Any, y_prob: Any, sample_weight: Any, classes: Sequence[Any] | None, *, frequency: bool
+    y_true: Any,
+    y_prob: Any,
+    sample_weight: Any,
+    classes: Sequence[Any] | None,
+    *,
+    frequency: bool,
+    missing: Missing = "error",
 ) -> ClassRecords:
     """Return checked records in an order that does not depend on the user's rows."""
+    if missing not in ("error", "drop"):
+        raise reject_name("missing", missing, ["error", "drop"])
+    names = Names().told_by(y_true, y_prob, sample_weight)
     y_true, sample_weight = values_of(y_true), values_of(sample_weight)
-    check_aligned(y_true, row_labels(y_prob), ("y_true", "y_prob"))
-    check_aligned(sample_weight, row_labels(y_prob), ("sample_weight", "y_prob"))
-    table = checked_table(y_prob)
-    labels = _places(y_true, class_names(classes, table.shape[1]), len(table))
-    weights = np.ones(len(table))
-    if sample_weight is not None:
-        weights = check_weights(numeric_vector(sample_weight, "sample_weight"), "sample_weight")
-        if len(weights) != len(table):
-            got = f"got {len(weights):,} and {counted(len(table), 'row')}"
-            raise InvalidInputError(sentence("sample_weight and y_prob", "must have the same length", got))
+    check_aligned(y_true, row_labels(y_prob), (names.outcome, names.prediction))
+    check_aligned(sample_weight, row_labels(y_prob), (names.weight, names.prediction))
+    table = _numbers(y_prob)
+    given, weights = _labels(y_true, len(table), names), _weights(sample_weight, len(table), names)
+    complete = _complete(table, given, weights, missing, names)
+    _check_rows(table, complete)
+    labels = _places(given, class_names(classes, table.shape[1]), complete, names)
+    weights = check_weights(np.where(complete, weights, 0.0), names.weight)
     kept = weights > 0
     order = np.flatnonzero(kept)[np.lexsort((weights[kept], labels[kept], *table[kept].T))]
     records = ClassRecords(table[order], labels[order], weights[order])
-    return records.written_out() if frequency else replace(records, weights=effective(records.weights))
+    made = records.written_out() if frequency else replace(records, weights=effective(records.weights))
+    return replace(made, dropped=int(np.count_nonzero(~complete)))
+
+
+def _labels(y_true: Any, rows: int, names: Names) -> npt.NDArray[Any]:
+    labels = array_of(y_true, names.outcome)
+    if labels.shape != (rows,):
+        got = f"got shape {labels.shape} for {counted(rows, 'row')}"
+        raise InvalidInputError(sentence(names.outcome, "must be one class label per row", got))
+    return labels
+
+
+def _weights(sample_weight: Any, rows: int, names: Names) -> Array:
+    if sample_weight is None:
+        return np.ones(rows)
+    weights = numeric_vector(sample_weight, names.weight)
+    if len(weights) != rows:
+        got = f"got {len(weights):,} and {counted(rows, 'row')}"
+        subject = f"{names.weight} and {names.prediction}"
+        raise InvalidInputError(sentence(subject, "must have the same length", got))
+    return np.asarray(weights, dtype=np.float64)
+
+
+def _complete(table: Array, labels: npt.NDArray[Any], weights: Array, missing: Missing, names: Names) -> Mask:
+    """Return the rows without a gap, or refuse those with one."""
+    told = {
+        names.prediction: (table, _gaps(table)),
+        names.outcome: (labels, np.array([is_gap(label) for label in labels.tolist()], dtype=bool)),
+        names.weight: (weights, np.isnan(weights)),
+    }
+    if missing == "error":
+        hint = 'pass missing="drop" to leave such rows out and have them counted'
+        for name, (values, gaps) in told.items():
+            reject_rows(name, "must not be missing", values, gaps, hint)
+    complete = ~np.logical_or.reduce([gaps for _, gaps in told.values()])
+    if not complete.any():
+        got = f"got {counted(len(table), 'row')}, all with one"
+        raise InvalidInputError(sentence(names.prediction, "must have a row without missing values", got))
+    return np.asarray(complete)
 
 
 def class_names(classes: Sequence[Any] | None, count: int) -> list[Any]:
@@ -117,14 +185,12 @@ def class_names(classes: Sequence[Any] | None, count: int) -> list[Any]:
     return names
 
 
-def _places(y_true: Any, names: list[Any], rows: int) -> Ints:
-    labels = array_of(y_true, "y_true")
-    if labels.shape != (rows,):
-        got = f"got shape {labels.shape} for {counted(rows, 'row')}"
-        raise InvalidInputError(sentence("y_true", "must be one class label per row", got))
-    place = {name: k for k, name in enumerate(names)}
-    columns = np.array([place.get(label, -1) for label in labels.tolist()], dtype=np.int64)
-    shown = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
+def _places(labels: npt.NDArray[Any], columns: list[Any], complete: Mask, names: Names) -> Ints:
+    """Return the column of the class that occurred; 0 in rows with a gap."""
+    place = {name: k for k, name in enumerate(columns)}
+    places = np.zeros(len(labels), dtype=np.int64)
+    places[complete] = [place.get(label, -1) for label in labels[complete].tolist()]
+    shown = ", ".join(map(repr, columns[:5])) + (", ..." if len(columns) > 5 else "")
     hint = "name the columns with classes="
-    reject_rows("y_true", f"must be one of the classes {shown}", labels, columns < 0, hint)
-    return columns
+    reject_rows(names.outcome, f"must be one of the classes {shown}", labels, places < 0, hint)
+    return places

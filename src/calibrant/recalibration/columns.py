@@ -12,7 +12,7 @@ from calibrant.errors import InvalidInputError, sentence
 from calibrant.frames import in_memory
 from calibrant.groups.coding import exact_array, ordered_categories
 from calibrant.groups.ordered import OrderedValues, remembered
-from calibrant.inputs import array_of
+from calibrant.inputs import array_of, is_gap
 from calibrant.numerals import counted
 
 
@@ -26,6 +26,37 @@ def columns_of(given: Any, rows: int, subject: str = "covariates") -> dict[str, 
             got = f"got shape {column.shape} for {counted(rows, 'row')}"
             raise InvalidInputError(sentence(f"{subject} {name!r}", "must have one value per row", got))
     return columns
+
+
+def joined_columns(
+    covariates: Any, groups: Any, rows: int
+) -> tuple[dict[str, npt.NDArray[Any]], tuple[str, ...]]:
+    """Return the columns of both, and the names of groups; one name must not stand for two columns."""
+    columns = {} if covariates is None else columns_of(covariates, rows)
+    named = {} if groups is None else columns_of(groups, rows, "groups")
+    for name in named:
+        if name in columns and not _equal(columns[name], named[name]):
+            got = f"got two columns named {name!r} that differ"
+            hint = "rename one of them"
+            raise InvalidInputError(sentence("covariates and groups", "must have other names", got, hint))
+    return {**columns, **named}, tuple(named)
+
+
+def _equal(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
+    """Return whether two columns have the same values, gaps in the same rows."""
+    return all(
+        is_gap(a) == is_gap(b) and (is_gap(a) or (type(a) is type(b) and a == b))
+        for a, b in zip(one.tolist(), other.tolist(), strict=True)
+    )
+
+
+def cluster_labels(given: Any, rows: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """Return the labels of clusters, from an array or from one column of a frame, and which are missing."""
+    columned = isinstance(given, Mapping) or hasattr(type(given), "columns")
+    (labels,) = columns_of(given if columned else {"clusters": given}, rows, "clusters").values()
+    if labels.dtype.kind != "O":
+        return labels, np.asarray(labels != labels)
+    return labels, np.array([is_gap(label) for label in labels.tolist()], dtype=bool)
 
 
 def _mapped(given: Any, subject: str) -> dict[str, npt.NDArray[Any]]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,3 +22,8 @@ class FitFacts:
     weights: str  # "sampling" or "frequency"
     seed: int
     data: str = ""  # hash of the levels
+
+
+def counted_out(details: Mapping[str, Any], dropped: int) -> Mapping[str, Any]:
+    """Return details of a fit with the number of rows that were left out for a missing value, if any were."""
+    return MappingProxyType({**details, "dropped": dropped}) if dropped else details

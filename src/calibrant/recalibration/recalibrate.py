@@ -11,15 +11,16 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.frames import inputs_of
 from calibrant.groups.rules import Rule
 from calibrant.inputs import Named, array_of, check_aligned
+from calibrant.numerals import counted
 from calibrant.recalibration.choose import UNCHANGED, auto
-from calibrant.recalibration.class_records import ClassRecords, class_records
-from calibrant.recalibration.columns import columns_of
-from calibrant.recalibration.fit_facts import FitFacts
+from calibrant.recalibration.class_records import Mask, class_records
+from calibrant.recalibration.columns import cluster_labels, joined_columns
+from calibrant.recalibration.fit_facts import FitFacts, counted_out
 from calibrant.recalibration.maps.form import Map
 from calibrant.recalibration.maps.prevalence import PrevalenceMap
 from calibrant.recalibration.named_rules import rules_of
@@ -32,6 +33,7 @@ from calibrant.records import Checked, Missing, check_records, warn_if_swapped
 from calibrant.seeds import recorded_seed
 
 Weights = Literal["sampling", "frequency"]
+REAL = (int, float, np.floating)
 
 AUTO = Method(
     name="auto",
@@ -85,20 +87,23 @@ def recalibrate(
     weights : {"sampling", "frequency"}
         Whether weights are rescaled to the effective number of records, or count equal records.
     covariates : mapping of columns or frame, optional
-        For methods that need them.
+        For methods that need them. A column may be among the groups too, if it is the same there.
     groups : mapping of columns, frame, or rules, optional
         Columns whose values are groups to repair, for methods that need them. "patch" also takes rules: an
         audit, a search, or a list of their groups, findings or rules; `covariates` has the columns of these.
     clusters : array, optional
-        Cluster labels (patients, races); a cluster is never split over folds.
+        Cluster labels (patients, races); a cluster is never split over folds. A missing label is refused, or
+        its row dropped, by `missing`.
     classes : sequence, optional
         Names of the columns of y_prob, for several classes; 0, 1, ... when absent.
     prevalence : float, optional
         Base rate where the map will be used, if it differs from that of the records.
     missing : {"error", "drop"}
-        Refuse rows with a missing value, or leave them out.
+        Refuse rows with a missing value, or leave them out and count them as "dropped" in `details`.
+        Forecasts and sketches have none.
     pos_label : label, optional
-        The label that counts as 1, for outcomes that are text, categories or -1 and 1.
+        The label that counts as 1, for outcomes that are text, categories or -1 and 1; not for Forecasts,
+        sketches and several classes.
     outcome, prediction, weight : str, optional
         Columns of the frame; `covariates`, `groups` and `clusters` may then name columns of it too. Several
         columns of `prediction` are the probabilities of several classes.
@@ -129,22 +134,26 @@ def recalibrate(
     y_true, y_prob, sample_weight = given.y_true, _classes_beside(given.y_prob), given.sample_weight
     beside, used = _Beside(**given.beside), recorded_seed(seed)
     if _classes_of(y_prob) > 2:
-        if prevalence is not None or pos_label is not None or beside.given:
-            got = "got a prevalence, a pos_label, covariates, groups or clusters"
-            raise InvalidInputError(sentence("several classes", "take none of the options of two", got))
-        several = class_records(y_true, y_prob, sample_weight, classes, frequency=weights == "frequency")
-        return _several(several, row, options, weights, used)
+        from calibrant.recalibration.recalibrate_classes import fit_classes
+
+        _refuse_options_of_two(prevalence, pos_label, replace(beside, groups=rules) if rules else beside)
+        several = class_records(
+            y_true, y_prob, sample_weight, classes, frequency=weights == "frequency", missing=missing
+        )
+        return fit_classes(several, row, options, weights, used)
     if classes is not None:
         rule = "must be given for predictions of three classes or more alone"
         raise InvalidInputError(sentence("classes", rule, f"got {classes!r}"))
-    sample = _sample(y_true, y_prob, sample_weight, beside, weights == "frequency", missing, pos_label)
+    sample, dropped = _sample(
+        y_true, y_prob, sample_weight, beside, weights == "frequency", missing, pos_label
+    )
     if rules:
         sample = _with_rules(sample, rules, row)
     fitted = fit_sample(sample, row, options, prevalence=prevalence, weights=weights, seed=used)
     for note in fitted.notes:
         if note != UNCHANGED:
             warnings.warn(note, RecalibrationWarning, stacklevel=2)
-    return fitted
+    return replace(fitted, details=counted_out(fitted.details, dropped))
 
 
 def fit_sample(
@@ -183,51 +192,20 @@ def _with_rules(sample: Sample, rules: tuple[Rule, ...], row: Method) -> Sample:
     return replace(sample, rules=rules)
 
 
-def _several(
-    records: ClassRecords, row: Method, options: dict[str, Any], weights: str, seed: int
-) -> Recalibration:
-    """Fit several classes."""
-    from calibrant.recalibration.recalibrate_classes import ClassCandidate, assess_classes, choose_classes
-
-    if row is AUTO and options:
-        raise reject_name("option of auto for several classes", next(iter(options)), ["none"])
-    named = dict(options)
-
-    def procedure(part: ClassRecords, seed: int) -> Fitted:
-        return choose_classes(part, seed) if row is AUTO else ClassCandidate(row, named).fit(part, seed)
-
-    fitted = procedure(records, seed)
-    _tell(fitted.notes)
-    top = records.table.max(axis=1)
-    right = records.table.argmax(axis=1) == records.labels
-    facts = FitFacts(
-        n=records.n,
-        effective_n=float(records.weights.sum()),
-        base_rate=float((records.weights * right).sum() / records.weights.sum()),  # never above 1
-        low=float(top.min()),
-        high=float(top.max()),
-        levels=len(np.unique(top)),
-        at_ends=float(records.weights[top >= 1].sum()),
-        weights=weights,
-        seed=seed,
-    )
-    return Recalibration(
-        method=row.name,
-        chosen=str(fitted.details.get("chosen", row.name)),
-        options=MappingProxyType(named),
-        map=fitted.map,
-        fit=facts,
-        notes=fitted.notes,
-        details=fitted.details,
-        judge=lambda: assess_classes(records, procedure, seed),
-        columns=records.classes,
-    )
-
-
-def _tell(notes: tuple[str, ...]) -> None:
-    for note in notes:
-        if note != UNCHANGED:
-            warnings.warn(note, RecalibrationWarning, stacklevel=4)
+def _refuse_options_of_two(prevalence: float | None, pos_label: Any, beside: _Beside) -> None:
+    """Refuse what means nothing where there are several classes, by its name."""
+    given = {
+        "prevalence": prevalence,
+        "pos_label": pos_label,
+        "covariates": beside.covariates,
+        "groups": beside.groups,
+        "clusters": beside.clusters,
+    }
+    for name, value in given.items():
+        if value is not None:
+            hint = "name the columns with classes=" if name == "pos_label" else ""
+            rule = "must be given for predictions of two classes alone"
+            raise InvalidInputError(sentence(name, rule, "got it beside those of several classes", hint))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -256,51 +234,62 @@ def _sample(
     frequency: bool,
     missing: Missing,
     pos_label: Any,
-) -> Sample:
+) -> tuple[Sample, int]:
+    """Return the records, and how many rows were left out for a missing value."""
     made = getattr(y_true, "forecasts", None)  # a Sketch makes its own
     if isinstance(y_true, Forecasts) or callable(made):
+        if missing not in ("error", "drop"):
+            raise reject_name("missing", missing, ["error", "drop"])
         if y_prob is not None or sample_weight is not None or beside.given:
             rule = "must stand alone"
             raise InvalidInputError(sentence("forecasts", rule, "got further columns beside them"))
+        if pos_label is not None:
+            got = f"got pos_label={pos_label!r} beside them"
+            raise InvalidInputError(sentence("forecasts", "hold outcomes of 0 and 1 already", got))
         forecasts = made() if callable(made) else y_true
-        return sample_of(forecasts, frequency=frequency)
+        return sample_of(forecasts, frequency=frequency), forecasts.dropped
     if y_prob is None:
         raise InvalidInputError(sentence("y_prob", "must be given beside y_true", "got none"))
     if beside.given:
         checked = check_records(y_true, y_prob, sample_weight, missing, pos_label=pos_label)
         warn_if_swapped(checked, y_true=y_true, y_prob=y_prob)
-        return _rows(checked, beside, frequency)
+        return _rows(checked, beside, frequency, missing)
     forecasts = Forecasts(y_true, y_prob, sample_weight=sample_weight, missing=missing, pos_label=pos_label)
-    return sample_of(forecasts, frequency=frequency)
+    return sample_of(forecasts, frequency=frequency), forecasts.dropped
 
 
-def _rows(checked: Checked, beside: _Beside, frequency: bool) -> Sample:
+def _rows(checked: Checked, beside: _Beside, frequency: bool, missing: Missing) -> tuple[Sample, int]:
     """Return single rows with the columns beside them; rows that are left out are left out of all."""
     for name in ("covariates", "groups", "clusters"):
         check_aligned(getattr(beside, name), checked.labels, (name, "y_prob"))
-    y, prediction, rows = checked.outcome, checked.prediction, checked.length
     weight = np.full(len(checked), checked.largest) if checked.weight is None else checked.weight
-    columns = {} if beside.covariates is None else columns_of(beside.covariates, rows)
-    named = {} if beside.groups is None else columns_of(beside.groups, rows, "groups")
-    clusters = None
+    columns, named = joined_columns(beside.covariates, beside.groups, checked.length)
+    rows = np.arange(checked.length) if checked.rows is None else checked.rows
+    kept, clusters = np.ones(len(rows), dtype=bool), None
     if beside.clusters is not None:
-        clusters = _clusters(beside.clusters, rows)
-    beside_all = {**columns, **named}
-    if checked.rows is not None:
-        kept = checked.rows
-        beside_all = {name: column[kept] for name, column in beside_all.items()}
-        clusters = None if clusters is None else clusters[kept]
-    return rows_of(
-        y, prediction, weight,
-        frequency=frequency, clusters=clusters, covariates=beside_all or None, groups=tuple(named),
+        clusters, gaps = cluster_labels(beside.clusters, checked.length)
+        kept = _clustered(clusters, gaps, rows, missing)
+        clusters = clusters[rows[kept]]
+    sample = rows_of(
+        checked.outcome[kept], checked.prediction[kept], weight[kept],
+        frequency=frequency, clusters=clusters, groups=named,
+        covariates={name: column[rows[kept]] for name, column in columns.items()} or None,
     )  # fmt: skip
+    return sample, checked.dropped + int(np.count_nonzero(~kept))
 
 
-def _clusters(given: Any, rows: int) -> npt.NDArray[Any]:
-    """Return the labels of clusters, from an array or from one column of a frame."""
-    columned = isinstance(given, Mapping) or hasattr(type(given), "columns")
-    (labels,) = columns_of(given if columned else {"clusters": given}, rows, "clusters").values()
-    return labels
+def _clustered(labels: npt.NDArray[Any], gaps: Mask, rows: npt.NDArray[np.intp], missing: Missing) -> Mask:
+    """Return which of the rows have a cluster; refuse those without, which are no cluster of their own."""
+    if missing == "error":
+        inside = np.zeros_like(gaps)
+        inside[rows] = True
+        hint = 'pass missing="drop" to leave such rows out and have them counted'
+        reject_rows("clusters", "must not be missing", labels, gaps & inside, hint)
+    kept = ~gaps[rows]
+    if not kept.any():
+        got = f"got {counted(len(rows), 'row')}, all without"
+        raise InvalidInputError(sentence("clusters", "must have a row with a label", got))
+    return kept
 
 
 def _classes_beside(y_prob: Any) -> Any:
@@ -354,12 +343,13 @@ class _Prevalence:
     def to(cls, prevalence: float | None, sample: Sample) -> _Prevalence:
         if prevalence is None:
             return cls(None, 1.0)
-        if isinstance(prevalence, bool) or not isinstance(prevalence, (int, float)) or not 0 < prevalence < 1:
+        if isinstance(prevalence, bool) or not isinstance(prevalence, REAL) or not 0 < prevalence < 1:
             raise InvalidInputError(sentence("prevalence", "must lie between 0 and 1", f"got {prevalence!r}"))
         seen = sample.levels.base_rate
         if not 0 < seen < 1:
             raise InvalidInputError(sentence("prevalence", "needs both outcomes", f"got base rate {seen:g}"))
-        return cls(float(prevalence), prevalence / (1 - prevalence) * (1 - seen) / seen)
+        wanted = float(prevalence)
+        return cls(wanted, wanted / (1 - wanted) * (1 - seen) / seen)
 
     def applied(self, fitted: Map) -> Map:
         return fitted if self.prevalence is None else PrevalenceMap(fitted, self.ratio)

@@ -9,14 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import CalibrantError, InvalidInputError, sentence
+from calibrant.errors import CalibrantError, InvalidInputError, reject_name, sentence, warn_user
 from calibrant.forecasts import Forecasts
 from calibrant.measures.smooth import smooth_calibration_error
 from calibrant.recalibration.assess import CONFIDENCE, FEWEST, FOLDS, Assessment, Verdict, change_of
 from calibrant.recalibration.choose import UNCHANGED
 from calibrant.recalibration.class_records import ClassRecords
+from calibrant.recalibration.fit_facts import FitFacts, counted_out
+from calibrant.recalibration.fit_progress import fitted_once
 from calibrant.recalibration.maps.identity import IdentityMap
 from calibrant.recalibration.registry import Fitted, Method, all_options
+from calibrant.recalibration.result import Recalibration, RecalibrationWarning
 from calibrant.recalibration.table import recalibrations
 from calibrant.results import NOTHING, Array
 
@@ -40,7 +43,53 @@ class ClassCandidate:
             raise InvalidInputError(
                 sentence(f"method {self.method.name!r}", "takes two classes only", "got several", hint)
             )
-        return fit(records, seed=seed, **all_options(self.method, fit, self.options))
+        fitted = fit(records, seed=seed, **all_options(self.method, fit, self.options))
+        fitted_once()
+        return fitted
+
+
+def fit_classes(
+    records: ClassRecords, row: Method, options: Mapping[str, Any], weights: str, seed: int
+) -> Recalibration:
+    """Fit a method, or the choice of auto, to records of several classes that are checked already."""
+    auto, named = row.name == "auto", MappingProxyType(dict(options))
+    if auto and options:
+        raise reject_name("option of auto for several classes", next(iter(options)), ["none"])
+
+    def procedure(part: ClassRecords, seed: int) -> Fitted:
+        return choose_classes(part, seed) if auto else ClassCandidate(row, named).fit(part, seed)
+
+    fitted = procedure(records, seed)
+    for note in fitted.notes:
+        if note != UNCHANGED:
+            warn_user(note, RecalibrationWarning)
+    return Recalibration(
+        method=row.name,
+        chosen=str(fitted.details.get("chosen", row.name)),
+        options=named,
+        map=fitted.map,
+        fit=_facts(records, weights, seed),
+        notes=fitted.notes,
+        details=counted_out(fitted.details, records.dropped),
+        judge=lambda: assess_classes(records, procedure, seed),
+        columns=records.classes,
+    )
+
+
+def _facts(records: ClassRecords, weights: str, seed: int) -> FitFacts:
+    top = records.table.max(axis=1)
+    right = records.table.argmax(axis=1) == records.labels
+    return FitFacts(
+        n=records.n,
+        effective_n=float(records.weights.sum()),
+        base_rate=float((records.weights * right).sum() / records.weights.sum()),  # never above 1
+        low=float(top.min()),
+        high=float(top.max()),
+        levels=len(np.unique(top)),
+        at_ends=float(records.weights[top >= 1].sum()),
+        weights=weights,
+        seed=seed,
+    )
 
 
 def choose_classes(records: ClassRecords, seed: int) -> Fitted:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from calibrant.errors import reject_name
 from calibrant.recalibration.maps.form import Map
 from calibrant.results import NOTHING
@@ -74,9 +76,13 @@ def _keywords(fit: Fit) -> dict[str, Any]:
 
 
 def all_options(method: Method, fit: Fit, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all options of a fit: as given, else by default; refuse unknown ones."""
+    """Return all options of a fit: as given, else by default; refuse unknown ones.
+
+    Numbers of numpy become plain ones, which the methods check.
+    """
     known = _keywords(fit)
     for name in options:
         if name not in known:
             raise reject_name(f"option of method {method.name!r}", name, sorted(known) or ["none"])
-    return {**known, **options}
+    plain = {name: item.item() if isinstance(item, np.generic) else item for name, item in options.items()}
+    return {**known, **plain}

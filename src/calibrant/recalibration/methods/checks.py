@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from calibrant.errors import InvalidInputError, sentence
 
 
@@ -13,6 +15,6 @@ def at_least_two(name: str, value: object) -> None:
 
 def checked_share(name: str, share: object) -> float:
     """Return a number between 0 and 1, or say what it must be."""
-    if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1:
+    if isinstance(share, bool) or not isinstance(share, (int, float, np.floating)) or not 0 < share < 1:
         raise InvalidInputError(sentence(name, "must lie between 0 and 1", f"got {share!r}"))
     return float(share)

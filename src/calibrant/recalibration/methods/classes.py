@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.fits.softmax import Family, SoftmaxFit, softmax_fit, softmax_rates
+from calibrant.fits.softmax import Family, SoftmaxFit, softmax_fit, softmax_path, softmax_rates
 from calibrant.forecasts import Forecasts
 from calibrant.recalibration.class_records import ClassRecords
 from calibrant.recalibration.maps.classes import OneVsRestMap, SoftmaxMap, TopLabelMap
-from calibrant.recalibration.maps.form import Map
 from calibrant.recalibration.maps.identity import IdentityMap
+from calibrant.recalibration.methods.logistic import WRONG_WAY
 from calibrant.recalibration.procedure import Candidate
 from calibrant.recalibration.registry import Fitted, Method
 from calibrant.recalibration.samples import sample_of
+from calibrant.results import Array
 
 PENALTIES = tuple(10.0**k for k in range(1, -5, -1))  # from strong to weak: each fit starts the next
 FOLDS = 3
+HOPELESS = 0.05  # nats per held-out record above the least, from which weaker penalties are not tried
 Penalty = Literal["auto"] | float
 
 
@@ -38,14 +42,31 @@ def dirichlet(records: ClassRecords, *, seed: int, penalty: Penalty = "auto") ->
 
 
 def _fitted(records: ClassRecords, family: Family, penalty: float) -> Fitted:
-    fit = _fit(records, family, penalty)
-    return Fitted(SoftmaxMap(fit.matrix, fit.intercepts), unseen(records), {"penalty": penalty})
+    fit = softmax_fit(records.table, records.labels, records.weights, family, penalty)
+    notes = (*wrong_way(fit.matrix), *unseen(records))
+    return Fitted(SoftmaxMap(fit.matrix, fit.intercepts), notes, {"penalty": penalty})
 
 
-def _fit(
-    records: ClassRecords, family: Family, penalty: float, start: SoftmaxFit | None = None
-) -> SoftmaxFit:
-    return softmax_fit(records.table, records.labels, records.weights, family, penalty, start)
+def wrong_way(matrix: Array) -> tuple[str, ...]:
+    """Return a note on classes whose own logarithm speaks against them, more than against the others."""
+    own = np.diag(matrix)
+    others = (matrix.sum(axis=0) - own) / (len(matrix) - 1)
+    reversed_ = np.flatnonzero(own < others)
+    if len(reversed_) == 0:
+        return ()
+    return (_turned("" if len(reversed_) == len(matrix) else f" of {_columns(reversed_)}"),)
+
+
+def _turned(of: str) -> str:
+    return (
+        f"The fitted slope{of} is negative: larger predictions of a class went with fewer outcomes of it,"
+        " so the scores rank the wrong way round; check the labels."
+    )
+
+
+def _columns(places: npt.NDArray[np.int64]) -> str:
+    shown = ", ".join(map(str, places[:5])) + (", ..." if len(places) > 5 else "")
+    return f"column{'s' if len(places) > 1 else ''} {shown}"
 
 
 def unseen(records: ClassRecords) -> tuple[str, ...]:
@@ -66,30 +87,43 @@ def _settled(records: ClassRecords, family: Family, penalty: Penalty, seed: int)
         return float(penalty)
     if records.n < FOLDS:
         return PENALTIES[0]
-    losses = np.zeros(len(PENALTIES))
-    for rest, part in records.cut(FOLDS, seed):
-        fit: SoftmaxFit | None = None
-        for k, each in enumerate(PENALTIES):
-            fit = _fit(rest, family, each, fit)
-            losses[k] += part.weights @ part.losses(softmax_rates(part.table, fit.matrix, fit.intercepts))
+    parts = records.cut(FOLDS, seed)
+    paths = [softmax_path(rest.table, rest.labels, rest.weights, family, PENALTIES) for rest, _ in parts]
+    losses: list[float] = []
+    for fits in zip(*paths, strict=True):
+        costs = [_cost(part, fit) for (_, part), fit in zip(parts, fits, strict=True)]
+        losses.append(sum(costs) / float(records.weights.sum()))
+        if losses[-1] > min(losses) + HOPELESS:
+            break
     return PENALTIES[int(np.argmin(losses))]
+
+
+def _cost(part: ClassRecords, fit: SoftmaxFit) -> float:
+    return float(part.weights @ part.losses(softmax_rates(part.table, fit.matrix, fit.intercepts)))
 
 
 def one_vs_rest(records: ClassRecords, inner: Method, *, seed: int) -> Fitted:
     """Fit each class against the rest by a method for two, and normalise."""
-    maps = [
+    fits = [
         _inner(records, records.labels == k, records.table[:, k], inner, seed) for k in range(records.classes)
     ]
-    return Fitted(OneVsRestMap(tuple(maps)), unseen(records), {"inner": inner.name})
+    maps = tuple(one.map for one in fits)
+    return Fitted(OneVsRestMap(maps), (*_turned_inside(fits), *unseen(records)), {"inner": inner.name})
 
 
-def _inner(records: ClassRecords, outcome: Any, prediction: Any, row: Method, seed: int) -> Map:
+def _inner(records: ClassRecords, outcome: Any, prediction: Any, row: Method, seed: int) -> Fitted:
     """Fit one binary map; a class that never or always occurs is left as it is."""
     forecasts = Forecasts(outcome, prediction, sample_weight=records.weights)
     sample = sample_of(forecasts)
     if row.needs_both_outcomes and not sample.levels.both_outcomes:
-        return IdentityMap()
-    return Candidate(row).fit(sample, seed).map
+        return Fitted(IdentityMap())
+    return Candidate(row).fit(sample, seed)
+
+
+def _turned_inside(fits: Sequence[Fitted]) -> tuple[str, ...]:
+    """Return a note on the classes whose own map is of negative slope."""
+    places = np.flatnonzero([WRONG_WAY in one.notes for one in fits])
+    return (_turned(f" of {_columns(places)}"),) if len(places) else ()
 
 
 def top_label(records: ClassRecords, inner: Method, platt: Method, *, seed: int) -> Fitted:
@@ -98,12 +132,14 @@ def top_label(records: ClassRecords, inner: Method, platt: Method, *, seed: int)
     confidence = records.table[np.arange(records.n), top]
     right = (top == records.labels).astype(np.float64)
     pooled = _inner(records, right, confidence, inner, seed)
-    maps: list[Map] = []
+    fits: list[Fitted] = []
     for k in range(records.classes):
         chosen = top == k
         part = records.where(chosen)
         if not chosen.any():
-            maps.append(IdentityMap())
+            fits.append(Fitted(IdentityMap()))
             continue
-        maps.append(_inner(part, right[chosen], pooled.predict(confidence[chosen]), platt, seed))
-    return Fitted(TopLabelMap(pooled, tuple(maps)), unseen(records), {"inner": inner.name})
+        fits.append(_inner(part, right[chosen], pooled.map.predict(confidence[chosen]), platt, seed))
+    turned = (_turned(" of the predicted class"),) if WRONG_WAY in pooled.notes else ()
+    notes = (*turned, *_turned_inside(fits), *unseen(records))
+    return Fitted(TopLabelMap(pooled.map, tuple(one.map for one in fits)), notes, {"inner": inner.name})
