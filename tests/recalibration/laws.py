@@ -54,3 +54,11 @@ def gridded(draw, min_size=4, max_size=40):
     p = np.array(draw(st.lists(st.integers(0, 16), min_size=n, max_size=n))) / 16
     y = np.array(draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)))
     return y, p
+
+
+def overconfident(n=2000, seed=0):
+    """Outcomes, and predictions whose logits are twice the true ones."""
+    rng = np.random.default_rng(seed)
+    q = rng.random(n)
+    logit = np.log(q / (1 - q))
+    return (rng.random(n) < q).astype(int), 1 / (1 + np.exp(-2 * logit))

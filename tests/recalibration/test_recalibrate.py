@@ -9,17 +9,9 @@ import pytest
 
 import calibrant as cb
 from calibrant.recalibration.samples import CountedCells, rows_of
-from recalibration.laws import GRID, fit
+from recalibration.laws import GRID, fit, overconfident
 
 X, Y = [0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1]
-
-
-def overconfident(n=2000, seed=0):
-    rng = np.random.default_rng(seed)
-    q = rng.random(n)
-    logit = np.log(q / (1 - q))
-    return (rng.random(n) < q).astype(int), 1 / (1 + np.exp(-2 * logit))
-
 
 # Known answers
 
@@ -224,58 +216,6 @@ def test_new_predictions_are_checked():
             found.predict(bad)
     with pytest.raises(cb.CalibrantError, match="has no interval"):
         found.interval([0.5])
-
-
-# Histogram
-
-
-def test_histogram_says_what_it_guarantees():
-    y, p = overconfident(1000)
-    found = fit(y, p, method="histogram", bins=10)
-    assert "within 0.1636" in found.guarantee
-    assert found.details["tolerance"] == pytest.approx(0.16358232978818182)
-    lower, upper = found.interval(GRID)
-    q = found.predict(GRID)
-    assert (lower <= q).all()
-    assert (q <= upper).all()
-    assert fit(y, p, method="histogram", tolerance=0.2).details["tolerance"] <= 0.2
-    tied = fit(y, np.round(p, 1), method="histogram", bins=5)
-    assert "random half" in tied.guarantee
-    weighted = fit(y, p, method="histogram", sample_weight=1.0 + np.arange(1000) % 2)
-    assert weighted.guarantee == "none: records are weighted"
-    clustered = fit(y, p, method="histogram", clusters=np.arange(1000) // 2)
-    assert clustered.guarantee == "none: records of one cluster depend on each other"
-
-
-@pytest.mark.parametrize("places", [1, 2, 12])
-@pytest.mark.parametrize("tolerance", [0.06, 0.1, 0.2, 0.3])
-def test_a_histogram_keeps_the_tolerance_it_was_asked_for(places, tolerance):
-    """Rates of tied predictions come from half of the records, which takes fewer bins."""
-    y, p = overconfident(1000)
-    found = fit(y, np.round(p, places), method="histogram", tolerance=tolerance)
-    assert found.details["tolerance"] <= tolerance
-    assert not found.notes
-
-
-def test_a_tolerance_without_guarantee_is_said():
-    y, p = overconfident(1000)
-    with pytest.warns(cb.RecalibrationWarning, match=r"has no guarantee \(none: records are weighted\)"):
-        cb.recalibrate(y, p, method="histogram", tolerance=0.2, sample_weight=1.0 + np.arange(1000) % 2)
-
-
-@pytest.mark.slow
-def test_histogram_covers_its_bins():
-    """All ten bins within their limits in at least 90 % of samples (simulated: rates known exactly)."""
-    rng = np.random.default_rng(0)
-    misses = 0
-    for _ in range(400):
-        p = rng.random(500)
-        found = fit((rng.random(500) < 0.5 + 0.4 * np.sin(6 * p)).astype(int), p, method="histogram", bins=10)
-        edges = np.concatenate(([0.0], found.map.edges, [1.0]))
-        area = np.diff(0.5 * edges - 0.4 / 6 * np.cos(6 * edges)) / np.diff(edges)
-        lower, upper = found.map.lower, found.map.upper
-        misses += bool(((area < lower) | (area > upper)).any())
-    assert misses / 400 <= 0.1 + 3 * np.sqrt(0.09 / 400)
 
 
 # Files
