@@ -141,6 +141,11 @@ def test_output_is_written_whole_and_only_for_results(run, folder):
     assert "the file that is read" in run("evaluate", "a.csv", *ROWS, "-o", "a.csv", code=2)[1]
 
 
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_can_be_asked_for_by_its_letter(run, verb):
+    assert "Usage:" in run(verb, "-h")[0]
+
+
 def test_quiet_leaves_notes_out_and_errors_in(run):
     assert run("evaluate", "a.csv", *ROWS, *SEED)[1]
     assert run("evaluate", "a.csv", *ROWS, *SEED, "--quiet")[1] == ""

@@ -44,7 +44,7 @@ class Verbs(click.Group):
 
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None and not ctx.resilient_parsing:
-            refuse_repeated(command, rest)
+            refuse_repeated(command, ctx, rest)
         return name, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

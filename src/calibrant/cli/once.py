@@ -12,10 +12,11 @@ from calibrant.errors import InvalidInputError, sentence
 SEVERAL_PREDICTIONS = "calibrant compare takes several columns, and calibrant classes one for each class"
 
 
-def refuse_repeated(command: click.Command, arguments: list[str]) -> None:
+def refuse_repeated(command: click.Command, parent: click.Context, arguments: list[str]) -> None:
     """Refuse a name typed twice where the verb takes one, before anything is read."""
     try:
-        _, _, order = command.make_parser(click.Context(command)).parse_args(list(arguments))
+        context = click.Context(command, parent=parent)  # click keeps the help option of the first parser
+        _, _, order = command.make_parser(context).parse_args(list(arguments))
     except click.UsageError:
         return  # told with the verb's own usage when it parses them
     for option, times in Counter(order).items():

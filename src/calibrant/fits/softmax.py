@@ -172,7 +172,7 @@ class SoftmaxPoint:
             scales = (alone * block.logs**2).sum(axis=1)
             temperature = self.problem.family == "temperature"
             total += scales.sum() if temperature else np.concatenate([scales, alone.sum(axis=1)])
-        return np.maximum(total, FLAT * total.max()) + self.problem.penalty + LEAST
+        return np.asarray(np.maximum(total, FLAT * total.max()) + self.problem.penalty + LEAST)
 
     @cached_property
     def _spread(self) -> tuple[Array, Array]:
