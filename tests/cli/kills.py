@@ -20,6 +20,7 @@ from pathlib import Path
 from calibrant.cli.main import calibrant
 
 SHOWN = "shown.json"
+SHORTER, LONGER = 0.8, 1.1  # after a run that ended, after one that was killed: 7 of 10 are
 
 
 def started(folder, arguments):
@@ -61,17 +62,21 @@ def calm(place, plan):
     return after, codes, longest
 
 
-def killed(place, plan, number, longest, rng):
-    """Kill every part at a random moment, and repeat it unless its state says that it is complete."""
+def killed(place, plan, number, span, rng):
+    """Kill every part at a random moment, and repeat it unless its state says that it is complete.
+
+    Return what it left, and the seconds in which to kill the next: a machine gets slower and faster.
+    """
     folder = shutil.copytree(place / "start", place / f"killed{number}")
     after, kills, complete = [], 0, 0
     for part in plan["parts"]:
         before = snapshot(folder, ["s.json"])
         child = started(folder, part)
-        time.sleep(longest * rng.uniform(rng.choice([0.0, 0.7]), 1.0))  # often near the end: it writes there
+        time.sleep(span * rng.uniform(rng.choice([0.0, 0.7]), 1.0))  # often near the end: it writes there
         os.kill(child, signal.SIGKILL)
         died = finished(child) == -signal.SIGKILL
         kills += died
+        span *= LONGER if died else SHORTER
         done = snapshot(folder, ["s.json"]) != before
         complete += died and done
         if plan["always_repeat"] or not done:
@@ -79,7 +84,7 @@ def killed(place, plan, number, longest, rng):
         after.append(snapshot(folder, plan["outputs"]))
     left = sorted(path.name for path in folder.iterdir() if path.suffix == ".part")
     shutil.rmtree(folder)
-    return after, kills, complete, left
+    return after, kills, complete, left, span
 
 
 def load_beforehand(place, plan):
@@ -93,10 +98,10 @@ def load_beforehand(place, plan):
 
 def main(place, plan):
     load_beforehand(place, plan)
-    expected, codes, longest = calm(place, plan)
+    expected, codes, span = calm(place, plan)
     rng, different, kills, complete, leftovers = random.Random(plan["seed"]), 0, 0, 0, 0
     for number in range(plan["runs"]):
-        after, more, ended, left = killed(place, plan, number, longest, rng)
+        after, more, ended, left, span = killed(place, plan, number, span, rng)
         kills, complete, leftovers = kills + more, complete + ended, leftovers + len(left)
         different += after != expected
     counts = {"different": different, "kills": kills, "complete": complete, "leftovers": leftovers}
