@@ -123,11 +123,20 @@ def _sorted_by(number: Words, digest: Words) -> Rows:
     order = (words & low).view(np.int64)
     words &= ~low
     alike = np.flatnonzero(words[1:] == words[:-1])
-    doubtful = words[alike[digest[order[alike]] != digest[order[alike + 1]]]]
+    doubtful = alike[digest[order[alike]] != digest[order[alike + 1]]]
     if len(doubtful):
-        again = np.isin(words, doubtful)
+        again = _runs_around(words, doubtful)
         order[again] = order[again][np.lexsort((digest[order[again]], words[again]))]
     return order
+
+
+def _runs_around(words: Words, places: Rows) -> Rows:
+    """Return the places of all ascending words that equal one of those at `places`."""
+    alike = np.unique(words[places])
+    starts = np.searchsorted(words, alike)
+    lengths = np.searchsorted(words, alike, side="right") - starts
+    runs: Rows = np.arange(lengths.sum()) + np.repeat(starts - np.cumsum(lengths) + lengths, lengths)
+    return runs
 
 
 def ascending(values: Array) -> Sorting:
@@ -149,10 +158,10 @@ def ascending(values: Array) -> Sorting:
     words &= low
     order = words.view(np.int64)
     result = values[order]
-    if np.any(result[1:] < result[:-1]):
+    swapped = np.flatnonzero(result[1:] < result[:-1])
+    if len(swapped):
         leading = (result.view(np.uint64) << np.uint64(2)) & ~low
-        agree = leading[1:] == leading[:-1]
-        where = np.flatnonzero(np.append(agree, False) | np.append(False, agree))
+        where = _runs_around(leading, swapped)
         right = np.lexsort((result[where], leading[where]))
         order[where], result[where] = order[where][right], result[where][right]
     return order, result
