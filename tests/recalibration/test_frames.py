@@ -14,6 +14,9 @@ from calibrant.recalibration.long_maps import has_many_pieces
 from recalibration.laws import fit, one_per_form
 from recalibration.test_recalibrate import X, Y, overconfident
 
+LAZY = ["polars-lazy", "duckdb", "ibis", "dask"]
+ENGINES = ["pandas", "pandas-pyarrow", "polars", "pyarrow", *LAZY]
+
 
 def test_sql_quotes_names_and_thins_on_request():
     y, p = overconfident(3000)
@@ -33,7 +36,7 @@ def test_sql_quotes_names_and_thins_on_request():
 
 
 @pytest.mark.parametrize("method", one_per_form())
-@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "polars-lazy", "duckdb", "ibis", "dask"])
+@pytest.mark.parametrize("kind", ENGINES)
 def test_apply_to_frames(kind, method):
     y, p = overconfident(300)
     found = fit(y, p, method=method)
@@ -47,8 +50,16 @@ def test_apply_to_frames(kind, method):
     assert list(q) == ["k", "p", "q"]
 
 
+@pytest.mark.parametrize("kind", ENGINES)
+def test_lazy_engines_are_listed_as_lazy(kind):
+    import narwhals as nw
+
+    frame, _ = framed(kind, {"k": np.arange(5.0)})
+    assert isinstance(nw.from_native(frame), nw.LazyFrame) == (kind in LAZY), "LAZY gets maps of many pieces"
+
+
 @pytest.mark.parametrize("method", ["bounded-slope", "venn-abers"])
-@pytest.mark.parametrize("kind", ["polars-lazy", "duckdb", "ibis", "dask"])
+@pytest.mark.parametrize("kind", LAZY)
 def test_long_maps_on_lazy_frames(kind, method):
     """A tree of thousands of choices took these engines minutes to plan."""
     y, p = overconfident(20_000)
@@ -78,6 +89,8 @@ def framed(kind, columns):
 
     if kind == "pandas":
         return pd.DataFrame(columns, index=[9, 4, 7, 1, 0]), by_pandas
+    if kind == "pandas-pyarrow":
+        return pd.DataFrame(columns).convert_dtypes(dtype_backend="pyarrow"), by_pandas
     if kind == "polars":
         return pl.DataFrame(columns), lambda f: f.to_dict(as_series=False)
     if kind == "polars-lazy":
