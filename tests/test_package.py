@@ -70,7 +70,7 @@ def test_importing_loads_nothing_heavy():
 
 
 def seconds(code: str) -> float:
-    """Best of five, in seconds of the processor: a busy machine does not count."""
+    """Best of five, in seconds of the processor."""
     timed = f"import time; t = time.process_time(); {code}; print(time.process_time() - t)"
     runs = [
         float(
@@ -82,8 +82,10 @@ def seconds(code: str) -> float:
 
 
 def test_importing_is_quick():
-    assert seconds("import numpy, calibrant") - seconds("import numpy") < 0.2
-    assert seconds("import calibrant.cli.main") - seconds("import numpy") < 0.3
+    """Seconds of a busy machine are longer, those of the yardstick too."""
+    numpy = seconds("import numpy")
+    assert seconds("import numpy, calibrant") < 3 * numpy
+    assert seconds("import calibrant.cli.main") < 3.3 * numpy
 
 
 def imported(path: Path) -> set[str]:
