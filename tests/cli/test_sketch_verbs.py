@@ -192,6 +192,37 @@ def test_a_day_that_was_delivered_twice_is_refused(tmp_path, ending):
     assert run("sketch", days, *COLUMNS, "-o", out).exit_code == 0
 
 
+def test_a_day_is_not_merged_into_a_month_that_holds_it(tmp_path):
+    days = [tmp_path / f"day{day}.sketch" for day in range(4)]
+    for day, name in enumerate(days):
+        run("sketch", csv(tmp_path / f"day{day}.csv", day), *COLUMNS, "-o", name)
+    month, year, out = (tmp_path / f"{name}.sketch" for name in ("month", "year", "out"))
+    assert run("merge", *days[:2], "-o", month).exit_code == 0
+    assert run("merge", month, days[2], "-o", year).exit_code == 0
+    for given in [
+        (month, days[1]),
+        (days[0], month),
+        (year, days[1]),
+        (year, month),
+        (days[3], year, days[2]),
+    ]:
+        done = run("merge", *given, "-o", out)
+        assert f"got the same records in '{given[-2]}' and '{given[-1]}'" in str(done.exception)
+        assert not out.exists()
+        assert "got the same records" in str(run("evaluate", *given).exception)
+    assert run("merge", year, days[3], "-o", out).exit_code == 0
+    assert run("merge", year, days[1], "--same", "-o", out).exit_code == 0
+    assert Sketch.load(out).n == 1600
+
+
+def test_files_sketched_together_are_known_one_by_one(tmp_path):
+    files = [csv(tmp_path / f"day{day}.csv", day) for day in range(2)]
+    month, day = tmp_path / "month.sketch", tmp_path / "day.sketch"
+    run("sketch", *files, *COLUMNS, "-o", month)
+    run("sketch", files[1], *COLUMNS, "-o", day)
+    assert "got the same records" in str(run("merge", month, day, "-o", tmp_path / "m").exception)
+
+
 def write_rows(frame, path):
     {"csv": frame.write_csv, "parquet": frame.write_parquet, "jsonl": frame.write_ndjson}[path.suffix[1:]](
         path
