@@ -13,6 +13,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+import calibrant as cb
 from calibrant.cli.main import calibrant
 
 ROOT = Path(__file__).parents[2]
@@ -80,6 +81,23 @@ def test_a_task_is_done_by_its_page_alone(page, folder, monkeypatch, capsys):
         assert (folder / name).stat().st_size > 0, name
     for word in words:
         assert any(word in text for text in printed), word
+
+
+def test_the_table_for_a_paper_has_slope_and_intercept_without_certain_predictions(capsys):
+    page = (DOCS / "howto" / "papers.md").read_text(encoding="utf-8")
+    block = next(body for kind, body in BLOCK.findall(page) if kind == "python" and "to_latex" in body)
+    loans = cb.load_demo()[:1500].copy()
+    loans.loc[loans["p"] < 0.03, "p"] = 0.0
+    certain = int((loans["p"] == 0).sum())
+    assert certain > 5
+    names = {"cb": cb, "loans": loans}
+    exec(compile(block.replace("draws=999", "draws=39"), "papers", "exec"), names)
+    said, table = capsys.readouterr().out, names["table"]
+    assert f"slope: {certain} predictions of exactly 0 or 1 left out" in said
+    inner = loans[loans["p"] > 0]
+    assert table.loc["slope", "value"] == pytest.approx(cb.calibration_slope(inner["default"], inner["p"]))
+    assert table.loc["slope", "low"] < table.loc["slope", "value"] < table.loc["slope", "high"]
+    assert "nan" not in said.lower()
 
 
 @pytest.mark.slow
