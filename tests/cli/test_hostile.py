@@ -371,6 +371,28 @@ def test_a_full_disk_behind_stdout_is_exit_code_2(folder):
     assert done.stderr == "calibrant: could not read or write: No space left on device\n"
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["measures"],
+        ["--help"],
+        ["check", "rows.csv", *COLUMNS, "--max", "kuiper=1"],
+        ["evaluate", "rows.csv", *COLUMNS, "--seed", "1", "--json"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_reader_that_goes_away_is_no_fault_and_no_verdict(folder, arguments):
+    code = [sys.executable, "-m", "calibrant", *arguments]
+    with subprocess.Popen(
+        code, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        running.stdout.close()
+        said = running.stderr.read()
+    assert running.returncode == 141
+    assert "calibrant:" not in said.replace("calibrant: seed", "")
+    assert "Traceback" not in said
+
+
 def test_standard_input_is_a_file_whatever_it_holds(folder):
     rows = (folder / "rows.csv").read_bytes()
     named = run("evaluate", folder / "rows.csv", *COLUMNS, "--seed", 1)

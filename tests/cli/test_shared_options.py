@@ -116,6 +116,30 @@ def test_csv_is_tables_alone_and_markdown_is_markdown(run):
     assert "--json or --format" in run("measures", "--json", "--format", "csv", code=2)[1]
 
 
+@pytest.mark.parametrize("verb", ["evaluate", "audit"])
+def test_csv_has_the_numbers_of_json(run, verb):
+    asked = (verb, "a.csv", *ROWS, *SEED, "--groups", "k", "--draws", 39)
+    out, _ = run(*asked, "--format", "csv")
+    known = json.loads(run(*asked, "--json")[0])
+    tables = [list(csv.DictReader(io.StringIO(part))) for part in out.split("\n\n")]
+    if verb == "evaluate":
+        measures = {row["name"]: row for row in known["measures"]}
+        for line in tables[0]:
+            same(line, measures[line["key"]], ("value", "by_chance", "pvalue", "low", "high"))
+        known = known["groups"]
+    groups = {row["name"]: row for row in known["groups"]}
+    assert len(tables[-1]) == len(groups) > 2
+    for line in tables[-1]:
+        same(line, groups[line["group"]], ("size", "kuiper", "z", "pvalue", "difference", "low", "high"))
+        assert line["pvalue_is_bound"] in ("true", "false")
+
+
+def same(line, known, names):
+    assert {name: float(line[name]) if line[name] else None for name in names} == {
+        name: known[name] for name in names
+    }
+
+
 @pytest.mark.parametrize("form", ["table", "json", "csv", "markdown"])
 @pytest.mark.parametrize("verb", TABLE_VERBS)
 def test_every_format_of_every_verb_that_prints_a_table(run, verb, form):

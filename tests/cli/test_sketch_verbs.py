@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 import calibrant as cb
 from calibrant import Sketch
+from calibrant.cli.lines import with_line
 from calibrant.cli.main import calibrant
 from calibrant.errors import CalibrantError, UnreadableFileError
 from calibrant.scale import memory
@@ -141,7 +142,7 @@ def test_how_many_rows_there_are_at_most(tmp_path):
         (("sketch", "{csv}", "-y", "y", "-p", "q", "-o", "{here}/m.sketch"), "got 'q'"),
         (
             ("sketch", "{csv}", "-y", "y", "-p", "g", "-o", "{here}/m.sketch"),
-            "column 'g' must be numeric; got the text 'g0' (400 rows)",
+            "column 'g' must be numeric; got the text 'g2' in row 0 of '{csv}' (400 rows)",
         ),
         (("sketch", "{csv}", *COLUMNS, "-o", "{here}/m.sketch", "--cells", "0"), "cells must be"),
         (("sketch", "{here}/none.csv", *COLUMNS, "-o", "{here}/m.sketch"), "must exist"),
@@ -153,7 +154,7 @@ def test_bad_use_is_told_in_words_and_writes_nothing(tmp_path, arguments, words)
     done = run(*(a.format(**names) for a in arguments))
     assert done.exit_code != 0
     assert isinstance(done.exception, (CalibrantError, SystemExit))
-    assert words in done.output + str(done.exception)
+    assert words.format(**names) in done.output + str(done.exception)
     assert not (tmp_path / "m.sketch").exists()
 
 
@@ -161,7 +162,7 @@ def test_bad_rows_are_refused_or_dropped_and_counted(tmp_path):
     file = tmp_path / "a.csv"
     file.write_text("p,y\n0.1,0\n,1\n0.3,1\n1.5,1\n0.4,NA\n")
     done = run("sketch", file, *COLUMNS, "-o", tmp_path / "a.sketch", "--missing", "drop")
-    assert "column 'p' must lie in [0, 1]; got values from 0.1 to 1.5 (1 row)" in str(done.exception)
+    assert f"column 'p' must lie in [0, 1]; got 1.5 in row 3 of '{file}' (1 row)" in str(done.exception)
     done = run(
         "sketch", file, *COLUMNS, "-o", tmp_path / "a.sketch",
         "--missing", "drop", "--invalid", "drop", "--json",
@@ -169,6 +170,84 @@ def test_bad_rows_are_refused_or_dropped_and_counted(tmp_path):
     found = json.loads(done.stdout)
     assert (found["n"], found["dropped"]) == (2, 3)
     assert found["rejects"]["prediction outside [0, 1]"] == 1
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
+def test_a_day_that_was_delivered_twice_is_refused(tmp_path, ending):
+    import polars as pl
+
+    for name, seed in [("monday", 0), ("tuesday", 1), ("tuesday-again", 1)]:
+        write_rows(pl.read_csv(csv(tmp_path / "rows", seed)), tmp_path / f"{name}.{ending}")
+        write_rows(pl.DataFrame({"p": [0.1], "y": [1]})[:0], tmp_path / f"empty-{name}.{ending}")
+    days, out = tmp_path / f"*.{ending}", tmp_path / "days.sketch"
+    if ending == "jsonl":  # a file without a row is one of 0 bytes, which is refused anyway
+        days = tmp_path / f"[!e]*.{ending}"
+    done = run("sketch", days, *COLUMNS, "-o", out)
+    both = [str(tmp_path / f"{name}.{ending}") for name in ("tuesday-again", "tuesday")]
+    assert "got the same contents in '{}' and '{}'".format(*both) in str(done.exception)
+    assert not out.exists()
+    assert run("sketch", days, *COLUMNS, "-o", out, "--same").exit_code == 0
+    assert Sketch.load(out).n == 1200
+    Path(both[0]).unlink()
+    assert run("sketch", days, *COLUMNS, "-o", out).exit_code == 0
+
+
+def test_a_day_is_not_merged_into_a_month_that_holds_it(tmp_path):
+    days = [tmp_path / f"day{day}.sketch" for day in range(4)]
+    for day, name in enumerate(days):
+        run("sketch", csv(tmp_path / f"day{day}.csv", day), *COLUMNS, "-o", name)
+    month, year, out = (tmp_path / f"{name}.sketch" for name in ("month", "year", "out"))
+    assert run("merge", *days[:2], "-o", month).exit_code == 0
+    assert run("merge", month, days[2], "-o", year).exit_code == 0
+    for given in [
+        (month, days[1]),
+        (days[0], month),
+        (year, days[1]),
+        (year, month),
+        (days[3], year, days[2]),
+    ]:
+        done = run("merge", *given, "-o", out)
+        assert f"got the same records in '{given[-2]}' and '{given[-1]}'" in str(done.exception)
+        assert not out.exists()
+        assert "got the same records" in str(run("evaluate", *given).exception)
+    assert run("merge", year, days[3], "-o", out).exit_code == 0
+    assert run("merge", year, days[1], "--same", "-o", out).exit_code == 0
+    assert Sketch.load(out).n == 1600
+
+
+def test_files_sketched_together_are_known_one_by_one(tmp_path):
+    files = [csv(tmp_path / f"day{day}.csv", day) for day in range(2)]
+    month, day = tmp_path / "month.sketch", tmp_path / "day.sketch"
+    run("sketch", *files, *COLUMNS, "-o", month)
+    run("sketch", files[1], *COLUMNS, "-o", day)
+    assert "got the same records" in str(run("merge", month, day, "-o", tmp_path / "m").exception)
+
+
+def write_rows(frame, path):
+    {"csv": frame.write_csv, "parquet": frame.write_parquet, "jsonl": frame.write_ndjson}[path.suffix[1:]](
+        path
+    )
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        (["1.5,1", "7,0"], "column 'p' must lie in [0, 1]; got 1.5 in row 1 of '{}', line 4 (2 rows)"),
+        (["0.5,-1", "0.5,1"], "column 'y' must lie in [0, 1]; got -1 in row 1 of '{}', line 4 (1 row)"),
+        ([",1", "NA,0"], "column 'p' must not be missing; got no value in row 1 of '{}', line 4 (2 rows)"),
+        (
+            ["high,1", "low,0"],
+            "column 'p' must be numeric; got the text 'high' in row 1 of '{}', line 4 (2 rows)",
+        ),
+    ],
+)
+def test_bad_rows_of_several_files_are_named_by_file_and_line(tmp_path, cells, said):
+    (tmp_path / "a.csv").write_text("p,y\n0.1,0\n0.2,1\n")
+    bad = tmp_path / "b.csv"
+    bad.write_text("\n".join(["p,y", "0.1,0", "", *cells]) + "\n")
+    for files in [(tmp_path / "*.csv",), (tmp_path / "a.csv", bad), (bad,)]:
+        done = run("sketch", *files, *COLUMNS, "-o", tmp_path / "x.sketch")
+        assert said.format(bad) in with_line(str(done.exception), [])
 
 
 def test_killing_a_run_leaves_no_half_written_sketch(tmp_path):

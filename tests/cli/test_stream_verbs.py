@@ -16,7 +16,7 @@ from calibrant.cli.main import calibrant
 from calibrant.cli.ordered_rows import OrderedRows
 from calibrant.cli.stream import _stepped
 from calibrant.numerals import short
-from calibrant.online import OnlineCalibrator
+from calibrant.online import GroupMonitor, OnlineCalibrator
 
 
 def verb(*arguments):
@@ -366,3 +366,43 @@ def test_the_table_of_a_monitor_and_its_note_name_the_same_record(tmp_path):
     assert onset > 600  # so many records came before
     assert f"since record {onset + 1:,} " in said.stderr
     assert f"  record {onset + 1:,}  " in said.stdout.splitlines()[1]
+
+
+@pytest.mark.parametrize(
+    "texts", [["31.01.2024", "01.02.2024"], ["2024-9-30", "2024-10-1"], ["Jan 2024", "Feb 2024"]]
+)
+def test_dates_that_sort_by_their_letters_order_nothing(tmp_path, texts):
+    columns = {**stream(40), "day": np.repeat(texts, 20)}
+    file = write(tmp_path / "rows.csv", columns)
+    for name in ("monitor", "stream"):
+        done = verb(name, file, "-y", "y", "-p", "p", "--order", "day")
+        assert f"column 'day' must hold dates that sort by time; got {texts[0]} in row 0 (40 rows)" in str(
+            done.exception
+        )
+    one_day = write(tmp_path / "day.csv", {**columns, "day": [texts[0]] * 40})
+    assert verb("monitor", one_day, "-y", "y", "-p", "p", "--order", "day").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "texts", [["2024-01-31", "2024-02-01"], ["2024/01/31", "2024/02/01"], ["a 9", "b 1"]]
+)
+def test_text_that_sorts_as_it_shall_is_taken(tmp_path, texts):
+    file = write(tmp_path / "rows.csv", {**stream(40), "day": np.repeat(texts, 20)})
+    assert verb("monitor", file, "-y", "y", "-p", "p", "--order", "day").exit_code == 0
+
+
+def test_days_are_groups_without_a_time_of_day(tmp_path):
+    columns = {**stream(40), "day": np.repeat(["2024-01-31", "2024-02-01"], 20)}
+    file, state = write(tmp_path / "rows.csv", columns), tmp_path / "s.json"
+    by = ("-y", "y", "-p", "p", "--by", "day", "--state", state)
+    done = verb("monitor", file, *by, "--json")
+    assert list(json.loads(done.stdout)["readings"]) == ["everybody", "2024-01-31", "2024-02-01"]
+    named = verb("monitor", file, *by[:-2], "--group", "2024-01-31", "--group", "2024-02-01")
+    assert named.exit_code == 0, named.exception
+    older = GroupMonitor(["2024-01-31 00:00:00", "2024-02-01 00:00:00"])  # as states named them before
+    older.save(state)
+    assert verb("monitor", file, *by).exit_code == 0
+    assert GroupMonitor.load(state).groups == older.groups
+    columns["day"] = np.repeat(["2024-01-31 06:00:00", "2024-02-01 00:00:00"], 20)
+    done = verb("monitor", write(tmp_path / "rows.csv", columns), *by[:-2], "--json")
+    assert list(json.loads(done.stdout)["readings"])[1:] == ["2024-01-31 06:00:00", "2024-02-01 00:00:00"]

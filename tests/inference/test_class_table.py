@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -57,6 +58,10 @@ def test_many_wrong_classes_are_found_in_spite_of_the_adjustment():
     assert found.draws == 239
     assert len(found.wrong) == 12
     assert cb.class_table(labels, bold, draws=499, seed=1).draws == 499
+    gaps = {one.name: abs(one.happened - one.predicted) for one in found.wrong}
+    first = sorted(gaps, key=lambda name: -gaps[name])[:3]
+    said = re.findall(r"class (\d+) \(", str(found))
+    assert said == first != ["0", "1", "2"]
 
 
 @pytest.mark.parametrize("kind", ["names", "numbers", "labels"])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import minimize, minimize_scalar
 
 import calibrant as cb
 from calibrant.fits.softmax import ClassBlock, SoftmaxProblem, blocks_of, softmax_fit, softmax_rates
+from calibrant.numerals import short
 from calibrant.recalibration.fit_progress import each_fit
 from calibrant.recalibration.methods import classes as class_methods
 from recalibration.laws import fit
@@ -167,6 +169,57 @@ def test_a_strong_penalty_is_temperature():
     slope = softmax_fit(table, labels, w, "temperature", 0.0).matrix[0, 0]
     full = softmax_fit(table, labels, w, "dirichlet", 1e4)
     assert full.matrix == pytest.approx(slope * np.eye(3), abs=2e-3)
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_the_temperature_is_shown_and_kept(binary, tmp_path):
+    labels, table = overconfident(2000)
+    given = (labels == 0, table[:, 0]) if binary else (labels, table)
+    found = fit(*given, method="temperature")
+    assert 1.2 < found.temperature < 2.5
+    logits = (lambda p: np.log(p / (1 - p))) if binary else (lambda p: np.log(p[:, 0] / p[:, 1]))
+    divided = logits(given[1]) / found.temperature
+    assert logits(found.predict(given[1])) == pytest.approx(divided, abs=1e-9)
+    assert f"by temperature, T = {short(found.temperature)}, fitted to" in str(found)
+    found.save(tmp_path / "map.json")
+    assert cb.load_recalibration(tmp_path / "map.json").temperature == found.temperature
+    assert fit(*given, method="shift" if binary else "vector").temperature is None
+
+
+def test_errors_name_the_column_of_a_frame():
+    labels, table = overconfident(30)
+    frame = pd.DataFrame(table, columns=["cat", "dog", "owl"])
+    good = fit(labels, frame, method="temperature")
+    for value, said in [
+        (1.7, r"column 'dog' must lie in \[0, 1\]; got 1.7 in row 4 \(1 row\)"),
+        (np.nan, r"column 'dog' must not be missing; got nan in row 4 \(1 row\)"),
+        (1.0, "columns 'cat', 'dog' and 'owl' must sum to 1 in each row; got .* in row 4"),
+    ]:
+        frame.loc[4, "dog"] = value
+        for call in (
+            lambda: fit(labels, frame),
+            lambda: cb.class_table(labels, frame),
+            lambda: good.predict(frame),
+        ):
+            with pytest.raises(cb.CalibrantError, match=said):
+                call()
+    frame["dog"] = frame["dog"].astype(object)
+    frame.loc[4, "dog"] = "x"
+    with pytest.raises(cb.CalibrantError, match="column 'dog' must be numeric"):
+        fit(labels, frame)
+
+
+@pytest.mark.parametrize("classes", [None, ["p_cat", "p_dog", "p_owl"]])
+def test_the_hint_on_classes_names_the_labels(classes):
+    labels, table = overconfident(30)
+    words = np.array(["cat", "dog", "owl"])[labels]
+    said = "in their order with classes=, by the labels: 'cat', 'dog' and 'owl'"
+    for call in (fit, cb.class_table):
+        with pytest.raises(cb.CalibrantError, match=said):
+            call(words, table, classes=classes)
+        call(words, table, classes=["cat", "dog", "owl"])
+        with pytest.raises(cb.CalibrantError, match="there are 4 labels and 3 columns"):
+            call(["fox", *words[1:]], table, classes=["cat", "dog", "owl"])
 
 
 def test_auto_chooses_among_several_classes():

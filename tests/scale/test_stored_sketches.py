@@ -13,7 +13,7 @@ import pytest
 
 from calibrant import Sketch
 from calibrant.errors import CalibrantError, InvalidInputError, UnreadableFileError
-from calibrant.scale import storage
+from calibrant.scale import merging, storage
 
 
 def sketch():
@@ -106,6 +106,9 @@ LIES = [
     {"by": ["g"]},
     {"by": [1], "labels": [["a"]]},
     {"by": ["g"], "labels": [[{"a": 1}]]},
+    {"parts": [1]},
+    {"parts": ["day 1"]},
+    {"parts": 7},
     {"version": 99},
     {"version": None},
     {"version": True},
@@ -178,6 +181,7 @@ def test_files_of_earlier_releases_are_read(file):
     frame["g"] = ["a", "b", "a", "b", None]
     fresh = Sketch.from_frame(frame, outcome="y", prediction="p", weight="w", by="g", cells=64)
     assert found.content_id == fresh.content_id
+    assert len(found.parts) == (2 if "merged" in file.name else 0)
     assert found.measure("kuiper").to_dict() == fresh.measure("kuiper").to_dict()
 
 
@@ -189,6 +193,26 @@ def test_contents_have_one_name_whatever_the_format(tmp_path):
     other = sketch()
     other.update([1], [0.5])
     assert other.content_id != one.content_id
+
+
+@pytest.mark.parametrize("name", ["a.sketch", "a.parquet"])
+def test_a_sum_remembers_what_was_added_up(tmp_path, name):
+    days = [Sketch.from_arrays([0, 1], [0.25, day / 10], cells=64) for day in range(1, 6)]
+    ids = [day.content_id[:16] for day in days]
+    (days[0] + days[1]).save(tmp_path / name)
+    week = Sketch.load(tmp_path / name)
+    assert list(week.parts) == ids[:2]
+    week.update([1], [0.5])
+    later = sum([days[2], Sketch(cells=64), days[3]])
+    assert list((week + later + days[4]).parts) == ids
+    assert list((week + days[0]).parts) == [ids[1], ids[0]]  # each once, the latest last
+    assert days[0].parts == Sketch(cells=64).parts == ()
+
+
+def test_a_sum_remembers_no_more_than_the_latest_parts(monkeypatch):
+    monkeypatch.setattr(merging, "KEPT", 3)
+    days = [Sketch.from_arrays([0, 1], [0.25, day / 10], cells=64) for day in range(1, 6)]
+    assert list(sum(days).parts) == [day.content_id[:16] for day in days[2:]]
 
 
 def test_a_device_that_never_ends_is_no_sketch():

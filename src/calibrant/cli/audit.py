@@ -27,12 +27,12 @@ from calibrant.cli.sketched import (
     shown_name,
     stored_sketch,
 )
-from calibrant.cli.tables import show_json, show_table
+from calibrant.cli.tables import in_csv, show_json, show_table, show_values
 from calibrant.disk import check_target, write_whole
 from calibrant.groups import audit as audits
 from calibrant.groups import search as searches
 from calibrant.groups.audit_result import EACH_BY_ITSELF, INTERVAL, Z_MEANS, Audit
-from calibrant.groups.group import LEVEL, Group
+from calibrant.groups.group import LEVEL, Group, group_values
 from calibrant.groups.rules import Rule
 from calibrant.groups.search_result import Search
 from calibrant.groups.stored_rules import rules_to_json
@@ -237,6 +237,9 @@ def _tell(
 
 def _show(audited: Audit, confirmed: Search | None, top: int) -> None:
     say(str(audited))
+    if in_csv():
+        _show_values(audited, confirmed, top)
+        return
     say()
     show_table(
         _columns(audited.statistic),
@@ -257,6 +260,13 @@ def _show(audited: Audit, confirmed: Search | None, top: int) -> None:
             title,
         )
         say(f"  not tested there: {confirmed.not_tested}")
+
+
+def _show_values(audited: Audit, confirmed: Search | None, top: int) -> None:
+    """Print the same as CSV: plain values of the groups."""
+    show_values([group_values(group, audited.statistic) for group in audited.groups[:top]])
+    if confirmed is not None:
+        show_values([group_values(one.group, confirmed.statistic) for one in confirmed.findings[:top]])
 
 
 def _left(count: int, top: int) -> str:

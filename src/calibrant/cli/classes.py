@@ -86,7 +86,7 @@ def _told_by_option(outcome: str) -> Iterator[None]:
         yield
     except InvalidInputError as error:
         text = str(error).replace("y_true", f"column {outcome!r}", 1)
-        raise type(error)(text.replace("with classes=", "in their order with --labels")) from None
+        raise type(error)(text.replace("with classes=,", "with --labels,")) from None
 
 
 def _named(occurred: Any, predictions: tuple[str, ...], labels: list[str] | None) -> tuple[Any, list[Any]]:

@@ -254,7 +254,7 @@ def _compare_groups(
 def _show(given: Comparison | None, benefits: NetBenefits | None, json_: bool) -> None:
     if json_:
         parts = {} if benefits is None else {"net_benefit": benefits.to_dict()}
-        show_json({**(given.to_dict() if given else {}), **parts})
+        show_json({**(given.to_dict() if given else {"sentence": str(benefits)}), **parts})
         return
     if given is not None:
         say(f"{given}\n")

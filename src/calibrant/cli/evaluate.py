@@ -16,6 +16,7 @@ from calibrant.cli.options import (
     columns_unless_sketch,
     files_read,
     grouped,
+    option_of,
     rows_in,
     seed,
 )
@@ -28,14 +29,15 @@ from calibrant.cli.sketched import (
     show_groups,
     shown_name,
 )
-from calibrant.cli.tables import show_json, show_table
+from calibrant.cli.tables import in_csv, show_json, show_table, show_values
 from calibrant.disk import check_target
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.evaluation.facts import facts_sentence
-from calibrant.evaluation.findings import headline
+from calibrant.evaluation.findings import headline, measure_values
 from calibrant.evaluation.row_tests import why_rows_differ
 from calibrant.evaluation.sheets import GROUPS_SHOWN, group_sheet, measure_sheet
 from calibrant.groups.audit_result import EACH_BY_ITSELF, Z_MEANS
+from calibrant.groups.group import group_values
 from calibrant.inference.statistics import CLASSIC
 from calibrant.numerals import short
 from calibrant.records import Missing
@@ -63,13 +65,13 @@ from calibrant.sheets import Sheet
 )
 @click.option("--html", type=click.Path(dir_okay=False), help="Write the report, one self-contained page.")
 @charts_out
+@option_of(report.evaluate, "--draws", help="Simulated data sets for p-values, and resamples for intervals.")
 @seed
 @as_json
 def evaluate(
     file: FileNames, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
     groups: list[str] | None, measures: list[str] | None, point: str | None, html: str | None,
-    charts: tuple[str, ...], chart_text: str, seed: int | None,
-    json_: bool,
+    charts: tuple[str, ...], chart_text: str, draws: int, seed: int | None, json_: bool,
 ) -> None:  # fmt: skip
     """Measure the calibration of the predictions in FILE (CSV or Parquet), or of a sketch of them.
 
@@ -80,7 +82,8 @@ def evaluate(
     check_chart_targets(charts)
     sketch = needed_sketch(file, outcome=outcome, prediction=prediction, weight=weight, missing=missing)
     with progress_bar("measuring") as progress:
-        options: dict[str, Any] = {"measures": _names(measures), "seed": seed, "progress": progress}
+        options: dict[str, Any] = {"measures": _names(measures), "progress": progress}
+        options |= {"draws": draws, "seed": seed}
         if sketch is not None:
             if point:
                 raise InvalidInputError(sentence("--id", "needs the records", "got a sketch of them"))
@@ -133,11 +136,16 @@ def show_evaluation(evaluation: Evaluation, json_: bool, sketch: Sketch | None =
     say(facts_sentence(evaluation.facts))
     if evaluation.over_points is not None:
         say(_distance_sentence(evaluation.over_points))
-    _show(measure_sheet(evaluation.rows, evaluation.confidence))
+    if in_csv():
+        show_values(measure_values(evaluation.rows))
+    else:
+        _show(measure_sheet(evaluation.rows, evaluation.confidence))
     differ = why_rows_differ(evaluation.verdict, evaluation.rows)
     if differ:
         say(f"\n{differ}")
-    if evaluation.audit is not None:
+    if evaluation.audit is not None and in_csv():
+        show_values([group_values(group, evaluation.audit.statistic) for group in evaluation.audit.groups])
+    elif evaluation.audit is not None:
         title, count = "Groups, the worst by evidence (z) first", len(evaluation.audit.groups)
         title += f" ({GROUPS_SHOWN} of {count:,}; --json has all)" if count > GROUPS_SHOWN else ""
         _show(group_sheet(evaluation.audit, evaluation.rows), title=title)

@@ -7,18 +7,22 @@ import re
 import sys
 from pathlib import Path
 
+from calibrant.disk import SCRATCH
 from calibrant.errors import UnreadableFileError
 from calibrant.scale.database import ENDINGS
 from calibrant.scale.dialect import read_dialect
 from calibrant.scale.located import KINDS, PACKED, TEXT_KINDS
 
 ROW = re.compile(r"in row (\d+) \([\d,]+ rows?\)")
+ROW_OF_FILE = re.compile(r"in row (\d+) of '([^']+)'")
 FARTHEST = 5_000_000  # rows that are counted again to find a line
 ASIDE = ("--state", "--output", "--out", "-o", "--rules", "--config")  # options whose files hold no rows
 
 
 def with_line(message: str, arguments: list[str] | None = None) -> str:
     """Add the line of the file, where one text file and no other file of rows is on the command line."""
+    if (named := ROW_OF_FILE.search(message)) is not None:
+        return _with_line_of(message, named)
     result = ROW.search(message)
     if result is None or int(result[1]) > FARTHEST:
         return message
@@ -30,6 +34,16 @@ def with_line(message: str, arguments: list[str] | None = None) -> str:
     if line is None:
         return message
     return f"{message[: result.end()]}, line {line:,} of {files[0].name}{message[result.end() :]}"
+
+
+def _with_line_of(message: str, named: re.Match[str]) -> str:
+    """Add the line where the message names one of several files."""
+    path, row = Path(named[2]), int(named[1])
+    if path.parent.name.startswith(SCRATCH):  # what was piped in, or the answer of a query
+        return message[: named.start()] + f"in row {row}" + message[named.end() :]
+    known = path.suffix.lower() in TEXT_KINDS and row <= FARTHEST
+    line = _line(path, row) if known else None
+    return message if line is None else f"{message[: named.end()]}, line {line:,}{message[named.end() :]}"
 
 
 def _may_hold_rows(path: Path) -> bool:

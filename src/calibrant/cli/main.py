@@ -17,6 +17,8 @@ from calibrant.cli.verbs import SECTIONS, VERBS, bare_verb
 from calibrant.disk import remove_unfinished
 from calibrant.errors import CalibrantError
 
+CLOSED_PIPE = 141  # as shells count a program that SIGPIPE, signal 13, has ended
+
 
 def verb_named(name: str) -> click.Command:
     """Import a verb and give it the options that verbs share."""
@@ -67,7 +69,7 @@ def main() -> None:
     would be torn down in the middle of their work, which aborts.
     """
     _stop_cleanly()
-    guard_output()
+    guarded = guard_output()
     code = run_verb()
     remove_unfinished()  # a verb that was refused before it began has not closed what it opened
     try:
@@ -76,7 +78,7 @@ def main() -> None:
         code = _lost_output(error)
     with suppress(OSError):
         sys.stderr.flush()
-    os._exit(code)
+    os._exit(CLOSED_PIPE if guarded is not None and guarded.reader_is_gone else code)
 
 
 def run_verb() -> int:

@@ -17,12 +17,13 @@ from calibrant.scale.sketch import merge as merged
 @click.command()
 @click.argument("sketches", nargs=-1, required=True, type=click.Path())
 @click.option("--output", "-o", required=True, type=click.Path(dir_okay=False), help="File to write.")
-@click.option("--same", is_flag=True, help="Add sketches up even if two have the same contents.")
+@click.option("--same", is_flag=True, help="Add sketches up even if two hold the same records.")
 @as_json
 def merge(sketches: Sequence[str], output: str, same: bool, json_: bool) -> None:
     """Add SKETCHES up; they must have the same cells and the same groups.
 
-    Two sketches with the same contents are refused: the same day would count twice.
+    Two sketches with the same contents are refused, and so is a day's beside a month's into which it was
+    merged: the same day would count twice.
     """
     check_target(output)
     hint = "leave one out; --same adds them up all the same"

@@ -6,8 +6,11 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
+import numpy as np
+import numpy.typing as npt
 
 from calibrant.cli.learnt_parts import counted_parts, same_option, with_beginning, with_part, with_parts
 from calibrant.cli.options import NAME, as_json, files_read, outcome_option, rows_in
@@ -99,7 +102,7 @@ def _opened(
         level = ALPHA if alpha is None else alpha
         if by is None:
             return Monitor(alpha=level)
-        return GroupMonitor(groups or dict.fromkeys(rows.columns[by].tolist()), alpha=level)
+        return GroupMonitor(groups or dict.fromkeys(_labels(rows.columns[by]).tolist()), alpha=level)
     kind = Monitor if by is None else GroupMonitor
     try:
         watch = kind.from_json(read_text(path))
@@ -133,7 +136,19 @@ def _updated(
     fresh = rows.after(_seen(watch)) if grown else rows
     if isinstance(watch, Monitor):
         return {GroupMonitor.EVERYBODY: watch.update(fresh.outcome, fresh.prediction)}
-    return watch.update(fresh.outcome, fresh.prediction, fresh.columns[str(by)])
+    return watch.update(fresh.outcome, fresh.prediction, _labels(fresh.columns[str(by)], watch.groups))
+
+
+def _labels(column: npt.NDArray[Any], known: Sequence[str] = ()) -> npt.NDArray[Any]:
+    """Return the labels of groups: days have no time of day, unless the state names them with one."""
+    if column.dtype.kind != "M" or any(name.endswith(" 00:00:00") for name in known):
+        return column
+    days, gaps = column.astype("datetime64[D]"), np.isnat(column)
+    if not np.all((days == column) | gaps):
+        return column
+    labels = days.astype(str).astype(object)
+    labels[gaps] = None
+    return labels
 
 
 def _show(readings: Mapping[str, Reading], earlier: set[str], alpha: float, json_: bool) -> None:

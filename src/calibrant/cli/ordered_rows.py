@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,17 @@ from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.numerals import counted
 from calibrant.results import Array
 from calibrant.scale.files import FileNames, read_categories, read_columns
+
+MONTHS = (
+    "jan(uary|uar)?|feb(ruary|ruar)?|mar(ch)?|märz|apr(il)?|may|mai|june?|juni|july?|juli|aug(ust)?|"
+    "sept?(ember)?|o[ck]t(ober)?|nov(ember)?|de[cz](ember)?"
+)
+# Dates as text that do not sort by time: 1.2.2024, 02/01/24, 2024-2-1, 1 Feb 2024, Feb 1, 2024
+DATE = re.compile(
+    r"\s*(\d{1,2}([./-])\d{1,2}\2\d{2,4}\b|\d{4}([./-])(\d\3\d{1,2}|\d\d\3\d)\b"
+    rf"|(\w+,? )?(\d{{1,2}}[.]?[ -])?({MONTHS})[ .,-]+\d)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,8 +97,19 @@ def _sorting(column: npt.NDArray[Any], name: str) -> npt.NDArray[np.int64]:
     if column.dtype.kind in "mM":
         missing |= np.isnat(column)
     reject_rows(f"column {name!r}", "must not be missing where it orders the rows", column, missing)
+    _refuse_dates_as_text(column, name)
     try:
         return np.argsort(column, kind="stable")
     except TypeError:
         rule = "must hold values that can be ordered"
         raise InvalidInputError(sentence(f"column {name!r}", rule, "got several types")) from None
+
+
+def _refuse_dates_as_text(column: npt.NDArray[Any], name: str) -> None:
+    """Refuse dates that would be sorted by their letters, unless there is nothing to sort."""
+    cells = column.tolist()
+    if column.dtype.kind not in "OU" or len(set(cells)) == 1:
+        return
+    dates = np.array([isinstance(cell, str) and DATE.match(cell) is not None for cell in cells], dtype=bool)
+    rule, hint = "must hold dates that sort by time", "text is sorted by its letters; write 2024-02-01"
+    reject_rows(f"column {name!r}", rule, column, dates, hint)

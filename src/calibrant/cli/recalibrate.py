@@ -32,7 +32,7 @@ from calibrant.errors import InvalidInputError, sentence
 from calibrant.groups.rules import Rule
 from calibrant.groups.stored_rules import rules_from_json
 from calibrant.inputs import Names
-from calibrant.numerals import counted
+from calibrant.numerals import counted, short
 from calibrant.online.state import read_text
 from calibrant.recalibration.assess import FEWEST, FEWEST_EACH, FOLDS, Assessment
 from calibrant.recalibration.choose import FOLDS as CHOICE_FOLDS
@@ -269,6 +269,7 @@ def _show(fitted: Recalibration, output: str | None, json_: bool) -> None:
         show_json({**fitted.to_dict(), "output": output})
         return
     came_to = fitted.chosen if fitted.chosen == fitted.method else f"{fitted.chosen} (chosen by auto)"
+    came_to += "" if fitted.temperature is None else f", T = {short(fitted.temperature)}"
     say(f"method: {came_to}, fitted to {counted(fitted.fit.n, 'record')}")
     if fitted.chosen == "identity" and fitted.method == "auto":
         say("no change is justified by these records")

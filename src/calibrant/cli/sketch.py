@@ -18,6 +18,7 @@ from calibrant.inputs import Names
 from calibrant.records import Missing
 from calibrant.scale.cells import CELLS
 from calibrant.scale.located import located
+from calibrant.scale.same_contents import refuse_same_contents
 from calibrant.scale.sketch import Sketch, merge
 
 
@@ -31,18 +32,22 @@ from calibrant.scale.sketch import Sketch, merge
 @click.option("--cells", type=int, default=CELLS, show_default=True, help="Cells between 0 and 1.")
 @click.option("--invalid", type=click.Choice(["error", "drop"]), default="error", show_default=True,
               help="Refuse values outside [0, 1], or leave them out and count them.")  # fmt: skip
+@click.option("--same", is_flag=True, help="Count files even if two have the same contents.")
 @as_json
 def sketch(
     files: Sequence[str], outcome: str, prediction: str, weight: str | None, missing: Missing,
-    output: str, by: list[str] | None, cells: int, invalid: Missing, json_: bool,
+    output: str, by: list[str] | None, cells: int, invalid: Missing, same: bool, json_: bool,
 ) -> None:  # fmt: skip
     """Summarise FILES (CSV or Parquet, names or globs) into one sketch, in memory that stays bounded.
 
     Evaluate it with `calibrant evaluate day.sketch`, add days up with `calibrant merge`. The output appears
-    complete or not at all; a name that ends in .parquet is written as Parquet.
+    complete or not at all; a name that ends in .parquet is written as Parquet. Two files of the same contents
+    are refused: the same day would count twice.
     """
     check_target(output, files_read())
-    located(files)  # refuses a file that two names stand for
+    read = located(files)  # refuses a file that two names stand for
+    if not same:
+        refuse_same_contents(read, outcome)
     parts = []
     for file in files:
         with progress_bar(file) as progress:

@@ -92,14 +92,16 @@ def needed_sketch(
 
 
 def different_sketches(names: Sequence[str], hint: str = "") -> list[Sketch]:
-    """Load sketches; two with the same contents would count the same records twice, and are refused."""
+    """Load sketches; two that share records, all or those of a part, would count them twice: refused."""
     sketches = [Sketch.load(name) for name in names]
     known: dict[str, str] = {}
     for name, sketch in zip(names, sketches, strict=True):
-        if sketch.n and sketch.content_id in known:
-            got = f"got the same records in {known[sketch.content_id]!r} and {name!r}"
-            raise InvalidInputError(sentence("sketches", "must be of different records", got, hint))
-        known[sketch.content_id] = name
+        held = dict.fromkeys((*sketch.as_part(), *sketch.parts), name)
+        for part in held:
+            if part in known:
+                got = f"got the same records in {known[part]!r} and {name!r}"
+                raise InvalidInputError(sentence("sketches", "must be of different records", got, hint))
+        known |= held
     return sketches
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 # All control characters but tab and line feed, and those that turn the direction of text
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -20,21 +22,40 @@ def printable(text: str) -> str:
 
 
 class PrintableStream(io.TextIOWrapper):
-    """Standard output that escapes control characters."""
+    """Standard output that escapes control characters, and remembers if nobody reads it any more."""
+
+    reader_is_gone = False
 
     def write(self, text: str) -> int:
         """Write text, escaped."""
-        return super().write(printable(text))
+        with self._noticing():
+            return super().write(printable(text))
+
+    def flush(self) -> None:
+        """Write what waits."""
+        with self._noticing():
+            super().flush()
+
+    @contextmanager
+    def _noticing(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            self.reader_is_gone = True
+            raise
 
 
-def guard_output() -> None:
+def guard_output() -> PrintableStream | None:
     """Escape what is written to standard output from now on; colours go around it, see `tables`."""
     stream = sys.stdout
-    if isinstance(stream, io.TextIOWrapper):
-        sys.stdout = PrintableStream(
-            stream.buffer,
-            encoding=stream.encoding,
-            errors="backslashreplace",
-            newline="\n",
-            line_buffering=stream.line_buffering,
-        )
+    if not isinstance(stream, io.TextIOWrapper):
+        return None
+    guarded = PrintableStream(
+        stream.buffer,
+        encoding=stream.encoding,
+        errors="backslashreplace",
+        newline="\n",
+        line_buffering=stream.line_buffering,
+    )
+    sys.stdout = guarded
+    return guarded

@@ -32,6 +32,25 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str
         _show_plain(columns, rows, title)
 
 
+def in_csv() -> bool:
+    """Return whether tables are printed as CSV, which other programs read."""
+    return shown_as.get().form == "csv"
+
+
+def show_values(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print rows of plain values as CSV, numbers with every digit; what is not known is an empty cell."""
+    if rows:
+        _show_csv(list(rows[0]), [[_value(value) for value in row.values()] for row in rows])
+
+
+def _value(value: Any) -> str:
+    if value is None or value != value:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return repr(float(value)) if isinstance(value, float) else str(value)
+
+
 def show_sheet(sheet: Sheet) -> None:
     """Print a table and an empty line."""
     show_table(list(sheet.columns), [[cell.text for cell in line] for line in sheet.lines])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -114,6 +115,16 @@ class Findings:
 def headline(verdict: Verdict) -> str:
     """Return the verdict with its first words."""
     return f"{verdict.lead} {verdict.sentence}"
+
+
+def measure_values(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return the measures as plain values, one row each, for a table that programs read."""
+    wanted = ("value", "by_chance", "pvalue", "pvalue_is_bound", "low", "high", "meaning", "note")
+    facts = [(row, _row_dict(row)) for row in rows]
+    return [
+        {"measure": row.about.words, "key": row.about.name, **{name: known[name] for name in wanted}}
+        for row, known in facts
+    ]
 
 
 def _row_dict(row: Row) -> dict[str, Any]:

@@ -147,6 +147,12 @@ class Group:
         return f"{self.rule}: {counted(self.size, 'row')}, {value}, z = {self.z:.2f}{real}{said}"
 
 
+def group_values(group: Group, statistic: str) -> dict[str, Any]:
+    """Return a group as plain values, for a table that programs read."""
+    numbers = {name: value for name, value in group.facts.items() if name not in ("name", "rule")}
+    return {"group": group.name, **numbers, "finding": group.found(statistic)}
+
+
 def _written(value: float) -> str:
     return f"{value:.4f}" if value == 0 or value >= 0.001 else short(value)
 

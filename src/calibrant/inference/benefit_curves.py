@@ -64,7 +64,7 @@ class NetBenefits(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields, ready for JSON."""
-        return {**Result.to_dict(self), "approximate": list(self.approximate)}
+        return {"sentence": str(self), **Result.to_dict(self), "approximate": list(self.approximate)}
 
     def best(self) -> list[str]:
         """Return who has the largest net benefit at each threshold; treating all or none may be."""

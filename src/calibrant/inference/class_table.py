@@ -84,10 +84,14 @@ class ClassTable(Result):
             f"{count} of {len(self.classes)} classes {'is' if count == 1 else 'are'} off beyond chance"
             f" at the 5 % level{by}.",
         ]
-        said += [
-            f"{one.name}: {percent(one.predicted)} predicted, {percent(one.happened)} happened."
-            for one in self.wrong[:SAID]
+        largest = sorted(self.wrong, key=lambda one: -abs(one.happened - one.predicted))[:SAID]
+        named = [
+            f"{'class ' if one.name.isdecimal() else ''}{one.name} ({percent(one.predicted)} predicted, "
+            f"{percent(one.happened)} happened)"
+            for one in largest
         ]
+        if named:
+            said.append(f"Largest difference{'s' if len(named) > 1 else ''}: {', '.join(named)}.")
         return " ".join([*said, f"Mean {self.measure} over classes: {short(self.mean)}. Seed {self.seed}."])
 
     def to_dict(self) -> dict[str, Any]:

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.inputs import ROW_SUM, array_of, check_aligned, is_gap, numeric_vector, row_labels
+from calibrant.inputs import array_of, check_aligned, is_gap, row_labels
+from calibrant.measures.class_columns import ClassColumns, classes_hint
 from calibrant.numerals import counted
 from calibrant.records import Missing
 from calibrant.results import Array
@@ -161,47 +162,32 @@ def _checked(probabilities: Any, y_true: Any, classes: Any, missing: Missing, sa
     """Check the table of probabilities and find, for each row, the column of the class that occurred."""
     if missing not in ("error", "drop"):
         raise reject_name("missing", missing, ["error", "drop"])
-    table = _numbers(probabilities)
+    columns = ClassColumns.of(probabilities, "probabilities")
+    table = columns.numbers(probabilities)
     labels = array_of(y_true, "y_true")
     if labels.shape != (len(table),):
         got = f"got shape {labels.shape} for {counted(len(table), 'row')}"
         raise InvalidInputError(sentence("y_true", "must be one class label per row", got))
     check_aligned(y_true, row_labels(probabilities), ("y_true", "probabilities"))
     check_aligned(sample_weight, row_labels(probabilities), ("sample_weight", "probabilities"))
-    kept = _complete(table, labels, missing)
-    with np.errstate(invalid="ignore"):
-        outside = kept & ~np.all((table >= 0) & (table <= 1), axis=1)
-    reject_rows("probabilities", "must lie in [0, 1]", table, outside, "pass softmax of logits, not logits")
-    sums = table.sum(axis=1, dtype=np.float64)
-    reject_rows("probabilities", "must sum to 1 in each row", sums, kept & (np.abs(sums - 1) > ROW_SUM))
+    kept = _complete(table, labels, missing, columns)
+    columns.check_rows(table, kept)
     known = _whole(labels, kept)
     names = _class_names(classes, probabilities, known, table.shape[1])
     places = _places([names[0] if label is None else label for label in known], names, "y_true")
     return _Rows(table, names, places, kept, missing)
 
 
-def _numbers(probabilities: Any) -> npt.NDArray[Any]:
-    """Return the table of probabilities, objects such as pandas.NA as numbers."""
-    table = array_of(probabilities, "probabilities")
-    if table.ndim == 2 and table.dtype.kind == "O" and table.size:
-        table = np.stack([numeric_vector(column, "probabilities") for column in table.T], axis=1)
-    if table.ndim != 2 or table.shape[1] < 2 or table.dtype.kind not in "fiu":
-        rule = "must be numbers, a row for each record and a column for each class"
-        raise InvalidInputError(
-            sentence("probabilities", rule, f"got shape {table.shape}, dtype {table.dtype}")
-        )
-    if len(table) == 0:
-        raise InvalidInputError(sentence("probabilities", "must not be empty", "got no rows"))
-    return table
-
-
-def _complete(table: Array, labels: npt.NDArray[Any], missing: Missing) -> npt.NDArray[np.bool_]:
+def _complete(
+    table: Array, labels: npt.NDArray[Any], missing: Missing, columns: ClassColumns
+) -> npt.NDArray[np.bool_]:
     """Return the rows that have a label and every probability."""
     absent = np.array([is_gap(label) for label in labels.tolist()], dtype=bool)
-    gaps = np.asarray(np.isnan(table).any(axis=1))
+    empty = np.isnan(table)
+    gaps = np.asarray(empty.any(axis=1))
     if missing == "error":
         hint = 'pass missing="drop" to leave such rows out and have them counted'
-        reject_rows("probabilities", "must not be missing", table, gaps, hint)
+        columns.reject_cells("must not be missing", table, empty, hint)
         reject_rows("y_true", "must not be missing", labels, absent, hint)
     kept = ~(gaps | absent)
     if not kept.any():
@@ -246,6 +232,6 @@ def _places(labels: list[Any], names: list[Any], subject: str) -> npt.NDArray[np
         [place.get(label, -1) if isinstance(label, Hashable) else -1 for label in labels], dtype=np.intp
     )
     shown = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
-    rule, hint = f"must be one of the classes {shown}", "name the columns with classes="
-    reject_rows(subject, rule, np.array(labels, dtype=object), result < 0, hint)
+    rule = f"must be one of the classes {shown}"
+    reject_rows(subject, rule, np.array(labels, dtype=object), result < 0, classes_hint(labels, names))
     return result

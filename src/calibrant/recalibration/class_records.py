@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_name, reject_rows, sentence
 from calibrant.inputs import (
-    ROW_SUM,
     Names,
     array_of,
     check_aligned,
@@ -21,6 +20,7 @@ from calibrant.inputs import (
     row_labels,
     values_of,
 )
+from calibrant.measures.class_columns import ClassColumns, classes_hint
 from calibrant.numerals import counted
 from calibrant.recalibration.level_losses import SAFE
 from calibrant.recalibration.samples import effective, repetitions
@@ -79,35 +79,12 @@ class ClassRecords:
 
 def checked_table(probabilities: Any) -> Array:
     """Return a table of probabilities, a row per record and a column per class, or say what is wrong."""
-    table = _numbers(probabilities)
-    gaps = _gaps(table)
-    reject_rows("y_prob", "must not be missing", table, gaps, "leave such rows out")
-    _check_rows(table, ~gaps)
+    columns = ClassColumns.of(probabilities, "y_prob")
+    table = np.asarray(columns.numbers(probabilities), dtype=np.float64)
+    gaps = np.isnan(table)
+    columns.reject_cells("must not be missing", table, gaps, "leave such rows out")
+    columns.check_rows(table, np.asarray(~gaps.any(axis=1)))
     return table
-
-
-def _numbers(probabilities: Any) -> Array:
-    table = array_of(probabilities, "y_prob")
-    if table.ndim == 2 and table.dtype.kind == "O" and table.size:
-        table = np.stack([numeric_vector(column, "y_prob") for column in table.T], axis=1)
-    if table.ndim != 2 or table.shape[1] < 2 or table.dtype.kind not in "fiu" or len(table) == 0:
-        rule = "must be numbers, a row for each record and a column for each class"
-        raise InvalidInputError(sentence("y_prob", rule, f"got shape {table.shape}, dtype {table.dtype}"))
-    return np.asarray(table, dtype=np.float64)
-
-
-def _gaps(table: Array) -> Mask:
-    """Return the rows in which a probability is missing."""
-    return np.asarray(np.isnan(table).any(axis=1))
-
-
-def _check_rows(table: Array, kept: Mask) -> None:
-    """Refuse rows that are no probabilities of classes; those with a gap are not looked at."""
-    with np.errstate(invalid="ignore"):
-        outside = kept & ~np.all((table >= 0) & (table <= 1), axis=1)
-    reject_rows("y_prob", "must lie in [0, 1]", table, outside, "pass softmax of logits, not logits")
-    sums = table.sum(axis=1)
-    reject_rows("y_prob", "must sum to 1 in each row", sums, kept & (np.abs(sums - 1) > ROW_SUM))
 
 
 def class_records(
@@ -126,10 +103,11 @@ def class_records(
     y_true, sample_weight = values_of(y_true), values_of(sample_weight)
     check_aligned(y_true, row_labels(y_prob), (names.outcome, names.prediction))
     check_aligned(sample_weight, row_labels(y_prob), (names.weight, names.prediction))
-    table = _numbers(y_prob)
+    columns = ClassColumns.of(y_prob, names.prediction)
+    table = np.asarray(columns.numbers(y_prob), dtype=np.float64)
     given, weights = _labels(y_true, len(table), names), _weights(sample_weight, len(table), names)
-    complete = _complete(table, given, weights, missing, names)
-    _check_rows(table, complete)
+    complete = _complete(table, given, weights, missing, names, columns)
+    columns.check_rows(table, complete)
     labels = _places(given, class_names(classes, table.shape[1]), complete, names)
     weights = check_weights(np.where(complete, weights, 0.0), names.weight)
     kept = weights > 0
@@ -158,18 +136,26 @@ def _weights(sample_weight: Any, rows: int, names: Names) -> Array:
     return np.asarray(weights, dtype=np.float64)
 
 
-def _complete(table: Array, labels: npt.NDArray[Any], weights: Array, missing: Missing, names: Names) -> Mask:
+def _complete(
+    table: Array,
+    labels: npt.NDArray[Any],
+    weights: Array,
+    missing: Missing,
+    names: Names,
+    columns: ClassColumns,
+) -> Mask:
     """Return the rows without a gap, or refuse those with one."""
+    empty = np.isnan(table)
     told = {
-        names.prediction: (table, _gaps(table)),
         names.outcome: (labels, np.array([is_gap(label) for label in labels.tolist()], dtype=bool)),
         names.weight: (weights, np.isnan(weights)),
     }
     if missing == "error":
         hint = 'pass missing="drop" to leave such rows out and have them counted'
+        columns.reject_cells("must not be missing", table, empty, hint)
         for name, (values, gaps) in told.items():
             reject_rows(name, "must not be missing", values, gaps, hint)
-    complete = ~np.logical_or.reduce([gaps for _, gaps in told.values()])
+    complete = ~np.logical_or.reduce([empty.any(axis=1), *(gaps for _, gaps in told.values())])
     if not complete.any():
         got = f"got {counted(len(table), 'row')}, all with one"
         raise InvalidInputError(sentence(names.prediction, "must have a row without missing values", got))
@@ -191,6 +177,6 @@ def _places(labels: npt.NDArray[Any], columns: list[Any], complete: Mask, names:
     places = np.zeros(len(labels), dtype=np.int64)
     places[complete] = [place.get(label, -1) for label in labels[complete].tolist()]
     shown = ", ".join(map(repr, columns[:5])) + (", ..." if len(columns) > 5 else "")
-    hint = "name the columns with classes="
+    hint = classes_hint(labels[complete].tolist(), columns)
     reject_rows(names.outcome, f"must be one of the classes {shown}", labels, places < 0, hint)
     return places

@@ -60,7 +60,14 @@ class Recalibration:
         else:
             span = f"{short(judged.lower)} to {short(judged.upper)} at confidence {judged.confidence:g}"
             gained = f" On held-out folds: {judged.verdict}; log loss gain {short(judged.gain)} ({span})."
-        return f"Recalibration by {self.chosen}{came_to}, fitted to {counted(self.fit.n, 'record')}.{gained}"
+        fitted = f"fitted to {counted(self.fit.n, 'record')}"
+        warmth = "" if self.temperature is None else f", T = {short(self.temperature)}"
+        return f"Recalibration by {self.chosen}{came_to}{warmth}, {fitted}.{gained}"
+
+    @property
+    def temperature(self) -> float | None:
+        """By what logits are divided, where that is the whole map; above 1 makes predictions less certain."""
+        return self.details.get("temperature") if self.chosen == "temperature" else None
 
     def _repr_html_(self) -> str:
         return paragraphs(str(self), *self.notes)

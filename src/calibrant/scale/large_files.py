@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant.disk import scratch_folder
 from calibrant.errors import InvalidInputError, sentence
+from calibrant.numerals import counted
 from calibrant.records import Missing
 from calibrant.scale.aggregate import Aggregated, Columns, cell_frame, collected, from_rows
+from calibrant.scale.bad_rows import UNREAD, BadRow, bad_rows
 from calibrant.scale.cells import rejected_rows
 from calibrant.scale.files import FileNames, in_pieces_or_whole, open_files
 from calibrant.scale.labels import Reader, label_family, label_reader, label_sql
@@ -17,7 +19,7 @@ from calibrant.scale.rejects import refuse
 from calibrant.scale.session import MEMORY
 from calibrant.scale.sources import Source
 from calibrant.scale.streamed import streamed_cells
-from calibrant.scale.text_numbers import Notation, not_a_number, refuse_repeats, unread_sql, written_as
+from calibrant.scale.text_numbers import Notation, not_a_number, refuse_repeats, written_as
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -67,8 +69,12 @@ def _aggregate(
                 aggregated = from_rows(rows, inside, cells, readers)
             bad = rejected_rows(aggregated.table, cells)
             if invalid == "error" and any("missing" in reason for reason in bad):
-                _refuse_text(connection, parts, columns, notation)
-            refuse(bad, columns, missing, invalid, table, inside)
+                _refuse_text(path, parts, columns, notation)
+
+            def first(name: str, kind: str) -> BadRow | None:
+                return next(bad_rows(path, name, kind, notation), None)
+
+            refuse(bad, columns, missing, invalid, table, inside, first)
     return aggregated
 
 
@@ -97,20 +103,14 @@ def _reader(parts: Sequence[Source], name: str) -> Reader:
     return label_reader(kinds[0])
 
 
-def _refuse_text(
-    connection: DuckDBPyConnection, parts: Sequence[Source], columns: Columns, notation: Notation
-) -> None:
+def _refuse_text(path: FileNames, parts: Sequence[Source], columns: Columns, notation: Notation) -> None:
     """Name a cell that is no number, now that rows without a value were found."""
     for name in columns.wanted[: len(columns.wanted) - len(columns.by)]:
-        for part in parts:
-            text = part.columns[name].text
-            if text is None:
-                continue
-            unread = unread_sql(text, part.columns[name].number(notation))
-            query = f"SELECT count(*), min({text}) FROM {part.scan} WHERE {unread}"
-            [(count, example)] = connection.execute(query).fetchall()
-            if count:
-                raise not_a_number(name, example, f" ({count:,} row{'s' if count > 1 else ''})")
+        if any(part.columns[name].text is not None for part in parts):
+            bad = list(bad_rows(path, name, UNREAD, notation))
+            if bad:
+                rows = counted(sum(one.count for one in bad), "row")
+                raise not_a_number(name, bad[0].text, f" in {bad[0].place} ({rows})")
 
 
 def run_with_progress(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.frames import in_memory
 from calibrant.inputs import range_hint
+from calibrant.numerals import counted
 from calibrant.records import Missing
 from calibrant.scale.aggregate import Columns
+from calibrant.scale.bad_rows import BadRow
 from calibrant.scale.cells import WEIGHTLESS
 
 RULES = {
@@ -26,10 +28,12 @@ def refuse(
     invalid: Missing,
     frame: Any,
     inside: Columns | None = None,
+    first: Callable[[str, str], BadRow | None] | None = None,
 ) -> None:
     """Raise for the first kind of bad row that the user did not ask to drop.
 
-    `inside` are the names of the columns in `frame`, where they are others than the user's.
+    `inside` are the names of the columns in `frame`, where they are others than the user's; `first` finds
+    the first row of a column that is bad in some way, where rows have an order.
     """
     names = {"prediction": columns.prediction, "outcome": columns.outcome, "weight": columns.weight}
     inner = inside or columns
@@ -37,16 +41,19 @@ def refuse(
     for reason, count in rejects.items():
         if reason == WEIGHTLESS or (missing if "missing" in reason else invalid) == "drop":
             continue
-        name = names[reason.split()[0]]
-        rule = next(rule for word, rule in RULES.items() if word in reason)
-        rows = f"{count:,} row{'s' if count > 1 else ''}"
-        found, hint = f"got {rows} without a value", 'pass missing="drop" to leave such rows out'
-        if "missing" not in reason:
-            low, high = _range(frame, str(inner_names[reason.split()[0]]))
-            found, hint = f"got values from {low:g} to {high:g} ({rows})", range_hint(low, high)
-            if name == columns.weight:
-                hint = 'pass invalid="drop" to leave such rows out'
-        raise InvalidInputError(sentence(f"column {name!r}", rule, found, hint))
+        role, word = reason.split()[0], next(word for word in RULES if word in reason)
+        name, rows = names[role], counted(count, "row")
+        bad = first(str(name), word) if first else None
+        if word == "missing":
+            found = f"got no value in {bad.place} ({rows})" if bad else f"got {rows} without a value"
+            hint = 'pass missing="drop" to leave such rows out'
+        else:
+            low, high = _range(frame, str(inner_names[role]))
+            found = f"got {bad.text} in {bad.place}" if bad else f"got values from {low:g} to {high:g}"
+            found, hint = f"{found} ({rows})", range_hint(low, high)
+        if word == "negative":
+            hint = 'pass invalid="drop" to leave such rows out'
+        raise InvalidInputError(sentence(f"column {name!r}", RULES[word], found, hint))
 
 
 def _range(frame: Any, name: str) -> tuple[float, float]:

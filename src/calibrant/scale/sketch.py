@@ -32,10 +32,13 @@ from calibrant.scale.cells import (
     rejected_rows,
     tabulated,
 )
-from calibrant.scale.labels import Label, ordered_labels, refuse_lookalikes
+from calibrant.scale.labels import Label
 from calibrant.scale.large_files import aggregate_file
+from calibrant.scale.merging import merged_cells, merged_parts
 from calibrant.scale.rejects import refuse
 from calibrant.scale.sketch_options import as_names, check_choice
+
+PART = 16  # characters of a content id that tell parts apart
 
 
 class Sketch:
@@ -57,6 +60,7 @@ class Sketch:
         self._by = as_names(by)
         self._labels: tuple[Label, ...] = () if self._by else ((),)
         self._table = empty_table()
+        self._parts: tuple[str, ...] = ()
 
     @classmethod
     def from_table(cls, cells: int, by: tuple[str, ...], aggregated: Aggregated) -> Sketch:
@@ -313,6 +317,15 @@ class Sketch:
         """A digest of the contents: two sketches that share it hold the same sums in the same cells."""
         return storage.content_id(self._stored())
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """How the `content_id` begins of each sketch that was added up to this one; the latest 10,000."""
+        return self._parts
+
+    def as_part(self) -> tuple[str, ...]:
+        """Return the one part that this sketch is, none if it holds no record."""
+        return (self.content_id[:PART],) if self.n else ()
+
     def to_bytes(self) -> bytes:
         """Return the compact form."""
         return storage.to_bytes(self._stored())
@@ -332,11 +345,13 @@ class Sketch:
         return cls._of(storage.from_arrow(table))
 
     def _stored(self) -> storage.Stored:
-        return storage.Stored(self._cells, self._by, self.found)
+        return storage.Stored(self._cells, self._by, self.found, self._parts)
 
     @classmethod
     def _of(cls, stored: storage.Stored) -> Sketch:
-        return cls.from_table(stored.cells, stored.by, stored.found)
+        self = cls.from_table(stored.cells, stored.by, stored.found)
+        self._parts = stored.parts
+        return self
 
 
 def merge(*sketches: Sketch) -> Sketch:
@@ -352,26 +367,11 @@ def merge(*sketches: Sketch) -> Sketch:
         if other.by != first.by:
             got = f"got {list(first.by)} and {list(other.by)}"
             raise InvalidInputError(sentence("sketches", "must be grouped by the same columns", got))
-    known = [label for sketch in sketches for label in sketch.found.labels]
-    refuse_lookalikes(known)
-    labels = ordered_labels(set(known))
-    numbers = {label: number for number, label in enumerate(labels)}
-    size = codes_in_a_group(first.cells)
-    tables = []
-    for sketch in sketches:
-        part = sketch.found
-        moved = np.array([numbers[label] for label in part.labels] or [0], dtype=np.int64)
-        old, code = np.divmod(part.table.keys, size)
-        tables.append(
-            CellTable(
-                moved[old] * size + code,
-                part.table.counts,
-                part.table.sums,
-                part.table.low,
-                part.table.high,
-            )
-        )
-    return Sketch.from_table(first.cells, first.by, Aggregated(labels, merged_tables(tables)))
+    made = Sketch.from_table(
+        first.cells, first.by, merged_cells([sketch.found for sketch in sketches], first.cells)
+    )
+    made._parts = merged_parts(part for sketch in sketches for part in sketch.parts or sketch.as_part())
+    return made
 
 
 def certified_measures() -> tuple[Measure, ...]:

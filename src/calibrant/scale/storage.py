@@ -20,7 +20,7 @@ from calibrant.errors import MissingDependencyError, UnreadableFileError, senten
 from calibrant.scale.aggregate import Aggregated
 from calibrant.scale.cells import SUMS, CellTable, check_cells, codes_in_a_group
 from calibrant.scale.session import connect, literal, plain_names
-from calibrant.scale.stored_checks import check_labels, check_places, check_table
+from calibrant.scale.stored_checks import check_labels, check_parts, check_places, check_table
 from calibrant.scale.stored_checks import foreign as _foreign
 
 VERSION = 2
@@ -38,11 +38,12 @@ Columns = dict[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stored:
-    """What a file holds of a sketch: the grid, the columns of the groups, and the cells."""
+    """What a file holds of a sketch: the grid, the columns of the groups, the cells, and what was merged."""
 
     cells: int
     by: tuple[str, ...]
     found: Aggregated
+    parts: tuple[str, ...] = ()  # the first files had none; those who wrote them read past it
 
 
 def save_sketch(sketch: Stored, path: Path) -> None:
@@ -174,15 +175,18 @@ def is_stored_sketch(path: Path) -> bool:
 
 
 def _header(sketch: Stored, columns: Columns) -> str:
-    """Return all that is not a column: the version, the grid, the groups, and the checksum of everything."""
-    about = {"version": VERSION, "cells": sketch.cells, "by": sketch.by, "labels": sketch.found.labels}
+    """Return all that is not a column: the grid, the groups, the parts, and the checksum of everything."""
+    about = _about(sketch) | ({"parts": sketch.parts} if sketch.parts else {})
     return json.dumps({**about, "checksum": _checksum(about, columns)})
 
 
+def _about(sketch: Stored) -> dict[str, Any]:
+    return {"version": VERSION, "cells": sketch.cells, "by": sketch.by, "labels": sketch.found.labels}
+
+
 def content_id(sketch: Stored) -> str:
-    """Return a digest of what a sketch holds: equal for equal contents, whatever the format or the name."""
-    columns = _columns(sketch)
-    return str(json.loads(_header(sketch, columns))["checksum"])
+    """Return a digest of the sums: equal for equal ones, whatever the format, the name, or the parts."""
+    return _checksum(_about(sketch), _columns(sketch))
 
 
 def _checksum(about: Mapping[str, Any], columns: Mapping[str, npt.NDArray[Any]]) -> str:
@@ -220,6 +224,7 @@ def _rebuilt(header: str, columns: Mapping[str, npt.NDArray[Any]]) -> Stored:
             raise _foreign("got a checksum that does not fit: the file is damaged")
         cells, by = check_cells(about["cells"]), tuple(about["by"])
         labels = tuple(tuple(label) for label in about["labels"])
+        parts = tuple(about.get("parts", ()))
         group, cell, count = (_whole(columns[name]) for name in ("group", "cell", "count"))
         low, high = (np.array(columns[name], dtype=np.float64) for name in ("low", "high"))
         sums = np.array([_restored(name, columns, cell < cells + 2) for name in SUMS])
@@ -228,10 +233,11 @@ def _rebuilt(header: str, columns: Mapping[str, npt.NDArray[Any]]) -> Stored:
     except DAMAGED:  # the house's own errors are among them
         raise _foreign("got a damaged header or columns") from None
     check_labels(by, labels)
+    check_parts(parts)
     check_places(group, cell, len(labels), cells)
     table = CellTable(group * codes_in_a_group(cells) + cell, count, sums, low, high)
     check_table(table, cells)
-    return Stored(cells, by, Aggregated(labels, table))
+    return Stored(cells, by, Aggregated(labels, table), parts)
 
 
 def _whole(column: npt.NDArray[Any]) -> npt.NDArray[np.int64]:

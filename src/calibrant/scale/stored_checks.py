@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,12 @@ def check_labels(by: tuple[Any, ...], labels: tuple[tuple[Any, ...], ...]) -> No
             raise foreign(f"got the label {label!r}")
     if len(set(labels)) != len(labels) or (not by and labels != ((),)):
         raise foreign("got labels twice")
+
+
+def check_parts(parts: tuple[Any, ...]) -> None:
+    """Refuse parts that are no content ids."""
+    if not all(isinstance(part, str) and re.fullmatch("[0-9a-f]+", part) for part in parts):
+        raise foreign("got parts that are no content ids")
 
 
 def _is_label(item: Any) -> bool:

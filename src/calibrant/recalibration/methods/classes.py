@@ -14,7 +14,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.recalibration.class_records import ClassRecords
 from calibrant.recalibration.maps.classes import OneVsRestMap, SoftmaxMap, TopLabelMap
 from calibrant.recalibration.maps.identity import IdentityMap
-from calibrant.recalibration.methods.logistic import WRONG_WAY
+from calibrant.recalibration.methods.logistic import WRONG_WAY, temperature_of
 from calibrant.recalibration.procedure import Candidate
 from calibrant.recalibration.registry import Fitted, Method
 from calibrant.recalibration.samples import sample_of
@@ -44,7 +44,10 @@ def dirichlet(records: ClassRecords, *, seed: int, penalty: Penalty = "auto") ->
 def _fitted(records: ClassRecords, family: Family, penalty: float) -> Fitted:
     fit = softmax_fit(records.table, records.labels, records.weights, family, penalty)
     notes = (*wrong_way(fit.matrix), *unseen(records))
-    return Fitted(SoftmaxMap(fit.matrix, fit.intercepts), notes, {"penalty": penalty})
+    details: dict[str, float | None] = {"penalty": penalty}
+    if family == "temperature":
+        details["temperature"] = temperature_of(float(fit.matrix[0, 0]))
+    return Fitted(SoftmaxMap(fit.matrix, fit.intercepts), notes, details)
 
 
 def wrong_way(matrix: Array) -> tuple[str, ...]:

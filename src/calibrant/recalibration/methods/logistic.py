@@ -32,7 +32,18 @@ def platt(sample: Sample, *, seed: int, shrink: Shrink = "auto", clip: Clip = "a
 
 def temperature(sample: Sample, *, seed: int, shrink: Shrink = "auto", clip: Clip = "auto") -> Fitted:
     """Fit the slope of the logit."""
-    return _fitted(sample, "temperature", shrink, clip)
+    fit = logistic(sample.levels, "temperature", shrink=shrink, clip=clip)
+    details = {**_details(fit), "temperature": temperature_of(fit.low)}
+    return Fitted(LogisticMap.of(fit), logistic_notes(sample, fit), details)
+
+
+def temperature_of(slope: float) -> float | None:
+    """Return the temperature by which logits are divided, None where it is infinite.
+
+    >>> temperature_of(0.8), temperature_of(0.0)
+    (1.25, None)
+    """
+    return 1 / slope if abs(slope) > 1e-300 else None
 
 
 def beta(sample: Sample, *, seed: int, shrink: Shrink = "auto", clip: Clip = "auto") -> Fitted:
