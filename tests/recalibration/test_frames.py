@@ -33,6 +33,33 @@ def test_sql_quotes_names_and_thins_on_request():
 
 
 @pytest.mark.parametrize("method", one_per_form())
+def test_sql_for_postgres_is_a_double_and_has_no_product_that_vanishes(method):
+    """PostgreSQL reads 0.5e0 as a decimal, and stops at the first product that is too small for a double."""
+    import duckdb
+
+    found = fit(Y, X, method=method, prevalence=0.01)
+    text = found.to_sql("p", "postgres")
+    assert text.startswith("CAST(CASE WHEN ")
+    assert text.endswith(" END AS DOUBLE PRECISION)")
+    column = 'CAST("p" AS DOUBLE PRECISION)'
+    assert f"({column} * " not in text
+    assert f"({column} - " not in text
+    points = np.array([0.0, 5e-324, 1e-300, 0.3, 0.999, 1.0])
+    with duckdb.connect() as connection:  # reads the same words
+        connection.register("t", {"p": points})
+        q = connection.execute(f"SELECT {text} AS q FROM t").fetchnumpy()["q"]
+    assert q == pytest.approx(found.predict(points), abs=1e-12)
+
+
+@pytest.mark.parametrize(("dialect", "name"), [("bigquery", "a`b"), ("bigquery", "a\nb"), ("spark", "a\\b")])
+def test_names_that_an_engine_cannot_quote_are_refused(dialect, name):
+    found = fit(Y, X, method="platt")
+    assert found.to_sql(name, "postgres")
+    with pytest.raises(cb.CalibrantError, match="column must be a plain name"):
+        found.to_sql(name, dialect)
+
+
+@pytest.mark.parametrize("method", one_per_form())
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "polars-lazy", "duckdb", "ibis", "dask"])
 def test_apply_to_frames(kind, method):
     y, p = overconfident(300)
