@@ -151,6 +151,28 @@ def test_a_column_that_holds_no_numbers_is_refused_by_name_in_every_frame(kind, 
         found.apply(make({"p": column}), prediction="p")
 
 
+@pytest.mark.parametrize("bits", ["int64", "uint64"])
+@pytest.mark.parametrize("kind", ["numpy", "pyarrow", "polars", "pandas", "pandas-arrow"])
+def test_whole_numbers_out_of_range_get_no_value(kind, bits):
+    pd, pl, pa = map(pytest.importorskip, ("pandas", "polars", "pyarrow"))
+    whole = pa.array([0, 1, 2, 2**63 - 1, None][: 4 if kind == "numpy" else 5], getattr(pa, bits)())
+    nullable = {"int64": "Int64", "uint64": "UInt64"}[bits]
+    make = {
+        "numpy": lambda: pd.DataFrame({"p": whole.to_numpy()}),
+        "pyarrow": lambda: pa.table({"p": whole}),
+        "polars": lambda: pl.from_arrow(pa.table({"p": whole})),
+        "pandas": lambda: pd.DataFrame({"p": pd.array(whole.to_pylist(), dtype=nullable)}),
+        "pandas-arrow": lambda: pa.table({"p": whole}).to_pandas(types_mapper=pd.ArrowDtype),
+    }[kind]
+    found = fit(Y, X, method="platt")
+    with pytest.warns(cb.RecalibrationWarning) as told:
+        out = found.apply(make(), prediction="p", into="q")
+    assert str(told[0].message).startswith(f"{len(whole) - 2} rows have no prediction")
+    q = pa.table({"q": out["q"]})["q"].to_pandas().to_numpy(dtype=float)
+    assert q[:2] == pytest.approx(found.predict([0.0, 1.0]), abs=1e-12)
+    assert np.isnan(q[2:]).all()
+
+
 def test_columns_of_one_name_and_decimals():
     pd, pa = map(pytest.importorskip, ("pandas", "pyarrow"))
     found = cb.recalibrate([0, 1] * 4, [0.3, 0.7] * 4, method="histogram", bins=2)
