@@ -36,6 +36,33 @@ def test_sql_quotes_names_and_thins_on_request():
 
 
 @pytest.mark.parametrize("method", one_per_form())
+def test_sql_for_postgres_is_a_double_and_has_no_product_that_vanishes(method):
+    """PostgreSQL reads 0.5e0 as a decimal, and stops at the first product that is too small for a double."""
+    import duckdb
+
+    found = fit(Y, X, method=method, prevalence=0.01)
+    text = found.to_sql("p", "postgres")
+    assert text.startswith("CAST(CASE WHEN ")
+    assert text.endswith(" END AS DOUBLE PRECISION)")
+    column = 'CAST("p" AS DOUBLE PRECISION)'
+    assert f"({column} * " not in text
+    assert f"({column} - " not in text
+    points = np.array([0.0, 5e-324, 1e-300, 0.3, 0.999, 1.0])
+    with duckdb.connect() as connection:  # reads the same words
+        connection.register("t", {"p": points})
+        q = connection.execute(f"SELECT {text} AS q FROM t").fetchnumpy()["q"]
+    assert q == pytest.approx(found.predict(points), abs=1e-12)
+
+
+@pytest.mark.parametrize(("dialect", "name"), [("bigquery", "a`b"), ("bigquery", "a\nb"), ("spark", "a\\b")])
+def test_names_that_an_engine_cannot_quote_are_refused(dialect, name):
+    found = fit(Y, X, method="platt")
+    assert found.to_sql(name, "postgres")
+    with pytest.raises(cb.CalibrantError, match="column must be a plain name"):
+        found.to_sql(name, dialect)
+
+
+@pytest.mark.parametrize("method", one_per_form())
 @pytest.mark.parametrize("kind", ENGINES)
 def test_apply_to_frames(kind, method):
     y, p = overconfident(300)
@@ -135,6 +162,28 @@ def test_a_column_that_holds_no_numbers_is_refused_by_name_in_every_frame(kind, 
     found = cb.recalibrate([0, 1] * 4, [0.2, 0.7] * 4, method="platt")
     with pytest.raises(cb.InvalidInputError, match=r"column 'p' must (be numeric|have one number per row)"):
         found.apply(make({"p": column}), prediction="p")
+
+
+@pytest.mark.parametrize("bits", ["int64", "uint64"])
+@pytest.mark.parametrize("kind", ["numpy", "pyarrow", "polars", "pandas", "pandas-arrow"])
+def test_whole_numbers_out_of_range_get_no_value(kind, bits):
+    pd, pl, pa = map(pytest.importorskip, ("pandas", "polars", "pyarrow"))
+    whole = pa.array([0, 1, 2, 2**63 - 1, None][: 4 if kind == "numpy" else 5], getattr(pa, bits)())
+    nullable = {"int64": "Int64", "uint64": "UInt64"}[bits]
+    make = {
+        "numpy": lambda: pd.DataFrame({"p": whole.to_numpy()}),
+        "pyarrow": lambda: pa.table({"p": whole}),
+        "polars": lambda: pl.from_arrow(pa.table({"p": whole})),
+        "pandas": lambda: pd.DataFrame({"p": pd.array(whole.to_pylist(), dtype=nullable)}),
+        "pandas-arrow": lambda: pa.table({"p": whole}).to_pandas(types_mapper=pd.ArrowDtype),
+    }[kind]
+    found = fit(Y, X, method="platt")
+    with pytest.warns(cb.RecalibrationWarning) as told:
+        out = found.apply(make(), prediction="p", into="q")
+    assert str(told[0].message).startswith(f"{len(whole) - 2} rows have no prediction")
+    q = pa.table({"q": out["q"]})["q"].to_pandas().to_numpy(dtype=float)
+    assert q[:2] == pytest.approx(found.predict([0.0, 1.0]), abs=1e-12)
+    assert np.isnan(q[2:]).all()
 
 
 def test_columns_of_one_name_and_decimals():

@@ -85,6 +85,21 @@ def test_a_fraction_is_the_outcomes_it_stands_for(method, data):
 
 
 @EXAMPLES
+@given(having("repetition"), gridded(max_size=12), st.floats(0.05, 0.95))
+def test_a_weight_may_be_split_over_rows(method, data, share):
+    """Parts of records too: how many rows there are decides nothing, the number of bins included."""
+    y, p = data
+    assume(method != "histogram")  # rows are dealt to halves
+    assume(fittable(method, y, p))
+    w = 0.3 + 1.7 * (np.arange(len(p)) % 5)
+    options = {"method": method, "weights": "frequency"}
+    whole = fit(y, p, sample_weight=w, **options).predict(GRID)
+    twice, parts = np.concatenate((y, y)), np.concatenate((share * w, w - share * w))
+    split = fit(twice, np.concatenate((p, p)), sample_weight=parts, **options).predict(GRID)
+    assert split == pytest.approx(whole, abs=1e-6)
+
+
+@EXAMPLES
 @given(having("mean_kept"), gridded())
 def test_the_mean_is_kept(method, data):
     y, p = data

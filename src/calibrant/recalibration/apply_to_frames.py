@@ -128,4 +128,6 @@ def _numbers(column: Any, name: str) -> Array:
         return np.asarray(numeric_vector(column.to_numpy(), f"column {name!r}"), dtype=np.float64)
     if isinstance(column.dtype, nw.Decimal):  # through text: PyArrow makes 0.30000000000000004 of 0.3
         column = column.cast(nw.String)
+    elif column.dtype.is_integer():  # PyArrow refuses to make doubles of large ones: all are out of range
+        column = column.clip(-1 if column.dtype.is_signed_integer() else None, 2)
     return np.asarray(column.cast(nw.Float64).to_numpy(), dtype=np.float64)

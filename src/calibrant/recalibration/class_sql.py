@@ -10,12 +10,13 @@ from calibrant.recalibration.maps.classes import HINT, ClassMap
 from calibrant.recalibration.maps.form import Map
 from calibrant.recalibration.sql import (
     SparkAlgebra,
-    Sql,
     SqlAlgebra,
+    double_column,
     find_dialect,
     is_probability,
     quoted_column,
     sql_number,
+    where_usable,
     within_limit,
 )
 
@@ -31,7 +32,7 @@ def class_sql(fitted: Map, columns: Sequence[str], classes: int, dialect: str) -
         rule = f"must name the columns of the {classes} classes, in order"
         raise InvalidInputError(sentence("column", rule, f"got {columns!r}"))
     engine = find_dialect(dialect)
-    cells = [Sql(f"CAST({quoted_column(name, engine)} AS {engine.double})") for name in columns]
+    cells = [double_column(name, engine) for name in columns]
     algebra = SparkAlgebra() if dialect == "spark" else SqlAlgebra()
     total = " + ".join(cell.text for cell in cells)
     usable = [is_probability(cell, dialect) for cell in cells]
@@ -39,7 +40,7 @@ def class_sql(fitted: Map, columns: Sequence[str], classes: int, dialect: str) -
     rates = fitted.expressions(cells, algebra) if isinstance(fitted, ClassMap) else cells  # no change
     condition = " AND ".join(usable)
     text = ", ".join(
-        f"CASE WHEN {condition} THEN {rate.text} END AS {quoted_column(name + ENDING, engine)}"
+        f"{where_usable(condition, rate, engine)} AS {quoted_column(name + ENDING, engine)}"
         for rate, name in zip(rates, columns, strict=True)
     )
     return within_limit(text, dialect, HINT)

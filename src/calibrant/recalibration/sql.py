@@ -13,19 +13,26 @@ from calibrant.results import Array
 
 @dataclass(frozen=True, slots=True)
 class SqlDialect:
-    """How an engine quotes names and calls a double; `most` is the largest expression it is known to take."""
+    """How an engine quotes names and calls a double; `most` is the largest expression it is known to take.
+
+    `never` are characters that its quoted names cannot hold. `strict` engines read 0.5e0 as a decimal, and
+    stop at products of doubles that are too small for one.
+    """
 
     quote: str
     double: str
     most: int  # characters
+    never: str = ""
+    strict: bool = False
 
 
 DIALECTS = {
     "duckdb": SqlDialect('"', "DOUBLE", 10_000_000),
-    "spark": SqlDialect("`", "DOUBLE", 10_000_000),
-    "postgres": SqlDialect('"', "DOUBLE PRECISION", 10_000_000),
-    "bigquery": SqlDialect("`", "FLOAT64", 1_000_000),
+    "spark": SqlDialect("`", "DOUBLE", 10_000_000, never="\\"),
+    "postgres": SqlDialect('"', "DOUBLE PRECISION", 10_000_000, strict=True),
+    "bigquery": SqlDialect("`", "FLOAT64", 1_000_000, never="\\`\n\r"),
 }
+NEARLY_ZERO = 1e-290  # a product with the slope of a map could be too small for a double
 
 LISTED = 500  # numbers that Spark takes one by one
 
@@ -60,6 +67,25 @@ class Sql:
         return Sql(f"{self.text} = {_text(other)}")
 
     __hash__ = None  # type: ignore[assignment]
+
+
+class _StrictColumn(Sql):
+    """A column of a strict engine: compared as it is; it and its quotients are 0 in products if nearly so."""
+
+    __slots__ = ()
+
+    def __sub__(self, other: Sql | float) -> Sql:
+        return _held(self) - other
+
+    def __mul__(self, other: Sql | float) -> Sql:
+        return _held(self) * other
+
+    def __truediv__(self, other: Sql | float) -> Sql:
+        return _held(super().__truediv__(other))
+
+
+def _held(number: Sql) -> Sql:
+    return Sql(f"CASE WHEN {number.text} < {sql_number(NEARLY_ZERO)} THEN 0e0 ELSE {number.text} END")
 
 
 def _text(item: object) -> str:
@@ -155,9 +181,21 @@ def find_dialect(name: str) -> SqlDialect:
 def quoted_column(name: str, dialect: SqlDialect) -> str:
     """Return a column name as an identifier of the engine."""
     mark = dialect.quote
-    if not isinstance(name, str) or not name or (mark == "`" and "\\" in name):
+    if not isinstance(name, str) or not name or any(letter in dialect.never for letter in name):
         raise InvalidInputError(sentence("column", "must be a plain name", f"got {name!r}"))
     return mark + name.replace(mark, mark * 2) + mark
+
+
+def double_column(name: str, dialect: SqlDialect) -> Sql:
+    """Return a column as a double that can be reckoned with."""
+    text = f"CAST({quoted_column(name, dialect)} AS {dialect.double})"
+    return _StrictColumn(text) if dialect.strict else Sql(text)
+
+
+def where_usable(condition: str, rate: Sql, dialect: SqlDialect) -> str:
+    """Return the rate where a condition holds, else NULL: always a double."""
+    text = f"CASE WHEN {condition} THEN {rate.text} END"
+    return f"CAST({text} AS {dialect.double})" if dialect.strict else text
 
 
 def is_probability(number: Sql, dialect: str) -> str:
@@ -178,10 +216,10 @@ def sql_of(fitted: Map, column: str, dialect: str, tolerance: float) -> str:
     if isinstance(tolerance, bool) or not isinstance(tolerance, (int, float)) or not 0 <= tolerance < 1:
         raise InvalidInputError(sentence("tolerance", "must lie in [0, 1)", f"got {tolerance!r}"))
     engine = find_dialect(dialect)
-    name = Sql(f"CAST({quoted_column(column, engine)} AS {engine.double})")
+    name = double_column(column, engine)
     algebra = SparkAlgebra() if dialect == "spark" else SqlAlgebra()
     mapped = fitted.thinned(float(tolerance)).expression(name, algebra)
-    text = f"CASE WHEN {is_probability(name, dialect)} THEN {mapped.text} END"
+    text = where_usable(is_probability(name, dialect), mapped, engine)
     return within_limit(text, dialect, "pass a tolerance, such as 1e-6, to thin the knots")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -43,6 +44,7 @@ class _Counted:
         return hoeffding_tolerance(float(self.bins.counts.min()), len(self.bins.counts), alpha)
 
 
+ROUNDING = 1e-12  # of a sum of weights: two records that sum to less than 2 are still two
 _Binning = Callable[[int], _Counted]
 
 
@@ -98,13 +100,17 @@ def _finest(sample: Sample, counted: _Binning, tolerance: float, alpha: float) -
 
 
 def _wanted_bins(n: int, bins: int | None) -> int:
-    wanted = max(1, min(n // 2, round(n ** (1 / 3)))) if bins is None else bins
+    wanted = _usual_bins(n) if bins is None else bins
     if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
         raise InvalidInputError(sentence("bins", "must be a whole number from 1", f"got {bins!r}"))
     if n < 2 * wanted:
         rule = f"needs {2 * wanted:,} records for {wanted} bins"
         raise TooFewRecordsError(sentence("histogram", rule, f"got {n:,}"))
     return wanted
+
+
+def _usual_bins(n: float) -> int:
+    return max(1, min(int(n / 2), round(math.cbrt(n))))
 
 
 def _untied(sample: Sample) -> bool:
@@ -168,8 +174,12 @@ def _guarantee(sample: Sample, counted: _Counted, alpha: float) -> dict[str, Any
 def scaling_binning(
     sample: Sample, *, seed: int, bins: int | None = None, shrink: Shrink = None, clip: Clip = "auto"
 ) -> Fitted:
-    """Fit Platt, then replace its output by the mean output in bins of equal mass."""
-    wanted = max(1, min(sample.n // 2, round(sample.n ** (1 / 3)))) if bins is None else bins
+    """Fit Platt, then replace its output by the mean output in bins of equal mass.
+
+    There are `bins` of them, or n^(1/3) with n the number of records that the weights count: a weight that is
+    split over rows makes no more bins.
+    """
+    wanted = _usual_bins(sample.levels.total * (1.0 + ROUNDING)) if bins is None else bins
     if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 1:
         raise InvalidInputError(sentence("bins", "must be a whole number from 1", f"got {bins!r}"))
     levels = sample.levels
