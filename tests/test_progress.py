@@ -12,6 +12,8 @@ from calibrant.seeds import BLOCK, in_blocks
 rng = np.random.default_rng(0)
 P = rng.integers(1, 20, 200) / 20
 Y = (rng.random(200) < P).astype(int)
+TABLE = rng.dirichlet([1, 1, 1], 200)
+LABELS = (rng.random((200, 1)) > TABLE.cumsum(axis=1)).sum(axis=1).clip(0, 2)
 CALLS = {
     "calibration_test": lambda told: cb.calibration_test(
         Y, P, method="exact", draws=99, seed=1, progress=told
@@ -23,6 +25,8 @@ CALLS = {
     "compare": lambda told: cb.compare(Y, P, P**2, draws=99, seed=1, progress=told),
     "audit": lambda told: cb.audit(Y, P, groups={"g": P > 0.5}, draws=9, seed=1, progress=told),
     "incentives": lambda told: cb.incentives(P, ["smooth"], draws=50, seed=1, progress=told),
+    "recalibrate": lambda told: cb.recalibrate(LABELS, TABLE, seed=1, progress=told),
+    "class_table": lambda told: cb.class_table(LABELS, TABLE, seed=1, progress=told),
     "evaluate": lambda told: cb.evaluate(Y, P, draws=19, seed=1, progress=told),
 }
 OF_TWO = [name for name in CALLS if name != "evaluate"]
@@ -35,6 +39,25 @@ def test_progress_is_the_share_that_is_done(name):
     assert told, name
     assert all(0 < share <= 1 for share in told)
     assert told == sorted(told)
+    assert told[-1] == 1
+
+
+@pytest.mark.parametrize(
+    "method", ["auto", *(k for k, row in cb.recalibrations().items() if row.fit_classes)]
+)
+def test_fits_of_classes_tell_how_far_they_are(method):
+    told = []
+    cb.recalibrate(LABELS, TABLE, method=method, seed=1, progress=told.append)
+    assert told == sorted(set(told))
+    assert told[-1] == 1
+    assert len(told) > 3 or method == "temperature"
+
+
+@pytest.mark.parametrize("method", ["auto", "platt", "spline"])
+def test_fits_of_two_classes_tell_how_far_they_are(method):
+    told = []
+    cb.recalibrate(Y, P, method=method, seed=1, progress=told.append)
+    assert told == sorted(set(told))
     assert told[-1] == 1
 
 

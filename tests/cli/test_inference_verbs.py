@@ -176,6 +176,18 @@ def test_net_benefit_and_charts_of_models(file, tmp_path):
         raise run(*common, "--chart", f"x={chart}").exception
 
 
+def test_a_trend_needs_dates_that_sort_by_time(tmp_path):
+    path = tmp_path / "days.csv"
+    days = np.repeat(["30.01.2024", "31.01.2024", "01.02.2024"], 40)
+    pd.DataFrame({"y": [0, 1] * 60, "p": 0.5, "day": days}).to_csv(path, index=False)
+    groups = ["compare", path, "-y", "y", "-p", "p", "--groups", "day", "--draws", 19, "--seed", 1]
+    assert run(*groups).exit_code == 0
+    with pytest.raises(
+        InvalidInputError, match=r"column 'day' must hold dates that sort by time; got 30.01.2024"
+    ):
+        raise run(*groups, "--ordered").exception
+
+
 def test_no_table_of_pairs_where_there_are_too_many_groups_for_pairs(tmp_path):
     rng = np.random.default_rng(3)
     p = rng.random(400)

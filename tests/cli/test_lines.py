@@ -34,6 +34,15 @@ def test_a_state_is_no_file_of_rows(tmp_path):
     assert told == SAID.replace("(1 row)", "(1 row), line 3 of rows.csv")
 
 
+@pytest.mark.parametrize("name", ["rows.csv", "it's.csv"])
+def test_a_file_that_the_message_names_is_looked_into(tmp_path, name):
+    path = tmp_path / name
+    path.write_text("y,p\n0,0.2\n\n1,1.7\n")
+    said = f"got 1.7 in row 1 of {str(path)!r} (1 row). Hint: divide."
+    told = with_line(said, ["sketch", str(tmp_path / "*.csv")])
+    assert told == said.replace(" (1 row)", ", line 4 (1 row)")
+
+
 def test_nothing_is_added_where_the_line_is_not_known(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("y,p\n0,0.2\n")

@@ -122,6 +122,8 @@ def test_apply_streams_parquet_and_counts(folder):
     assert (table["k"] == np.arange(100_000)).all()
     expected = cb.load_recalibration(folder / "map.json").predict(table["p"])
     assert table["p_recalibrated"] == pytest.approx(expected, abs=1e-12)
+    done = run("apply", "map.json", "new.parquet", "-p", "p", "-o", "out.csv", cwd=folder)
+    assert "100,000 rows written to out.csv, with the column p_recalibrated" in done.stderr
 
 
 def test_sql_is_printed(folder):

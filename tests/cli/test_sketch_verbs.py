@@ -234,6 +234,7 @@ def write_rows(frame, path):
     [
         (["1.5,1", "7,0"], "column 'p' must lie in [0, 1]; got 1.5 in row 1 of '{}', line 4 (2 rows)"),
         (["0.5,-1", "0.5,1"], "column 'y' must lie in [0, 1]; got -1 in row 1 of '{}', line 4 (1 row)"),
+        (["NaN,1", "1.5,0"], "column 'p' must not be missing; got no value in row 1 of '{}', line 4 (1 row)"),
         ([",1", "NA,0"], "column 'p' must not be missing; got no value in row 1 of '{}', line 4 (2 rows)"),
         (
             ["high,1", "low,0"],

@@ -45,7 +45,7 @@ def apply(map_file: str, file: FileNames, prediction: str, into: str, output: st
     if json_:
         show_json({"output": output, "column": into, **asdict(done)})
         return
-    note(f"{counted(done.rows, 'row')} written to {output}")
+    note(f"{counted(done.rows, 'row')} written to {output}, with the column {into}")
     if done.unusable:
         note(f"{counted(done.unusable, 'row has', 'rows have')} no prediction in [0, 1]: no value for them")
     if done.outside:

@@ -11,6 +11,7 @@ import numpy as np
 
 from calibrant.cli.options import MEASURE, NAME, NAMES, as_json, missing, option_of, rows_in, seed
 from calibrant.cli.showing import say
+from calibrant.cli.sketched import progress_bar
 from calibrant.cli.tables import show_json, show_sheet
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.inference.class_table import class_table
@@ -61,7 +62,7 @@ def classes(
         )
     numbers, categories = read_table(file, [*predictions, *([weight] if weight else [])], [outcome])
     occurred, names = _named(categories[outcome], predictions, labels)
-    with _told_by_option(outcome):
+    with _told_by_option(outcome), progress_bar("testing classes") as progress:
         result = class_table(
             occurred,
             np.column_stack([numbers[name] for name in predictions]),
@@ -71,6 +72,7 @@ def classes(
             missing=missing,
             draws=draws,
             seed=seed,
+            progress=progress,
         )
     if json_:
         show_json(result.to_dict())

@@ -23,6 +23,7 @@ from calibrant.cli.options import (
     seed,
     typed,
 )
+from calibrant.cli.ordered_rows import refuse_dates_as_text
 from calibrant.cli.showing import say
 from calibrant.cli.sketched import progress_bar
 from calibrant.cli.tables import show_json, show_sheet
@@ -225,6 +226,8 @@ def _compare_groups(
     names = Names.of_columns(outcome, prediction, weight)
     wanted = [outcome, prediction] + ([weight] if weight else [])
     numbers, labels = read_table(file, wanted, [groups])
+    if ordered:
+        refuse_dates_as_text(labels[groups], groups)
     masses = numbers[weight] if weight else None
     refuse_swapped(check_records(numbers[outcome], numbers[prediction], masses, missing, names), names)
     result = compare_groups(

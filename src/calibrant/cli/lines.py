@@ -14,7 +14,7 @@ from calibrant.scale.dialect import read_dialect
 from calibrant.scale.located import KINDS, PACKED, TEXT_KINDS
 
 ROW = re.compile(r"in row (\d+) \([\d,]+ rows?\)")
-ROW_OF_FILE = re.compile(r"in row (\d+) of '([^']+)'")
+ROW_OF_FILE = re.compile(r"""in row (\d+) of (['"])(.+?)\2""")
 FARTHEST = 5_000_000  # rows that are counted again to find a line
 ASIDE = ("--state", "--output", "--out", "-o", "--rules", "--config")  # options whose files hold no rows
 
@@ -38,7 +38,7 @@ def with_line(message: str, arguments: list[str] | None = None) -> str:
 
 def _with_line_of(message: str, named: re.Match[str]) -> str:
     """Add the line where the message names one of several files."""
-    path, row = Path(named[2]), int(named[1])
+    path, row = Path(named[3]), int(named[1])
     if path.parent.name.startswith(SCRATCH):  # what was piped in, or the answer of a query
         return message[: named.start()] + f"in row {row}" + message[named.end() :]
     known = path.suffix.lower() in TEXT_KINDS and row <= FARTHEST

@@ -97,7 +97,7 @@ def _sorting(column: npt.NDArray[Any], name: str) -> npt.NDArray[np.int64]:
     if column.dtype.kind in "mM":
         missing |= np.isnat(column)
     reject_rows(f"column {name!r}", "must not be missing where it orders the rows", column, missing)
-    _refuse_dates_as_text(column, name)
+    refuse_dates_as_text(column, name)
     try:
         return np.argsort(column, kind="stable")
     except TypeError:
@@ -105,7 +105,7 @@ def _sorting(column: npt.NDArray[Any], name: str) -> npt.NDArray[np.int64]:
         raise InvalidInputError(sentence(f"column {name!r}", rule, "got several types")) from None
 
 
-def _refuse_dates_as_text(column: npt.NDArray[Any], name: str) -> None:
+def refuse_dates_as_text(column: npt.NDArray[Any], name: str) -> None:
     """Refuse dates that would be sorted by their letters, unless there is nothing to sort."""
     cells = column.tolist()
     if column.dtype.kind not in "OU" or len(set(cells)) == 1:

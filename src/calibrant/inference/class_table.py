@@ -13,6 +13,7 @@ from calibrant.inference.omnibus import visible_bias
 from calibrant.measures.multiclass import class_wise, top_label
 from calibrant.measures.registry.lookup import find_measure
 from calibrant.numerals import counted, left_out, percent, points, pvalue_phrase, pvalue_text, short
+from calibrant.progress import Progress, tell
 from calibrant.records import Missing
 from calibrant.results import Result
 from calibrant.seeds import checked_draws, recorded_seed
@@ -135,6 +136,7 @@ def class_table(
     missing: Missing = "error",
     draws: int = 199,
     seed: int | None = None,
+    progress: Progress | None = None,
 ) -> ClassTable:
     """Measure and test every class against the others, and the most probable class.
 
@@ -155,6 +157,8 @@ def class_table(
     draws, seed
         Simulations for p-values without a limit law, and their seed. There are at least 20 for each class:
         with fewer, no class could be found at the 5 % level once p-values allow for all of them.
+    progress
+        Called with the share of the classes that are done.
 
     Returns
     -------
@@ -172,12 +176,15 @@ def class_table(
     top = top_label(y_true, probabilities, **common)
     every = class_wise(y_true, probabilities, **common)
     count = max(asked, round(len(every) / ALPHA) - 1)
+    done: list[str] = []
 
     def judged(name: str, forecasts: Forecasts) -> ClassLevel:
         value = float(row.function.core(forecasts, **row.options))
         tested = calibration_test(forecasts, draws=count, seed=used)
         rates, pvalues = (forecasts.mean_prediction, forecasts.base_rate), (tested.pvalue, tested.pvalue)
         rough = ("pvalue", "adjusted") if tested.approximate else ()
+        done.append(name)
+        tell(progress, len(done), len(every) + 1)
         return ClassLevel(name, *rates, value, *pvalues, tested.pvalue_is_bound, rough)
 
     alone = [judged(str(name), forecasts) for name, forecasts in every.items()]

@@ -15,7 +15,7 @@ from calibrant.fits.logistic import logistic
 from calibrant.recalibration.level_losses import Costs, costs, joined_costs
 from calibrant.recalibration.maps.logistic import LogisticMap
 from calibrant.recalibration.procedure import Candidate
-from calibrant.recalibration.registry import Fitted
+from calibrant.recalibration.registry import Fitted, Method
 from calibrant.recalibration.samples import Rows, Sample
 from calibrant.recalibration.table import find_method, recalibrations
 
@@ -48,6 +48,15 @@ def default_candidates(sample: Sample) -> list[Candidate]:
         for options in row.auto_options
         if row.fit is not None and (columns or not row.needs_covariates)
     ]
+
+
+def expected_fits(row: Method, options: Mapping[str, Any], sample: Sample) -> int:
+    """Return how many fits there will be, or a few less: all of the choice of auto, and the one chosen."""
+    if row.name != "auto":
+        return 1
+    names, folds = options.get("candidates"), options.get("folds", FOLDS)
+    count = len(names) + 1 if isinstance(names, list | tuple) else len(default_candidates(sample))
+    return (folds if isinstance(folds, int) and folds > 0 else FOLDS) * count + 2
 
 
 def named_candidates(names: Sequence[str]) -> list[Candidate]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal
@@ -17,10 +17,11 @@ from calibrant.frames import inputs_of
 from calibrant.groups.rules import Rule
 from calibrant.inputs import Named, array_of, check_aligned
 from calibrant.numerals import counted
-from calibrant.recalibration.choose import UNCHANGED, auto
+from calibrant.recalibration.choose import UNCHANGED, auto, expected_fits
 from calibrant.recalibration.class_records import Mask, class_records
 from calibrant.recalibration.columns import cluster_labels, joined_columns
 from calibrant.recalibration.fit_facts import FitFacts, counted_out
+from calibrant.recalibration.fit_progress import telling
 from calibrant.recalibration.maps.form import Map
 from calibrant.recalibration.maps.prevalence import PrevalenceMap
 from calibrant.recalibration.named_rules import rules_of
@@ -66,6 +67,7 @@ def recalibrate(
     prediction: str | Sequence[str] | None = None,
     weight: str | None = None,
     seed: int | None = None,
+    progress: Callable[..., object] | None = None,
     **options: Any,
 ) -> Recalibration:
     """Fit a map that turns predictions into better calibrated ones.
@@ -109,6 +111,8 @@ def recalibrate(
         columns of `prediction` are the probabilities of several classes.
     seed : int, optional
         Of the folds; drawn and recorded when absent.
+    progress : callable, optional
+        Called with the share of the fits that are done.
     **options
         Of the method; see `recalibrations()[method].options`.
 
@@ -134,13 +138,14 @@ def recalibrate(
     y_true, y_prob, sample_weight = given.y_true, _classes_beside(given.y_prob), given.sample_weight
     beside, used = _Beside(**given.beside), recorded_seed(seed)
     if _classes_of(y_prob) > 2:
-        from calibrant.recalibration.recalibrate_classes import fit_classes
+        from calibrant.recalibration.recalibrate_classes import expected_class_fits, fit_classes
 
         _refuse_options_of_two(prevalence, pos_label, replace(beside, groups=rules) if rules else beside)
         several = class_records(
             y_true, y_prob, sample_weight, classes, frequency=weights == "frequency", missing=missing
         )
-        return fit_classes(several, row, options, weights, used)
+        with telling(progress, expected_class_fits(row, several)):
+            return fit_classes(several, row, options, weights, used)
     if classes is not None:
         rule = "must be given for predictions of three classes or more alone"
         raise InvalidInputError(sentence("classes", rule, f"got {classes!r}"))
@@ -149,7 +154,8 @@ def recalibrate(
     )
     if rules:
         sample = _with_rules(sample, rules, row)
-    fitted = fit_sample(sample, row, options, prevalence=prevalence, weights=weights, seed=used)
+    with telling(progress, expected_fits(row, options, sample)):
+        fitted = fit_sample(sample, row, options, prevalence=prevalence, weights=weights, seed=used)
     for note in fitted.notes:
         if note != UNCHANGED:
             warnings.warn(note, RecalibrationWarning, stacklevel=2)

@@ -76,6 +76,12 @@ def fit_classes(
     )
 
 
+def expected_class_fits(row: Method, records: ClassRecords) -> int:
+    """Return how many fits there will be: of every candidate and fold, or of every class."""
+    inside = {"one-vs-rest": records.classes, "top-label": records.classes + 1}
+    return FOLDS * len(CANDIDATES) + 1 if row.name == "auto" else 1 + inside.get(row.name, 0)
+
+
 def _facts(records: ClassRecords, weights: str, seed: int) -> FitFacts:
     top = records.table.max(axis=1)
     right = records.table.argmax(axis=1) == records.labels

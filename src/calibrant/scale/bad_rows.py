@@ -13,9 +13,9 @@ from calibrant.scale.text_numbers import Notation, unread_sql
 
 UNREAD = "unread"  # cells of text that are no number
 CONDITIONS = {
-    "missing": "x IS NULL",
-    "outside": "NOT (x >= 0 AND x <= 1)",
-    "negative": "NOT (x >= 0 AND isfinite(x))",
+    "missing": "x IS NULL OR isnan(x)",
+    "outside": "NOT isnan(x) AND NOT (x >= 0 AND x <= 1)",
+    "negative": "NOT isnan(x) AND NOT (x >= 0 AND isfinite(x))",
     UNREAD: UNREAD,
 }
 

@@ -12,6 +12,7 @@ from calibrant.errors import InvalidInputError, sentence
 from calibrant.fits.softmax import Family, SoftmaxFit, softmax_fit, softmax_path, softmax_rates
 from calibrant.forecasts import Forecasts
 from calibrant.recalibration.class_records import ClassRecords
+from calibrant.recalibration.fit_progress import fitted_partly
 from calibrant.recalibration.maps.classes import OneVsRestMap, SoftmaxMap, TopLabelMap
 from calibrant.recalibration.maps.identity import IdentityMap
 from calibrant.recalibration.methods.logistic import WRONG_WAY, temperature_of
@@ -96,6 +97,7 @@ def _settled(records: ClassRecords, family: Family, penalty: Penalty, seed: int)
     for fits in zip(*paths, strict=True):
         costs = [_cost(part, fit) for (_, part), fit in zip(parts, fits, strict=True)]
         losses.append(sum(costs) / float(records.weights.sum()))
+        fitted_partly(len(losses) / (len(PENALTIES) + 1))
         if losses[-1] > min(losses) + HOPELESS:
             break
     return PENALTIES[int(np.argmin(losses))]
