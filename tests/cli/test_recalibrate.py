@@ -61,6 +61,25 @@ def test_a_named_method_that_harms_writes_nothing(folder):
     assert (folder / "harm.json").exists()
 
 
+@pytest.mark.parametrize("extra", [(), ("--force",)])
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("-m", "platt"), "needs both outcomes"),
+        (("-m", "histogram", "--option", "bins=99"), "needs 198 records"),
+    ],
+)
+def test_records_that_no_force_fits_are_too_little_data(folder, arguments, reason, extra):
+    (folder / "ones.csv").write_text("y,p\n" + "1,0.3\n1,0.6\n" * 20)
+    done = run(
+        "recalibrate", "ones.csv", "-y", "y", "-p", "p", *arguments, "-o", "1.json", *extra, cwd=folder
+    )
+    assert done.returncode == 3
+    assert done.stderr.startswith("calibrant: too little data: ")
+    assert reason in done.stderr
+    assert not (folder / "1.json").exists()
+
+
 def test_too_little_data_is_exit_code_3(folder):
     done = run("recalibrate", "few.csv", "-y", "y", "-p", "p", "-m", "platt", "-o", "few.json", cwd=folder)
     assert done.returncode == 3

@@ -28,7 +28,7 @@ from calibrant.cli.showing import note, say
 from calibrant.cli.sketched import listed, needed_sketch, progress_bar
 from calibrant.cli.tables import show_json, show_table
 from calibrant.disk import check_target, write_whole
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
 from calibrant.groups.rules import Rule
 from calibrant.groups.stored_rules import rules_from_json
 from calibrant.inputs import Names
@@ -126,7 +126,7 @@ def recalibrate(
     if rules:
         options["groups"] = _rules(rules)
         covariates = [*(covariates or []), *_spoken_of(options["groups"], covariates or [])]
-    with _bar(method, bool(covariates)):
+    with _too_little(), _bar(method, bool(covariates)):
         fitted = _fitted(file, outcome, prediction, weight, missing, (covariates, clusters), options)
         refused = _too_few(fitted) and not force
         _ = None if refused else fitted.assessment  # computed on first access: while the bar is there
@@ -143,6 +143,16 @@ def recalibrate(
         words = "written all the same" if force else "nothing written; --force overrides"
         click.echo(f"calibrant: {method} harms on held-out records; {words}", err=True)
         sys.exit(0 if force else HARMS)
+
+
+@contextmanager
+def _too_little() -> Iterator[None]:
+    """End where the records are too few for the method whatever is forced, or have one outcome alone."""
+    try:
+        yield
+    except TooFewRecordsError as error:
+        click.echo(f"calibrant: too little data: {error} Nothing written.", err=True)
+        sys.exit(TOO_LITTLE)
 
 
 @contextmanager
