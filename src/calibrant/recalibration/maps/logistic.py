@@ -37,11 +37,7 @@ class LogisticMap(Map):
 
         def mapped(p: Array) -> Array:
             clipped = np.clip(p, self.clip, 1.0 - self.clip)
-            rest = 1.0 - clipped
-            if self.low == self.high:
-                eta = self.intercept + self.low * np.log(clipped / rest)
-            else:
-                eta = self.intercept + self.low * np.log(clipped) - self.high * np.log(rest)
+            eta = self.intercept + self.low * np.log(clipped) - self.high * np.log1p(-clipped)
             return np.asarray(rate(eta), dtype=np.float64)
 
         return in_blocks(mapped, p)

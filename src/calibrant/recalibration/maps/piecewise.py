@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from calibrant.fits.logits import logit
 from calibrant.kernels.thinning import kept_knots
 from calibrant.recalibration.maps.algebra import Algebra, expit
 from calibrant.recalibration.maps.form import Knot, Map
@@ -143,8 +144,7 @@ class SplineMap(Map):
         shift = _interpolator(self.logits, self.shifts, len(p))
 
         def shifted(p: Array) -> Array:
-            clipped = np.clip(p, self.clip, 1.0 - self.clip)
-            place = np.log(clipped / (1.0 - clipped))
+            place = logit(p, self.clip)
             return np.asarray(rate(place + shift(place)), dtype=np.float64)
 
         return in_blocks(shifted, p)
