@@ -278,7 +278,22 @@ def test_pages_and_gaps(holes, method, tmp_path, monkeypatch):
         assert stated.null_count == np.isnan(values).sum()
         if not np.isnan(values).all():
             assert (stated.min, stated.max) == (np.nanmin(values), np.nanmax(values))
-            assert written.row_group(k).column(1).has_dictionary_page == (method == "histogram")
+
+
+@pytest.mark.parametrize("method", ["identity", "histogram"])
+def test_very_few_numbers_have_a_dictionary(method, tmp_path):
+    source = tmp_path / "in.parquet"
+    x = RNG.random(20_000)
+    x[:9] = np.nan
+    pq.write_table(pa.table({"p": x}), source, row_group_size=7_000)
+    target, _ = applied(source, method)
+    written, few = pq.ParquetFile(target).metadata, method == "histogram"
+    for k in range(3):
+        column = written.row_group(k).column(1)
+        assert (column.has_dictionary_page, column.statistics.null_count) == (few, 0 if k else 9)
+    for q in (pq.read_table(target)["q"].to_numpy(), pl.read_parquet(target)["q"].to_numpy()):
+        assert np.isnan(q[:9]).all()
+        assert (q[9:] == FITS[method].predict(x[9:])).all()
 
 
 def test_the_sign_of_zero_does_not_hide_rows(tmp_path):

@@ -11,7 +11,7 @@ import numpy as np
 from calibrant.fits.logistic import LogisticFit
 from calibrant.recalibration.maps.algebra import Algebra, expit
 from calibrant.recalibration.maps.form import Map
-from calibrant.recalibration.maps.search import in_blocks
+from calibrant.recalibration.maps.search import block_by_block
 from calibrant.recalibration.maps.stored import stored_clip, stored_number
 from calibrant.results import Array
 
@@ -40,7 +40,7 @@ class LogisticMap(Map):
             eta = self.intercept + self.low * np.log(clipped) - self.high * np.log1p(-clipped)
             return np.asarray(rate(eta), dtype=np.float64)
 
-        return in_blocks(mapped, p)
+        return block_by_block(mapped, p)
 
     def expression(self, p: Any, algebra: Algebra) -> Any:
         """Return the formula."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.recalibration.maps.algebra import Algebra
 from calibrant.recalibration.maps.form import Interval, Map
-from calibrant.recalibration.maps.search import finder, in_blocks
+from calibrant.recalibration.maps.search import block_by_block, finder
 from calibrant.recalibration.maps.stored import refused, stored_numbers, stored_steps
 from calibrant.results import Array
 
@@ -44,7 +44,7 @@ class PairMap(Map):
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
         """Return the merged pair."""
         pair = self._pairs(len(p))
-        return in_blocks(lambda block: merged_pair(*pair(block), self.merge), p)
+        return block_by_block(lambda block: merged_pair(*pair(block), self.merge), p)
 
     def interval(self, p: Array) -> Interval:
         """Return the pair; a prediction equal to a level joins it."""

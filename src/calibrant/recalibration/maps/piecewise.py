@@ -12,7 +12,7 @@ from calibrant.fits.logits import logit
 from calibrant.kernels.thinning import kept_knots
 from calibrant.recalibration.maps.algebra import Algebra, expit
 from calibrant.recalibration.maps.form import Knot, Map
-from calibrant.recalibration.maps.search import finder, in_blocks
+from calibrant.recalibration.maps.search import block_by_block, finder
 from calibrant.recalibration.maps.stored import refused, stored_clip, stored_numbers, stored_steps
 from calibrant.results import Array
 
@@ -21,7 +21,7 @@ ROUNDING = 1e-12  # more than a linear piece can miss its ends by
 
 def interpolated(x: Array, values: Array, heights: Array) -> Array:
     """Return heights at x, linear between values and constant outside; never beyond the two neighbours."""
-    return in_blocks(_interpolator(values, heights, len(x)), x)
+    return block_by_block(_interpolator(values, heights, len(x)), x)
 
 
 def _interpolator(values: Array, heights: Array, size: int) -> Callable[[Array], Array]:
@@ -147,7 +147,7 @@ class SplineMap(Map):
             place = logit(p, self.clip)
             return np.asarray(rate(place + shift(place)), dtype=np.float64)
 
-        return in_blocks(shifted, p)
+        return block_by_block(shifted, p)
 
     def expression(self, p: Any, algebra: Algebra) -> Any:
         """Return the logit, shifted by linear pieces; the prediction itself says which piece."""

@@ -18,7 +18,7 @@ FEWEST = 16  # predictions per cut, and
 LEAST = 2**12  # in all, from which a grid repays being made
 
 
-def in_blocks(work: Callable[[Array], Array], p: Array) -> Array:
+def block_by_block(work: Callable[[Array], Array], p: Array) -> Array:
     """Return what `work` makes of each number, computed block by block."""
     if len(p) <= BLOCK:
         return work(p)
