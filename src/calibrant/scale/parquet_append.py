@@ -7,8 +7,9 @@ no longer than the disk, and everything that a column can be, down to its pages 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import pairwise
@@ -102,9 +103,9 @@ def _written(job: _Job, progress: Callable[[float], object] | None) -> Applied:
     described: list[Struct] = []
     rows = unusable = outside = 0
     total = max(1, sum(job.footer.rows))
-    with job.part.open("r+b", buffering=0) as out:
+    with job.part.open("r+b", buffering=0) as out, closing(_in_turn(job)) as column:
         out.seek(job.footer.start)
-        for made in _in_turn(job):
+        for made in column:
             for chunk in made.chunks:
                 described.append(moved(chunk.described, out.tell() - len(MAGIC)))
                 for page in chunk.pages:
@@ -118,7 +119,7 @@ def _written(job: _Job, progress: Callable[[float], object] | None) -> Applied:
     return Applied(rows, unusable, outside)
 
 
-def _in_turn(job: _Job) -> Iterator[_Made]:
+def _in_turn(job: _Job) -> Generator[_Made, None, None]:
     """Yield the new column in the order of the row groups; a few are made ahead by several threads."""
     tasks = _tasks(job.footer)
     most = max(1, *(sum(task.rows) for task in tasks))
