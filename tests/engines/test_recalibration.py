@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 from recalibration.laws import fit, one_per_form
 
+from calibrant import recalibrate
+from calibrant.scale.parquet_append import append_map
+
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,  # Spark compiles every expression
@@ -60,3 +63,19 @@ def test_spark_gives_what_predict_gives_for_several_classes(spark_session):
         made = spark_session.sql(f"SELECT {found.to_sql(names, 'spark')} FROM predictions").collect()
         assert [tuple(row) for row in made[-2:]] == [(None,) * 3] * 2  # rows that predict refuses
         assert np.array([tuple(row) for row in made[:-2]]) == pytest.approx(found.predict(new), abs=1e-12)
+
+
+def test_spark_finds_the_column_that_apply_adds(spark_session, tmp_path):
+    """Spark keeps a schema of its own in the files that it writes, and believes it."""
+    fitted = recalibrate([0, 1, 0, 1] * 50, [0.2, 0.4, 0.6, 0.8] * 50, method="platt")
+    rows = [(k, k / 400, [f"w{k}"], None if k % 9 else "x") for k in range(400)]
+    frame = spark_session.createDataFrame(rows, "id long, p double, words array<string>, note string")
+    frame.coalesce(1).write.parquet(str(tmp_path / "in"))
+    [source] = (tmp_path / "in").glob("*.parquet")
+    target = tmp_path / "out.parquet"
+    assert append_map(fitted, [source], target, prediction="p", into="q") is not None
+    again = spark_session.read.parquet(str(target))
+    assert again.columns == ["id", "p", "words", "note", "q"]
+    found = again.where("p > 0.25 AND q < 1").orderBy("id").collect()
+    assert [(row.id, row.p, row.words, row.note) for row in found] == rows[101:]
+    assert [row.q for row in found] == fitted.predict([p for _, p, *_ in rows[101:]]).tolist()

@@ -1,4 +1,7 @@
-"""Apply a recalibration to files of any size: DuckDB streams them, every column and row kept as it was."""
+"""Apply a recalibration to files of any size: every column and row is kept as it was.
+
+One Parquet file gets a column behind those it has; all others are streamed by DuckDB and written anew.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,15 @@ from typing import TYPE_CHECKING
 
 from calibrant.disk import check_target, scratch_folder, whole_file
 from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence
-from calibrant.numerals import counted
 from calibrant.recalibration.result import Recalibration
 from calibrant.recalibration.sql import Sql, is_probability, sql_number
+from calibrant.scale.applied import Applied, refuse_none_usable
 from calibrant.scale.dialect import read_dialect
 from calibrant.scale.files import FileNames, in_pieces_or_whole
 from calibrant.scale.large_files import run_with_progress
 from calibrant.scale.located import kind_of, located
 from calibrant.scale.map_query import made_beforehand, map_query
+from calibrant.scale.parquet_append import append_map
 from calibrant.scale.parquet_writer import PARQUET, null_count, parquet_options
 from calibrant.scale.session import connect, identifier, literal, plain_names
 from calibrant.scale.sources import SourceColumn, csv_scan, place_of, unreadable
@@ -28,15 +32,6 @@ if TYPE_CHECKING:
 MEMORY = "512MB"  # what DuckDB may hold before it spills to disk
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 PREDICTION = "calibrant prediction"  # the number that the map is applied to, inside the query
-
-
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """How many rows were written, and how many of them had no usable prediction or one outside the range."""
-
-    rows: int
-    unusable: int
-    outside: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +59,10 @@ def apply_file(
     files = located(source)
     _refuse_ending(Path(target))
     check_target(target, files)
+    if Path(target).suffix.lower() in PARQUET:
+        applied = append_map(fitted, files, Path(target), prediction=prediction, into=into, progress=progress)
+        if applied is not None:
+            return applied
 
     def written(parallel: bool) -> Applied:
         return _written(fitted, files, Path(target), prediction, into, progress, parallel)
@@ -99,9 +98,7 @@ def _written(
                 applied = _counted(connection, rows, fitted, int(written), nulls)
             except duckdb.Error as error:
                 raise unreadable(files, error) from None
-        if applied.rows and applied.unusable == applied.rows:
-            got = f"got none in {counted(applied.rows, 'row')}"
-            raise InvalidInputError(sentence(f"column {prediction!r}", "must hold probabilities", got))
+        refuse_none_usable(applied, prediction)
         return applied
 
 

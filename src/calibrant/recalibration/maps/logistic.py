@@ -11,6 +11,7 @@ import numpy as np
 from calibrant.fits.logistic import LogisticFit
 from calibrant.recalibration.maps.algebra import Algebra, expit
 from calibrant.recalibration.maps.form import Map
+from calibrant.recalibration.maps.search import block_by_block
 from calibrant.recalibration.maps.stored import stored_clip, stored_number
 from calibrant.results import Array
 
@@ -34,9 +35,12 @@ class LogisticMap(Map):
         """Apply the formula."""
         from scipy.special import expit as rate
 
-        clipped = np.clip(p, self.clip, 1.0 - self.clip)
-        eta = self.intercept + self.low * np.log(clipped) - self.high * np.log1p(-clipped)
-        return np.asarray(rate(eta), dtype=np.float64)
+        def mapped(p: Array) -> Array:
+            clipped = np.clip(p, self.clip, 1.0 - self.clip)
+            eta = self.intercept + self.low * np.log(clipped) - self.high * np.log1p(-clipped)
+            return np.asarray(rate(eta), dtype=np.float64)
+
+        return block_by_block(mapped, p)
 
     def expression(self, p: Any, algebra: Algebra) -> Any:
         """Return the formula."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from calibrant.recalibration.maps.algebra import Algebra
 from calibrant.recalibration.maps.form import Interval, Map
+from calibrant.recalibration.maps.search import block_by_block, finder
 from calibrant.recalibration.maps.stored import refused, stored_numbers, stored_steps
 from calibrant.results import Array
 
@@ -42,13 +43,23 @@ class PairMap(Map):
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
         """Return the merged pair."""
-        return merged_pair(*self.interval(p), self.merge)
+        pair = self._pairs(len(p))
+        return block_by_block(lambda block: merged_pair(*pair(block), self.merge), p)
 
     def interval(self, p: Array) -> Interval:
         """Return the pair; a prediction equal to a level joins it."""
-        above = np.searchsorted(self.values, p, side="left")
-        below = above + (np.append(self.values, np.inf)[above] == p)
-        return Interval(self.if_zero[below], self.if_one[above])
+        return self._pairs(len(p))(p)
+
+    def _pairs(self, size: int) -> Callable[[Array], Interval]:
+        """Return how the pairs of `size` predictions are looked up, some of them at a time."""
+        find, levels = finder(self.values, "left", size), np.append(self.values, np.inf)
+
+        def pair(p: Array) -> Interval:
+            above = find(p)
+            below = above + (levels[above] == p)
+            return Interval(self.if_zero[below], self.if_one[above])
+
+        return pair
 
     def expression(self, p: Any, algebra: Algebra) -> Any:
         """Return constant pieces: gaps between levels, and the levels themselves as pieces of one number."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -12,6 +12,7 @@ from calibrant.fits.logits import logit
 from calibrant.kernels.thinning import kept_knots
 from calibrant.recalibration.maps.algebra import Algebra, expit
 from calibrant.recalibration.maps.form import Knot, Map
+from calibrant.recalibration.maps.search import block_by_block, finder
 from calibrant.recalibration.maps.stored import refused, stored_clip, stored_numbers, stored_steps
 from calibrant.results import Array
 
@@ -20,19 +21,37 @@ ROUNDING = 1e-12  # more than a linear piece can miss its ends by
 
 def interpolated(x: Array, values: Array, heights: Array) -> Array:
     """Return heights at x, linear between values and constant outside; never beyond the two neighbours."""
-    if len(values) == 1:
-        return np.full(len(x), heights[0])
-    left = np.clip(np.searchsorted(values, x, side="right") - 1, 0, len(values) - 2)
-    inside = np.clip(x, values[0], values[-1])
-    start, stop = heights[left], heights[left + 1]
-    few = len(x) < len(values)  # then their pieces alone
-    slope = (
-        slopes(stop - start, values[left + 1] - values[left])
-        if few
-        else slopes(np.diff(heights), np.diff(values))[left]
-    )
-    result = start + slope * (inside - values[left])
-    result = np.where(x >= values[-1], heights[-1], result)
+    return block_by_block(_interpolator(values, heights, len(x)), x)
+
+
+def _interpolator(values: Array, heights: Array, size: int) -> Callable[[Array], Array]:
+    """Return how to interpolate `size` numbers, some of them at a time."""
+    if size < len(values):
+        return lambda x: _among_many(x, values, heights)
+    find = finder(values, "right", size)
+    base, slope, height = linear_pieces(values, heights)
+    end = np.append(heights, heights[-1])
+    lowest, highest = np.minimum(height, end), np.maximum(height, end)
+
+    def linear(x: Array) -> Array:
+        piece = find(x)
+        result = x - base[piece]
+        result *= slope[piece]
+        result += height[piece]
+        np.maximum(result, lowest[piece], out=result)
+        return np.asarray(np.minimum(result, highest[piece], out=result))
+
+    return linear
+
+
+def _among_many(x: Array, values: Array, heights: Array) -> Array:
+    """Interpolate fewer numbers than there are pieces: those of their pieces alone."""
+    right = np.searchsorted(values, x, side="right")
+    left, right = np.maximum(right - 1, 0), np.minimum(right, len(values) - 1)
+    start, stop = heights[left], heights[right]
+    with np.errstate(invalid="ignore"):  # before and after all knots a piece has no length
+        rise = slopes(stop - start, values[right] - values[left])
+    result = start + rise * (x - values[left])
     return np.asarray(np.clip(result, np.minimum(start, stop), np.maximum(start, stop)))
 
 
@@ -122,8 +141,13 @@ class SplineMap(Map):
         """Shift the logit."""
         from scipy.special import expit as rate
 
-        place = logit(p, self.clip)
-        return np.asarray(rate(place + interpolated(place, self.logits, self.shifts)), dtype=np.float64)
+        shift = _interpolator(self.logits, self.shifts, len(p))
+
+        def shifted(p: Array) -> Array:
+            place = logit(p, self.clip)
+            return np.asarray(rate(place + shift(place)), dtype=np.float64)
+
+        return block_by_block(shifted, p)
 
     def expression(self, p: Any, algebra: Algebra) -> Any:
         """Return the logit, shifted by linear pieces; the prediction itself says which piece."""

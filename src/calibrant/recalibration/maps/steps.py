@@ -11,6 +11,7 @@ import numpy as np
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.recalibration.maps.algebra import Algebra
 from calibrant.recalibration.maps.form import Interval, Map, MapBins
+from calibrant.recalibration.maps.search import block_by_block, finder
 from calibrant.recalibration.maps.stored import stored_numbers, stored_steps
 from calibrant.results import Array
 
@@ -27,7 +28,8 @@ class StepMap(Map):
 
     def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
         """Look the bin up."""
-        return self.rates[np.searchsorted(self.edges, p, side="left")]
+        find = finder(self.edges, "left", len(p))
+        return block_by_block(lambda block: self.rates[find(block)], p)
 
     def expression(self, p: Any, algebra: Algebra) -> Any:
         """Return constant pieces; bins are closed on the right, so the next number above an edge cuts."""
