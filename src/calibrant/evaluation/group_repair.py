@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from calibrant.records import Records
 
 METHOD = "hierarchical"
-MOST_RECORDS = 20_000  # on which the repair is tried: a report should not take minutes
+MOST_RECORDS = 100_000  # on which the repair is tried: some seconds; a million would take most of a minute
 MOST_VALUES = 300  # of all group columns together
 MERGED = "the rows behind these forecasts are not known any more"
 FRACTIONS = "outcomes are fractions, and audits by group need 0 or 1"
@@ -33,7 +33,14 @@ class GroupRepair:
     assessment: Assessment
     whom: ForWhom
     shifts: tuple[dict[str, Any], ...]
-    tried_on: int  # records
+    tried_on: int  # records,
+    of: int  # so many
+    columns: tuple[str, ...]  # of groups
+
+    @property
+    def sampled(self) -> bool:
+        """Whether only some of the records were tried."""
+        return self.tried_on < self.of
 
     @property
     def smallest(self) -> int:
@@ -50,12 +57,12 @@ def group_repair(findings: Findings) -> GroupRepair | str | None:
     if not findings.forecasts.binary:
         return FRACTIONS
     try:
-        return _tried(_sample(findings), findings.seed)
+        return _tried(_sample(findings), len(findings.forecasts.records), findings.seed)
     except CalibrantError as reason:
         return str(reason)
 
 
-def _tried(sample: Rows, seed: int) -> GroupRepair | str:
+def _tried(sample: Rows, of: int, seed: int) -> GroupRepair | str:
     values = sum(len(np.unique(column.astype(str))) for column in (sample.covariates or {}).values())
     if values > MOST_VALUES:
         return f"the groups have {values:,} values, and the report tries at most {MOST_VALUES}"
@@ -63,7 +70,9 @@ def _tried(sample: Rows, seed: int) -> GroupRepair | str:
     result = fitted.assessment
     if result is None or result.for_whom is None:
         return fitted.why_not_assessed
-    return GroupRepair(result, result.for_whom, tuple(fitted.details["shifts"]), sample.n)
+    return GroupRepair(
+        result, result.for_whom, tuple(fitted.details["shifts"]), sample.n, of, tuple(sample.covariates or ())
+    )
 
 
 def _sample(findings: Findings) -> Rows:

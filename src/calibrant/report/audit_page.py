@@ -10,7 +10,7 @@ from calibrant.numerals import counted, pvalue_phrase
 from calibrant.report.charts.group_curves import group_curves
 from calibrant.report.charts.groups import forest
 from calibrant.report.page import PageVerdict, rendered
-from calibrant.report.sections import Section
+from calibrant.report.section import Section
 
 MOST = 500  # groups in the table
 
