@@ -45,7 +45,7 @@ def test_the_section_names_who_pays_and_does_not_promise_a_pass(tmp_path):
     parts = {part.id: part for part in sections(found, "not asked", group_repair(found))}
     section = parts["whom-after"]
     text = " ".join(section.texts)
-    assert "no certificate" in text or "still rejects" in text
+    assert "no proof that they are right" in text or "still rejects" in text
     assert "of 5 groups" in text
     assert [line[0].text for line in section.sheets[0].lines] == ["as they are", "repaired"]
     page = found.to_html(tmp_path / "page.html").read_text(encoding="utf-8")

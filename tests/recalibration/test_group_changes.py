@@ -8,7 +8,7 @@ import pytest
 from scipy.special import expit, logit
 
 import calibrant as cb
-from calibrant.recalibration.change_sheets import change_sheet, short_change_sheet
+from calibrant.recalibration.change_sheets import change_sheet, score_sheet, short_change_sheet
 from calibrant.recalibration.for_whom import ForWhom, for_whom
 from calibrant.recalibration.group_changes import GroupChange, group_changes, named_members, who_pays
 
@@ -126,8 +126,11 @@ def test_stored_and_shown():
     assert len(sheet.lines) == len(short.lines) == 12
     line = dict(zip(sheet.columns, (cell.text for cell in sheet.lines[0]), strict=True))
     assert line["group"] == "g = b"
-    assert line["difference before"].startswith("+")
-    assert line["p before"] == "≤ 0.005"
+    assert [cell.text[0] for cell in sheet.lines[0][4:7:2]] == ["+", "+"]  # still too low, by less
+    assert line["mean prediction is"] == "closer"
+    scores = score_sheet(found.changes)
+    line = dict(zip(scores.columns, (cell.text for cell in scores.lines[0]), strict=True))
+    assert (line["p before"], line["Brier score is"]) == ("≤ 0.005", "better")
 
 
 def test_nobody_to_judge_says_nothing():

@@ -16,12 +16,18 @@ HELD_OUT = (
 
 
 def change_sheet(changes: Sequence[GroupChange]) -> Sheet:
-    """Return every group before and after, with intervals, p-values and Brier scores."""
+    """Return every group before and after: predicted, happened, and the difference with its interval."""
     columns = (
-        "group", "records", "happened", "predicted before", "difference before", "predicted after",
-        "difference after", "p before", "p after", "Brier before", "Brier after", "mean prediction is",
+        "group", "records", "happened", "predicted before", "difference", "predicted after", "difference",
+        "mean prediction is",
     )  # fmt: skip
     return Sheet(columns, tuple(_line(one) for one in changes))
+
+
+def score_sheet(changes: Sequence[GroupChange]) -> Sheet:
+    """Return the p-values and Brier scores of every group before and after."""
+    columns = ("group", "records", "p before", "p after", "Brier before", "Brier after", "Brier score is")
+    return Sheet(columns, tuple(_score_line(one) for one in changes))
 
 
 def short_change_sheet(changes: Sequence[GroupChange]) -> Sheet:
@@ -33,9 +39,14 @@ def short_change_sheet(changes: Sequence[GroupChange]) -> Sheet:
 def _line(one: GroupChange) -> tuple[Cell, ...]:
     sides = one.before, one.after
     means = [cell for side in sides for cell in (_mean(side.predicted), _difference(side))]
+    return (*_who(one), *means, text_cell(one.effect))
+
+
+def _score_line(one: GroupChange) -> tuple[Cell, ...]:
+    sides = one.before, one.after
     tests = [number_cell(side.pvalue, pvalue_text(side.pvalue, floor=side.pvalue_is_bound)) for side in sides]
     scores = [number_cell(side.brier, f"{side.brier:.4f}") for side in sides]
-    return (*_who(one), *means, *tests, *scores, text_cell(one.effect))
+    return (*_who(one)[:2], *tests, *scores, text_cell(one.brier_effect))
 
 
 def _short_line(one: GroupChange) -> tuple[Cell, ...]:

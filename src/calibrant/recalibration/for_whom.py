@@ -127,7 +127,7 @@ class ForWhom:
             )
         return (
             "after the repair the audit no longer rejects: no evidence is left that predictions are wrong "
-            "for any of these groups, which is no certificate that they are right"
+            "for any of these groups, which is no proof that they are right"
         )
 
     @property

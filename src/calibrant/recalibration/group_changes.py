@@ -101,12 +101,21 @@ class GroupChange:
     @property
     def effect(self) -> str:
         """Whether predictions are closer to what happened, in words."""
-        if self.farther.value == 0:
-            return "as far as before"
-        way = "farther" if self.farther.value > 0 else "closer"
+        return self._sure(self.farther, ("as far as before", "farther", "closer"))
+
+    @property
+    def brier_effect(self) -> str:
+        """Whether the Brier score is better, in words."""
+        return self._sure(self.brier, ("as before", "worse", "better"))
+
+    def _sure(self, shift: Shift, words: tuple[str, str, str]) -> str:
+        """Say in which direction something went, and whether the records show it."""
+        if shift.value == 0:
+            return words[0]
+        way = words[1] if shift.value > 0 else words[2]
         if not self.judged:
             return f"{way}, too few records"
-        return f"{way}, within noise" if self.farther.within_noise else way
+        return f"{way}, within noise" if shift.within_noise else way
 
 
 def group_changes(

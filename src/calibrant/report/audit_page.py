@@ -43,7 +43,10 @@ def _verdict(audited: Audit, rejected: bool) -> PageVerdict:
         )
         return PageVerdict("No group is off beyond chance.", sentence, "Audit new data as it comes.")
     sentence = f"{audited.verdict} Over all groups together {shown}."
-    step = "Repair with calibrant recalibrate --covariates, then audit held-out predictions again."
+    step = (
+        "Repair with calibrant recalibrate --groups (--covariates for columns that were split at random): it "
+        "shows every group before and after on held-out records."
+    )
     return PageVerdict("Wrong for some.", sentence, step)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from calibrant.evaluation.sheets import whom_sheet
 from calibrant.numerals import counted
-from calibrant.recalibration.change_sheets import HELD_OUT, change_sheet
+from calibrant.recalibration.change_sheets import HELD_OUT, change_sheet, score_sheet
 from calibrant.report.section import Section
 
 if TYPE_CHECKING:
@@ -34,16 +34,16 @@ def _finding(repaired: GroupRepair) -> Section:
     )
     pays = [f"Who pays, {one}." for one in whom.who_pays]
     limits = (
-        "“Beyond noise” means that limits which hold for all groups at once (95%, approximate) leave out no "
-        f"change. Judged are groups with at least {counted(repaired.smallest, 'record')}; by log loss, "
-        "single values without combinations."
+        "“Beyond noise” means that limits which hold for all groups at once (95%, approximate) lie on one "
+        f"side of no change. Judged are groups with at least {counted(repaired.smallest, 'record')}; by "
+        "log loss, single values without combinations."
     )
     notes = [f"worst after it: {one}" for one in whom.after.worst]
     notes.append(
         f"calibrant recalibrate FILE ... --groups {','.join(repaired.columns)} --method hierarchical --seed "
         f"{repaired.assessment.seed} fits it to all records, says the same of them and saves the map."
     )
-    texts = (how, _said(repaired), *pays, limits)
+    texts = (_said(repaired), *pays, limits, how)
     return Section("whom-after", TITLE, texts, sheets=(whom_sheet(whom),), notes=tuple(notes))
 
 
@@ -71,9 +71,9 @@ def _every_group(repaired: GroupRepair) -> Section:
         f"All {len(changes):,} lines of the audit, everyone among them, on {_records(repaired)}. {HELD_OUT} "
         "Intervals (95%) are of each group by itself, p-values are adjusted for all groups. “Closer” and "
         "“farther” say whether the mean prediction moved toward what happened; “within noise” that the "
-        "records leave open which."
+        "records leave open which. The second table has the tests and the Brier scores of the same groups."
     )
-    sheets = (change_sheet(changes),)
+    sheets = (change_sheet(changes), score_sheet(changes))
     return Section(
         "changes", "Every group before and after", (shown,), sheets=sheets, folded=len(changes) > MANY
     )
