@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from calibrant.evaluation.certainty import certainty
 from calibrant.evaluation.null_reference import Chance
 from calibrant.evaluation.recalibration_preview import FEWEST
-from calibrant.evaluation.rejection import rejection, upside_down
+from calibrant.evaluation.rejection import rejection
 from calibrant.evaluation.rows import SIZE, WHERE, Row
 from calibrant.forecasts import Forecasts
 from calibrant.groups.no_evidence import none_wrong, too_small
@@ -23,6 +23,7 @@ from calibrant.groups.people import in_people
 from calibrant.inference.engine import TestResult
 from calibrant.inference.omnibus import visible_bias
 from calibrant.inference.spoken import speaker
+from calibrant.inference.upside_down import upside_down
 from calibrant.numerals import counted, short
 
 if TYPE_CHECKING:
