@@ -75,7 +75,11 @@ def test_those_for_whom_it_gets_worse_are_counted_and_the_worst_is_named():
     in_points, by_brier, by_log_loss = found.who_pays
     assert in_points.startswith("in points: for 3 of 11 groups the mean prediction is farther")
     assert "g = a" in in_points
-    assert "points too high after, beyond noise" in in_points
+    assert "points too high after: farther by " in in_points
+    assert in_points.endswith("), beyond noise")
+    assert "still wrong for some (" in found.finding
+    assert "of 11 groups at the 5 % level)" in found.finding
+    assert found.finding.endswith("happened")
     assert by_brier.startswith("by Brier score: 5 of 11 groups are worse off, beyond noise for")
     assert by_log_loss.startswith("by log loss: of 5 groups, g = a loses most")
     assert "who pays, in points" in str(found)

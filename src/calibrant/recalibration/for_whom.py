@@ -12,7 +12,8 @@ import numpy.typing as npt
 from calibrant.groups.audit import audit
 from calibrant.groups.audit_result import Audit
 from calibrant.groups.features import Features
-from calibrant.numerals import at_floor, counted, pvalue_text
+from calibrant.groups.rules import EVERYONE
+from calibrant.numerals import at_floor, counted, predicted_happened, pvalue_text
 from calibrant.recalibration.group_changes import GroupChange, group_changes, named_members, who_pays
 from calibrant.recalibration.level_losses import SAFE
 from calibrant.recalibration.levels_of_columns import LeveledColumn, coded, met
@@ -122,13 +123,28 @@ class ForWhom:
         """What the audit says of the repaired predictions: one sentence for every verb and page."""
         if self.rejected:
             return (
-                "after the repair the audit still rejects, the predictions are still wrong for some: "
-                f"{self.after.worst[0]}"
+                "after the repair the audit still rejects, the predictions are still wrong for some"
+                f"{self._still_wrong}: {self.after.worst[0]}{self._means_of_worst}"
             )
         return (
             "after the repair the audit no longer rejects: no evidence is left that predictions are wrong "
             "for any of these groups, which is no proof that they are right"
         )
+
+    @property
+    def _still_wrong(self) -> str:
+        """For how many of the groups, where their p-values are known."""
+        groups = [one for one in self.changes if one.rule != EVERYONE and one.after.pvalue is not None]
+        wrong = sum(one.after.wrong for one in groups)
+        return f" ({wrong:,} of {counted(len(groups), 'group')} at the 5 % level)" if wrong else ""
+
+    @property
+    def _means_of_worst(self) -> str:
+        """What was predicted for the worst group after the repair, and what happened."""
+        for one in self.changes:
+            if self.after.worst[0].startswith(f"{one.rule}: {one.size:,} "):
+                return f"; on the whole {predicted_happened(one.after.predicted, one.happened)}"
+        return ""
 
     @property
     def who_pays(self) -> list[str]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from calibrant.groups.audit_result import Audit
 from calibrant.groups.coding import code_columns
-from calibrant.groups.group import Group, plain
+from calibrant.groups.group import LEVEL, Group, plain
 from calibrant.groups.rules import EVERYONE
 from calibrant.groups.subpopulations import as_masks, combinations, masked
 from calibrant.numerals import counted, points
@@ -49,6 +49,11 @@ class GroupSide:
             group.pvalue_is_bound,
             brier,
         )
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the group was tested and is wrong beyond chance."""
+        return self.pvalue is not None and self.pvalue <= LEVEL
 
     @property
     def in_words(self) -> str:
@@ -218,8 +223,8 @@ def _in_points(judged: Sequence[GroupChange], listed: str) -> str:
     return (
         f"in points: for {len(worse):,} of {of} the mean prediction is farther from what happened than "
         f"before, {_how_many(sure, len(worse))}{listed}. Most: {most.rule} "
-        f"({counted(most.size, 'record')}), {most.before.in_words} before, {most.after.in_words} after, "
-        f"{_noise(most.farther)}"
+        f"({counted(most.size, 'record')}), {most.before.in_words} before, {most.after.in_words} after: "
+        f"farther by {_points(most.farther)}, {_noise(most.farther)}"
     )
 
 
@@ -233,7 +238,8 @@ def _by_brier(judged: Sequence[GroupChange]) -> str:
     return (
         f"by Brier score: {len(worse):,} of {of} {'is' if len(worse) == 1 else 'are'} worse off, "
         f"{_how_many(sure, len(worse))}. Most: {most.rule} ({counted(most.size, 'record')}), "
-        f"{most.before.brier:.5f} before, {most.after.brier:.5f} after, {_noise(most.brier)}"
+        f"{most.before.brier:.5f} before, {most.after.brier:.5f} after: worse by {most.brier.value:.5f} "
+        f"(limits {most.brier.lower:+.5f} to {most.brier.upper:+.5f}), {_noise(most.brier)}"
     )
 
 
@@ -243,6 +249,13 @@ def _how_many(sure: int, worse: int) -> str:
     if worse == 1:
         return "beyond noise"
     return f"beyond noise for {'all' if sure == worse else f'{sure:,}'} of them"
+
+
+def _points(shift: Shift) -> str:
+    """Write by how many points a prediction is farther off, with the limits."""
+    width = shift.upper - shift.lower
+    value, low, high = (points(x, width) for x in (shift.value, shift.lower, shift.upper))
+    return f"{value.lstrip('+')} points (limits {low} to {high})"
 
 
 def _noise(shift: Shift) -> str:

@@ -38,10 +38,11 @@ def _finding(repaired: GroupRepair) -> Section:
         f"side of no change. Judged are groups with at least {counted(repaired.smallest, 'record')}; by "
         "log loss, single values without combinations."
     )
+    said = "tests all of them" if repaired.sampled else "says the same of them"
     notes = [f"worst after it: {one}" for one in whom.after.worst]
     notes.append(
         f"calibrant recalibrate FILE ... --groups {','.join(repaired.columns)} --method hierarchical --seed "
-        f"{repaired.assessment.seed} fits it to all records, says the same of them and saves the map."
+        f"{repaired.assessment.seed} fits it to all records, {said} and saves the map."
     )
     texts = (_said(repaired), *pays, limits, how)
     return Section("whom-after", TITLE, texts, sheets=(whom_sheet(whom),), notes=tuple(notes))
