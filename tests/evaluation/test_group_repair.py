@@ -122,7 +122,8 @@ def test_every_group_has_a_line_and_few_groups_are_not_folded():
 
 
 def test_a_sample_says_that_it_is_one_and_whose_answer_counts(monkeypatch):
-    monkeypatch.setattr(rooms, "MOST_RECORDS", 500)
+    monkeypatch.setattr(rooms, "MOST_RECORDS", 1_000)
+    monkeypatch.setattr(rooms, "SAMPLED", 500)
     found = evaluated(rows())
     section = {part.id: part for part in sections(found, "", group_repair(found))}["whom-after"]
     text = " ".join(section.texts)
@@ -132,7 +133,8 @@ def test_a_sample_says_that_it_is_one_and_whose_answer_counts(monkeypatch):
 
 
 def test_many_records_are_sampled_alike_for_the_same_seed(monkeypatch):
-    monkeypatch.setattr(rooms, "MOST_RECORDS", 500)
+    monkeypatch.setattr(rooms, "MOST_RECORDS", 1_000)
+    monkeypatch.setattr(rooms, "SAMPLED", 500)
     found = evaluated(rows())
     assert group_repair(found).tried_on == 500
     assert group_repair(found).whom == group_repair(found).whom

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from calibrant.records import Records
 
 METHOD = "hierarchical"
-MOST_RECORDS = 100_000  # on which the repair is tried: some seconds; a million would take most of a minute
+MOST_RECORDS = 100_000  # on all of which the repair is tried: some seconds; a million would take a minute
+SAMPLED = 20_000  # of more records so many are tried, so that the report of a large file stays quick
 MOST_VALUES = 300  # of all group columns together
 MERGED = "the rows behind these forecasts are not known any more"
 FRACTIONS = "outcomes are fractions, and audits by group need 0 or 1"
@@ -80,7 +81,7 @@ def _sample(findings: Findings) -> Rows:
     records: Records = findings.forecasts.records
     columns = columns_of(findings.groups, records.length, "groups")
     if len(records) > MOST_RECORDS:
-        drawn = np.random.default_rng(findings.seed).choice(len(records), MOST_RECORDS, replace=False)
+        drawn = np.random.default_rng(findings.seed).choice(len(records), SAMPLED, replace=False)
         records = records.take(np.sort(drawn).astype(np.int32))
     return rows_of(
         records.outcome,
