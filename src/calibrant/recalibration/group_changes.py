@@ -19,7 +19,7 @@ from calibrant.results import Array
 
 CONFIDENCE = 0.95  # that no limit of any group is wrong
 DEPTH = 2  # columns of which combinations of values are groups
-Members = npt.NDArray[np.intp]
+Members = npt.NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,54 +135,68 @@ def group_changes(
     from scipy.special import ndtri
 
     before, after = ({str(group.rule): group for group in one.groups} for one in audits)
-    known = {rule: inside for rule, inside in members if rule in before and rule in after}
-    judged = sum(before[rule].size >= smallest for rule in known)
+    sums = {
+        rule: _Sums.of(weight[inside], y[inside], sides[0][inside], sides[1][inside])
+        for rule, inside in members
+        if rule in before and rule in after
+    }
+    judged = sum(before[rule].size >= smallest for rule in sums)
     reach = float(ndtri(1.0 - (1.0 - CONFIDENCE) / (2.0 * max(1, judged))))
-    collected = []
-    for rule in (rule for rule in before if rule in known):
-        inside = known[rule]
-        share = weight[inside] / weight[inside].sum()
-        p, q = (side[inside] for side in sides)
-        part = _Part(share, y[inside], p, q)
-        briers = (float(share @ (part.y - x) ** 2) for x in (p, q))
-        old, new = (
-            GroupSide.of(audit[rule], brier) for audit, brier in zip((before, after), briers, strict=True)
+    return [
+        GroupChange(
+            rule,
+            group.size,
+            group.mean_outcome,
+            GroupSide.of(group, sums[rule].brier_before),
+            GroupSide.of(after[rule], sums[rule].brier_after),
+            sums[rule].farther(reach),
+            sums[rule].brier(reach),
+            group.size >= smallest,
         )
-        collected.append(
-            GroupChange(
-                rule, before[rule].size, before[rule].mean_outcome, old, new, part.farther(reach),
-                part.brier(reach), before[rule].size >= smallest,
-            )
-        )  # fmt: skip
-    return collected
+        for rule, group in before.items()
+        if rule in sums
+    ]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Part:
-    """The records of one group: shares, outcomes, predictions and repaired predictions."""
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """Means of one group: outcomes, both predictions, both Brier scores, and the errors of their changes."""
 
-    share: Array
-    y: Array
-    p: Array
-    q: Array
+    rate: float
+    before: float
+    after: float
+    rate_error: float
+    brier_before: float
+    brier_after: float
+    brier_error: float
+
+    @classmethod
+    def of(cls, weight: Array, y: Array, p: Array, q: Array) -> _Sums:
+        """Sum up; the error of the rate is that which it has if the rate lies between both predictions."""
+        share = weight / weight.sum()
+        middle = (p + q) / 2
+        old, new = (y - p) ** 2, (y - q) ** 2
+        growth = float(share @ (new - old))
+        return cls(
+            rate=float(share @ y),
+            before=float(share @ p),
+            after=float(share @ q),
+            rate_error=float(np.sqrt(np.sum(share**2 * middle * (1 - middle)))),
+            brier_before=float(share @ old),
+            brier_after=float(share @ new),
+            brier_error=float(np.sqrt(np.sum((share * (new - old - growth)) ** 2))),
+        )
 
     def farther(self, reach: float) -> Shift:
-        """Return how much farther from the rate the mean prediction is; limits are those of the rate.
-
-        The error of the rate is that which it has if the rate lies between both predictions.
-        """
-        old, new, rate = (float(self.share @ x) for x in (self.p, self.q, self.y))
-        middle = (self.p + self.q) / 2
-        error = float(np.sqrt(np.sum(self.share**2 * middle * (1 - middle))))
-        at = [abs(r - new) - abs(r - old) for r in (rate - reach * error, rate, rate + reach * error)]
-        return Shift(at[1], min(at), max(at))
+        """Return how much farther from the rate the mean prediction is; limits are those of the rate."""
+        rates = (self.rate, self.rate - reach * self.rate_error, self.rate + reach * self.rate_error)
+        at = [abs(rate - self.after) - abs(rate - self.before) for rate in rates]
+        return Shift(at[0], min(at), max(at))
 
     def brier(self, reach: float) -> Shift:
         """Return by how much the Brier score grew, record by record."""
-        growth = (self.y - self.q) ** 2 - (self.y - self.p) ** 2
-        mean = float(self.share @ growth)
-        error = float(np.sqrt(np.sum((self.share * (growth - mean)) ** 2)))
-        return Shift(mean, mean - reach * error, mean + reach * error)
+        growth, half = self.brier_after - self.brier_before, reach * self.brier_error
+        return Shift(growth, growth - half, growth + half)
 
 
 def named_members(named: Mapping[str, npt.NDArray[Any]], rows: int) -> Iterator[tuple[str, Members]]:
@@ -198,7 +212,7 @@ def named_members(named: Mapping[str, npt.NDArray[Any]], rows: int) -> Iterator[
     for batch in batches:
         lists = batch.lists
         for k, rule in enumerate(batch.rules):
-            yield str(rule), lists.members_of(k).astype(np.intp)
+            yield str(rule), lists.members_of(k)
 
 
 def who_pays(changes: Sequence[GroupChange]) -> list[str]:
