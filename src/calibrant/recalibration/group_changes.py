@@ -65,7 +65,7 @@ class GroupSide:
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
+class Increase:
     """By how much something grew, with limits that hold for all groups at once."""
 
     value: float
@@ -92,16 +92,16 @@ class GroupChange:
     happened: float
     before: GroupSide
     after: GroupSide
-    farther: Growth
-    brier: Growth
+    farther: Increase
+    brier: Increase
     judged: bool
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> GroupChange:
         """Rebuild from what `asdict` returned."""
         sides = {name: GroupSide(**stored[name]) for name in ("before", "after")}
-        shifts = {name: Growth(**stored[name]) for name in ("farther", "brier")}
-        return cls(**{**stored, **sides, **shifts})
+        increases = {name: Increase(**stored[name]) for name in ("farther", "brier")}
+        return cls(**{**stored, **sides, **increases})
 
     @property
     def effect(self) -> str:
@@ -113,14 +113,14 @@ class GroupChange:
         """Whether the Brier score is better, in words."""
         return self._sure(self.brier, ("as before", "worse", "better"))
 
-    def _sure(self, shift: Growth, words: tuple[str, str, str]) -> str:
+    def _sure(self, increase: Increase, words: tuple[str, str, str]) -> str:
         """Say in which direction something went, and whether the records show it."""
-        if shift.value == 0:
+        if increase.value == 0:
             return words[0]
-        way = words[1] if shift.value > 0 else words[2]
+        way = words[1] if increase.value > 0 else words[2]
         if not self.judged:
             return f"{way}, too few records"
-        return f"{way}, within noise" if shift.within_noise else way
+        return f"{way}, within noise" if increase.within_noise else way
 
 
 def group_changes(
@@ -187,16 +187,16 @@ class _Sums:
             brier_error=float(np.sqrt(np.sum((share * (new - old - growth)) ** 2))),
         )
 
-    def farther(self, reach: float) -> Growth:
+    def farther(self, reach: float) -> Increase:
         """Return how much farther from the rate the mean prediction is; limits are those of the rate."""
         rates = (self.rate, self.rate - reach * self.rate_error, self.rate + reach * self.rate_error)
         at = [abs(rate - self.after) - abs(rate - self.before) for rate in rates]
-        return Growth(at[0], min(at), max(at))
+        return Increase(at[0], min(at), max(at))
 
-    def brier(self, reach: float) -> Growth:
+    def brier(self, reach: float) -> Increase:
         """Return by how much the Brier score grew, record by record."""
         growth, half = self.brier_after - self.brier_before, reach * self.brier_error
-        return Growth(growth, growth - half, growth + half)
+        return Increase(growth, growth - half, growth + half)
 
 
 def named_members(named: Mapping[str, npt.NDArray[Any]], rows: int) -> Iterator[tuple[str, Members]]:
@@ -265,12 +265,12 @@ def _how_many(sure: int, worse: int) -> str:
     return f"beyond noise for {'all' if sure == worse else f'{sure:,}'} of them"
 
 
-def _points(shift: Growth) -> str:
+def _points(increase: Increase) -> str:
     """Write by how many points a prediction is farther off, with the limits."""
-    width = shift.upper - shift.lower
-    value, low, high = (points(x, width) for x in (shift.value, shift.lower, shift.upper))
+    width = increase.upper - increase.lower
+    value, low, high = (points(x, width) for x in (increase.value, increase.lower, increase.upper))
     return f"{value.lstrip('+')} points (limits {low} to {high})"
 
 
-def _noise(shift: Growth) -> str:
-    return "within noise" if shift.within_noise else "beyond noise"
+def _noise(increase: Increase) -> str:
+    return "within noise" if increase.within_noise else "beyond noise"
