@@ -148,7 +148,7 @@ def test_predictions_that_rank_nothing_are_not_called_overconfident():
 def test_an_infinite_statistic_is_called_so():
     found = str(cb.calibration_test([0, 1] * 20, [1.0, 0.5] * 20, draws=99, seed=1))
     assert "omnibus statistic infinite" in found
-    assert "Predictions of exactly 0 or 1 were wrong" in found
+    assert "Also, predictions of exactly 0 or 1 were wrong" in found
 
 
 def test_dates_are_groups_without_a_time_of_day():

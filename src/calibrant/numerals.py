@@ -45,6 +45,19 @@ def short(value: float | None, digits: int = 3) -> str:
     return f"{value:.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
 
 
+def limits_text(low: float, high: float) -> str:
+    """Write an interval; one without an end on one side by the end that it has.
+
+    >>> limits_text(0.1, 0.25), limits_text(2.5, math.inf), limits_text(-math.inf, 0.3)
+    ('0.100 to 0.250', 'at least 2.50', 'at most 0.300')
+    """
+    if math.isinf(low) and math.isinf(high):
+        return "any number"
+    if math.isinf(high):
+        return f"at least {short(low)}"
+    return f"at most {short(high)}" if math.isinf(low) else f"{short(low)} to {short(high)}"
+
+
 def beside(value: float, limit: float, digits: int = 3) -> str:
     """Write a value in as many digits as show on which side of the limit it is.
 

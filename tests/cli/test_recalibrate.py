@@ -149,3 +149,23 @@ def test_sql_is_printed(folder):
     done = run("recalibrate", "--sql", "map.json", "-p", "score", "--dialect", "spark", cwd=folder)
     assert done.returncode == 0
     assert "`score`" in done.stdout
+
+
+def test_groups_are_audited_by_value_and_listed_before_and_after(folder):
+    words = ("recalibrate", "train.csv", "-y", "y", "-p", "p", "-m", "hierarchical", "--seed", 1)
+    lines = [line.split(",") for line in (folder / "train.csv").read_text().splitlines()[1:]]
+    rows = [f"{i},{y},{p},{'ab'[int(i) % 2]},{'xyz'[int(i) % 3]}" for i, y, p, _ in lines]
+    (folder / "groups.csv").write_text("\n".join(["id,y,p,g,h", *rows]) + "\n")
+    named = ("recalibrate", "groups.csv", *words[2:], "--groups", "g,h")
+    done = run(*named, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "audited      the values of g, h, alone and in pairs: 11 groups and everyone" in done.stdout
+    assert "who pays, in points" in done.stdout
+    assert "fitted without it" in done.stderr
+    whom = json.loads(run(*named, "--json", cwd=folder).stdout)["assessment"]["for_whom"]
+    assert len(whom["changes"]) == 12
+    assert {"predicted", "difference", "low", "high", "pvalue", "brier"} <= whom["changes"][0]["after"].keys()
+    (folder / "rules.json").write_text("[]")
+    refused = run(*named, "--rules", "rules.json", cwd=folder)
+    assert refused.returncode == 2
+    assert "--groups" in refused.stderr

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
+from cli.typed import calibrant as run
 from scipy.special import expit, logit
 
 import calibrant as cb
@@ -42,7 +45,7 @@ def test_the_section_names_who_pays_and_does_not_promise_a_pass(tmp_path):
     parts = {part.id: part for part in sections(found, "not asked", group_repair(found))}
     section = parts["whom-after"]
     text = " ".join(section.texts)
-    assert "no certificate" in text or "still rejects" in text
+    assert "no proof that they are right" in text or "still rejects" in text
     assert "of 5 groups" in text
     assert [line[0].text for line in section.sheets[0].lines] == ["as they are", "repaired"]
     page = found.to_html(tmp_path / "page.html").read_text(encoding="utf-8")
@@ -84,8 +87,54 @@ def test_what_cannot_be_tried_is_said(monkeypatch):
     assert "5 values" in group_repair(evaluated(frame))
 
 
+def test_the_page_and_the_command_line_say_the_same_sentences(tmp_path):
+    frame = rows()
+    frame.to_parquet(tmp_path / "rows.parquet")
+    common = [str(tmp_path / "rows.parquet"), "-y", "y", "-p", "p", "--groups", "g,h", "--seed", "3"]
+    printed = run("recalibrate", *common, "--method", "hierarchical")
+    assert printed.returncode == 0, printed.stderr
+    page = tmp_path / "page.html"
+    assert run("evaluate", *common, "--html", page).returncode == 0
+    shown = re.sub(r"<[^>]*>", "", page.read_text(encoding="utf-8"))
+    lines = printed.stdout.splitlines()
+    said = [line for line in lines if line.startswith(("after the repair", "who pays"))]
+    assert len(said) == 4
+    for line in said:
+        assert f"{line[0].upper()}{line[1:]}" in shown
+    whom = cb.recalibrate(frame["y"], frame["p"], groups=frame[["g", "h"]], method="hierarchical", seed=3)
+    assert len(whom.assessment.for_whom.changes) == 12
+    for one in whom.assessment.for_whom.changes:
+        assert any(line.startswith(one.rule + "  ") for line in lines)
+
+
+def test_the_audit_before_the_fix_is_the_one_under_for_whom():
+    found = evaluated(rows(), draws=199)
+    before = group_repair(found).whom.before
+    assert (before.metric, before.pvalue) == (found.audit.metric, found.audit.pvalue)
+
+
+def test_every_group_has_a_line_and_few_groups_are_not_folded():
+    found = evaluated(rows())
+    section = {part.id: part for part in sections(found, "", group_repair(found))}["changes"]
+    assert len(section.sheets[0].lines) == found.audit.tested == 12
+    assert not section.folded
+    assert "a map fitted to other records" in section.texts[0]
+
+
+def test_a_sample_says_that_it_is_one_and_whose_answer_counts(monkeypatch):
+    monkeypatch.setattr(rooms, "MOST_RECORDS", 1_000)
+    monkeypatch.setattr(rooms, "SAMPLED", 500)
+    found = evaluated(rows())
+    section = {part.id: part for part in sections(found, "", group_repair(found))}["whom-after"]
+    text = " ".join(section.texts)
+    assert "a random sample of 500 of the 2,000 records" in text
+    assert "On this sample of 500 records: after the repair the audit" in text
+    assert "tests all of them, and its answer counts" in text
+
+
 def test_many_records_are_sampled_alike_for_the_same_seed(monkeypatch):
-    monkeypatch.setattr(rooms, "MOST_RECORDS", 500)
+    monkeypatch.setattr(rooms, "MOST_RECORDS", 1_000)
+    monkeypatch.setattr(rooms, "SAMPLED", 500)
     found = evaluated(rows())
     assert group_repair(found).tried_on == 500
     assert group_repair(found).whom == group_repair(found).whom

@@ -67,3 +67,32 @@ def test_sees_what_either_part_sees(error):
         cb.calibration_test(rng.random(1500) < truth, p, draws=99, seed=run).rejects() for run in range(60)
     ]
     assert np.mean(found) >= 0.9
+
+
+def test_predictions_that_fall_where_outcomes_rise_are_not_called_overconfident():
+    rng = np.random.default_rng(0)
+    p = rng.beta(2, 2, 2_000)
+    y = rng.random(2_000) < 1 - p
+    found = cb.calibration_test(y, p, draws=99, seed=1)
+    assert found.details["upside_down"]
+    assert "Predictions point the wrong way" in str(found)
+    assert "verconfident" not in str(found)
+    flat = cb.calibration_test(rng.random(2_000) < 0.5, p, draws=99, seed=1)
+    assert "upside_down" not in flat.details
+    assert "Overconfident" in str(flat)
+
+
+def test_a_few_wrong_certain_predictions_do_not_crowd_out_what_else_is_wrong():
+    rng = np.random.default_rng(0)
+    p = rng.beta(2, 2, 3_000)
+    y = rng.random(3_000) < p
+    extreme = cb.calibration_test(y, np.clip(1.3 * p - 0.15, 0, 1), draws=99, seed=1)
+    assert "Overconfident: predictions are too extreme" in str(extreme)
+    assert str(extreme).endswith(
+        "Also, predictions of exactly 0 or 1 were wrong, which calibrated ones never are."
+    )
+    one = p.copy()
+    one[np.flatnonzero(~y)[0]] = 1.0
+    alone = str(cb.calibration_test(y, one, draws=99, seed=1))
+    assert "level: p ≤ 0.01" in alone
+    assert alone.endswith(". Predictions of exactly 0 or 1 were wrong, which calibrated ones never are.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from cli.typed import calibrant as run
 from scipy.optimize import brentq
 from scipy.special import expit, logit
 from scipy.stats import binom, t
@@ -159,6 +160,22 @@ def test_the_last_digit_of_the_value_decides_no_end():
     for near in (value, np.nextafter(value, 9), np.nextafter(value, 0)):
         _, high = score_interval(f, "slope", value=near, confidence=CONFIDENCE)
         assert high == np.inf
+
+
+def test_an_interval_with_one_end_is_written_by_that_end(tmp_path):
+    y, p, weight = drawn(0, 15, "weighted")
+    found = cb.confidence_interval(y, p, sample_weight=weight, measure="slope", draws=19, seed=1)
+    assert found.upper == np.inf
+    assert f"95 % interval at least {found.lower:.3g}"[:24] in str(found)
+    shown = repr(cb.evaluate(y, p, sample_weight=weight, measures=["slope"], draws=19, seed=1))
+    assert "at least" in shown
+    assert "inf" not in shown + str(found)
+    rows = np.column_stack([y, p, weight])
+    np.savetxt(tmp_path / "rows.csv", rows, delimiter=",", header="y,p,w", comments="", fmt="%.17g")
+    words = ("-y", "y", "-p", "p", "-w", "w", "--measure", "slope", "--interval", "--draws", 19, "--seed", 1)
+    printed = run("test", tmp_path / "rows.csv", *words).stdout
+    assert "no limit" in printed
+    assert "inf\n" not in printed
 
 
 def test_an_interval_without_ends_is_said_to_be_none():

@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from inspect import signature
 from typing import Any
 
@@ -26,7 +27,7 @@ from calibrant.cli.options import (
 )
 from calibrant.cli.showing import note, say
 from calibrant.cli.sketched import listed, needed_sketch, progress_bar
-from calibrant.cli.tables import show_json, show_table
+from calibrant.cli.tables import show_json, show_sheet, show_table
 from calibrant.disk import check_target, write_whole
 from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
 from calibrant.groups.rules import Rule
@@ -35,8 +36,10 @@ from calibrant.inputs import Names
 from calibrant.numerals import counted, short
 from calibrant.online.state import read_text
 from calibrant.recalibration.assess import FEWEST, FEWEST_EACH, FOLDS, Assessment
+from calibrant.recalibration.change_sheets import short_change_sheet
 from calibrant.recalibration.choose import FOLDS as CHOICE_FOLDS
 from calibrant.recalibration.fit_progress import each_fit
+from calibrant.recalibration.group_changes import GroupChange
 from calibrant.recalibration.loading import load_recalibration
 from calibrant.recalibration.recalibrate import recalibrate as fit
 from calibrant.recalibration.result import Recalibration
@@ -45,10 +48,11 @@ from calibrant.records import Missing, check_records
 from calibrant.scale.files import FileNames, read_table
 
 HARMS, TOO_LITTLE = 1, 3
+MOST_GROUPS = 100  # printed
 ARGUMENTS = {p.name for p in signature(fit).parameters.values() if p.kind is not p.VAR_KEYWORD}
 FITTING = (
-    "outcome", "weight", "missing", "method", "settings", "weights", "covariates", "rules", "clusters",
-    "prevalence", "force", "seed",
+    "outcome", "weight", "missing", "method", "settings", "weights", "covariates", "groups", "rules",
+    "clusters", "prevalence", "force", "seed",
 )  # fmt: skip
 OWN_ROWS = "The predictions must come from rows that the model was not trained on."
 
@@ -78,6 +82,12 @@ OWN_ROWS = "The predictions must come from rows that the model was not trained o
     "--covariates", type=NAMES, metavar="COLUMN,COLUMN", help="Columns for methods that repair groups."
 )
 @click.option(
+    "--groups",
+    type=NAMES,
+    metavar="COLUMN,COLUMN",
+    help="As --covariates; their values, alone and in pairs, are audited as by evaluate --groups.",
+)
+@click.option(
     "--rules",
     type=click.Path(dir_okay=False),
     help="Groups to repair with --method patch, as calibrant audit --rules wrote them.",
@@ -99,9 +109,9 @@ OWN_ROWS = "The predictions must come from rows that the model was not trained o
 @as_json
 def recalibrate(
     file: FileNames, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
-    method: str, settings: tuple[str, ...], weights: str, covariates: list[str] | None, rules: str | None,
-    clusters: str | None, prevalence: float | None, output: str | None, force: bool, sql: bool, dialect: str,
-    seed: int | None, json_: bool,
+    method: str, settings: tuple[str, ...], weights: str, covariates: list[str] | None,
+    groups: list[str] | None, rules: str | None, clusters: str | None, prevalence: float | None,
+    output: str | None, force: bool, sql: bool, dialect: str, seed: int | None, json_: bool,
 ) -> None:  # fmt: skip
     """Fit a map that makes the predictions in FILE better calibrated, and write it as JSON.
 
@@ -124,10 +134,12 @@ def recalibrate(
         **_parsed(settings),
     }
     if rules:
+        refuse_typed("does not apply to --rules, which name the groups already", "groups")
         options["groups"] = _rules(rules)
         covariates = [*(covariates or []), *_spoken_of(options["groups"], covariates or [])]
-    with _too_little(), _bar(method, bool(covariates)):
-        fitted = _fitted(file, outcome, prediction, weight, missing, (covariates, clusters), options)
+    beside = _Beside(tuple(covariates or ()), tuple(groups or ()), clusters)
+    with _too_little(), _bar(method, bool(covariates or groups)):
+        fitted = _fitted(file, outcome, prediction, weight, missing, beside, options)
         refused = _too_few(fitted) and not force
         _ = None if refused else fitted.assessment  # computed on first access: while the bar is there
     if refused:
@@ -143,6 +155,21 @@ def recalibrate(
         words = "written all the same" if force else "nothing written; --force overrides"
         click.echo(f"calibrant: {method} harms on held-out records; {words}", err=True)
         sys.exit(0 if force else HARMS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """The columns that stand beside predictions, by name."""
+
+    covariates: tuple[str, ...]
+    groups: tuple[str, ...]
+    clusters: str | None
+
+    @property
+    def named(self) -> list[str]:
+        """All of them, each once."""
+        clusters = (self.clusters,) if self.clusters else ()
+        return list(dict.fromkeys((*self.covariates, *self.groups, *clusters)))
 
 
 @contextmanager
@@ -208,16 +235,15 @@ def _show_sql(text: str, output: str | None, json_: bool) -> None:
 
 def _fitted(
     file: FileNames, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
-    beside: tuple[list[str] | None, str | None], options: dict[str, Any],
+    beside: _Beside, options: dict[str, Any],
 ) -> Recalibration:  # fmt: skip
-    covariates, clusters = beside
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         sketch = needed_sketch(file, outcome=outcome, prediction=prediction, weight=weight, missing=missing)
         if sketch is not None:
-            if covariates or clusters:
+            if beside.named:
                 rule = "need the rows, which a sketch no longer has"
-                raise InvalidInputError(sentence("--covariates and --clusters", rule))
+                raise InvalidInputError(sentence("--covariates, --groups and --clusters", rule))
             fitted = fit(sketch, **options)
         else:
             fitted = _fitted_rows(file, str(outcome), str(prediction), weight, missing, beside, options)
@@ -228,25 +254,24 @@ def _fitted(
 
 def _fitted_rows(
     file: FileNames, outcome: str, prediction: str, weight: str | None, missing: Missing,
-    beside: tuple[list[str] | None, str | None], options: dict[str, Any],
+    beside: _Beside, options: dict[str, Any],
 ) -> Recalibration:  # fmt: skip
-    covariates, clusters = beside
     if weight is None:
         refuse_typed("needs --weight", "weights")
-    if not covariates and not clusters:
+    if not beside.named:
         data = read_rows(
             file, outcome=outcome, prediction=prediction, weight=weight, missing=missing, groups=None
         )
         return fit(data.forecasts, **options)
-    wanted = covariates or []
-    named = [*wanted, *([clusters] if clusters else [])]
-    numbers, columns = read_table(file, [outcome, prediction, *([weight] if weight else [])], named)
+    numbers, columns = read_table(file, [outcome, prediction, *([weight] if weight else [])], beside.named)
     masses, names = numbers[weight] if weight else None, Names.of_columns(outcome, prediction, weight)
     refuse_swapped(check_records(numbers[outcome], numbers[prediction], masses, missing, names), names)
+    if beside.groups:
+        options = {**options, "groups": {name: columns[name] for name in beside.groups}}
     return fit(
         numbers[outcome], numbers[prediction], sample_weight=masses,
-        covariates={name: columns[name] for name in wanted} or None,
-        clusters=columns[clusters] if clusters else None, missing=missing, **options,
+        covariates={name: columns[name] for name in beside.covariates} or None,
+        clusters=columns[beside.clusters] if beside.clusters else None, missing=missing, **options,
     )  # fmt: skip
 
 
@@ -304,3 +329,17 @@ def _show_changes(assessment: Assessment) -> None:
         say()
         say("For whom, on held-out records")
         say(str(assessment.for_whom))
+        _show_groups(assessment.for_whom.changes)
+
+
+def _show_groups(changes: Sequence[GroupChange]) -> None:
+    """Print every group before and after, or the first of very many, and say what was left out."""
+    say()
+    say("Every group before and after: mean predictions, and happened minus predicted in points")
+    show_sheet(short_change_sheet(changes[:MOST_GROUPS]))
+    left = len(changes) - MOST_GROUPS
+    if left > 0:
+        say(f"{counted(left, 'more group is', 'more groups are')} in the output of --json, largest z first")
+    note(
+        "After: each record repaired by a map that was fitted without it. --json has intervals and p-values."
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import click
 
 from calibrant.cli.file_rows import read_rows
@@ -129,4 +131,6 @@ def _shown(key: str, value: object) -> str:
         return ", ".join(map(str, value))
     if not isinstance(value, float):
         return str(value)
+    if key in ("lower", "upper") and math.isinf(value):
+        return "no limit"
     return pvalue_text(value) if key in ("kuiper_pvalue", "cox_pvalue") else readable_number(value)

@@ -15,8 +15,8 @@ from calibrant.evaluation.rejection import said_by_part, size_sentence
 from calibrant.evaluation.rows import SIZE, WHERE, Row, chosen, take
 from calibrant.forecasts import Forecasts
 from calibrant.inference.engine import TestResult
-from calibrant.inference.omnibus import ROUNDING
 from calibrant.inference.spoken import speaker
+from calibrant.inference.upside_down import ROUNDING
 from calibrant.numerals import counted, percent, short
 
 

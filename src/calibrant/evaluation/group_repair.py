@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from calibrant.records import Records
 
 METHOD = "hierarchical"
-MOST_RECORDS = 20_000  # on which the repair is tried: a report should not take minutes
+MOST_RECORDS = 100_000  # on all of which the repair is tried: some seconds; a million would take a minute
+SAMPLED = 20_000  # of more records so many are tried, so that the report of a large file stays quick
 MOST_VALUES = 300  # of all group columns together
 MERGED = "the rows behind these forecasts are not known any more"
 FRACTIONS = "outcomes are fractions, and audits by group need 0 or 1"
@@ -33,7 +34,14 @@ class GroupRepair:
     assessment: Assessment
     whom: ForWhom
     shifts: tuple[dict[str, Any], ...]
-    tried_on: int  # records
+    tried_on: int  # records,
+    of: int  # so many
+    columns: tuple[str, ...]  # of groups
+
+    @property
+    def sampled(self) -> bool:
+        """Whether only some of the records were tried."""
+        return self.tried_on < self.of
 
     @property
     def smallest(self) -> int:
@@ -50,12 +58,12 @@ def group_repair(findings: Findings) -> GroupRepair | str | None:
     if not findings.forecasts.binary:
         return FRACTIONS
     try:
-        return _tried(_sample(findings), findings.seed)
+        return _tried(_sample(findings), len(findings.forecasts.records), findings.seed)
     except CalibrantError as reason:
         return str(reason)
 
 
-def _tried(sample: Rows, seed: int) -> GroupRepair | str:
+def _tried(sample: Rows, of: int, seed: int) -> GroupRepair | str:
     values = sum(len(np.unique(column.astype(str))) for column in (sample.covariates or {}).values())
     if values > MOST_VALUES:
         return f"the groups have {values:,} values, and the report tries at most {MOST_VALUES}"
@@ -63,7 +71,9 @@ def _tried(sample: Rows, seed: int) -> GroupRepair | str:
     result = fitted.assessment
     if result is None or result.for_whom is None:
         return fitted.why_not_assessed
-    return GroupRepair(result, result.for_whom, tuple(fitted.details["shifts"]), sample.n)
+    return GroupRepair(
+        result, result.for_whom, tuple(fitted.details["shifts"]), sample.n, of, tuple(sample.covariates or ())
+    )
 
 
 def _sample(findings: Findings) -> Rows:
@@ -71,7 +81,7 @@ def _sample(findings: Findings) -> Rows:
     records: Records = findings.forecasts.records
     columns = columns_of(findings.groups, records.length, "groups")
     if len(records) > MOST_RECORDS:
-        drawn = np.random.default_rng(findings.seed).choice(len(records), MOST_RECORDS, replace=False)
+        drawn = np.random.default_rng(findings.seed).choice(len(records), SAMPLED, replace=False)
         records = records.take(np.sort(drawn).astype(np.int32))
     return rows_of(
         records.outcome,

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 from calibrant.errors import CalibrantError
 from calibrant.evaluation.rows import SIZE, WHERE, Row
 from calibrant.forecasts import Forecasts
 from calibrant.inference.engine import TestResult
-from calibrant.inference.omnibus import ROUNDING
+from calibrant.inference.upside_down import upside_down
 from calibrant.measures.regression import calibration_slope
 from calibrant.numerals import predicted_happened, short
-
-SURE = 3.0  # standard deviations from which on predictions are said to point the wrong way
 
 
 def rejection(
@@ -80,14 +77,6 @@ def _slope(rows: Mapping[str, Row], forecasts: Forecasts, tested: TestResult) ->
     if slope < 0:
         return f"Predictions do not rank the outcomes (slope {size}): with higher ones events come no oftener"
     return f"{name} (slope {size}): predictions are too {what}"
-
-
-def upside_down(forecasts: Forecasts) -> bool:
-    """Return whether higher predictions go with fewer events, by more than chance would give."""
-    centred = forecasts.values - forecasts.mean_prediction
-    rate = min(1.0, forecasts.base_rate)
-    noise = rate * (1 - rate) * float(forecasts.squared_weights @ centred**2)
-    return float(centred @ forecasts.outcomes) < -SURE * math.sqrt(noise) - ROUNDING
 
 
 _SPOKEN = {"kuiper": _kuiper, "bias": _bias, "slope": _slope}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from calibrant.evaluation.rows import Row
 from calibrant.measures.distances.sandwich import Distances
 from calibrant.measures.registry.lookup import find_measure
-from calibrant.numerals import confidence_text, short
+from calibrant.numerals import confidence_text, limits_text, short
 from calibrant.sheets import Cell, Sheet, number_cell, sort_key, text_cell
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ WHOLE = "in-the-large"  # mean outcome minus mean prediction of everyone
 def measure_sheet(rows: Sequence[Row], confidence: float, meanings: bool = True) -> Sheet:
     """Return the table of the measures taken, with what each means unless space is short."""
     # all intervals are approximate; a confidence of 0 asks for none
-    span = f"{confidence_text(confidence)} interval, approx." if confidence else "interval"
-    columns = ("measure", "key", "value", "by chance", "p-value", span, "meaning")
+    interval = f"{confidence_text(confidence)} interval, approx." if confidence else "interval"
+    columns = ("measure", "key", "value", "by chance", "p-value", interval, "meaning")
     lines = tuple(_line(row) for row in rows)
     if meanings:
         return Sheet(columns, lines)
@@ -31,16 +31,16 @@ def measure_sheet(rows: Sequence[Row], confidence: float, meanings: bool = True)
 
 
 def _line(row: Row) -> tuple[Cell, ...]:
-    span = "–" if row.low is None or row.high is None else f"{short(row.low)} to {short(row.high)}"
+    limits = "–" if row.low is None or row.high is None else limits_text(row.low, row.high)
     if row.inner is not None and row.inner.span:
-        span = f"{short(row.inner.value)} ({row.inner.span}) without 0 and 1"
+        limits = f"{short(row.inner.value)} ({row.inner.span}) without 0 and 1"
     return (
         text_cell(row.about.words),
         text_cell(row.about.name),
         number_cell(row.value),
         number_cell(row.chance),
         Cell(_marked_pvalue(row), sort_key(row.log_pvalue), number=True),
-        number_cell(row.low, span),
+        number_cell(row.low, limits),
         text_cell(row.about.meaning + (f" ({row.note})" if row.note else "")),
     )
 

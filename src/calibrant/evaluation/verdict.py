@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from calibrant.evaluation.certainty import certainty
 from calibrant.evaluation.null_reference import Chance
 from calibrant.evaluation.recalibration_preview import FEWEST
-from calibrant.evaluation.rejection import rejection, upside_down
+from calibrant.evaluation.rejection import rejection
 from calibrant.evaluation.rows import SIZE, WHERE, Row
 from calibrant.forecasts import Forecasts
 from calibrant.groups.no_evidence import none_wrong, too_small
@@ -23,6 +23,7 @@ from calibrant.groups.people import in_people
 from calibrant.inference.engine import TestResult
 from calibrant.inference.omnibus import visible_bias
 from calibrant.inference.spoken import speaker
+from calibrant.inference.upside_down import upside_down
 from calibrant.numerals import counted, short
 
 if TYPE_CHECKING:
@@ -204,7 +205,7 @@ def _next_step(status: Status, audit: Audit | None, unseen: float, forecasts: Fo
     if status == "untested":
         return "Measure the raw rows with outcomes of 0 or 1 to have it tested."
     if status == "groups":
-        return "Repair it by group: recalibrate with the groups' columns as covariates, then audit again."
+        return "Repair it by group: recalibrate with the groups' columns (--groups), then audit again."
     if status == "miscalibrated":
         return _repair(audit, forecasts)
     if status == "too little data":
@@ -223,7 +224,7 @@ def _repair(audit: Audit | None, forecasts: Forecasts) -> str:
     if forecasts.n < FEWEST:
         few = counted(forecasts.n, "is", "are")
         return f"Collect {FEWEST} records or more: {few} too few to fit a repair to."
-    by_group = ", with the groups' columns as covariates" if audit and _wrong_groups(audit, ALPHA) else ""
+    by_group = ", with the groups' columns (--groups)" if audit and _wrong_groups(audit, ALPHA) else ""
     return f"Recalibrate on records the model was not trained on{by_group}, and check that it helps."
 
 

@@ -12,7 +12,7 @@ from calibrant.inference.interval_notes import boundless
 from calibrant.inference.merging import coarse
 from calibrant.inference.score_interval import LOGISTIC, score_interval
 from calibrant.measures.registry.lookup import measure
-from calibrant.numerals import confidence_text, counted, short
+from calibrant.numerals import confidence_text, counted, limits_text, short
 
 CELLS = 1024  # more levels than that are merged for the interval
 
@@ -30,7 +30,7 @@ class Inner:
     @property
     def span(self) -> str:
         """The interval for people."""
-        return "" if self.low is None else f"{short(self.low)} to {short(self.high)}"
+        return "" if self.low is None or self.high is None else limits_text(self.low, self.high)
 
 
 def certain_count(forecasts: Forecasts, name: str) -> int:

@@ -27,7 +27,7 @@ from calibrant.inference.score_interval import LOGISTIC, score_interval
 from calibrant.measures.registry.calling import of_rows
 from calibrant.measures.registry.lookup import find_measure, measure_in_words
 from calibrant.measures.registry.row import Measure
-from calibrant.numerals import counted, short
+from calibrant.numerals import counted, limits_text, short
 from calibrant.options import open_share
 from calibrant.progress import Progress
 from calibrant.results import Array, json_object
@@ -83,9 +83,9 @@ class ConfidenceInterval:
         said, records = f"{name[0].upper()}{name[1:]} {short(self.value)}", counted(self.n, "record")
         if boundless(self.lower, self.upper):
             return f"{said}, {self.note} ({records}, {how})."
-        span = f"{100 * self.confidence:g} % interval {short(self.lower)} to {short(self.upper)}"
+        limits = f"{100 * self.confidence:g} % interval {limits_text(self.lower, self.upper)}"
         note = f" Note: {self.note}." if self.note else ""
-        return f"{said}, {span} ({records}, {how}).{note}"
+        return f"{said}, {limits} ({records}, {how}).{note}"
 
     def _repr_html_(self) -> str:
         return paragraphs(str(self))

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from calibrant.forecasts import Forecasts
 from calibrant.inference.continuous import as_if_known, deviation_of_continuous, squared_residuals
+from calibrant.inference.upside_down import ROUNDING, upside_down
 from calibrant.kernels.curves import curve_extremes
 from calibrant.measures.registry.calling import public
 from calibrant.measures.registry.laws import Law
@@ -30,7 +31,6 @@ from calibrant.measures.regression import logits
 from calibrant.results import Array, Certified
 from calibrant.sums import dot, summed
 
-ROUNDING = 1e-12  # of weights that sum to 1
 SEEN = 3.24  # standard deviations: a bias that a two-sided 5 % test sees with probability 90 %
 SAME = 1e-20  # variance of the logits below which predictions count as one: rounding would decide
 
@@ -42,7 +42,8 @@ def omnibus(forecasts: Forecasts) -> Certified:
     -log of the smaller of their limit p-values; both are in the details. It grows with n, so it is a test
     statistic and no measure. It is infinite where a prediction of 0 or 1 was wrong: calibrated ones never
     are; `impossible` in the details is the share of such records, by weight. `visible_bias` is the least
-    common bias that would be noticed with probability 90 %.
+    common bias that would be noticed with probability 90 %, and `upside_down` is there where higher
+    predictions go with fewer events.
 
     >>> round(omnibus([0, 0, 0, 1], [0.6, 0.7, 0.8, 0.9]), 6)
     3.030509
@@ -50,6 +51,7 @@ def omnibus(forecasts: Forecasts) -> Certified:
     parts = _Parts.of(forecasts)
     kuiper, cox = (float(part[0]) for part in parts.log_pvalues(forecasts.residuals[None]))
     wrong = float(np.abs(forecasts.residuals[parts.certain]).sum())
+    turned: dict[str, Any] = {"upside_down": True} if upside_down(forecasts) else {}
     return Certified.point(
         math.inf if wrong > ROUNDING else -min(kuiper, cox),
         kuiper_pvalue=math.exp(kuiper),
@@ -58,6 +60,7 @@ def omnibus(forecasts: Forecasts) -> Certified:
         slope_z=parts.slope_score(forecasts.residuals),
         impossible=wrong,
         visible_bias=visible_bias(forecasts),
+        **turned,
     )
 
 

@@ -7,13 +7,17 @@ from typing import Any
 
 from calibrant.numerals import short
 
+GENERAL = 0.01  # p-value from which on something is said to be wrong beside predictions of exactly 0 and 1
 CLEAR = 3.0  # standard deviations from which on a bias is named where Kuiper's range spoke
 
 
 def speaker(parts: Mapping[str, Any]) -> str:
     """Name the part of the default test that rejected, by its details."""
-    if parts.get("impossible", 0.0) > 0:
-        return "certainty"
+    return "certainty" if parts.get("impossible", 0.0) > 0 else _strongest(parts)
+
+
+def _strongest(parts: Mapping[str, Any]) -> str:
+    """Name the part with the most evidence, whatever predictions of exactly 0 and 1 say."""
     if parts.get("cox_pvalue", 1.0) >= parts.get("kuiper_pvalue", 0.0):
         return "kuiper"
     return "bias" if abs(parts["bias_z"]) >= abs(parts["slope_z"]) else "slope"
@@ -49,6 +53,11 @@ def _bias(parts: Mapping[str, Any]) -> str:
 
 def _slope(parts: Mapping[str, Any]) -> str:
     z = parts["slope_z"]
+    if parts.get("upside_down"):
+        return (
+            "Predictions point the wrong way: the higher they are, the fewer events come "
+            f"(slope z = {short(z)})"
+        )
     word, what = ("Overconfident", "extreme") if z < 0 else ("Underconfident", "timid")
     return f"{word}: predictions are too {what} (slope z = {short(z)})"
 
@@ -59,8 +68,16 @@ def _stretch(parts: Mapping[str, Any]) -> str:
     return f" Predictions are {parts['predictions']} {span}."
 
 
+def _certainty(parts: Mapping[str, Any]) -> str:
+    """Say what is wrong in general first, if anything is: a few certain predictions are not all of them."""
+    never = "redictions of exactly 0 or 1 were wrong, which calibrated ones never are"
+    if min(parts["kuiper_pvalue"], parts["cox_pvalue"]) > GENERAL:
+        return f"P{never}"
+    return f"{_SAID[_strongest(parts)](parts)}. Also, p{never}"
+
+
 _SAID = {
-    "certainty": lambda parts: "Predictions of exactly 0 or 1 were wrong, which calibrated ones never are",
+    "certainty": _certainty,
     "kuiper": _range,
     "bias": _bias,
     "slope": _slope,

@@ -16,6 +16,7 @@ from calibrant.groups.ordered import joined_column
 from calibrant.measures.decisions.u_calibration import u_calibration_error
 from calibrant.measures.smooth import smooth_calibration_error
 from calibrant.numerals import confidence_text, counted, short
+from calibrant.recalibration.change_sheets import HELD_OUT, change_sheet, score_sheet
 from calibrant.recalibration.for_whom import ForWhom, for_whom
 from calibrant.recalibration.level_losses import costs
 from calibrant.recalibration.level_losses import joined_costs as all_costs
@@ -93,8 +94,12 @@ class Assessment:
 
     def _repr_html_(self) -> str:
         said = f"On held-out folds of {counted(self.n, 'record')}: {self.verdict}."
-        whom = "" if self.for_whom is None else str(self.for_whom)
-        return paragraphs(said) + self.sheet().as_html() + paragraphs(*whom.splitlines())
+        shown = paragraphs(said) + self.sheet().as_html()
+        if self.for_whom is None:
+            return shown
+        changes = self.for_whom.changes
+        every = change_sheet(changes).as_html() + score_sheet(changes).as_html()
+        return shown + paragraphs(*str(self.for_whom).splitlines()) + every + paragraphs(HELD_OUT)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all figures, ready for JSON."""

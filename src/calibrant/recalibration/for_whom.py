@@ -12,13 +12,16 @@ import numpy.typing as npt
 from calibrant.groups.audit import audit
 from calibrant.groups.audit_result import Audit
 from calibrant.groups.features import Features
-from calibrant.numerals import at_floor, counted, pvalue_text
+from calibrant.groups.rules import EVERYONE
+from calibrant.numerals import at_floor, counted, predicted_happened, pvalue_text
+from calibrant.recalibration.group_changes import GroupChange, group_changes, named_members, who_pays
 from calibrant.recalibration.level_losses import SAFE
 from calibrant.recalibration.levels_of_columns import LeveledColumn, coded, met
 from calibrant.results import Array
 
 SUBPOPULATIONS = 300
 DRAWS = 99
+LEAST_NAMED, DRAWS_OF_NAMED = 10, 199  # as `audit` and `evaluate` have it: one audit behind all sentences
 SMALLEST = 100  # records of a group, or a twentieth of all where that is less
 RANGES = 4  # into which numbers are cut for the group that loses most
 WORST = 5
@@ -33,6 +36,7 @@ class GroupAudit:
     ratio: float
     pvalue: float
     worst: tuple[str, ...]
+    draws: int = DRAWS
 
     @classmethod
     def of(cls, audited: Audit) -> GroupAudit:
@@ -43,12 +47,13 @@ class GroupAudit:
             audited.ratio,
             pvalue,
             tuple(str(group) for group in audited.groups[:WORST]),
+            audited.draws,
         )
 
     @property
     def written_pvalue(self) -> str:
         """The p-value for people."""
-        return pvalue_text(self.pvalue, floor=at_floor(self.pvalue, DRAWS))
+        return pvalue_text(self.pvalue, floor=at_floor(self.pvalue, self.draws))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +73,22 @@ class ForWhom:
 
     The audit may still reject after a repair; then it says so. `least` is the group with the smallest gain
     among all values of the covariates (numbers in four ranges); if its upper limit is below 0 it is worse
-    off than before, beyond chance, although the group was picked as the worst of `groups`.
+    off than before, beyond chance, although the group was picked as the worst of `groups`. `changes` has
+    every group before and after: the values of the groups that were named, alone and in pairs, and the values
+    of further covariates (numbers in four ranges). `audited` says which groups the audits looked at.
     """
 
     before: GroupAudit
     after: GroupAudit
     least: GroupGain | None
     groups: int
+    changes: tuple[GroupChange, ...] = ()
+    audited: str = ""
 
     @property
     def approximate(self) -> tuple[str, ...]:
         """What holds only approximately: folds share records, and the limits are of a limit law."""
-        return ("after", "least")
+        return ("after", "least", "changes")
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, ready for JSON."""
@@ -90,17 +99,58 @@ class ForWhom:
         """Rebuild from what `to_dict` returned."""
         sides = [GroupAudit(**{**stored[k], "worst": tuple(stored[k]["worst"])}) for k in ("before", "after")]
         least = stored["least"]
-        return cls(sides[0], sides[1], None if least is None else GroupGain(**least), int(stored["groups"]))
+        return cls(
+            sides[0],
+            sides[1],
+            None if least is None else GroupGain(**least),
+            int(stored["groups"]),
+            tuple(GroupChange.from_dict(one) for one in stored.get("changes", ())),
+            str(stored.get("audited", "")),
+        )
 
     def __str__(self) -> str:
         lines = [
+            *([f"audited      {self.audited}"] if self.audited else []),
             f"M            {self.before.metric:.4g} before, {self.after.metric:.4g} after",
             f"M / sigma_0  {self.before.ratio:.3g} before, {self.after.ratio:.3g} after",
             f"p-value      {self.before.written_pvalue} before, {self.after.written_pvalue} after",
+            self.finding,
         ]
+        return "\n".join([*lines, *(f"who pays, {one}" for one in self.who_pays)])
+
+    @property
+    def finding(self) -> str:
+        """What the audit says of the repaired predictions: one sentence for every verb and page."""
         if self.rejected:
-            lines.append(f"the repaired predictions are still wrong for some: {self.after.worst[0]}")
-        return "\n".join([*lines, *([] if self.least is None else [self.least_in_words])])
+            return (
+                "after the repair the audit still rejects, the predictions are still wrong for some"
+                f"{self._still_wrong}: {self.after.worst[0]}{self._means_of_worst}"
+            )
+        return (
+            "after the repair the audit no longer rejects: no evidence is left that predictions are wrong "
+            "for any of these groups, which is no proof that they are right"
+        )
+
+    @property
+    def _still_wrong(self) -> str:
+        """For how many of the groups, where their p-values are known."""
+        groups = [one for one in self.changes if one.rule != EVERYONE and one.after.pvalue is not None]
+        wrong = sum(one.after.wrong for one in groups)
+        return f" ({wrong:,} of {counted(len(groups), 'group')} at the 5 % level)" if wrong else ""
+
+    @property
+    def _means_of_worst(self) -> str:
+        """What was predicted for the worst group after the repair, and what happened."""
+        for one in self.changes:
+            if self.after.worst[0].startswith(f"{one.rule}: {one.size:,} "):
+                return f"; on the whole {predicted_happened(one.after.predicted, one.happened)}"
+        return ""
+
+    @property
+    def who_pays(self) -> list[str]:
+        """For whom the repair makes it worse: in points, by Brier score and by log loss."""
+        by_log_loss = [] if self.least is None else [f"by log loss: {self.least_in_words}"]
+        return [*who_pays(self.changes), *by_log_loss]
 
     @property
     def rejected(self) -> bool:
@@ -141,7 +191,8 @@ def for_whom(
     smallest = smallest_judged(len(outcome))
     named = {name: column for name, column in covariates.items() if name in groups}
     others = {name: column for name, column in covariates.items() if name not in named}
-    sides = [
+    sides = before, after
+    audits = [
         audit(
             outcome,
             prediction,
@@ -149,15 +200,51 @@ def for_whom(
             covariates=others or None,
             sample_weight=weight,
             subpopulations=SUBPOPULATIONS,
-            min_size=smallest,
-            draws=DRAWS,
             seed=seed,
+            min_size=smallest if others else LEAST_NAMED,
+            draws=DRAWS if others else DRAWS_OF_NAMED,
         )
-        for prediction in (before, after)
+        for prediction in sides
     ]
     gains = list(group_gains(_loss(outcome, before) - _loss(outcome, after), weight, covariates, smallest))
     least = min(gains, key=lambda one: one.gain, default=None)
-    return ForWhom(GroupAudit.of(sides[0]), GroupAudit.of(sides[1]), least, len(gains))
+    named_rows = named_members(named, len(outcome))
+    changes = group_changes(outcome, sides, weight, (audits[0], audits[1]), named_rows, smallest)
+    if others:
+        changes += _changes_of_values(outcome, sides, weight, others, smallest)
+    return ForWhom(
+        GroupAudit.of(audits[0]),
+        GroupAudit.of(audits[1]),
+        least,
+        len(gains),
+        tuple(changes),
+        _looked_at(audits[0], list(named), list(others)),
+    )
+
+
+def _looked_at(audited: Audit, named: Sequence[str], others: Sequence[str]) -> str:
+    """Say which groups an audit looked at."""
+    values = f"the values of {', '.join(named)}{', alone and in pairs' if len(named) > 1 else ''}"
+    splits = f"random splits of {', '.join(others)}"
+    ways = [*([values] if named else []), *([splits] if others else [])]
+    return f"{' and '.join(ways)}: {audited.looked_at}"
+
+
+def _changes_of_values(
+    outcome: Array,
+    sides: tuple[Array, Array],
+    weight: Array,
+    covariates: Mapping[str, npt.NDArray[Any]],
+    smallest: int,
+) -> list[GroupChange]:
+    """List the values of columns that no audit was asked for, numbers in ranges: differences, no p-values."""
+    masks = dict(_groups(covariates))
+    first, second = (
+        audit(outcome, side, groups=masks, sample_weight=weight, min_size=1, draws=0, seed=0)
+        for side in sides
+    )
+    rows = ((words, np.flatnonzero(inside)) for words, inside in masks.items())
+    return group_changes(outcome, sides, weight, (first, second), rows, smallest)
 
 
 def _loss(outcome: Array, prediction: Array) -> Array:

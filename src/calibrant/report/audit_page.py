@@ -10,7 +10,7 @@ from calibrant.numerals import counted, pvalue_phrase
 from calibrant.report.charts.group_curves import group_curves
 from calibrant.report.charts.groups import forest
 from calibrant.report.page import PageVerdict, rendered
-from calibrant.report.sections import Section
+from calibrant.report.section import Section
 
 MOST = 500  # groups in the table
 
@@ -43,7 +43,10 @@ def _verdict(audited: Audit, rejected: bool) -> PageVerdict:
         )
         return PageVerdict("No group is off beyond chance.", sentence, "Audit new data as it comes.")
     sentence = f"{audited.verdict} Over all groups together {shown}."
-    step = "Repair with calibrant recalibrate --covariates, then audit held-out predictions again."
+    step = (
+        "Repair with calibrant recalibrate --groups (--covariates for columns that were split at random): it "
+        "shows every group before and after on held-out records."
+    )
     return PageVerdict("Wrong for some.", sentence, step)
 
 

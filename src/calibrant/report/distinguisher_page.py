@@ -7,7 +7,7 @@ from calibrant.groups.group import LEVEL
 from calibrant.numerals import counted, pvalue_phrase, short
 from calibrant.report.charts.distinguisher import carriers, giveaways
 from calibrant.report.page import PageVerdict, rendered
-from calibrant.report.sections import Section
+from calibrant.report.section import Section
 from calibrant.sheets import Sheet, number_cell, text_cell
 
 

@@ -18,7 +18,8 @@ from calibrant.report.charts.all import charts
 from calibrant.report.glossary import anchor, used
 from calibrant.report.glossary import parts as pieces
 from calibrant.report.palette import DARK, LIGHT, variables, with_variables
-from calibrant.report.sections import Section, sections
+from calibrant.report.section import Section
+from calibrant.report.sections import sections
 from calibrant.report.vega import library
 
 if TYPE_CHECKING:

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from calibrant.evaluation.cost_by_chance import cost_by_chance
 from calibrant.evaluation.recalibration_preview import why_absent
 from calibrant.evaluation.row_tests import why_rows_differ
-from calibrant.evaluation.sheets import (
-    GROUPS_SHOWN,
-    distance_sheet,
-    folded_group_sheet,
-    measure_sheet,
-    whom_sheet,
-)
+from calibrant.evaluation.sheets import GROUPS_SHOWN, distance_sheet, folded_group_sheet, measure_sheet
 from calibrant.evaluation.verdict import Verdict
 from calibrant.groups.audit_result import EACH_BY_ITSELF, Z_MEANS
 from calibrant.groups.no_evidence import left_open, none_wrong
 from calibrant.numerals import counted, pvalue_phrase, pvalue_text, short
-from calibrant.sheets import Sheet
+from calibrant.report.repair_sections import whom_after
+from calibrant.report.section import Section
 
 if TYPE_CHECKING:
     from calibrant.evaluation.findings import Findings
@@ -28,19 +22,6 @@ if TYPE_CHECKING:
     from calibrant.evaluation.proposal import Proposal
     from calibrant.groups.audit_result import Audit
     from calibrant.groups.group_comparison import GroupComparison
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """One question of the report; everything in it is text, never markup."""
-
-    id: str
-    title: str
-    texts: tuple[str, ...] = ()
-    figures: tuple[str, ...] = ()
-    sheets: tuple[Sheet, ...] = ()
-    notes: tuple[str, ...] = ()
-    folded: bool = False  # shown on demand: for those who check the mathematics
 
 
 def sections(
@@ -56,7 +37,7 @@ def sections(
         *([_differences(differences)] if differences else []),
         _cost(evaluation),
         _recalibration(proposal),
-        *([] if repaired is None else [_whom_after(repaired)]),
+        *whom_after(repaired),
         _real(evaluation),
         _how_far(evaluation),
         _proofs(evaluation),
@@ -267,34 +248,6 @@ def _recalibration(proposal: Proposal | str) -> Section:
         "calibrant.recalibrate fits all records exactly, with more methods to choose from."
     )
     return Section("recalibration", title, (said, how), ("recalibration",), (found.sheet(),))
-
-
-def _whom_after(repaired: GroupRepair | str) -> Section:
-    title = "For whom, after the fix?"
-    if isinstance(repaired, str):
-        return Section("whom-after", title, (f"Not said: {repaired.rstrip('.')}.",))
-    whom = repaired.whom
-    how = (
-        "One shift of the logit per value of every group column, shrunk toward none, was fitted to four "
-        f"fifths of {repaired.tried_on:,} records and judged on the fifth left out, in turn; the same groups "
-        "were audited before and after. M / sigma is the largest z of all groups."
-    )
-    texts = [how, AFTER[whom.rejected]]
-    if whom.least is not None:
-        texts.append(
-            f"Who pays: {whom.least_in_words}, with limits that hold for all groups at once. These are the "
-            f"single values with at least {counted(repaired.smallest, 'record')}, without "
-            "combinations."
-        )
-    notes = [f"worst after it: {one}" for one in whom.after.worst]
-    notes.append('calibrant.recalibrate(..., covariates=..., method="hierarchical") fits and saves it.')
-    return Section("whom-after", title, tuple(texts), sheets=(whom_sheet(whom),), notes=tuple(notes))
-
-
-AFTER = {
-    True: "After this repair the audit still rejects: predictions remain wrong for some groups.",
-    False: "After this repair the audit no longer rejects; that is no certificate, only no evidence of more.",
-}
 
 
 def _done(evaluation: Findings) -> Section:

@@ -12,7 +12,7 @@ from calibrant.online.run import Run
 from calibrant.report.charts.evidence import evidence_over_time
 from calibrant.report.charts.online import certificate_over_time, expert_weights, gain_over_time
 from calibrant.report.page import PageVerdict, rendered
-from calibrant.report.sections import Section
+from calibrant.report.section import Section
 from calibrant.results import Array
 
 PROMISE = (

@@ -1,0 +1,143 @@
+"""Every group before and after a repair: the figures, who pays, and what is noise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit, logit
+
+import calibrant as cb
+from calibrant.recalibration.change_sheets import change_sheet, score_sheet, short_change_sheet
+from calibrant.recalibration.for_whom import ForWhom, for_whom
+from calibrant.recalibration.group_changes import GroupChange, group_changes, named_members, who_pays
+
+
+def rows(n=3_000, seed=0):
+    rng = np.random.default_rng(seed)
+    g, h, p = rng.choice(list("abc"), n), rng.choice(["f", "m"], n), rng.beta(2, 3, n)
+    y = (rng.random(n) < expit(logit(p) + np.where(g == "b", 1.0, 0.0))).astype(int)
+    return pd.DataFrame({"y": y, "p": p, "q": expit(logit(p) + 0.5), "g": g, "h": h, "w": 1.0})
+
+
+def judged(frame, **options):
+    columns = {name: frame[name].to_numpy() for name in ("g", "h")}
+    arrays = (frame[name].to_numpy(dtype=float) for name in ("y", "p", "q", "w"))
+    return for_whom(*arrays, columns, **{"groups": ("g", "h"), "seed": 1} | options)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_every_value_and_pair_is_listed_with_what_plain_sums_give(weighted):
+    frame = rows()
+    if weighted:
+        frame["w"] = np.random.default_rng(5).uniform(0.2, 3.0, len(frame))
+    found = {one.rule: one for one in judged(frame).changes}
+    assert len(found) == 1 + 3 + 2 + 6
+    for rule, one in found.items():
+        part = frame
+        for condition in rule.split(" and ") if rule != "everyone" else []:
+            column, value = condition.split(" = ")
+            part = part[part[column] == value]
+        mean = {name: np.average(part[name], weights=part["w"]) for name in ("y", "p", "q")}
+        brier = {name: np.average((part["y"] - part[name]) ** 2, weights=part["w"]) for name in ("p", "q")}
+        assert one.size == len(part)
+        assert one.happened == pytest.approx(mean["y"])
+        for side, name in ((one.before, "p"), (one.after, "q")):
+            assert side.predicted == pytest.approx(mean[name])
+            assert side.difference == pytest.approx(mean["y"] - mean[name])
+            assert side.brier == pytest.approx(brier[name])
+            assert side.low <= side.difference <= side.high
+        moved = abs(one.after.difference) - abs(one.before.difference)
+        assert one.farther.value == pytest.approx(moved)
+        assert one.brier.value == pytest.approx(brier["q"] - brier["p"])
+        assert one.farther.lower <= one.farther.value <= one.farther.upper
+
+
+def test_before_and_after_are_the_audits_of_the_same_rows():
+    frame = rows()
+    found = judged(frame)
+    for side, name in ((found.before, "p"), (found.after, "q")):
+        direct = cb.audit(frame["y"], frame[name], groups=frame[["g", "h"]], seed=1)
+        assert (side.metric, side.pvalue, side.draws) == (direct.metric, direct.pvalue, direct.draws)
+        groups = {str(group.rule): group for group in direct.groups}
+        for one in found.changes:
+            row = one.before if name == "p" else one.after
+            assert (row.pvalue, (row.low, row.high)) == (groups[one.rule].pvalue, groups[one.rule].limits)
+    assert found.audited == "the values of g, h, alone and in pairs: 11 groups and everyone"
+
+
+def test_those_for_whom_it_gets_worse_are_counted_and_the_worst_is_named():
+    frame = rows()
+    frame["q"] = np.where(frame["g"] == "a", expit(logit(frame["p"]) + 1.0), frame["p"])  # harms a alone
+    found = judged(frame)
+    worse = {one.rule for one in found.changes if one.farther.value > 0 and not one.farther.within_noise}
+    assert worse >= {"g = a", "g = a and h = f", "g = a and h = m"}
+    in_points, by_brier, by_log_loss = found.who_pays
+    assert in_points.startswith("in points: for 3 of 11 groups the mean prediction is farther")
+    assert "g = a" in in_points
+    assert "points too high after: farther by " in in_points
+    assert in_points.endswith("), beyond noise")
+    assert "still wrong for some (" in found.finding
+    assert "of 11 groups at the 5 % level)" in found.finding
+    assert found.finding.endswith("happened")
+    assert by_brier.startswith("by Brier score: 5 of 11 groups are worse off, beyond noise for")
+    assert by_log_loss.startswith("by log loss: of 5 groups, g = a loses most")
+    assert "who pays, in points" in str(found)
+
+
+def test_small_groups_are_listed_and_not_judged():
+    frame = rows(3_000)
+    frame.loc[:29, "h"] = "x"
+    found = judged(frame)
+    small = [one for one in found.changes if not one.judged]
+    assert {one.rule for one in small} >= {"h = x"}
+    assert all(one.effect.endswith(("too few records", "as far as before")) for one in small)
+    assert f"{len(small)} more have too few records" in found.who_pays[0]
+
+
+def test_noise_is_called_a_harm_in_few_of_many_repairs_that_do_nothing_for_the_mean():
+    called = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        n = 1_200
+        g, p = rng.choice(list("abcd"), n), rng.beta(2, 3, n)
+        q = expit(logit(p) + rng.normal(0.0, 0.2))
+        y = (rng.random(n) < (p + q) / 2).astype(float)  # neither is nearer
+        audits = tuple(cb.audit(y, side, groups={"g": g}, draws=0, seed=0) for side in (p, q))
+        members = named_members({"g": g}, n)
+        found = group_changes(y, (p, q), np.ones(n), audits, members, 100)
+        called += any(not one.farther.within_noise for one in found)
+    assert called <= 6  # two expected; about three deviations above
+
+
+def test_covariates_are_listed_by_value_and_range_without_pvalues():
+    frame = rows()
+    frame["h"] = np.random.default_rng(3).normal(size=len(frame))
+    found = judged(frame, groups=())
+    assert found.audited.startswith("random splits of g, h: ")
+    listed = [one.rule for one in found.changes]
+    assert listed[0] == "everyone"
+    assert sum("h" in rule for rule in listed) == 4
+    assert all(one.before.pvalue is None for one in found.changes[1:])
+
+
+def test_stored_and_shown():
+    found = judged(rows())
+    assert ForWhom.from_dict(found.to_dict()) == found
+    old = {k: v for k, v in found.to_dict().items() if k not in ("changes", "audited")}  # of older files
+    assert ForWhom.from_dict(old).changes == ()
+    sheet, short = change_sheet(found.changes), short_change_sheet(found.changes)
+    assert len(sheet.lines) == len(short.lines) == 12
+    line = dict(zip(sheet.columns, (cell.text for cell in sheet.lines[0]), strict=True))
+    assert line["group"] == "g = b"
+    assert [cell.text[0] for cell in sheet.lines[0][4:7:2]] == ["+", "+"]  # still too low, by less
+    assert line["mean prediction is"] == "closer"
+    scores = score_sheet(found.changes)
+    line = dict(zip(scores.columns, (cell.text for cell in scores.lines[0]), strict=True))
+    assert (line["p before"], line["Brier score is"]) == ("≤ 0.005", "better")
+
+
+def test_nobody_to_judge_says_nothing():
+    assert who_pays([]) == []
+    one = judged(rows(60)).changes[0]
+    assert isinstance(one, GroupChange)
