@@ -402,7 +402,9 @@ def test_standard_input_is_a_file_whatever_it_holds(folder):
     assert done.stdout.decode() == named.stdout
     packed = subprocess.run(piped, input=gzip.compress(rows), capture_output=True)
     assert packed.stdout.decode() == named.stdout, packed.stderr
-    assert subprocess.run(piped, input=b"", capture_output=True).returncode == 2
+    empty = subprocess.run(piped, input=b"", capture_output=True)
+    assert empty.returncode == 2
+    assert empty.stderr == b"calibrant: standard input must not be empty; got 0 bytes.\n"
 
 
 def test_decimal_commas_and_percent_signs_on_the_command_line(folder, tmp_path):

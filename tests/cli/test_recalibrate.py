@@ -100,6 +100,8 @@ def test_too_little_data_is_exit_code_3(folder):
         (("apply", "map.json", "new.csv", "-p", "p", "-o", "x.xlsx"), "must end in one of"),
         (("apply", "map.json", "absent.csv", "-p", "p", "-o", "x.csv"), "must exist"),
         (("apply", "map.json", "new.csv", "-p", "p", "-o", "no/x.csv"), "folder"),
+        (("recalibrate", "train.csv", "-y", "y", "-p", "p", "-m", "shift", "-o", ""), "file ''"),
+        (("recalibrate", "--sql", "map.json", "-p", "p", "-o", ""), "file ''"),
     ],
 )
 def test_bad_input_is_exit_code_2_and_one_sentence(folder, arguments, message):

@@ -347,3 +347,12 @@ def test_numbers_of_numpy_are_numbers(method, option, tmp_path):
     found.save(tmp_path / "map.json")
     with pytest.raises(cb.CalibrantError):
         fit(y, p, method=method, **{next(iter(option)): np.bool_(True)})
+
+
+@pytest.mark.parametrize("method", ["shift", "platt", "temperature", "beta", "spline", "scaling-binning"])
+def test_a_clip_that_leaves_infinite_logits_is_refused(method):
+    y, p = [0, 1, 0, 1, 1], [0.0, 1.0, 0.5, 0.2, 1.0]
+    assert np.isfinite(fit(y, p, method=method, clip=1e-16).predict([0.0, 0.3, 1.0])).all()
+    for clip in (5e-17, 1e-300, 0.5):
+        with pytest.raises(cb.CalibrantError, match="clip must be"):
+            fit(y, p, method=method, clip=clip)

@@ -14,7 +14,7 @@ from calibrant import __version__
 from calibrant.cli.lines import with_line
 from calibrant.cli.streams import guard_output, printable
 from calibrant.cli.verbs import SECTIONS, VERBS, bare_verb
-from calibrant.disk import remove_unfinished
+from calibrant.disk import SCRATCH, remove_unfinished
 from calibrant.errors import CalibrantError
 
 CLOSED_PIPE = 141  # as shells count a program that SIGPIPE, signal 13, has ended
@@ -101,7 +101,7 @@ def run_verb() -> int:
     except Exception as error:
         if os.environ.get("CALIBRANT_TRACEBACK"):
             raise
-        _say(_in_options(with_line(_told(error))))
+        _say(_in_options(_without_scratch(with_line(_told(error)))))
         return 2
 
 
@@ -154,6 +154,11 @@ def _in_options(message: str) -> str:
         hint = hint.replace("percentages must be divided by 100", signed)
     hint = hint.replace("name the one that counts as 1: pos_label=1", "write -1 as 0")
     return text + mark + re.sub(r'\b(\w+)="([\w-]+)"', r"--\1 \2", hint)
+
+
+def _without_scratch(message: str) -> str:
+    """Call the file that standard input was copied to what the user knows it as."""
+    return re.sub(rf"file '[^']*{SCRATCH}[^']*stdin[^']*'", "standard input", message)
 
 
 def _say(message: str) -> None:

@@ -124,7 +124,7 @@ def recalibrate(
         _show_sql(_as_sql(load_recalibration(_one(file)), prediction or "p", dialect), output, json_)
         return
     refuse_typed("needs --sql", "dialect")
-    if output:
+    if output is not None:
         check_target(output, files_read())
     options = {
         "method": method,
@@ -133,7 +133,7 @@ def recalibrate(
         "seed": seed,
         **_parsed(settings),
     }
-    if rules:
+    if rules is not None:
         refuse_typed("does not apply to --rules, which name the groups already", "groups")
         options["groups"] = _rules(rules)
         covariates = [*(covariates or []), *_spoken_of(options["groups"], covariates or [])]
@@ -148,7 +148,7 @@ def recalibrate(
                    " are needed. Nothing written; --force overrides.", err=True)  # fmt: skip
         sys.exit(TOO_LITTLE)
     harms = method != "auto" and fitted.assessment is not None and fitted.assessment.verdict == "harms"
-    if output and (force or not harms):
+    if output is not None and (force or not harms):
         fitted.save(output)
     _show(fitted, output if force or not harms else None, json_)
     if harms:
@@ -225,7 +225,7 @@ def _as_sql(fitted: Recalibration, prediction: str, dialect: str) -> str:
 
 
 def _show_sql(text: str, output: str | None, json_: bool) -> None:
-    if output:
+    if output is not None:
         write_whole(output, text + "\n", files_read())
     elif json_:
         show_json({"sql": text})

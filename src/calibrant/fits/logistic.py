@@ -15,7 +15,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.fits.levels import Levels, pooled
-from calibrant.fits.logits import CLIPS, held, logit, worthwhile_clips
+from calibrant.fits.logits import CLIPS, SMALLEST_CLIP, held, logit, worthwhile_clips
 from calibrant.fits.newton import Optimum, Regressors, minimise, polished
 from calibrant.results import Array
 
@@ -84,8 +84,8 @@ def _widths(shrink: Shrink) -> Sequence[float]:
 
 def checked_clip(clip: object) -> float:
     """Return a clip given as a number, or say what it must be."""
-    if isinstance(clip, bool) or not isinstance(clip, (int, float)) or not 0 < clip < 0.5:
-        rule = 'must be "auto" or a number between 0 and 0.5'
+    if isinstance(clip, bool) or not isinstance(clip, (int, float)) or not SMALLEST_CLIP <= clip < 0.5:
+        rule = f'must be "auto" or a number from {SMALLEST_CLIP:g} to below 0.5'
         raise InvalidInputError(sentence("clip", rule, f"got {clip!r}"))
     return float(clip)
 

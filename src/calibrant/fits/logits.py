@@ -8,6 +8,7 @@ from calibrant.fits.levels import Levels
 from calibrant.results import Array
 
 CLIPS = (1e-7, 1e-5, 1e-4, 1e-3, 1e-2)
+SMALLEST_CLIP = 1e-16  # 1 less half of it is 1, whose logit is infinite
 
 
 def logit(values: Array, clip: float) -> Array:

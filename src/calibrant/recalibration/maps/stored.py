@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import UnreadableFileError, sentence
+from calibrant.fits.logits import SMALLEST_CLIP
 from calibrant.results import Array
 
 MOST = 1e300  # of a coefficient: sums and products of a few with logits stay finite
@@ -52,7 +53,7 @@ def stored_steps(fields: Mapping[str, Any], name: str, low: float = LEAST, high:
 
 def stored_clip(fields: Mapping[str, Any]) -> float:
     """Return how far from 0 and 1 a map keeps predictions."""
-    return stored_number(fields, "clip", 5e-324, 0.5)
+    return stored_number(fields, "clip", SMALLEST_CLIP, 0.5)
 
 
 def _is_finite(item: Any) -> bool:
