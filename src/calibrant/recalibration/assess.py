@@ -154,12 +154,14 @@ class Folds:
         return change_of(means, np.array([one.weights.sum() for one in before]), error)
 
 
-def cross_fit(sample: Sample, procedure: Procedure, *, seed: int, folds: int = FOLDS) -> Folds | str:
+def cross_fit(
+    sample: Sample, procedure: Procedure, *, seed: int, folds: int = FOLDS, stratified: bool = True
+) -> Folds | str:
     """Fit a procedure without each fold in turn; the reason as text where that cannot be done."""
     if sample.cuttable:
         return sample.cuttable
     try:
-        parts = sample.cut(folds, seed)
+        parts = sample.cut(folds, seed, stratified)
         fitted = tuple(procedure(rest, seed) for rest, _ in parts)
     except CalibrantError as reason:
         return str(reason)

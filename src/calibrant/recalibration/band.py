@@ -47,7 +47,7 @@ def jackknife_band(whole: Map, without: Sequence[Map], p: Array, confidence: flo
     """Return the band of a map from the maps fitted without each of K equal groups of records.
 
     The variance is (K - 1) / K times the squared deviations (Shao & Tu 1995, section 2.3), on K - 1 degrees
-    of freedom.
+    of freedom. Groups must not be stratified by outcome: the rate of outcomes is uncertain too.
     """
     from scipy.special import expit, stdtrit
 

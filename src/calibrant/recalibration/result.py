@@ -158,9 +158,17 @@ class Recalibration:
     @cached_property
     def folds(self) -> Folds | str:
         """The whole procedure without each fifth of the records in turn, or why that cannot be."""
+        return self._crossed(stratified=True)
+
+    @cached_property
+    def _loose_folds(self) -> Folds | str:
+        """The same with folds whose shares of outcomes differ, as those of other samples would."""
+        return self._crossed(stratified=False)
+
+    def _crossed(self, *, stratified: bool) -> Folds | str:
         if self.sample is None or self.procedure is None:
             return "the records were not kept"
-        return cross_fit(self.sample, self.procedure, seed=self.fit.seed)
+        return cross_fit(self.sample, self.procedure, seed=self.fit.seed, stratified=stratified)
 
     def band(self, p: Any, confidence: float = 0.95) -> MapBand:
         """Return how sure the map is at each prediction; how the band was made is in `MapBand.how`.
@@ -178,10 +186,11 @@ class Recalibration:
         True
         """
         checked_share("confidence", confidence)
-        if self.map.needs_covariates or self.map.several or isinstance(self.folds, str):
-            reason = self.folds if isinstance(self.folds, str) else "it maps more than one column"
-            raise InvalidInputError(sentence("the band of a map", "needs the records of one column", reason))
-        without = [one.map for one in self.folds.fitted]
+        several = self.map.needs_covariates or self.map.several
+        folds = "it maps more than one column" if several else self._loose_folds
+        if isinstance(folds, str):
+            raise InvalidInputError(sentence("the band of a map", "needs the records of one column", folds))
+        without = [one.map for one in folds.fitted]
         return jackknife_band(self.map, without, one_column(p)[0], confidence)
 
     @property

@@ -45,8 +45,8 @@ class Sample(Protocol):
     def cuttable(self) -> str:
         """An empty text if the records can be cut into folds, else the reason why not."""
 
-    def cut(self, folds: int, seed: int) -> list[tuple[Sample, Sample]]:
-        """Return pairs (all but one fold, that fold)."""
+    def cut(self, folds: int, seed: int, stratified: bool = True) -> list[tuple[Sample, Sample]]:
+        """Return pairs (all but one fold, that fold); `stratified` folds have the same share of outcomes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,18 +109,19 @@ class Rows:
         rows = self.where(np.repeat(np.arange(self.n), times))
         return replace(rows, weights=np.ones(rows.n), weighted=False)
 
-    def cut(self, folds: int, seed: int) -> list[tuple[Sample, Sample]]:
+    def cut(self, folds: int, seed: int, stratified: bool = True) -> list[tuple[Sample, Sample]]:
         """Return pairs (all but one fold, that fold)."""
-        fold = self.dealt(folds, seed)
+        fold = self.dealt(folds, seed, stratified)
         return [(self.where(fold != k), self.where(fold == k)) for k in range(folds)]
 
-    def dealt(self, folds: int, seed: int) -> Ints:
-        """Return the fold of each record: stratified by outcome, or whole clusters at a time."""
+    def dealt(self, folds: int, seed: int, stratified: bool = True) -> Ints:
+        """Return the fold of each record: stratified by outcome or not, or whole clusters at a time."""
         if self.clusters is not None:
             return _dealt_clusters(self.clusters, folds, seed)
         if self.n < folds:
             raise TooFewRecordsError(sentence("folds", f"need {folds} records", f"got {self.n}"))
-        order = np.lexsort((np.random.default_rng(seed).random(self.n), self.outcomes))
+        draws = np.random.default_rng(seed).random(self.n)
+        order = np.lexsort((draws, self.outcomes)) if stratified else np.argsort(draws)
         fold = np.empty(self.n, dtype=np.int64)
         fold[order] = np.arange(self.n) % folds
         return fold
@@ -171,15 +172,19 @@ class CountedCells:
             self.values[held], (self.ones / np.maximum(counts, 1))[held], counts[held].astype(float)
         )
 
-    def cut(self, folds: int, seed: int) -> list[tuple[Sample, Sample]]:
+    def cut(self, folds: int, seed: int, stratified: bool = True) -> list[tuple[Sample, Sample]]:
         """Deal the records of every cell at random."""
         if self.n < folds:
             raise TooFewRecordsError(sentence("folds", f"need {folds} records", f"got {self.n}"))
         draws = np.random.default_rng(seed)
-        ones, zeros = _dealt_counts(self.ones, folds, draws), _dealt_counts(self.zeros, folds, draws)
+        if stratified:
+            hands = zip(*(_dealt_counts(one, folds, draws) for one in (self.ones, self.zeros)), strict=True)
+        else:
+            both = _dealt_counts(np.concatenate([self.ones, self.zeros]), folds, draws)
+            hands = zip(*np.split(np.array(both), 2, axis=1), strict=True)
         return [
             (CountedCells(self.values, self.ones - a, self.zeros - b), CountedCells(self.values, a, b))
-            for a, b in zip(ones, zeros, strict=True)
+            for a, b in hands
         ]
 
 
@@ -212,7 +217,7 @@ class Merged:
         what = "weighted records" if self.binary else "fractional outcomes"
         return f"{what} merged in a sketch cannot be cut into folds"
 
-    def cut(self, folds: int, seed: int) -> list[tuple[Sample, Sample]]:
+    def cut(self, folds: int, seed: int, stratified: bool = True) -> list[tuple[Sample, Sample]]:
         """Refuse."""
         hint = "name a method, or pass the rows"
         raise InvalidInputError(sentence("y_true", "must be single records", self.cuttable, hint))
@@ -250,9 +255,9 @@ class Behind:
         """The records merged by prediction."""
         return Levels.of(self.forecasts, frequency=self.frequency)
 
-    def cut(self, folds: int, seed: int) -> list[tuple[Sample, Sample]]:
+    def cut(self, folds: int, seed: int, stratified: bool = True) -> list[tuple[Sample, Sample]]:
         """Deal the single records."""
-        return self._records.cut(folds, seed)
+        return self._records.cut(folds, seed, stratified)
 
     @cached_property
     def _records(self) -> Rows:
