@@ -48,9 +48,24 @@ def test_intervals_of_small_groups_hold_the_truth():
         p = rng.beta(0.5, 4, 12)
         rate = 1 / (1 + np.exp(-(np.log(p / (1 - p)) + 1)))
         part = part_of("", p, (rng.random(12) < rate).astype(float), None)
-        low, high = gap_interval(part, shift_interval(part, True, 0.95))
+        low, high = gap_interval(part, shift_interval(part, True, 0.95), 0.95)
         held += low - 1e-9 <= rate.mean() - p.mean() <= high + 1e-9
     assert held >= 0.95 * tries - 3.7 * np.sqrt(tries * 0.95 * 0.05)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_intervals_hold_the_truth_where_certain_predictions_are_wrong(weighted):
+    """They took predictions of 0 and 1 for right, and were off by what had happened to them."""
+    held, tries = 0, 600
+    for seed in range(tries):
+        rng = np.random.default_rng([10, seed])
+        p = np.concatenate([rng.beta(1, 2, 60), np.zeros(50), np.ones(10)])
+        rate = np.concatenate([1 / (1 + (1 / p[:60] - 1) * np.exp(-0.5)), np.full(50, 0.2), np.full(10, 0.9)])
+        weight = rng.uniform(1, 2, 120) if weighted else np.ones(120)
+        part = part_of("", p, (rng.random(120) < rate).astype(float), weight if weighted else None)
+        low, high = gap_interval(part, shift_interval(part, not weighted, 0.95), 0.95)
+        held += low <= np.average(rate - p, weights=weight) <= high
+    assert abs(held - 0.95 * tries) <= 3.7 * np.sqrt(tries * 0.95 * 0.05)
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (0.4, 2), (3, 0.6)])

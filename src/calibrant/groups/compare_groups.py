@@ -192,7 +192,7 @@ def _is_exact(method: Method, checked: Checked) -> bool:
 def _level(part: GroupPart, exact: bool, confidence: float) -> GroupLevel:
     """Measure one group: rates, the factor of its odds, and what that makes of the rates."""
     low, high = shift_interval(part, exact, confidence)
-    gap_low, gap_high = gap_interval(part, (low, high))
+    gap_low, gap_high = gap_interval(part, (low, high), confidence)
     forecasts, scores = part.forecasts, decompose(part.forecasts)
     return GroupLevel(
         name=part.name,

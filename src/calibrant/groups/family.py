@@ -221,7 +221,7 @@ class Family:
         y, weight = records.outcome[members], records.weight[members] if records.weighted else None
         part = part_of("", records.prediction[members], y, weight)
         exact = weight is None and not np.any((y > 0) & (y < 1))
-        return gap_interval(part, shift_interval(part, exact, CONFIDENCE))
+        return gap_interval(part, shift_interval(part, exact, CONFIDENCE), CONFIDENCE)
 
     def _expected(self, sigma: Array) -> Array:
         """Return the mean of each statistic if calibrated: of the draws, or else that of Brownian motion."""

@@ -7,9 +7,12 @@ size and never leaves what rates can reach.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from calibrant.groups.group_parts import GroupPart
+from calibrant.groups.group_parts import Certain, GroupPart
+from calibrant.groups.wilson import wilson_end
 from calibrant.inference.event_count import EventCount
 from calibrant.inference.fitted_shift import approximate_shift
 from calibrant.inference.large_counts import MANY, normal_shift_interval
@@ -38,16 +41,33 @@ def shift_interval(part: GroupPart, exact: bool, confidence: float) -> tuple[flo
     return -np.inf if never else fitted.value - half, np.inf if always else fitted.value + half
 
 
-def gap_interval(part: GroupPart, shifts: tuple[float, float]) -> tuple[float, float]:
-    """Return what an interval of shifts makes of the difference between outcome and prediction."""
-    predicted = part.forecasts.mean_prediction
-    gap = part.forecasts.base_rate - predicted
-    low, high = (_rate(part, shift) - predicted for shift in shifts)
-    return min(gap, low), max(gap, high)
+def gap_interval(part: GroupPart, shifts: tuple[float, float], confidence: float) -> tuple[float, float]:
+    """Return what an interval of shifts makes of the difference between outcome and prediction.
+
+    No shift moves a prediction of 0 or 1. As long as all of them are right they count as certain. Where some
+    are wrong, the rates of outcomes among them have Wilson's intervals, and the deviations of the parts are
+    added as squares (Zou & Donner 2008, Construction of confidence limits about effect measures).
+    """
+    from scipy.special import expit, ndtri
+
+    low, high = (dot(part.mass, expit(part.logits + shift)) for shift in shifts)
+    foreseen = part.forecasts.mean_prediction
+    gap = part.forecasts.base_rate - foreseen
+    if not part.wrong:
+        low, high = ((rate + part.always.weight) / part.weight - foreseen for rate in (low, high))
+        return min(gap, low), max(gap, high)
+    events, squared = dot(part.mass, part.known), float(ndtri((1 + confidence) / 2)) ** 2
+    reach = [(events - low, high - events), *(_reach(one, squared) for one in (part.never, part.always))]
+    down, up = (
+        math.hypot(*(max(one, 0.0) for one in side)) / part.weight for side in zip(*reach, strict=True)
+    )
+    return gap - down, gap + up
 
 
-def _rate(part: GroupPart, shift: float) -> float:
-    """Return the rate of the outcome if the odds of all records are off by this shift."""
-    from scipy.special import expit
-
-    return float((dot(part.mass, expit(part.logits + shift)) + part.sure) / part.weight)
+def _reach(certain: Certain, squared: float) -> tuple[float, float]:
+    """Return how many events fewer and more these rows may stand for, by Wilson's interval of their rate."""
+    if not certain.weight:
+        return 0.0, 0.0
+    rate = certain.events / certain.weight
+    low, high = (wilson_end(rate, squared / certain.effective, side) for side in (-1.0, 1.0))
+    return certain.weight * (rate - low), certain.weight * (high - rate)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,15 @@ from calibrant.groups.column_codes import Column
 from calibrant.groups.condition_words import label_in_words
 from calibrant.records import Checked
 from calibrant.results import Array
+from calibrant.sums import dot
+
+
+class Certain(NamedTuple):
+    """Rows with predictions of 0 alone, or of 1: their weight, that of their events, what number they count for."""
+
+    weight: float
+    events: float
+    effective: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,7 +34,8 @@ class GroupPart:
     logits: Array
     known: Array
     mass: Array
-    sure: float  # weighted events that predictions of 1 foresee
+    never: Certain  # rows with predictions of 0
+    always: Certain  # and of 1
     weight: float
     certain: int
     wrong: int
@@ -70,8 +80,14 @@ def part_of(label: Any, p: Array, y: Array, weight: Array | None) -> GroupPart:
         np.asarray(logit(p[free])),
         y[free],
         w[free],
-        float(w[p == 1].sum()),
+        _certain(y[p == 0], w[p == 0]),
+        _certain(y[p == 1], w[p == 1]),
         float(w.sum()),
         int(np.count_nonzero(~free)),
         int(np.count_nonzero(y[~free] != p[~free])),
     )
+
+
+def _certain(y: Array, w: Array) -> Certain:
+    weight = float(w.sum())
+    return Certain(weight, dot(w, y), weight**2 / dot(w, w) if weight else 0.0)

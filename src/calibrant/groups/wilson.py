@@ -23,12 +23,12 @@ def wilson(predicted: float, happened: float, sigma: float, half: float) -> tupl
     if not all(ROUNDING <= mean <= 1 - ROUNDING for mean in (predicted,)) or not 0 <= happened <= 1:
         return gap - REACH * sigma, gap + REACH * sigma
     spread = REACH**2 * sigma**2 / (predicted * (1 - predicted))
-    low = _end(max(happened - half, 0.0), spread, -1.0)
-    high = _end(min(happened + half, 1.0), spread, 1.0)
+    low = wilson_end(max(happened - half, 0.0), spread, -1.0)
+    high = wilson_end(min(happened + half, 1.0), spread, 1.0)
     return min(gap, low - predicted), max(gap, high - predicted)
 
 
-def _end(rate: float, spread: float, side: float) -> float:
+def wilson_end(rate: float, spread: float, side: float) -> float:
     """Solve (rate - r)^2 = spread r (1 - r) for the r on this side of the rate."""
     middle = 2 * rate + spread
     root = math.sqrt(max(middle**2 - 4 * (1 + spread) * rate**2, 0.0))
