@@ -14,7 +14,13 @@ from calibrant.groups.audit_result import Audit
 from calibrant.groups.features import Features
 from calibrant.groups.rules import EVERYONE
 from calibrant.numerals import at_floor, counted, predicted_happened, pvalue_text
-from calibrant.recalibration.group_changes import GroupChange, group_changes, named_members, who_pays
+from calibrant.recalibration.group_changes import (
+    GroupChange,
+    group_changes,
+    named_members,
+    newly_wrong,
+    who_pays,
+)
 from calibrant.recalibration.level_losses import SAFE
 from calibrant.recalibration.levels_of_columns import LeveledColumn, coded, met
 from calibrant.results import Array
@@ -148,9 +154,9 @@ class ForWhom:
 
     @property
     def who_pays(self) -> list[str]:
-        """For whom the repair makes it worse: in points, by Brier score and by log loss."""
+        """For whom the repair makes it worse: in points, by Brier score, by log loss and by the audit."""
         by_log_loss = [] if self.least is None else [f"by log loss: {self.least_in_words}"]
-        return [*who_pays(self.changes), *by_log_loss]
+        return [*who_pays(self.changes), *by_log_loss, *newly_wrong(self.changes)]
 
     @property
     def rejected(self) -> bool:

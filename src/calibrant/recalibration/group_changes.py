@@ -14,7 +14,7 @@ from calibrant.groups.coding import code_columns
 from calibrant.groups.group import LEVEL, Group, plain
 from calibrant.groups.rules import EVERYONE
 from calibrant.groups.subpopulations import as_masks, combinations, masked
-from calibrant.numerals import counted, points
+from calibrant.numerals import counted, points, pvalue_text
 from calibrant.results import Array
 
 CONFIDENCE = 0.95  # that no limit of any group is wrong
@@ -54,6 +54,11 @@ class GroupSide:
     def wrong(self) -> bool:
         """Whether the group was tested and is wrong beyond chance."""
         return self.pvalue is not None and self.pvalue <= LEVEL
+
+    @property
+    def written_pvalue(self) -> str:
+        """The p-value for a sentence."""
+        return f"p {'≤' if self.pvalue_is_bound else '='} {pvalue_text(self.pvalue)}"
 
     @property
     def in_words(self) -> str:
@@ -224,6 +229,22 @@ def who_pays(changes: Sequence[GroupChange]) -> list[str]:
     few = len(groups) - len(judged)
     listed = "" if not few else f"; {counted(few, 'more has', 'more have')} too few records to be judged"
     return [_in_points(judged, listed), _by_brier(judged)]
+
+
+def newly_wrong(changes: Sequence[GroupChange]) -> list[str]:
+    """Say which groups the audit accuses after the repair and did not before; nothing where there are none."""
+    tested = [one for one in changes if one.rule != EVERYONE and one.after.pvalue is not None]
+    new = [one for one in tested if one.after.wrong and not one.before.wrong]
+    if not new:
+        return []
+    most = min(new, key=lambda one: one.after.pvalue or 0.0)
+    first = "" if len(new) == 1 else "the smallest p-value has "
+    return [
+        f"by the audit: {len(new):,} of {counted(len(tested), 'group')} {'is' if len(new) == 1 else 'are'} "
+        f"wrong at the 5 % level after the repair and not before: {first}{most.rule} "
+        f"({counted(most.size, 'record')}), {most.before.in_words} before ({most.before.written_pvalue}), "
+        f"{most.after.in_words} after ({most.after.written_pvalue})"
+    ]
 
 
 def _in_points(judged: Sequence[GroupChange], listed: str) -> str:
