@@ -232,7 +232,7 @@ def who_pays(changes: Sequence[GroupChange]) -> list[str]:
 
 
 def newly_wrong(changes: Sequence[GroupChange]) -> list[str]:
-    """Say which groups the audit accuses after the repair and did not before; nothing where there are none."""
+    """Say which groups the audit accuses after the repair and did not before; nothing of none."""
     tested = [one for one in changes if one.rule != EVERYONE and one.after.pvalue is not None]
     new = [one for one in tested if one.after.wrong and not one.before.wrong]
     if not new:
@@ -247,19 +247,29 @@ def newly_wrong(changes: Sequence[GroupChange]) -> list[str]:
     ]
 
 
-def _in_points(judged: Sequence[GroupChange], listed: str) -> str:
+def farther_in_short(judged: Sequence[GroupChange]) -> str:
+    """Count the groups whose mean prediction is farther from what happened, and say whether that is noise."""
     of = counted(len(judged), "group")
     worse = [one for one in judged if one.farther.value > 0]
     if not worse:
         none = "the mean prediction is not" if len(judged) == 1 else "no mean prediction is"
-        return f"in points: of {of}, {none} farther from what happened than before{listed}"
-    most = max(worse, key=lambda one: (not one.farther.within_noise, one.farther.value))
+        return f"of {of}, {none} farther from what happened than before"
     sure = sum(not one.farther.within_noise for one in worse)
     return (
-        f"in points: for {len(worse):,} of {of} the mean prediction is farther from what happened than "
-        f"before, {_how_many(sure, len(worse))}{listed}. Most: {most.rule} "
-        f"({counted(most.size, 'record')}), {most.before.in_words} before, {most.after.in_words} after: "
-        f"farther by {_points(most.farther)}, {_noise(most.farther)}"
+        f"for {len(worse):,} of {of} the mean prediction is farther from what happened than before, "
+        f"{_how_many(sure, len(worse))}"
+    )
+
+
+def _in_points(judged: Sequence[GroupChange], listed: str) -> str:
+    said = f"in points: {farther_in_short(judged)}{listed}"
+    worse = [one for one in judged if one.farther.value > 0]
+    if not worse:
+        return said
+    most = max(worse, key=lambda one: (not one.farther.within_noise, one.farther.value))
+    return (
+        f"{said}. Most: {most.rule} ({counted(most.size, 'record')}), {most.before.in_words} before, "
+        f"{most.after.in_words} after: farther by {_points(most.farther)}, {_noise(most.farther)}"
     )
 
 
