@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from calibrant.evaluation.sheets import whom_sheet
+from calibrant.groups.rules import EVERYONE
 from calibrant.numerals import counted
 from calibrant.recalibration.change_sheets import HELD_OUT, change_sheet, score_sheet
+from calibrant.recalibration.group_changes import farther_in_short
 from calibrant.report.section import Section
 
 if TYPE_CHECKING:
@@ -23,6 +25,22 @@ def whom_after(repaired: GroupRepair | str | None) -> list[Section]:
     if isinstance(repaired, str):
         return [Section("whom-after", TITLE, (f"Not said: {repaired.rstrip('.')}.",))]
     return [_finding(repaired), _every_group(repaired)]
+
+
+def in_short(repaired: GroupRepair | str | None) -> str:
+    """Return what a repair by group would do, for the head of the page; nothing where nobody is wrong."""
+    if repaired is None or isinstance(repaired, str):
+        return ""
+    groups = [one for one in repaired.whom.changes if one.rule != EVERYONE]
+    before, after = sum(one.before.wrong for one in groups), sum(one.after.wrong for one in groups)
+    if not before:
+        return ""
+    judged = [one for one in groups if one.judged]
+    pays = f"; {farther_in_short(judged)}" if judged else ""
+    return (
+        f"Tried on held-out parts of {_records(repaired)}, a shift per group leaves {after:,} of "
+        f"{counted(len(groups), 'group')} wrong at the 5 % level ({before:,} before){pays}: see “{TITLE}”."
+    )
 
 
 def _finding(repaired: GroupRepair) -> Section:
