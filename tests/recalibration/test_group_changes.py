@@ -88,6 +88,24 @@ def test_those_for_whom_it_gets_worse_are_counted_and_the_worst_is_named():
     assert "who pays, in points" in str(found)
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (1.0, 1.0, "after the repair the audit still rejects, the predictions are still wrong for some ("),
+        (1.0, 0.0, "after the repair the audit no longer rejects: no evidence is left"),
+        (0.0, 1.0, "after the repair the audit rejects, which it did not before: the predictions are wrong"),
+        (0.0, 0.0, "the audit rejects neither before nor after the repair: there is no evidence that"),
+    ],
+)
+def test_the_finding_knows_what_the_audit_said_before(before, after, said):
+    frame = rows()
+    p = frame["p"].copy()
+    frame["y"] = (np.random.default_rng(3).random(len(p)) < p).astype(int)
+    for side, shift in (("p", before), ("q", after)):
+        frame[side] = np.where(frame["g"] == "a", expit(logit(p) + shift), p)
+    assert judged(frame).finding.startswith(said)
+
+
 def test_only_a_group_that_was_right_before_is_newly_wrong():
     frame = rows()
     frame["q"] = frame["p"]

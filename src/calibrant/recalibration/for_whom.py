@@ -57,6 +57,11 @@ class GroupAudit:
         )
 
     @property
+    def rejected(self) -> bool:
+        """Whether the predictions are wrong for some group, or for everyone, beyond chance."""
+        return self.pvalue <= 1 - CONFIDENCE
+
+    @property
     def written_pvalue(self) -> str:
         """The p-value for people."""
         return pvalue_text(self.pvalue, floor=at_floor(self.pvalue, self.draws))
@@ -128,13 +133,21 @@ class ForWhom:
     def finding(self) -> str:
         """What the audit says of the repaired predictions: one sentence for every verb and page."""
         if self.rejected:
+            still = "still rejects, the predictions are still wrong"
+            new = "rejects, which it did not before: the predictions are wrong"
             return (
-                "after the repair the audit still rejects, the predictions are still wrong for some"
+                f"after the repair the audit {still if self.before.rejected else new} for some"
                 f"{self._still_wrong}: {self.after.worst[0]}{self._means_of_worst}"
             )
+        left = "for any of these groups, which is no proof that they are right"
+        if self.before.rejected:
+            return (
+                "after the repair the audit no longer rejects: no evidence is left that predictions are "
+                f"wrong {left}"
+            )
         return (
-            "after the repair the audit no longer rejects: no evidence is left that predictions are wrong "
-            "for any of these groups, which is no proof that they are right"
+            "the audit rejects neither before nor after the repair: there is no evidence that predictions "
+            f"are wrong {left}"
         )
 
     @property
@@ -160,8 +173,8 @@ class ForWhom:
 
     @property
     def rejected(self) -> bool:
-        """Whether the audit still rejects after the repair."""
-        return self.after.pvalue <= 1 - CONFIDENCE
+        """Whether the audit rejects after the repair."""
+        return self.after.rejected
 
     @property
     def least_in_words(self) -> str:
