@@ -37,9 +37,11 @@ def in_short(repaired: GroupRepair | str | None) -> str:
         return ""
     judged = [one for one in groups if one.judged]
     pays = f"; {farther_in_short(judged)}" if judged else ""
+    drawn = "" if repaired.draws is None else f", with {repaired.draws:,} draws"
     return (
-        f"Tried on held-out parts of {_records(repaired)}, a shift per group leaves {after:,} of "
-        f"{counted(len(groups), 'group')} wrong at the 5 % level ({before:,} before){pays}: see “{TITLE}”."
+        f"After a shift per group, tried on held-out parts of {_records(repaired)}, the audit finds "
+        f"{after:,} of {counted(len(groups), 'group')} wrong at the 5 % level ({before:,} before{drawn})"
+        f"{pays}: see “{TITLE}”."
     )
 
 
@@ -48,7 +50,7 @@ def _finding(repaired: GroupRepair) -> Section:
     how = (
         "One shift of the logit per value of every group column, shrunk toward none, was fitted to four "
         f"fifths of {_records(repaired)} and judged on the fifth left out, in turn. Audited before and "
-        f"after: {whom.audited}. M / sigma is the largest z of all groups."
+        f"after: {whom.audited}. M / sigma is the largest z of all groups.{_other_draws(repaired)}"
     )
     pays = [f"Who pays, {one}." for one in whom.who_pays]
     limits = (
@@ -64,6 +66,16 @@ def _finding(repaired: GroupRepair) -> Section:
     )
     texts = (_said(repaired), *pays, limits, how)
     return Section("whom-after", TITLE, texts, sheets=(whom_sheet(whom),), notes=tuple(notes))
+
+
+def _other_draws(repaired: GroupRepair) -> str:
+    """Say why p-values and counts may differ from those of the audit above, where they may."""
+    if repaired.draws is None:
+        return ""
+    return (
+        f" Both audits draw {repaired.draws:,} data sets, as calibrant recalibrate does, and that under “For "
+        f"whom?” drew {repaired.drawn:,}: p-values differ a little, and so may the number of groups."
+    )
 
 
 def _records(repaired: GroupRepair) -> str:
