@@ -59,7 +59,7 @@ def _finding(repaired: GroupRepair) -> Section:
         "log loss, single values without combinations."
     )
     said = "tests all of them" if repaired.sampled else "says the same of them"
-    notes = [f"worst after it: {one}" for one in whom.after.worst]
+    notes = [f"after it, by evidence: {one}" for one in whom.after.worst]
     notes.append(
         f"calibrant recalibrate FILE ... --groups {','.join(repaired.columns)} --method hierarchical --seed "
         f"{repaired.assessment.seed} fits it to all records, {said} and saves the map."
