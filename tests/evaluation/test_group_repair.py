@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 
 import numpy as np
@@ -50,6 +51,32 @@ def test_the_section_names_who_pays_and_does_not_promise_a_pass(tmp_path):
     assert [line[0].text for line in section.sheets[0].lines] == ["as they are", "repaired"]
     page = found.to_html(tmp_path / "page.html").read_text(encoding="utf-8")
     assert "For whom, after the fix?" in page
+
+
+def head_of(page):
+    return html.unescape(page.read_text(encoding="utf-8").partition("</header>")[0])
+
+
+def test_the_head_of_the_page_says_what_the_repair_would_do(tmp_path):
+    found = evaluated(rows(), draws=199)
+    whom = group_repair(found).whom
+    groups = [one for one in whom.changes if one.rule != "everyone"]
+    before, after = (sum(getattr(one, side).wrong for one in groups) for side in ("before", "after"))
+    assert before > after
+    head = head_of(found.to_html(tmp_path / "page.html"))
+    assert f"the audit finds {after} of {len(groups)} groups wrong at the 5 % level ({before} before)" in head
+    assert whom.who_pays[0].removeprefix("in points: ").partition(". Most")[0] in head
+    assert found.verdict.next_step in head
+    right = evaluated(rows(off=0.0, seed=1), draws=199).to_html(tmp_path / "right.html")
+    assert "After a shift per group" not in head_of(right)
+
+
+def test_other_draws_than_those_of_the_audit_are_said(tmp_path):
+    page = evaluated(rows(), draws=99).to_html(tmp_path / "page.html")
+    assert " before, with 199 draws)" in head_of(page)
+    assert "Both audits draw 199 data sets" in page.read_text(encoding="utf-8")
+    same = evaluated(rows(), draws=199).to_html(tmp_path / "same.html").read_text(encoding="utf-8")
+    assert "Both audits draw" not in same
 
 
 def test_a_repair_that_is_not_enough_is_said_to_be():

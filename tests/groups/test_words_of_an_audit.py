@@ -41,6 +41,23 @@ def test_a_finding_counts_the_events():
     assert "(995 records)" in weighted.verdict
 
 
+def test_the_largest_difference_is_named_beside_the_most_evidence():
+    rng = np.random.default_rng(5)
+    group = np.repeat(["large", "small", "right"], [20_000, 400, 2_000])
+    p = rng.uniform(0.3, 0.7, len(group))
+    shift = np.select([group == "large", group == "small"], [0.06, -0.2], 0.0)
+    y = (rng.random(len(group)) < p + shift).astype(float)
+    said = cb.audit(y, p, groups={"g": group}, seed=1).verdict
+    assert "Worst by evidence (z): g = large, " in said
+    assert "Largest difference among them: g = small, " in said
+    whole = cb.evaluate(y, p, groups={"g": group}, seed=1, draws=99, confidence=0).verdict.sentence
+    assert "Largest difference among them: g = small, " in whole
+    few = group != "large"
+    one = cb.audit(y[few], p[few], groups={"g": group[few]}, seed=1).verdict
+    assert "Worst by evidence (z): g = small, " in one
+    assert "Largest difference" not in one
+
+
 @pytest.mark.parametrize(
     ("statistic", "mean"), [("kuiper", np.sqrt(8 / np.pi)), ("mean", np.sqrt(2 / np.pi))]
 )

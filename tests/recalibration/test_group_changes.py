@@ -72,7 +72,7 @@ def test_those_for_whom_it_gets_worse_are_counted_and_the_worst_is_named():
     found = judged(frame)
     worse = {one.rule for one in found.changes if one.farther.value > 0 and not one.farther.within_noise}
     assert worse >= {"g = a", "g = a and h = f", "g = a and h = m"}
-    in_points, by_brier, by_log_loss = found.who_pays
+    in_points, by_brier, by_log_loss, by_audit = found.who_pays
     assert in_points.startswith("in points: for 3 of 11 groups the mean prediction is farther")
     assert "g = a" in in_points
     assert "points too high after: farther by " in in_points
@@ -82,7 +82,40 @@ def test_those_for_whom_it_gets_worse_are_counted_and_the_worst_is_named():
     assert found.finding.endswith("happened")
     assert by_brier.startswith("by Brier score: 5 of 11 groups are worse off, beyond noise for")
     assert by_log_loss.startswith("by log loss: of 5 groups, g = a loses most")
+    assert by_audit.startswith("by the audit: 3 of 11 groups are wrong at the 5 % level after the repair")
+    assert "and not before: the smallest p-value has g = a" in by_audit
+    assert by_audit.endswith(" after (p ≤ 0.005)")
     assert "who pays, in points" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (1.0, 1.0, "after the repair the audit still rejects, the predictions are still wrong for some ("),
+        (1.0, 0.0, "after the repair the audit no longer rejects: no evidence is left"),
+        (0.0, 1.0, "after the repair the audit rejects, which it did not before: the predictions are wrong"),
+        (0.0, 0.0, "the audit rejects neither before nor after the repair: there is no evidence that"),
+    ],
+)
+def test_the_finding_knows_what_the_audit_said_before(before, after, said):
+    frame = rows()
+    p = frame["p"].copy()
+    frame["y"] = (np.random.default_rng(3).random(len(p)) < p).astype(int)
+    for side, shift in (("p", before), ("q", after)):
+        frame[side] = np.where(frame["g"] == "a", expit(logit(p) + shift), p)
+    assert judged(frame).finding.startswith(said)
+
+
+def test_only_a_group_that_was_right_before_is_newly_wrong():
+    frame = rows()
+    frame["q"] = frame["p"]
+    assert not any(one.startswith("by the audit") for one in judged(frame).who_pays)  # b is wrong as before
+    inside = (frame["g"] == "c") & (frame["h"] == "f")
+    frame["q"] = np.where(inside, expit(logit(frame["p"]) + 1.2), frame["p"])
+    found = judged(frame)
+    wrong = {one.rule for one in found.changes if one.after.wrong and not one.before.wrong} - {"everyone"}
+    assert "g = c and h = f" in wrong
+    assert f"by the audit: {len(wrong)} of 11 groups" in found.who_pays[-1]
 
 
 def test_small_groups_are_listed_and_not_judged():

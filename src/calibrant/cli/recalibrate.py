@@ -325,6 +325,10 @@ def _show_changes(assessment: Assessment) -> None:
     ]
     say()
     show_table(["held-out", "before", "after", "gain", "from, approx.", "to, approx."], rows)
+    note(
+        "Means over the parts that were held out in turn. The smooth error of parts is on average no smaller "
+        "than that of all records, which evaluate shows."
+    )
     if assessment.for_whom is not None:
         say()
         say("For whom, on held-out records")

@@ -37,11 +37,18 @@ class GroupRepair:
     tried_on: int  # records,
     of: int  # so many
     columns: tuple[str, ...]  # of groups
+    drawn: int  # data sets simulated by the audit of the evaluation
 
     @property
     def sampled(self) -> bool:
         """Whether only some of the records were tried."""
         return self.tried_on < self.of
+
+    @property
+    def draws(self) -> int | None:
+        """How many data sets the audits of the repair simulated, where that of the evaluation had others."""
+        draws = self.whom.before.draws
+        return None if draws == self.drawn else draws
 
     @property
     def smallest(self) -> int:
@@ -58,21 +65,27 @@ def group_repair(findings: Findings) -> GroupRepair | str | None:
     if not findings.forecasts.binary:
         return FRACTIONS
     try:
-        return _tried(_sample(findings), len(findings.forecasts.records), findings.seed)
+        return _tried(_sample(findings), findings)
     except CalibrantError as reason:
         return str(reason)
 
 
-def _tried(sample: Rows, of: int, seed: int) -> GroupRepair | str:
+def _tried(sample: Rows, findings: Findings) -> GroupRepair | str:
     values = sum(len(np.unique(column.astype(str))) for column in (sample.covariates or {}).values())
     if values > MOST_VALUES:
         return f"the groups have {values:,} values, and the report tries at most {MOST_VALUES}"
-    fitted = fit_sample(sample, find_method(METHOD), {}, seed=seed)
+    fitted = fit_sample(sample, find_method(METHOD), {}, seed=findings.seed)
     result = fitted.assessment
     if result is None or result.for_whom is None:
         return fitted.why_not_assessed
     return GroupRepair(
-        result, result.for_whom, tuple(fitted.details["shifts"]), sample.n, of, tuple(sample.covariates or ())
+        result,
+        result.for_whom,
+        tuple(fitted.details["shifts"]),
+        sample.n,
+        len(findings.forecasts.records),
+        tuple(sample.covariates or ()),
+        findings.draws,
     )
 
 

@@ -19,7 +19,7 @@ from calibrant.evaluation.rejection import rejection
 from calibrant.evaluation.rows import SIZE, WHERE, Row
 from calibrant.forecasts import Forecasts
 from calibrant.groups.no_evidence import none_wrong, too_small
-from calibrant.groups.people import in_people
+from calibrant.groups.people import worst_in_people
 from calibrant.inference.engine import TestResult
 from calibrant.inference.omnibus import visible_bias
 from calibrant.inference.spoken import speaker
@@ -198,7 +198,7 @@ def _about_groups(audit: Audit, alpha: float, status: Status) -> str:
     if not named:
         few = f" ({too_small(audit)})" if audit.not_tested.too_small else ""
         return "" if status == "miscalibrated" else f" {none_wrong(audit, 'wrong beyond chance')}{few}."
-    return f" Wrong for {len(named):,} of {tested}. Worst by evidence (z): {in_people(audit, named[0])}."
+    return f" Wrong for {len(named):,} of {tested}. {worst_in_people(audit, named)}"
 
 
 def _next_step(status: Status, audit: Audit | None, unseen: float, forecasts: Forecasts) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from calibrant.groups.group import LEVEL, Group, GroupCurve, NotTested, plain
 from calibrant.groups.no_evidence import left_open, none_wrong
-from calibrant.groups.people import in_people
+from calibrant.groups.people import worst_in_people
 from calibrant.numerals import at_floor, counted, left_out, percent, pvalue_phrase, pvalue_text
 from calibrant.options import closed_share, whole_number
 from calibrant.sheets import Cell, Sheet, number_cell, paragraphs, text_cell
@@ -161,7 +161,7 @@ class Audit:
 
     @property
     def verdict(self) -> str:
-        """One sentence: for how many groups the predictions are wrong, and for whom most."""
+        """For how many groups the predictions are wrong, for whom by evidence, and for whom by difference."""
         others = counted(self.tested - 1, "group")
         if self.pvalue is None:
             return f"{others} and everyone ranked by z; without draws there are no p-values."
@@ -174,8 +174,8 @@ class Audit:
             return f"Predictions are wrong at the 5 % level for {whole}. {none_wrong(self, 'wrong alone')}."
         also = f" Also for {whole}." if len(named) < len(wrong) else ""
         return (
-            f"Predictions are wrong for {len(named):,} of {others} at the 5 % level. Worst by evidence (z): "
-            f"{in_people(self, named[0])}.{also}"
+            f"Predictions are wrong for {len(named):,} of {others} at the 5 % level. "
+            f"{worst_in_people(self, named)}{also}"
         )
 
     @property

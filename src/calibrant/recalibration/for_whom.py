@@ -14,7 +14,13 @@ from calibrant.groups.audit_result import Audit
 from calibrant.groups.features import Features
 from calibrant.groups.rules import EVERYONE
 from calibrant.numerals import at_floor, counted, predicted_happened, pvalue_text
-from calibrant.recalibration.group_changes import GroupChange, group_changes, named_members, who_pays
+from calibrant.recalibration.group_changes import (
+    GroupChange,
+    group_changes,
+    named_members,
+    newly_wrong,
+    who_pays,
+)
 from calibrant.recalibration.level_losses import SAFE
 from calibrant.recalibration.levels_of_columns import LeveledColumn, coded, met
 from calibrant.results import Array
@@ -49,6 +55,11 @@ class GroupAudit:
             tuple(str(group) for group in audited.groups[:WORST]),
             audited.draws,
         )
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the predictions are wrong for some group, or for everyone, beyond chance."""
+        return self.pvalue <= 1 - CONFIDENCE
 
     @property
     def written_pvalue(self) -> str:
@@ -122,13 +133,21 @@ class ForWhom:
     def finding(self) -> str:
         """What the audit says of the repaired predictions: one sentence for every verb and page."""
         if self.rejected:
+            still = "still rejects, the predictions are still wrong"
+            new = "rejects, which it did not before: the predictions are wrong"
             return (
-                "after the repair the audit still rejects, the predictions are still wrong for some"
+                f"after the repair the audit {still if self.before.rejected else new} for some"
                 f"{self._still_wrong}: {self.after.worst[0]}{self._means_of_worst}"
             )
+        left = "for any of these groups, which is no proof that they are right"
+        if self.before.rejected:
+            return (
+                "after the repair the audit no longer rejects: no evidence is left that predictions are "
+                f"wrong {left}"
+            )
         return (
-            "after the repair the audit no longer rejects: no evidence is left that predictions are wrong "
-            "for any of these groups, which is no proof that they are right"
+            "the audit rejects neither before nor after the repair: there is no evidence that predictions "
+            f"are wrong {left}"
         )
 
     @property
@@ -148,14 +167,14 @@ class ForWhom:
 
     @property
     def who_pays(self) -> list[str]:
-        """For whom the repair makes it worse: in points, by Brier score and by log loss."""
+        """For whom the repair makes it worse: in points, by Brier score, by log loss and by the audit."""
         by_log_loss = [] if self.least is None else [f"by log loss: {self.least_in_words}"]
-        return [*who_pays(self.changes), *by_log_loss]
+        return [*who_pays(self.changes), *by_log_loss, *newly_wrong(self.changes)]
 
     @property
     def rejected(self) -> bool:
-        """Whether the audit still rejects after the repair."""
-        return self.after.pvalue <= 1 - CONFIDENCE
+        """Whether the audit rejects after the repair."""
+        return self.after.rejected
 
     @property
     def least_in_words(self) -> str:

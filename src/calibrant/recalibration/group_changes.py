@@ -14,7 +14,7 @@ from calibrant.groups.coding import code_columns
 from calibrant.groups.group import LEVEL, Group, plain
 from calibrant.groups.rules import EVERYONE
 from calibrant.groups.subpopulations import as_masks, combinations, masked
-from calibrant.numerals import counted, points
+from calibrant.numerals import counted, points, pvalue_text
 from calibrant.results import Array
 
 CONFIDENCE = 0.95  # that no limit of any group is wrong
@@ -54,6 +54,11 @@ class GroupSide:
     def wrong(self) -> bool:
         """Whether the group was tested and is wrong beyond chance."""
         return self.pvalue is not None and self.pvalue <= LEVEL
+
+    @property
+    def written_pvalue(self) -> str:
+        """The p-value for a sentence."""
+        return f"p {'≤' if self.pvalue_is_bound else '='} {pvalue_text(self.pvalue)}"
 
     @property
     def in_words(self) -> str:
@@ -226,19 +231,45 @@ def who_pays(changes: Sequence[GroupChange]) -> list[str]:
     return [_in_points(judged, listed), _by_brier(judged)]
 
 
-def _in_points(judged: Sequence[GroupChange], listed: str) -> str:
+def newly_wrong(changes: Sequence[GroupChange]) -> list[str]:
+    """Say which groups the audit accuses after the repair and did not before; nothing of none."""
+    tested = [one for one in changes if one.rule != EVERYONE and one.after.pvalue is not None]
+    new = [one for one in tested if one.after.wrong and not one.before.wrong]
+    if not new:
+        return []
+    most = min(new, key=lambda one: one.after.pvalue or 0.0)
+    first = "" if len(new) == 1 else "the smallest p-value has "
+    return [
+        f"by the audit: {len(new):,} of {counted(len(tested), 'group')} {'is' if len(new) == 1 else 'are'} "
+        f"wrong at the 5 % level after the repair and not before: {first}{most.rule} "
+        f"({counted(most.size, 'record')}), {most.before.in_words} before ({most.before.written_pvalue}), "
+        f"{most.after.in_words} after ({most.after.written_pvalue})"
+    ]
+
+
+def farther_in_short(judged: Sequence[GroupChange]) -> str:
+    """Count the groups whose mean prediction is farther from what happened, and say whether that is noise."""
     of = counted(len(judged), "group")
     worse = [one for one in judged if one.farther.value > 0]
     if not worse:
         none = "the mean prediction is not" if len(judged) == 1 else "no mean prediction is"
-        return f"in points: of {of}, {none} farther from what happened than before{listed}"
-    most = max(worse, key=lambda one: (not one.farther.within_noise, one.farther.value))
+        return f"of {of}, {none} farther from what happened than before"
     sure = sum(not one.farther.within_noise for one in worse)
     return (
-        f"in points: for {len(worse):,} of {of} the mean prediction is farther from what happened than "
-        f"before, {_how_many(sure, len(worse))}{listed}. Most: {most.rule} "
-        f"({counted(most.size, 'record')}), {most.before.in_words} before, {most.after.in_words} after: "
-        f"farther by {_points(most.farther)}, {_noise(most.farther)}"
+        f"for {len(worse):,} of {of} the mean prediction is farther from what happened than before, "
+        f"{_how_many(sure, len(worse))}"
+    )
+
+
+def _in_points(judged: Sequence[GroupChange], listed: str) -> str:
+    said = f"in points: {farther_in_short(judged)}{listed}"
+    worse = [one for one in judged if one.farther.value > 0]
+    if not worse:
+        return said
+    most = max(worse, key=lambda one: (not one.farther.within_noise, one.farther.value))
+    return (
+        f"{said}. Most: {most.rule} ({counted(most.size, 'record')}), {most.before.in_words} before, "
+        f"{most.after.in_words} after: farther by {_points(most.farther)}, {_noise(most.farther)}"
     )
 
 

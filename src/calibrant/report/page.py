@@ -18,13 +18,13 @@ from calibrant.report.charts.all import charts
 from calibrant.report.glossary import anchor, used
 from calibrant.report.glossary import parts as pieces
 from calibrant.report.palette import DARK, LIGHT, variables, with_variables
+from calibrant.report.repair_sections import in_short
 from calibrant.report.section import Section
 from calibrant.report.sections import sections
 from calibrant.report.vega import library
 
 if TYPE_CHECKING:
     from calibrant.evaluation.findings import Findings
-    from calibrant.evaluation.verdict import Verdict
 
 TONES = {
     "calibrated": "good",
@@ -33,6 +33,10 @@ TONES = {
     "too little data": "unknown",
     "untested": "unknown",
 }
+RAW = (
+    "Verdict, measures, distances and the audit of groups, as JSON. What repairs would do is in that of "
+    "calibrant recalibrate --json, how groups differ in that of calibrant compare --groups."
+)
 _TEMPLATE = Path(__file__).parent / "template"
 
 
@@ -48,7 +52,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class PageVerdict:
-    """What the head of a page says; the Verdict of an evaluation says it too."""
+    """What the head of a page says."""
 
     lead: str
     sentence: str
@@ -58,27 +62,30 @@ class PageVerdict:
 def page(evaluation: Findings) -> str:
     """Return the report as HTML; the same evaluation gives the same bytes."""
     proposal = propose(evaluation.forecasts, seed=evaluation.seed)
-    differences = group_differences(evaluation)
+    differences, repaired = group_differences(evaluation), group_repair(evaluation)
+    said = evaluation.verdict
     return rendered(
         title=evaluation.title,
-        verdict=evaluation.verdict,
-        tone=TONES[evaluation.verdict.status],
+        verdict=PageVerdict(said.lead, said.sentence, f"{said.next_step} {in_short(repaired)}".rstrip()),
+        tone=TONES[said.status],
         facts=facts_sentence(evaluation.facts),
-        parts=sections(evaluation, proposal, group_repair(evaluation), differences),
+        parts=sections(evaluation, proposal, repaired, differences),
         drawn=charts(evaluation, proposal, differences),
         numbers=evaluation.to_dict(),
+        raw=RAW,
     )
 
 
 def rendered(
     *,
     title: str,
-    verdict: Verdict | PageVerdict,
+    verdict: PageVerdict,
     tone: str,
     facts: str,
     parts: list[Section],
     drawn: Mapping[str, Any],
     numbers: Mapping[str, Any],
+    raw: str = "Everything above, as JSON.",
 ) -> str:
     """Return a page in the style of the report, from its sections, charts and numbers."""
     from calibrant import __version__
@@ -93,6 +100,7 @@ def rendered(
         verdict=verdict,
         tone=tone,
         facts=facts,
+        raw=raw,
         sections=parts,
         figures=figures,
         words=used(_texts(parts)),

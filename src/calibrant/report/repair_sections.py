@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from calibrant.evaluation.sheets import whom_sheet
+from calibrant.groups.rules import EVERYONE
 from calibrant.numerals import counted
 from calibrant.recalibration.change_sheets import HELD_OUT, change_sheet, score_sheet
+from calibrant.recalibration.group_changes import farther_in_short
 from calibrant.report.section import Section
 
 if TYPE_CHECKING:
@@ -25,12 +27,30 @@ def whom_after(repaired: GroupRepair | str | None) -> list[Section]:
     return [_finding(repaired), _every_group(repaired)]
 
 
+def in_short(repaired: GroupRepair | str | None) -> str:
+    """Return what a repair by group would do, for the head of the page; nothing where nobody is wrong."""
+    if repaired is None or isinstance(repaired, str):
+        return ""
+    groups = [one for one in repaired.whom.changes if one.rule != EVERYONE]
+    before, after = sum(one.before.wrong for one in groups), sum(one.after.wrong for one in groups)
+    if not before:
+        return ""
+    judged = [one for one in groups if one.judged]
+    pays = f"; {farther_in_short(judged)}" if judged else ""
+    drawn = "" if repaired.draws is None else f", with {repaired.draws:,} draws"
+    return (
+        f"After a shift per group, tried on held-out parts of {_records(repaired)}, the audit finds "
+        f"{after:,} of {counted(len(groups), 'group')} wrong at the 5 % level ({before:,} before{drawn})"
+        f"{pays}: see “{TITLE}”."
+    )
+
+
 def _finding(repaired: GroupRepair) -> Section:
     whom = repaired.whom
     how = (
         "One shift of the logit per value of every group column, shrunk toward none, was fitted to four "
         f"fifths of {_records(repaired)} and judged on the fifth left out, in turn. Audited before and "
-        f"after: {whom.audited}. M / sigma is the largest z of all groups."
+        f"after: {whom.audited}. M / sigma is the largest z of all groups.{_other_draws(repaired)}"
     )
     pays = [f"Who pays, {one}." for one in whom.who_pays]
     limits = (
@@ -39,13 +59,23 @@ def _finding(repaired: GroupRepair) -> Section:
         "log loss, single values without combinations."
     )
     said = "tests all of them" if repaired.sampled else "says the same of them"
-    notes = [f"worst after it: {one}" for one in whom.after.worst]
+    notes = [f"after it, by evidence: {one}" for one in whom.after.worst]
     notes.append(
         f"calibrant recalibrate FILE ... --groups {','.join(repaired.columns)} --method hierarchical --seed "
         f"{repaired.assessment.seed} fits it to all records, {said} and saves the map."
     )
     texts = (_said(repaired), *pays, limits, how)
     return Section("whom-after", TITLE, texts, sheets=(whom_sheet(whom),), notes=tuple(notes))
+
+
+def _other_draws(repaired: GroupRepair) -> str:
+    """Say why p-values and counts may differ from those of the audit above, where they may."""
+    if repaired.draws is None:
+        return ""
+    return (
+        f" Both audits draw {repaired.draws:,} data sets, as calibrant recalibrate does, and that under “For "
+        f"whom?” drew {repaired.drawn:,}: p-values differ a little, and so may the number of groups."
+    )
 
 
 def _records(repaired: GroupRepair) -> str:
