@@ -74,11 +74,11 @@ def monitor(
         watch = _opened(path, rows, by, groups, alpha)
         parts = counted_parts(path, type(watch).__name__)
         parts = with_beginning(parts, rows, _seen(watch)) if grown else with_part(parts, rows, same, path)
-        earlier, seen = _alarmed(watch), _seen(watch)
+        before = _readings(watch)
         readings = _updated(watch, rows, by, grown)
-        if _seen(watch) == seen:
+        if readings[GroupMonitor.EVERYBODY].n == before[GroupMonitor.EVERYBODY].n:
             note("no new rows in FILE: nothing was counted")
-        _show(readings, earlier, watch.alpha, json_)
+        _show(readings, before, watch.alpha, json_)
         if path is not None:
             write_whole(path, sealed(with_parts(watch.to_json(), parts)))
     sys.exit(ALARM if any(reading.alarm for reading in readings.values()) else 0)
@@ -123,10 +123,10 @@ def _seen(watch: Monitor | GroupMonitor) -> int:
     return watch.n if isinstance(watch, Monitor) else watch.monitors[GroupMonitor.EVERYBODY].n
 
 
-def _alarmed(watch: Monitor | GroupMonitor) -> set[str]:
-    """Return the groups whose alarm is on."""
+def _readings(watch: Monitor | GroupMonitor) -> dict[str, Reading]:
+    """Return what every monitor says."""
     monitors = {GroupMonitor.EVERYBODY: watch} if isinstance(watch, Monitor) else watch.monitors
-    return {name for name, one in monitors.items() if one.alarm_at is not None}
+    return {name: one.reading() for name, one in monitors.items()}
 
 
 def _updated(
@@ -151,19 +151,20 @@ def _labels(column: npt.NDArray[Any], known: Sequence[str] = ()) -> npt.NDArray[
     return labels
 
 
-def _show(readings: Mapping[str, Reading], earlier: set[str], alpha: float, json_: bool) -> None:
-    """Print the readings; `earlier` are the groups whose alarm an earlier run raised."""
+def _show(readings: Mapping[str, Reading], before: Mapping[str, Reading], alpha: float, json_: bool) -> None:
+    """Print the readings; `before` are those of the state that this run went on from."""
     alarm = any(reading.alarm for reading in readings.values())
+    raised = {name for name, reading in readings.items() if reading.alarm and not before[name].alarm}
+    new = {name: reading.n - before[name].n for name, reading in readings.items()}
     if json_:
-        facts = {name: reading.to_dict() for name, reading in readings.items()}
+        facts = {
+            name: {**reading.to_dict(), "new": new[name], "raised": name in raised}
+            for name, reading in readings.items()
+        }
         show_json({"alarm": alarm, "alpha": alpha, "readings": facts})
         return
-    table = [_line(name, reading) for name, reading in readings.items()]
-    show_table(
-        ["group", "records", "p-value", "alarm at", "strongest evidence from", "what pays most to bet on"],
-        table,
-    )
-    raised = {name for name, reading in readings.items() if reading.alarm} - earlier
+    columns = ("records", "new", "p-value", "alarm at", "strongest evidence from", "what pays most to bet on")
+    show_table(["group", *columns], [_line(name, one, new[name]) for name, one in readings.items()])
     when = "" if raised else ", raised by an earlier run"
     words = f"ALARM{when}: evidence against calibration{_since(readings)}" if alarm else "no alarm"
     stays = "; it stays on, a new state file starts anew" if alarm else ""
@@ -181,7 +182,8 @@ def _since(readings: Mapping[str, Reading]) -> str:
     return whose + ",".join(said[:NAMED]) + (f" and {len(said) - NAMED:,} more" if len(said) > NAMED else "")
 
 
-def _line(name: str, reading: Reading) -> list[str]:
+def _line(name: str, reading: Reading, new: int) -> list[str]:
     alarm = "" if reading.alarm_at is None else f"record {reading.alarm_at:,}"
     start = "" if reading.onset is None else f"record {reading.onset + 1:,}"  # the one after the onset
-    return [name, f"{reading.n:,}", pvalue_text(reading.pvalue), alarm, start, reading.suspicion or ""]
+    counts = [f"{reading.n:,}", f"{new:,}"]
+    return [name, *counts, pvalue_text(reading.pvalue), alarm, start, reading.suspicion or ""]
