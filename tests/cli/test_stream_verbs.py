@@ -384,6 +384,18 @@ def test_a_monitor_says_how_many_records_are_of_this_run_and_whether_it_raised_t
     assert line.splitlines()[1].split()[:3] == ["everybody", "1,500", "200"]
 
 
+def test_a_group_that_the_monitor_did_not_begin_with_is_refused_with_the_way_out(tmp_path):
+    state, words = tmp_path / "s.json", ("-y", "y", "-p", "p", "--by", "g", "--state", tmp_path / "s.json")
+    none = write(tmp_path / "none.csv", {"y": [], "p": [], "g": []})
+    refused = verb("monitor", none, *words).exception
+    assert "column 'g' must have groups; got no rows. Hint: name every group" in str(refused)
+    assert verb("monitor", none, *words, "--group", "a", "--group", "b").exit_code == 0
+    later = stream(50) | {"g": ["a"] * 48 + ["c", "d"]}
+    refused = verb("monitor", write(tmp_path / "later.csv", later), *words).exception
+    assert "began with, a, b; got 'c' (2 rows of other groups). Hint: begin a new state" in str(refused)
+    assert cb.online.GroupMonitor.load(state).monitors["everybody"].n == 0
+
+
 @pytest.mark.parametrize(
     "texts", [["31.01.2024", "01.02.2024"], ["2024-9-30", "2024-10-1"], ["Jan 2024", "Feb 2024"]]
 )

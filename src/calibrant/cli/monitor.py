@@ -19,10 +19,11 @@ from calibrant.cli.showing import note
 from calibrant.cli.tables import show_json, show_table
 from calibrant.disk import check_target, write_whole
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.numerals import pvalue_text
+from calibrant.numerals import counted, pvalue_text
 from calibrant.online.group_monitor import GroupMonitor
 from calibrant.online.monitor import Monitor
 from calibrant.online.reading import Reading
+from calibrant.online.segment_names import label_names
 from calibrant.online.state import locked, read_text, sealed
 from calibrant.scale.files import FileNames
 
@@ -102,7 +103,11 @@ def _opened(
         level = ALPHA if alpha is None else alpha
         if by is None:
             return Monitor(alpha=level)
-        return GroupMonitor(groups or dict.fromkeys(_labels(rows.columns[by]).tolist()), alpha=level)
+        names = groups or list(dict.fromkeys(_labels(rows.columns[by]).tolist()))
+        if not names:
+            hint = "name every group that may come with --group, or begin with a file that has them"
+            raise InvalidInputError(sentence(f"column {by!r}", "must have groups", "got no rows", hint))
+        return GroupMonitor(names, alpha=level)
     kind = Monitor if by is None else GroupMonitor
     try:
         watch = kind.from_json(read_text(path))
@@ -136,7 +141,20 @@ def _updated(
     fresh = rows.after(_seen(watch)) if grown else rows
     if isinstance(watch, Monitor):
         return {GroupMonitor.EVERYBODY: watch.update(fresh.outcome, fresh.prediction)}
-    return watch.update(fresh.outcome, fresh.prediction, _labels(fresh.columns[str(by)], watch.groups))
+    labels = _labels(fresh.columns[str(by)], watch.groups)
+    _check_known(label_names(labels), watch.groups, str(by))
+    return watch.update(fresh.outcome, fresh.prediction, labels)
+
+
+def _check_known(names: npt.NDArray[Any], known: Sequence[str], by: str) -> None:
+    """Refuse groups that the monitors were not started with."""
+    began = set(known)
+    strange = [name for name in names.tolist() if name not in began]
+    if strange:
+        rule = f"must hold the groups that the monitor began with, {', '.join(known)}"
+        hint = "begin a new state, with a --group for every group that may come"
+        got = f"got {strange[0]!r} ({counted(len(strange), 'row')} of other groups)"
+        raise InvalidInputError(sentence(f"column {by!r}", rule, got, hint))
 
 
 def _labels(column: npt.NDArray[Any], known: Sequence[str] = ()) -> npt.NDArray[Any]:
