@@ -368,6 +368,34 @@ def test_the_table_of_a_monitor_and_its_note_name_the_same_record(tmp_path):
     assert f"  record {onset + 1:,}  " in said.stdout.splitlines()[1]
 
 
+def test_a_monitor_says_how_many_records_are_of_this_run_and_whether_it_raised_the_alarm(tmp_path):
+    state, found = tmp_path / "s.json", []
+    for night in (stream(800), stream(300, 1, wrong=True), stream(200, 2)):
+        file = write(tmp_path / "night.csv", night)
+        words = ("monitor", file, "-y", "y", "-p", "p", "--by", "g", "--state", state)
+        said = verb(*words, "--json")
+        found.append(json.loads(said.stdout)["readings"])
+        sizes = [len(night["y"]), *((night["g"] == g).sum() for g in dict.fromkeys(night["g"]))]
+        assert sorted(one["new"] for one in found[-1].values()) == sorted(sizes)
+    assert [one["everybody"]["raised"] for one in found] == [False, True, False]
+    assert [one["everybody"]["alarm"] for one in found] == [False, True, True]
+    line = verb("monitor", file, "-y", "y", "-p", "p", "--by", "g", "--state", state, "--same").stdout
+    assert line.splitlines()[0].split()[:3] == ["group", "records", "new"]
+    assert line.splitlines()[1].split()[:3] == ["everybody", "1,500", "200"]
+
+
+def test_a_group_that_the_monitor_did_not_begin_with_is_refused_with_the_way_out(tmp_path):
+    state, words = tmp_path / "s.json", ("-y", "y", "-p", "p", "--by", "g", "--state", tmp_path / "s.json")
+    none = write(tmp_path / "none.csv", {"y": [], "p": [], "g": []})
+    refused = verb("monitor", none, *words).exception
+    assert "column 'g' must have groups; got no rows. Hint: name every group" in str(refused)
+    assert verb("monitor", none, *words, "--group", "a", "--group", "b").exit_code == 0
+    later = stream(50) | {"g": ["a"] * 48 + ["c", "d"]}
+    refused = verb("monitor", write(tmp_path / "later.csv", later), *words).exception
+    assert "began with, a, b; got 'c' (2 rows of other groups). Hint: begin a new state" in str(refused)
+    assert cb.online.GroupMonitor.load(state).monitors["everybody"].n == 0
+
+
 @pytest.mark.parametrize(
     "texts", [["31.01.2024", "01.02.2024"], ["2024-9-30", "2024-10-1"], ["Jan 2024", "Feb 2024"]]
 )

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 from click.testing import CliRunner
@@ -98,6 +99,28 @@ def test_the_table_for_a_paper_has_slope_and_intercept_without_certain_predictio
     assert table.loc["slope", "value"] == pytest.approx(cb.calibration_slope(inner["default"], inner["p"]))
     assert table.loc["slope", "low"] < table.loc["slope", "value"] < table.loc["slope", "high"]
     assert "nan" not in said.lower()
+
+
+def test_a_recalibration_for_a_paper_is_what_the_page_says_of_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    page = (DOCS / "howto" / "papers.md").read_text(encoding="utf-8")
+    blocks = [body for kind, body in BLOCK.findall(page) if kind == "python"]
+    loans = cb.load_demo()[::8].copy()
+    loans.loc[loans["p"] < 0.03, "p"] = 0.0
+    names = {"cb": cb, "loans": loans}
+    for body in blocks:
+        if "to_latex" in body or "cb.recalibrate" in body:
+            exec(compile(body.replace("draws=999", "draws=39"), "papers", "exec"), names)
+    said = capsys.readouterr().out
+    later = loans["month"] > 8
+    certain = int((loans["p"][later] == 0).sum())
+    assert f"slope: {certain} predictions of exactly 0 or 1 left out" in said
+    assert "Difference(first='recalibrated', second='original'" in said
+    y, p, clip = loans["default"][~later], loans["p"][~later], names["fitted"].map.clip
+    p = p.clip(clip, 1 - clip)
+    rest = y - names["fitted"].predict(p)  # a logistic regression without shrinkage has these sums at 0
+    assert rest.mean() == pytest.approx(0, abs=1e-9)
+    assert (rest * np.log(p / (1 - p))).mean() == pytest.approx(0, abs=1e-9)
 
 
 @pytest.mark.slow

@@ -214,6 +214,7 @@ HINTS = [
     ("75.5 %", "this is a percentage; pass --percent"),
     ('"1,000.5"', "without separators of thousands"),
     ("yes", "map the labels to 0 and 1"),
+    ("n/a", "leave them empty where the value is missing"),
 ]
 
 

@@ -19,10 +19,11 @@ from calibrant.cli.showing import note
 from calibrant.cli.tables import show_json, show_table
 from calibrant.disk import check_target, write_whole
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.numerals import pvalue_text
+from calibrant.numerals import counted, pvalue_text
 from calibrant.online.group_monitor import GroupMonitor
 from calibrant.online.monitor import Monitor
 from calibrant.online.reading import Reading
+from calibrant.online.segment_names import label_names
 from calibrant.online.state import locked, read_text, sealed
 from calibrant.scale.files import FileNames
 
@@ -74,11 +75,11 @@ def monitor(
         watch = _opened(path, rows, by, groups, alpha)
         parts = counted_parts(path, type(watch).__name__)
         parts = with_beginning(parts, rows, _seen(watch)) if grown else with_part(parts, rows, same, path)
-        earlier, seen = _alarmed(watch), _seen(watch)
+        before = _readings(watch)
         readings = _updated(watch, rows, by, grown)
-        if _seen(watch) == seen:
+        if readings[GroupMonitor.EVERYBODY].n == before[GroupMonitor.EVERYBODY].n:
             note("no new rows in FILE: nothing was counted")
-        _show(readings, earlier, watch.alpha, json_)
+        _show(readings, before, watch.alpha, json_)
         if path is not None:
             write_whole(path, sealed(with_parts(watch.to_json(), parts)))
     sys.exit(ALARM if any(reading.alarm for reading in readings.values()) else 0)
@@ -102,7 +103,11 @@ def _opened(
         level = ALPHA if alpha is None else alpha
         if by is None:
             return Monitor(alpha=level)
-        return GroupMonitor(groups or dict.fromkeys(_labels(rows.columns[by]).tolist()), alpha=level)
+        names = groups or list(dict.fromkeys(_labels(rows.columns[by]).tolist()))
+        if not names:
+            hint = "name every group that may come with --group, or begin with a file that has them"
+            raise InvalidInputError(sentence(f"column {by!r}", "must have groups", "got no rows", hint))
+        return GroupMonitor(names, alpha=level)
     kind = Monitor if by is None else GroupMonitor
     try:
         watch = kind.from_json(read_text(path))
@@ -123,10 +128,10 @@ def _seen(watch: Monitor | GroupMonitor) -> int:
     return watch.n if isinstance(watch, Monitor) else watch.monitors[GroupMonitor.EVERYBODY].n
 
 
-def _alarmed(watch: Monitor | GroupMonitor) -> set[str]:
-    """Return the groups whose alarm is on."""
+def _readings(watch: Monitor | GroupMonitor) -> dict[str, Reading]:
+    """Return what every monitor says."""
     monitors = {GroupMonitor.EVERYBODY: watch} if isinstance(watch, Monitor) else watch.monitors
-    return {name for name, one in monitors.items() if one.alarm_at is not None}
+    return {name: one.reading() for name, one in monitors.items()}
 
 
 def _updated(
@@ -136,7 +141,20 @@ def _updated(
     fresh = rows.after(_seen(watch)) if grown else rows
     if isinstance(watch, Monitor):
         return {GroupMonitor.EVERYBODY: watch.update(fresh.outcome, fresh.prediction)}
-    return watch.update(fresh.outcome, fresh.prediction, _labels(fresh.columns[str(by)], watch.groups))
+    labels = _labels(fresh.columns[str(by)], watch.groups)
+    _check_known(label_names(labels), watch.groups, str(by))
+    return watch.update(fresh.outcome, fresh.prediction, labels)
+
+
+def _check_known(names: npt.NDArray[Any], known: Sequence[str], by: str) -> None:
+    """Refuse groups that the monitors were not started with."""
+    began = set(known)
+    strange = [name for name in names.tolist() if name not in began]
+    if strange:
+        rule = f"must hold the groups that the monitor began with, {', '.join(known)}"
+        hint = "begin a new state, with a --group for every group that may come"
+        got = f"got {strange[0]!r} ({counted(len(strange), 'row')} of other groups)"
+        raise InvalidInputError(sentence(f"column {by!r}", rule, got, hint))
 
 
 def _labels(column: npt.NDArray[Any], known: Sequence[str] = ()) -> npt.NDArray[Any]:
@@ -151,19 +169,20 @@ def _labels(column: npt.NDArray[Any], known: Sequence[str] = ()) -> npt.NDArray[
     return labels
 
 
-def _show(readings: Mapping[str, Reading], earlier: set[str], alpha: float, json_: bool) -> None:
-    """Print the readings; `earlier` are the groups whose alarm an earlier run raised."""
+def _show(readings: Mapping[str, Reading], before: Mapping[str, Reading], alpha: float, json_: bool) -> None:
+    """Print the readings; `before` are those of the state that this run went on from."""
     alarm = any(reading.alarm for reading in readings.values())
+    raised = {name for name, reading in readings.items() if reading.alarm and not before[name].alarm}
+    new = {name: reading.n - before[name].n for name, reading in readings.items()}
     if json_:
-        facts = {name: reading.to_dict() for name, reading in readings.items()}
+        facts = {
+            name: {**reading.to_dict(), "new": new[name], "raised": name in raised}
+            for name, reading in readings.items()
+        }
         show_json({"alarm": alarm, "alpha": alpha, "readings": facts})
         return
-    table = [_line(name, reading) for name, reading in readings.items()]
-    show_table(
-        ["group", "records", "p-value", "alarm at", "strongest evidence from", "what pays most to bet on"],
-        table,
-    )
-    raised = {name for name, reading in readings.items() if reading.alarm} - earlier
+    columns = ("records", "new", "p-value", "alarm at", "strongest evidence from", "what pays most to bet on")
+    show_table(["group", *columns], [_line(name, one, new[name]) for name, one in readings.items()])
     when = "" if raised else ", raised by an earlier run"
     words = f"ALARM{when}: evidence against calibration{_since(readings)}" if alarm else "no alarm"
     stays = "; it stays on, a new state file starts anew" if alarm else ""
@@ -181,7 +200,8 @@ def _since(readings: Mapping[str, Reading]) -> str:
     return whose + ",".join(said[:NAMED]) + (f" and {len(said) - NAMED:,} more" if len(said) > NAMED else "")
 
 
-def _line(name: str, reading: Reading) -> list[str]:
+def _line(name: str, reading: Reading, new: int) -> list[str]:
     alarm = "" if reading.alarm_at is None else f"record {reading.alarm_at:,}"
     start = "" if reading.onset is None else f"record {reading.onset + 1:,}"  # the one after the onset
-    return [name, f"{reading.n:,}", pvalue_text(reading.pvalue), alarm, start, reading.suspicion or ""]
+    counts = [f"{reading.n:,}", f"{new:,}"]
+    return [name, *counts, pvalue_text(reading.pvalue), alarm, start, reading.suspicion or ""]

@@ -193,8 +193,8 @@ class GroupComparison(Result):
         gaps = {group.name: points(group.gap, group.upper - group.lower) for group in self.groups}
         ends = ", ".join(f"{gaps[name]} points in {name}" for name in (trend.first, trend.last))
         return [
-            f"Along {self.column} the outcome happens {more} and {more} often at equal predictions: the odds "
-            f"change by a factor of {short(trend.odds_ratio)} from one group to the next "
+            f"Along {self.column} the outcome tends to happen {more} often at equal predictions: the odds "
+            f"change by a factor of {short(trend.odds_ratio)} from one group to the next, on average "
             f"({self._written(trend.pvalue)}). Happened minus predicted: {ends}."
         ]
 

@@ -84,7 +84,7 @@ def hint(text: str) -> str:
         return "this is a decimal point; leave --decimal , out"
     if re.fullmatch(r"[+-]?[\d.,' ]+\d", shown):
         return "write it without separators of thousands"
-    return "map the labels to 0 and 1, or correct the cells"
+    return "correct the cells, and leave them empty where the value is missing; or map the labels to 0 and 1"
 
 
 def refuse_repeats(names: Sequence[str]) -> None:
