@@ -17,7 +17,7 @@ from calibrant.sums import dot
 
 
 class Certain(NamedTuple):
-    """Rows with predictions of 0 alone, or of 1: their weight, that of their events, their effective number."""
+    """Rows predicted 0, or rows predicted 1: their weight, that of their events, their effective number."""
 
     weight: float
     events: float
