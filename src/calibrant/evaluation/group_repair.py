@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from calibrant.records import Records
 
 METHOD = "hierarchical"
-MOST_RECORDS = 100_000  # on all of which the repair is tried: some seconds; a million would take a minute
+MOST_RECORDS = 60_000  # on all of which the repair is tried, in about three seconds; a million take a minute
 SAMPLED = 20_000  # of more records so many are tried, so that the report of a large file stays quick
 MOST_VALUES = 300  # of all group columns together
 MERGED = "the rows behind these forecasts are not known any more"
