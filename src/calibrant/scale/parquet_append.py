@@ -20,6 +20,7 @@ import numpy as np
 
 from calibrant.cores import WORKERS
 from calibrant.disk import whole_file
+from calibrant.recalibration.maps.long_columns import column_mapper
 from calibrant.recalibration.result import Recalibration
 from calibrant.results import Array
 from calibrant.scale.applied import Applied, refuse_none_usable
@@ -47,6 +48,7 @@ class _Job:
     """What every thread must know."""
 
     fitted: Recalibration
+    mapped: Callable[[Array], Array]
     source: str
     part: Path
     footer: Footer
@@ -90,7 +92,8 @@ def append_map(
             footer = read_footer(source)
         check_appendable(footer, prediction, into)
         with plain_names(files) as [name], whole_file(target, files) as part:
-            job = _Job(fitted, name, part, footer, _metadata(name), prediction, into)
+            mapped = column_mapper(fitted.map, sum(footer.rows))
+            job = _Job(fitted, mapped, name, part, footer, _metadata(name), prediction, into)
             applied = _written(job, progress)
             refuse_none_usable(applied, prediction)
             return applied
@@ -163,7 +166,7 @@ def _made(job: _Job, task: _Task) -> _Made:
     known = (p if usable.all() else p[usable]) + 0.0  # no sign of 0, as predict has it
     facts = job.fitted.fit
     outside = np.count_nonzero(known < facts.low) + np.count_nonzero(known > facts.high)
-    q = job.fitted.map.predict(known) if len(known) else known
+    q = job.mapped(known) if len(known) else known
     chunks, start, before = [], 0, 0
     for rows in task.rows:
         present = usable[start : start + rows]

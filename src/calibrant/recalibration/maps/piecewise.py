@@ -29,9 +29,7 @@ def _interpolator(values: Array, heights: Array, size: int) -> Callable[[Array],
     if size < len(values):
         return lambda x: _among_many(x, values, heights)
     find = finder(values, "right", size)
-    base, slope, height = linear_pieces(values, heights)
-    end = np.append(heights, heights[-1])
-    lowest, highest = np.minimum(height, end), np.maximum(height, end)
+    base, slope, height, lowest, highest = bounded_pieces(values, heights)
 
     def linear(x: Array) -> Array:
         piece = find(x)
@@ -66,6 +64,13 @@ def linear_pieces(values: Array, heights: Array) -> tuple[Array, Array, Array]:
     """Return start, slope and height of each piece, the constant ones before and after all knots included."""
     slope = np.concatenate(([0.0], slopes(np.diff(heights), np.diff(values)), [0.0]))
     return np.concatenate((values[:1], values)), slope, np.concatenate((heights[:1], heights))
+
+
+def bounded_pieces(values: Array, heights: Array) -> Array:
+    """Return start, slope and height of each piece, and the lowest and highest of the heights it joins."""
+    base, slope, height = linear_pieces(values, heights)
+    end = np.append(heights, heights[-1])
+    return np.vstack([base, slope, height, np.minimum(height, end), np.maximum(height, end)])
 
 
 def without_flat_middles(values: Array, heights: Array) -> tuple[Array, Array]:
