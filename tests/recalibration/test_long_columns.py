@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calibrant.kernels import map_columns
+from calibrant.kernels.map_columns import grid_of, linear_column
 from calibrant.recalibration.maps import long_columns
 from calibrant.recalibration.maps.form import Map
 from calibrant.recalibration.maps.pairs import PairMap
-from calibrant.recalibration.maps.piecewise import PiecewiseMap
+from calibrant.recalibration.maps.piecewise import PiecewiseMap, bounded_pieces
 from calibrant.recalibration.recalibrate import recalibrate
 
 METHODS = (
@@ -64,12 +64,11 @@ def test_cuts_at_any_distance(cuts, monkeypatch):
 
 
 def test_plain_kernels_say_the_same():
-    """Where numba is absent `predict` answers; the kernels are tried without it all the same."""
+    """Where numba is absent `predict` answers; the kernel is tried without it all the same."""
     y, p = records("plain")
     fitted = recalibrate(y, p, method="isotonic", seed=0).map
-    kernel, numbers = long_columns._kernel(fitted)
-    assert kernel is map_columns.linear_column
     at = points(p)[:300]
     out = np.empty(len(at))
-    kernel.plain(at, *numbers, out)
+    pieces = bounded_pieces(fitted.values, fitted.rates)
+    linear_column.plain(at, fitted.values, *grid_of(fitted.values), pieces, out)
     np.testing.assert_array_equal(out, fitted.predict(at))

@@ -10,8 +10,9 @@ import numpy.typing as npt
 from calibrant.kernels.compiled import compiled
 from calibrant.results import Array
 
-Places = npt.NDArray[np.intp]
-CELLS = 8  # of the grid, per cut
+Places = npt.NDArray[np.int32]
+CELLS = 4  # of the grid, per cut,
+FEWEST = 2**12  # and in all: cells without a cut need no search
 
 
 def grid_of(cuts: Array) -> tuple[Places, float, float]:
@@ -19,7 +20,7 @@ def grid_of(cuts: Array) -> tuple[Places, float, float]:
 
     Which cell a number is in never falls as the number rises, whatever the rounding.
     """
-    cells = CELLS * len(cuts)
+    cells = max(FEWEST, CELLS * len(cuts))
     origin = float(cuts[0])
     with np.errstate(divide="ignore", over="ignore"):
         scale = float((cells - 1) / (cuts[-1] - cuts[0]))
@@ -27,27 +28,12 @@ def grid_of(cuts: Array) -> tuple[Places, float, float]:
         scale = 0.0
     home = np.clip((cuts - origin) * scale, 0.0, cells - 1).astype(np.intp)
     count = np.bincount(home, minlength=cells)
-    return np.cumsum(count) - count, origin, scale
+    return (np.cumsum(count) - count).astype(np.int32), origin, scale
 
 
 def _first(x: float, before: Places, origin: float, scale: float) -> int:
     """Return how many cuts lie in cells before that of x."""
     return before[int(min(max((x - origin) * scale, 0.0), len(before) - 1.0))]  # type: ignore[no-any-return]
-
-
-def _rate(logit: float) -> float:
-    if logit >= 0.0:
-        return 1.0 / (1.0 + math.exp(-logit))
-    odds = math.exp(logit)
-    return odds / (1.0 + odds)
-
-
-@compiled
-def logistic_column(p: Array, intercept: float, low: float, high: float, clip: float, out: Array) -> None:
-    """Fill the column of a logistic map."""
-    for i in range(len(p)):
-        c = min(max(p[i], clip), 1.0 - clip)
-        out[i] = _rate(intercept + low * math.log(c) - high * math.log1p(-c))
 
 
 @compiled
@@ -62,17 +48,6 @@ def linear_column(
             k += 1
         height = (x - pieces[0, k]) * pieces[1, k] + pieces[2, k]
         out[i] = min(max(height, pieces[3, k]), pieces[4, k])
-
-
-@compiled
-def spline_column(p: Array, cuts: Array, pieces: Array, clip: float, out: Array) -> None:
-    """Fill the column of a map that shifts logits, linearly between few cuts."""
-    for i in range(len(p)):
-        c = min(max(p[i], clip), 1.0 - clip)
-        x = math.log(c) - math.log1p(-c)
-        k = np.searchsorted(cuts, x, side="right")
-        height = (x - pieces[0, k]) * pieces[1, k] + pieces[2, k]
-        out[i] = _rate(x + min(max(height, pieces[3, k]), pieces[4, k]))
 
 
 @compiled

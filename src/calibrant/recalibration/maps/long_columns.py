@@ -1,4 +1,4 @@
-"""Maps of very long columns: compiled, so that several threads map several parts at once."""
+"""Maps of very long columns, in few long steps: threads that map several parts do not wait for each other."""
 
 from __future__ import annotations
 
@@ -8,13 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.kernels.map_columns import (
-    grid_of,
-    linear_column,
-    logistic_column,
-    pair_column,
-    spline_column,
-)
+from calibrant.kernels.map_columns import grid_of, linear_column, pair_column
 from calibrant.recalibration.maps.form import Map
 from calibrant.recalibration.maps.logistic import LogisticMap
 from calibrant.recalibration.maps.pairs import PairMap, merged_pair
@@ -22,18 +16,37 @@ from calibrant.recalibration.maps.piecewise import PiecewiseMap, SplineMap, boun
 from calibrant.results import Array
 
 LONG = 2 * 10**7  # rows from which loading machine code, about a second, is repaid
-Filled = tuple[Any, tuple[Any, ...]]  # a kernel, and what it takes between the column and the result
+Mapper = Callable[[Array], Array]
 
 
-def column_mapper(fitted: Map, rows: int) -> Callable[[Array], Array]:
+def column_mapper(fitted: Map, rows: int) -> Mapper:
     """Return what maps parts of a column of `rows` predictions in [0, 1].
 
     What it returns is what `predict` returns, but for the last digits of logarithms.
     """
-    made = _kernel(fitted) if rows >= LONG and find_spec("numba") is not None else None
-    if made is None:
+    if rows < LONG:
         return fitted.predict
-    kernel, numbers = made
+    if isinstance(fitted, LogisticMap):
+        return _logistic(fitted)
+    if find_spec("numba") is None:
+        return fitted.predict
+    if isinstance(fitted, SplineMap):
+        return _spline(fitted)
+    if isinstance(fitted, PiecewiseMap):
+        return _linear(fitted.values, fitted.rates)
+    if isinstance(fitted, PairMap) and len(fitted.values):
+        between = merged_pair(fitted.if_zero, fitted.if_one, fitted.merge)
+        at = merged_pair(np.append(fitted.if_zero[1:], 0.0), fitted.if_one, fitted.merge)
+        return _filled(pair_column, fitted.values, *grid_of(fitted.values), np.vstack([between, at]))
+    return fitted.predict
+
+
+def _linear(values: Array, heights: Array) -> Mapper:
+    return _filled(linear_column, values, *grid_of(values), bounded_pieces(values, heights))
+
+
+def _filled(kernel: Any, *numbers: Any) -> Mapper:
+    """Return what a kernel makes of a column."""
     kernel.expect_much()
 
     def mapped(p: Array) -> Array:
@@ -45,17 +58,48 @@ def column_mapper(fitted: Map, rows: int) -> Callable[[Array], Array]:
     return mapped
 
 
-def _kernel(fitted: Map) -> Filled | None:
-    """Return the kernel of a map and its numbers; None for maps without one."""
-    if isinstance(fitted, LogisticMap):
-        return logistic_column, (fitted.intercept, fitted.low, fitted.high, fitted.clip)
-    if isinstance(fitted, SplineMap):
-        return spline_column, (fitted.logits, bounded_pieces(fitted.logits, fitted.shifts), fitted.clip)
-    if isinstance(fitted, PiecewiseMap):
-        pieces = bounded_pieces(fitted.values, fitted.rates)
-        return linear_column, (fitted.values, *grid_of(fitted.values), pieces)
-    if isinstance(fitted, PairMap) and len(fitted.values):
-        between = merged_pair(fitted.if_zero, fitted.if_one, fitted.merge)
-        at = merged_pair(np.append(fitted.if_zero[1:], 0.0), fitted.if_one, fitted.merge)
-        return pair_column, (fitted.values, *grid_of(fitted.values), np.vstack([between, at]))
-    return None
+def _logistic(fitted: LogisticMap) -> Mapper:
+    def mapped(p: Array) -> Array:
+        low, high = _parts(p, fitted.clip)
+        if fitted.low == fitted.high:
+            low /= high
+            np.log(low, out=low)
+            low *= fitted.low
+        else:
+            np.log(low, out=low)
+            np.log(high, out=high)
+            low *= fitted.low
+            high *= fitted.high
+            low -= high
+        low += fitted.intercept
+        return _rates(low)
+
+    return mapped
+
+
+def _spline(fitted: SplineMap) -> Mapper:
+    shift = _linear(fitted.logits, fitted.shifts)
+
+    def mapped(p: Array) -> Array:
+        place, rest = _parts(p, fitted.clip)
+        place /= rest
+        np.log(place, out=place)
+        place += shift(place)
+        return _rates(place)
+
+    return mapped
+
+
+def _rates(logits: Array) -> Array:
+    """Return 1 / (1 + exp(-logit)) in place of the logits."""
+    np.negative(logits, out=logits)
+    with np.errstate(over="ignore"):
+        np.exp(logits, out=logits)
+    logits += 1.0
+    return np.asarray(np.divide(1.0, logits, out=logits))
+
+
+def _parts(p: Array, clip: float) -> tuple[Array, Array]:
+    """Return the clipped predictions, and what they lack of 1."""
+    clipped = np.clip(p, clip, 1.0 - clip)
+    return clipped, 1.0 - clipped
