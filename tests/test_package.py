@@ -84,8 +84,8 @@ def seconds(code: str) -> float:
 def test_importing_is_quick():
     """Seconds of a busy machine are longer, those of the yardstick too."""
     numpy = seconds("import numpy")
-    assert seconds("import numpy, calibrant") < 3 * numpy
-    assert seconds("import calibrant.cli.main") < 3.3 * numpy
+    assert seconds("import numpy, calibrant") < 4 * numpy
+    assert seconds("import calibrant.cli.main") < 4 * numpy
 
 
 def imported(path: Path) -> set[str]:

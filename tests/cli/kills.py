@@ -20,6 +20,7 @@ from pathlib import Path
 from calibrant.cli.main import calibrant
 
 SHOWN = "shown.json"
+OF_THE_RUN = {"new", "raised"}  # what a run added: nothing, if the one that was killed had done it all
 SHORTER, LONGER = 0.8, 1.1  # after a run that ended, after one that was killed: 7 of 10 are
 
 
@@ -47,7 +48,20 @@ def finished(child):
 
 
 def snapshot(folder, outputs):
-    return {name: (folder / name).read_bytes() for name in outputs if (folder / name).exists()}
+    return {name: contents(folder / name) for name in outputs if (folder / name).exists()}
+
+
+def contents(path):
+    """Return what a file holds; of what was shown, what is said of a state and not of one run alone."""
+    if path.name != SHOWN:
+        return path.read_bytes()
+    return without_run(json.loads(path.read_text()))
+
+
+def without_run(shown):
+    if not isinstance(shown, dict):
+        return shown
+    return {key: without_run(value) for key, value in shown.items() if key not in OF_THE_RUN}
 
 
 def calm(place, plan):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calibrant.kernels.map_columns import grid_of, linear_column
+from calibrant.kernels.map_columns import cells_before, linear_column
 from calibrant.recalibration.maps import long_columns
 from calibrant.recalibration.maps.form import Map
 from calibrant.recalibration.maps.pairs import PairMap
@@ -70,5 +70,5 @@ def test_plain_kernels_say_the_same():
     at = points(p)[:300]
     out = np.empty(len(at))
     pieces = bounded_pieces(fitted.values, fitted.rates)
-    linear_column.plain(at, fitted.values, *grid_of(fitted.values), pieces, out)
+    linear_column.plain(at, fitted.values, *cells_before(fitted.values), pieces, out)
     np.testing.assert_array_equal(out, fitted.predict(at))

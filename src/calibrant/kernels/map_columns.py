@@ -15,7 +15,7 @@ CELLS = 4  # of the grid, per cut,
 FEWEST = 2**12  # and in all: cells without a cut need no search
 
 
-def grid_of(cuts: Array) -> tuple[Places, float, float]:
+def cells_before(cuts: Array) -> tuple[Places, float, float]:
     """Return how many cuts lie before each of some equal cells, where the first begins, and cells per unit.
 
     Which cell a number is in never falls as the number rises, whatever the rounding.

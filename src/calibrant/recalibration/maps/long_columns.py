@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.kernels.map_columns import grid_of, linear_column, pair_column
+from calibrant.kernels.map_columns import cells_before, linear_column, pair_column
 from calibrant.recalibration.maps.form import Map
 from calibrant.recalibration.maps.logistic import LogisticMap
 from calibrant.recalibration.maps.pairs import PairMap, merged_pair
@@ -37,12 +37,12 @@ def column_mapper(fitted: Map, rows: int) -> Mapper:
     if isinstance(fitted, PairMap) and len(fitted.values):
         between = merged_pair(fitted.if_zero, fitted.if_one, fitted.merge)
         at = merged_pair(np.append(fitted.if_zero[1:], 0.0), fitted.if_one, fitted.merge)
-        return _filled(pair_column, fitted.values, *grid_of(fitted.values), np.vstack([between, at]))
+        return _filled(pair_column, fitted.values, *cells_before(fitted.values), np.vstack([between, at]))
     return fitted.predict
 
 
 def _linear(values: Array, heights: Array) -> Mapper:
-    return _filled(linear_column, values, *grid_of(values), bounded_pieces(values, heights))
+    return _filled(linear_column, values, *cells_before(values), bounded_pieces(values, heights))
 
 
 def _filled(kernel: Any, *numbers: Any) -> Mapper:
