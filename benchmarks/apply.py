@@ -21,21 +21,24 @@ from typing import Any
 import numpy as np
 
 import calibrant as cb
-from benchmarks.harness import Report
+from benchmarks.harness import Report, memory_at_hand
 from benchmarks.scale import ROWS, generated
 
-TURNS = 3  # copies and maps one after the other, so that a slow minute of the disk meets all; medians count
+TURNS = 5  # copies and maps one after the other, so that a slow minute of the disk meets all; medians count
 METHODS = ("platt", "isotonic", "spline", "venn-abers")
 FITTED_TO = 100_000
 APPLY = """
-import json, resource, sys, time
+import json, sys, time
+from pathlib import Path
+from benchmarks.harness import memory_at_hand, peak_memory
 from calibrant import load_recalibration
 from calibrant.scale.apply_file import apply_file
 fitted = load_recalibration(sys.argv[1])
+memory_at_hand(Path(sys.argv[3]).parent, int(sys.argv[4]))
 start, cpu = time.perf_counter(), time.process_time()
 apply_file(fitted, sys.argv[2], sys.argv[3], prediction="p", into="q")
 took = {"wall": time.perf_counter() - start, "cpu": time.process_time() - cpu}
-print(json.dumps({**took, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+print(json.dumps({**took, "peak": peak_memory()}))
 """
 
 
@@ -104,10 +107,16 @@ def six_columns(folder: Path) -> Path:
     return path
 
 
+def _size(source: Path) -> int:
+    """Return the bytes of the file with one more column of numbers."""
+    return source.stat().st_size + 8 * ROWS
+
+
 def _copied(source: Path, target: Path, columns: str) -> dict[str, float]:
     import duckdb
 
-    os.sync()  # what was written before is on the disk, and takes no time of what is measured
+    target.unlink(missing_ok=True)
+    memory_at_hand(target.parent, _size(source))
     start = time.perf_counter()
     with duckdb.connect(config={"memory_limit": "512MB"}) as connection:
         connection.execute(f"COPY (SELECT {columns} FROM '{source}') TO '{target}' (FORMAT parquet)")
@@ -115,8 +124,8 @@ def _copied(source: Path, target: Path, columns: str) -> dict[str, float]:
 
 
 def _applied(fitted: Path, source: Path, target: Path) -> dict[str, Any]:
-    os.sync()
-    arguments = [sys.executable, "-c", APPLY, str(fitted), str(source), str(target)]
+    target.unlink(missing_ok=True)
+    arguments = [sys.executable, "-c", APPLY, str(fitted), str(source), str(target), str(_size(source))]
     lines = subprocess.run(arguments, check=True, capture_output=True, text=True).stdout.splitlines()
     return dict(json.loads(lines[-1]))
 

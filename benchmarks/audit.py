@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import calibrant as cb
-from benchmarks.harness import Report, forecast_data, peer, seconds, version
+from benchmarks.harness import Report, forecast_data, peak_memory, peer, seconds, version
 
 # Each side in a process of its own: what a peer leaves of the heap would slow down the other.
 SEGMENTS = """
@@ -33,10 +32,10 @@ for _ in range({calls}):
 MEMORY = """
 import calibrant as cb
 from benchmarks.audit import segments
+from benchmarks.harness import peak_memory
 y, p, columns = segments(10**6, 3)
 cb.audit(y, p, groups=columns, depth=3, draws=199, seed=0)
-line = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
-print(int(line.split()[1]) * 1024 / 1e9)  # not ru_maxrss, which a child inherits from its parent
+print(peak_memory() * 2**20 / 1e9)
 """
 
 
@@ -190,9 +189,7 @@ def _paths(report: Report) -> None:
     what = "1,000 random-path subpopulations, 10^6 rows x 50 covariates"
     report.ratio(what, seconds(lambda: run(0), 1), "np.argsort", sort, 300)
     report.ratio(f"{what}, with p-values", seconds(lambda: run(199), 1), "np.argsort", sort)
-    report.figure(
-        "memory after all of this", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9, "GB"
-    )
+    report.figure("memory after all of this", peak_memory() * 2**20 / 1e9, "GB")
 
 
 if __name__ == "__main__":

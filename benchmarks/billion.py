@@ -28,8 +28,9 @@ ROOM = 2.5  # times the size of the files
 SUMS = "count(*), sum(p), sum(y), sum(y * p), sum(p * (1 - p)), sum(y * (1 - y)), min(p), max(p)"
 
 OURS = """
-import json, resource, sys, time, warnings
+import json, sys, time, warnings
 warnings.simplefilter("ignore")
+from benchmarks.harness import peak_memory
 from calibrant import Sketch, evaluate, measure
 from calibrant.scale.sketch import certified_measures
 start = time.perf_counter()
@@ -53,7 +54,7 @@ print(json.dumps({
     "n": forecasts.n, "scan": scanned - start, "measures": measured - scanned,
     "evaluation with audit": evaluated - measured, "report": end - evaluated, "all": end - start,
     "processor": processor,
-    "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    "peak": peak_memory(),
     "smooth": taken["smooth"].upper - taken["smooth"].lower, "pvalue": found.audit.pvalue,
 }))
 """

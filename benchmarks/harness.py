@@ -46,6 +46,31 @@ def medians(actions: Mapping[str, Callable[[], Any]], turns: int) -> dict[str, f
     return {name: statistics.median(taken) for name, taken in times.items()}
 
 
+def memory_at_hand(folder: Path, size: int) -> None:
+    """Wait for the disk, then write a file and remove it, so that the system has as much memory at hand.
+
+    A host takes back what its virtual machines do not use. To get it again takes several times as long as to
+    write a file, and meets one measurement and spares another.
+    """
+    os.sync()
+    for _ in range(2):
+        path = folder / "memory-at-hand"
+        with path.open("wb", buffering=0) as file:
+            for _ in range(0, size, 2**22):
+                file.write(bytes(2**22))
+        path.unlink()
+
+
+def peak_memory() -> float:
+    """Return the most memory that this process has held, in MB, as Linux counts it.
+
+    `ru_maxrss` would not do: a child inherits it from its parent.
+    """
+    status = Path("/proc/self/status").read_text()
+    [kilobytes] = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")]
+    return int(kilobytes) / 1024
+
+
 def forecast_data(n: int) -> tuple[np.ndarray, np.ndarray]:
     """The data of the testing paper: v uniform on [0, .99], outcomes drawn at v + .01."""
     rng = np.random.default_rng(0)

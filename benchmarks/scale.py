@@ -25,8 +25,9 @@ REPEATS = 3
 
 SUMS = "count(*), sum(p), sum(y), sum(y * p), sum(p * (1 - p)), sum(y * (1 - y)), min(p), max(p)"
 MEASURES = """
-import sys, json, time, resource, warnings
+import sys, json, time, warnings
 warnings.simplefilter("ignore")
+from benchmarks.harness import peak_memory
 from calibrant import Sketch
 from calibrant.scale.sketch import certified_measures
 def once():
@@ -41,7 +42,7 @@ def once():
     return {"sketch": middle - start, "all": end - start, "widths": widths}
 first = once()
 best = min((once() for _ in range(int(sys.argv[2]))), key=lambda run: run["all"])
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+peak = peak_memory()
 print(json.dumps({**best, "first": first["all"], "peak": peak}))
 """
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from calibrant import disk
-from calibrant.disk import check_target, scratch_folder, whole_file, write_whole
+from calibrant.disk import check_target, flushed, scratch_folder, whole_file, write_whole
 from calibrant.errors import UnwritableFileError
 
 
@@ -41,6 +43,24 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path):
         fail()
     assert target.read_text() == "old"
     assert os.listdir(tmp_path) == ["x.txt"]
+
+
+def test_a_failure_to_reach_the_disk_meanwhile_is_not_passed_over(tmp_path, monkeypatch):
+    failed = threading.Event()
+
+    def fail(descriptor):
+        failed.set()
+        raise OSError(errno.EIO, "Input/output error")
+
+    def write():
+        with whole_file(tmp_path / "x.txt") as part, part.open("wb") as out, flushed(out):
+            monkeypatch.setattr(os, "fsync", fail)
+            assert failed.wait(10)
+            monkeypatch.undo()
+
+    with pytest.raises(UnwritableFileError, match="Input/output error"):
+        write()
+    assert os.listdir(tmp_path) == []
 
 
 def test_places_that_are_no_files_are_refused(tmp_path):

@@ -7,16 +7,19 @@ import secrets
 import shutil
 import stat
 import tempfile
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from calibrant.errors import UnwritableFileError, sentence
 
 _UNFINISHED: set[Path] = set()  # what this process must remove if it is stopped
 SCRATCH = "calibrant-scratch-"  # how the names of scratch folders begin
 SPARED = 10.0  # seconds after its last change during which no other process removes a scratch folder
+FLUSHED = 0.2  # seconds between what a long file brings to the disk
 LONGEST = 100  # characters of a file's name that the name of its unfinished part repeats
 
 
@@ -62,6 +65,34 @@ def whole_file(path: str | Path, inputs: Iterable[str | Path] = ()) -> Iterator[
             _UNFINISHED.discard(part)
     except OSError as error:
         raise _unwritable(path, error.strerror or str(error)) from None
+
+
+@contextmanager
+def flushed(file: BinaryIO) -> Iterator[None]:
+    """Bring what is written to a file to the disk meanwhile: then little is left to wait for at its end.
+
+    The system tells of a failure only once, here or when the file is finished, so that neither may pass over
+    it.
+    """
+    ended = threading.Event()
+    failures: list[OSError] = []
+
+    def flush() -> None:
+        try:
+            while not ended.wait(FLUSHED):
+                os.fsync(file.fileno())
+        except OSError as failure:
+            failures.append(failure)
+
+    thread = threading.Thread(target=flush, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+    if failures:
+        raise failures[0]
 
 
 def check_target(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from calibrant import recalibrate
 from calibrant.errors import CalibrantError, InvalidInputError
+from calibrant.recalibration.maps import long_columns
 from calibrant.scale import apply_file as apply_room
 from calibrant.scale import parquet_append, parquet_column, parquet_footer, thrift_compact
 from calibrant.scale.apply_file import apply_file
@@ -29,7 +30,7 @@ USABLE = np.array([x is not None and 0 <= x <= 1 for x in HOLES])
 P = RNG.random(3_000)
 FITS = {
     method: recalibrate((RNG.random(3_000) < P**1.5).astype(int), P, method=method, seed=0)
-    for method in ("platt", "isotonic", "histogram", "identity")
+    for method in ("platt", "isotonic", "histogram", "identity", "spline", "venn-abers")
 }
 PLATT = FITS["platt"]
 
@@ -137,6 +138,27 @@ def test_apply_takes_this_way(tmp_path, monkeypatch):
     monkeypatch.setattr(parquet_append, "TOGETHER", 100)
     apply_file(PLATT, source, tmp_path / "out.parquet", prediction="p", into="q", progress=told.append)
     assert told == [0.2, 0.4, 0.6, 0.8, 1.0]
+
+
+@pytest.mark.parametrize("first", [0, 777, 2**30])
+@pytest.mark.parametrize("method", sorted(FITS))
+def test_memory_that_is_used_again_holds_nothing_of_before(method, first, tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet_append, "FIRST", first)
+    monkeypatch.setattr(parquet_append, "PIECE", 100)
+    monkeypatch.setattr(parquet_append, "TOGETHER", 20)
+    monkeypatch.setattr(long_columns, "LONG", 0)
+    source = tmp_path / "in.parquet"
+    table, start = rows(), 0
+    with pq.ParquetWriter(source, table.schema) as writer:
+        for count in [1, 90, 3, 0, 120, 7, 60, *[2] * 40, N]:
+            writer.write_table(table.slice(start, count), row_group_size=max(count, 1))
+            start = min(N, start + count)
+    target, _ = applied(source, method)
+    kept = footer_of(source).start
+    assert target.read_bytes()[:kept] == source.read_bytes()[:kept]
+    q = pq.read_table(target)["q"].to_numpy()
+    np.testing.assert_allclose(q[USABLE], FITS[method].predict(X[USABLE]), rtol=0, atol=2e-15)
+    assert np.isnan(q[~USABLE]).all()
 
 
 REFUSING = {

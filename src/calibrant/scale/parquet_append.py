@@ -7,20 +7,21 @@ no longer than the disk, and everything that a column can be, down to its pages 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
-from dataclasses import dataclass
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
+from threading import Event
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from calibrant.cores import WORKERS
-from calibrant.disk import whole_file
-from calibrant.recalibration.maps.long_columns import column_mapper
+from calibrant.disk import flushed, whole_file
+from calibrant.recalibration.maps.long_columns import Fill, column_mapper
 from calibrant.recalibration.result import Recalibration
 from calibrant.results import Array
 from calibrant.scale.applied import Applied, refuse_none_usable
@@ -40,7 +41,8 @@ from calibrant.scale.thrift_compact import Struct
 
 TOGETHER = 2**17  # rows of small row groups that are read and mapped in one go
 IN_FLIGHT = 2**22  # rows that are held in memory, of all threads
-PIECE = 2**20  # bytes that are copied at a time
+FIRST = 2**30  # bytes that are copied while the map is made ready; threads copy the rest as they go
+PIECE = 2**22  # bytes that are copied at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +50,21 @@ class _Job:
     """What every thread must know."""
 
     fitted: Recalibration
-    mapped: Callable[[Array], Array]
+    fill: Fill
     source: str
     part: Path
     footer: Footer
     metadata: Any  # the footer as pyarrow reads it
     prediction: str
     into: str
+    free: deque[_Arrays] = field(default_factory=deque)  # what other threads have done with
+
+
+class _Arrays(NamedTuple):
+    """Memory for predictions before and after the map, used again and again."""
+
+    before: Array
+    after: Array
 
 
 class _Task(NamedTuple):
@@ -67,10 +77,11 @@ class _Task(NamedTuple):
 
 
 class _Made(NamedTuple):
-    """The new column of some row groups, and counts of their rows."""
+    """The new column of some row groups, counts of their rows, and the memory that the column is in."""
 
     chunks: list[Chunk]
     applied: Applied
+    arrays: _Arrays
 
 
 def append_map(
@@ -92,9 +103,10 @@ def append_map(
             footer = read_footer(source)
         check_appendable(footer, prediction, into)
         with plain_names(files) as [name], whole_file(target, files) as part:
-            mapped = column_mapper(fitted.map, sum(footer.rows))
-            job = _Job(fitted, mapped, name, part, footer, _metadata(name), prediction, into)
-            applied = _written(job, progress)
+            with _copied_meanwhile(name, part, min(FIRST, footer.start)):
+                fill = column_mapper(fitted.map, sum(footer.rows))
+                job = _Job(fitted, fill, name, part, footer, _metadata(name), prediction, into)
+                applied = _written(job, progress)
             refuse_none_usable(applied, prediction)
             return applied
     except NotAppendableError:
@@ -106,13 +118,14 @@ def _written(job: _Job, progress: Callable[[float], object] | None) -> Applied:
     described: list[Struct] = []
     rows = unusable = outside = 0
     total = max(1, sum(job.footer.rows))
-    with job.part.open("r+b", buffering=0) as out, closing(_in_turn(job)) as column:
+    with job.part.open("r+b", buffering=0) as out, flushed(out), closing(_in_turn(job)) as column:
         out.seek(job.footer.start)
         for made in column:
             for chunk in made.chunks:
                 described.append(moved(chunk.described, out.tell() - len(MAGIC)))
                 for page in chunk.pages:
                     _write(out, page)
+            job.free.append(made.arrays)
             rows += made.applied.rows
             unusable += made.applied.unusable
             outside += made.applied.outside
@@ -150,7 +163,8 @@ def _tasks(footer: Footer) -> list[_Task]:
             firsts.append(place)
             held = 0
         held += count
-    ends = [footer.start * k // len(firsts) for k in range(len(firsts) + 1)]
+    first = min(FIRST, footer.start)
+    ends = [first + (footer.start - first) * k // len(firsts) for k in range(len(firsts) + 1)]
     together = [range(*pair) for pair in pairwise([*firsts, len(rows)])]
     return [
         _Task(groups, rows[groups.start : groups.stop], start, stop)
@@ -160,31 +174,57 @@ def _tasks(footer: Footer) -> list[_Task]:
 
 def _made(job: _Job, task: _Task) -> _Made:
     """Copy some bytes, and make the new column of some row groups."""
-    _copy(job, task.start, task.stop)
+    _copy(job.source, job.part, task.start, task.stop)
     p = _predictions(job, task)
     usable = (p >= 0.0) & (p <= 1.0)
-    known = (p if usable.all() else p[usable]) + 0.0  # no sign of 0, as predict has it
+    arrays = _arrays(job, len(p))
+    known, q = (array[: np.count_nonzero(usable)] for array in arrays)
+    np.add(p if len(known) == len(p) else p[usable], 0.0, out=known)  # no sign of 0, as predict has it
     facts = job.fitted.fit
     outside = np.count_nonzero(known < facts.low) + np.count_nonzero(known > facts.high)
-    q = job.mapped(known) if len(known) else known
+    if len(known):
+        job.fill(known, q)
     chunks, start, before = [], 0, 0
     for rows in task.rows:
         present = usable[start : start + rows]
         count = int(np.count_nonzero(present))
         chunks.append(column_chunk(job.into, q[before : before + count], present))
         start, before = start + rows, before + count
-    return _Made(chunks, Applied(len(p), len(p) - len(known), int(outside)))
+    return _Made(chunks, Applied(len(p), len(p) - len(known), int(outside)), arrays)
 
 
-def _copy(job: _Job, start: int, stop: int) -> None:
+def _arrays(job: _Job, rows: int) -> _Arrays:
+    """Return memory for some rows, preferably such as was used before: fresh pages take longer than a map."""
+    with suppress(IndexError):
+        arrays = job.free.pop()
+        if len(arrays.before) >= rows:
+            return arrays
+    return _Arrays(np.empty(rows), np.empty(rows))
+
+
+@contextmanager
+def _copied_meanwhile(source: str, part: Path, stop: int) -> Iterator[None]:
+    """Copy the beginning of the source during the block; what stops the block stops the copy."""
+    stopped = Event()
+    with ThreadPoolExecutor(1) as pool:
+        copied = pool.submit(_copy, source, part, 0, stop, stopped)
+        try:
+            yield
+        except BaseException:
+            stopped.set()
+            raise
+        copied.result()
+
+
+def _copy(source: str, part: Path, start: int, stop: int, stopped: Event | None = None) -> None:
     """Copy a part of the source to its place."""
     buffer = memoryview(bytearray(min(PIECE, stop - start)))
-    with open(job.source, "rb", buffering=0) as source, job.part.open("r+b", buffering=0) as out:
-        source.seek(start)
+    with open(source, "rb", buffering=0) as taken, part.open("r+b", buffering=0) as out:
+        taken.seek(start)
         out.seek(start)
         left = stop - start
-        while left:
-            got = source.readinto(buffer[: min(PIECE, left)])
+        while left and not (stopped and stopped.is_set()):
+            got = taken.readinto(buffer[: min(PIECE, left)])
             if not got:
                 raise NotAppendableError("the file became shorter")
             _write(out, buffer[:got])

@@ -16,20 +16,21 @@ from calibrant.recalibration.maps.piecewise import PiecewiseMap, SplineMap, boun
 from calibrant.results import Array
 
 LONG = 2 * 10**7  # rows from which loading machine code, about a second, is repaid
-Mapper = Callable[[Array], Array]
+Fill = Callable[[Array, Array], object]  # fills the second array by mapping the first, which may be lost
 
 
-def column_mapper(fitted: Map, rows: int) -> Mapper:
-    """Return what maps parts of a column of `rows` predictions in [0, 1].
+def column_mapper(fitted: Map, rows: int) -> Fill:
+    """Return what maps parts of a column of `rows` predictions in [0, 1] in arrays that are used again.
 
-    What it returns is what `predict` returns, but for the last digits of logarithms.
+    What it fills in is what `predict` returns, but for the last digits of logarithms. Memory that is fresh
+    for every part would cost more than the map.
     """
     if rows < LONG:
-        return fitted.predict
+        return _predicted(fitted)
     if isinstance(fitted, LogisticMap):
         return _logistic(fitted)
     if find_spec("numba") is None:
-        return fitted.predict
+        return _predicted(fitted)
     if isinstance(fitted, SplineMap):
         return _spline(fitted)
     if isinstance(fitted, PiecewiseMap):
@@ -38,68 +39,74 @@ def column_mapper(fitted: Map, rows: int) -> Mapper:
         between = merged_pair(fitted.if_zero, fitted.if_one, fitted.merge)
         at = merged_pair(np.append(fitted.if_zero[1:], 0.0), fitted.if_one, fitted.merge)
         return _filled(pair_column, fitted.values, *cells_before(fitted.values), np.vstack([between, at]))
-    return fitted.predict
+    return _predicted(fitted)
 
 
-def _linear(values: Array, heights: Array) -> Mapper:
+def _predicted(fitted: Map) -> Fill:
+    def fill(p: Array, out: Array) -> None:
+        out[:] = fitted.predict(p)
+
+    return fill
+
+
+def _linear(values: Array, heights: Array) -> Fill:
     return _filled(linear_column, values, *cells_before(values), bounded_pieces(values, heights))
 
 
-def _filled(kernel: Any, *numbers: Any) -> Mapper:
+def _filled(kernel: Any, *numbers: Any) -> Fill:
     """Return what a kernel makes of a column."""
     kernel.expect_much()
 
-    def mapped(p: Array) -> Array:
-        out = np.empty(len(p))
+    def fill(p: Array, out: Array) -> None:
         kernel(p, *numbers, out)
-        return out
 
-    mapped(np.empty(0))  # machine code is loaded here, not by several threads at once
-    return mapped
+    fill(np.empty(0), np.empty(0))  # machine code is loaded here, not by several threads at once
+    return fill
 
 
-def _logistic(fitted: LogisticMap) -> Mapper:
-    def mapped(p: Array) -> Array:
-        low, high = _parts(p, fitted.clip)
+def _logistic(fitted: LogisticMap) -> Fill:
+    def fill(p: Array, out: Array) -> None:
+        _parts(p, out, fitted.clip)
         if fitted.low == fitted.high:
-            low /= high
-            np.log(low, out=low)
-            low *= fitted.low
+            out /= p
+            np.log(out, out=out)
+            out *= fitted.low
         else:
-            np.log(low, out=low)
-            np.log(high, out=high)
-            low *= fitted.low
-            high *= fitted.high
-            low -= high
-        low += fitted.intercept
-        return _rates(low)
+            np.log(out, out=out)
+            np.log(p, out=p)
+            out *= fitted.low
+            p *= fitted.high
+            out -= p
+        out += fitted.intercept
+        _rates(out)
 
-    return mapped
+    return fill
 
 
-def _spline(fitted: SplineMap) -> Mapper:
+def _spline(fitted: SplineMap) -> Fill:
     shift = _linear(fitted.logits, fitted.shifts)
 
-    def mapped(p: Array) -> Array:
-        place, rest = _parts(p, fitted.clip)
-        place /= rest
-        np.log(place, out=place)
-        place += shift(place)
-        return _rates(place)
+    def fill(p: Array, out: Array) -> None:
+        _parts(p, out, fitted.clip)
+        out /= p
+        np.log(out, out=out)
+        shift(out, p)
+        out += p
+        _rates(out)
 
-    return mapped
+    return fill
 
 
-def _rates(logits: Array) -> Array:
-    """Return 1 / (1 + exp(-logit)) in place of the logits."""
+def _parts(p: Array, out: Array, clip: float) -> None:
+    """Put the clipped predictions in `out`, and what they lack of 1 in their own place."""
+    np.clip(p, clip, 1.0 - clip, out=out)
+    np.subtract(1.0, out, out=p)
+
+
+def _rates(logits: Array) -> None:
+    """Put 1 / (1 + exp(-logit)) in place of the logits."""
     np.negative(logits, out=logits)
     with np.errstate(over="ignore"):
         np.exp(logits, out=logits)
     logits += 1.0
-    return np.asarray(np.divide(1.0, logits, out=logits))
-
-
-def _parts(p: Array, clip: float) -> tuple[Array, Array]:
-    """Return the clipped predictions, and what they lack of 1."""
-    clipped = np.clip(p, clip, 1.0 - clip)
-    return clipped, 1.0 - clipped
+    np.divide(1.0, logits, out=logits)
