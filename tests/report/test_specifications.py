@@ -14,7 +14,7 @@ from calibrant.evaluation.proposal import propose
 from calibrant.online import OnlineCalibrator
 from calibrant.report import charts
 from calibrant.report.charts.all import specifications
-from calibrant.report.charts.notebook import as_altair, drawing
+from calibrant.report.charts.notebook import Charts, as_altair, drawing
 
 RNG = np.random.default_rng(4)
 P = RNG.integers(1, 20, 400) / 20
@@ -76,6 +76,17 @@ def test_charts_for_notebooks_can_be_changed_like_any_of_altair():
     assert {type(layer) for layer in chart.layer} == {alt.Chart}
     changed = (chart.properties(width=200) + alt.Chart(alt.NamedData("data0")).mark_point()).interactive()
     assert changed.to_dict()["width"] == 200
+
+
+def test_a_chart_is_made_once_when_it_is_asked_for():
+    pytest.importorskip("altair")
+    spec = charts.cumulative_differences.spec(cb.Forecasts(Y, P))
+    found = Charts({"cumulative": spec, "another": {}})  # which would fail if it were made
+    assert found["cumulative"] is found["cumulative"]
+    assert len(found) == 2
+    assert str(found) == "Charts(cumulative, another)"
+    with pytest.raises(KeyError):
+        found["absent"]
 
 
 def test_every_public_chart_has_its_specification():

@@ -11,7 +11,7 @@ from calibrant.report.charts.group_curves import group_curves
 from calibrant.report.charts.group_order import groups_in_order
 from calibrant.report.charts.groups import forest
 from calibrant.report.charts.layers import Spec
-from calibrant.report.charts.notebook import Chart, as_altair
+from calibrant.report.charts.notebook import Chart, Charts
 from calibrant.report.charts.null import null_histogram
 from calibrant.report.charts.recalibration_map import recalibration_map
 from calibrant.report.charts.reliability import reliability_diagram
@@ -28,8 +28,7 @@ def charts(
     evaluation: Findings, proposal: Proposal | str, differences: Sequence[GroupComparison] = ()
 ) -> Mapping[str, Chart]:
     """Draw every chart that the evaluation has data for, for notebooks."""
-    specs = specifications(evaluation, proposal, differences)
-    return MappingProxyType({name: as_altair(spec) for name, spec in specs.items()})
+    return Charts(specifications(evaluation, proposal, differences))
 
 
 def specifications(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, ParamSpec
 
 from calibrant.errors import MissingDependencyError, sentence
@@ -25,6 +25,28 @@ class drawing(Generic[P]):  # noqa: N801 - reads as a decorator
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Chart:
         return as_altair(self.spec(*args, **kwargs))
+
+
+class Charts(Mapping[str, Chart]):
+    """Altair charts by name, each made when it is first asked for."""
+
+    def __init__(self, specs: Mapping[str, Spec]) -> None:
+        altair()  # where it is missing, that is said at once
+        self._specs, self._made = specs, dict[str, Chart]()
+
+    def __getitem__(self, name: str) -> Chart:
+        if name not in self._made:
+            self._made[name] = as_altair(self._specs[name])
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._specs)
+
+    def __len__(self) -> int:
+        return len(self._specs)
+
+    def __repr__(self) -> str:
+        return f"Charts({', '.join(self)})"
 
 
 def as_altair(spec: Spec) -> Chart:
