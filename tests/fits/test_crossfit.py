@@ -227,6 +227,23 @@ def test_very_many_records_are_dealt_by_numbers(monkeypatch):
     assert off[1] == pytest.approx(off[0], rel=0.3)
 
 
+@given(st.integers(0, 10**6), st.integers(2, 200), st.integers(1, 30), st.integers(2, 5))
+@settings(max_examples=60)
+def test_records_known_by_their_numbers_are_dealt_as_if_each_were_known(seed, n, levels, folds):
+    rng = np.random.default_rng(seed)
+    p = (1 + rng.integers(0, levels, n)) / (levels + 1)
+    forecasts = cb.Forecasts(rng.random(n) < p, p)
+    ones = np.rint(forecasts.outcomes * n).astype(int)
+    level = np.repeat(np.arange(forecasts.levels), forecasts.counts)
+    y = np.concatenate([[1] * k + [0] * (m - k) for k, m in zip(ones, forecasts.counts, strict=True)])
+    fold = np.random.default_rng(seed).permutation(n) % min(folds, n)
+    for k, (part, rest) in enumerate(dealing.deal(forecasts, min(folds, n), seed)):
+        for units, own in ((part, fold == k), (rest, fold != k)):
+            assert units.level.tolist() == sorted(set(level[own]))
+            assert units.counts.tolist() == [np.sum(own & (level == one)) for one in units.level]
+            assert units.outcomes.tolist() == [y[own & (level == one)].sum() for one in units.level]
+
+
 @given(st.integers(0, 10**6), st.sampled_from([3, 9]), st.integers(0, 119))
 @settings(max_examples=40)
 def test_one_odd_weight_deals_no_other_record_elsewhere(seed, levels, odd):

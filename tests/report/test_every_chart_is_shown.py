@@ -13,6 +13,7 @@ from calibrant.evaluation.group_differences import group_differences
 from calibrant.evaluation.proposal import propose
 from calibrant.report import charts
 from calibrant.report.charts import all as drawn
+from calibrant.report.charts.notebook import drawing
 from calibrant.report.sections import sections
 
 WITHOUT_A_SECTION: dict[str, str] = {}  # key of charts(), and why the page does not show it
@@ -33,8 +34,8 @@ def page():
 
 
 def keys_in_the_source():
-    """Return every key that `charts` can give, also those for which these data have nothing to draw."""
-    tree = ast.parse(inspect.getsource(drawn.charts))
+    """Return every key that there can be, also those for which these data have nothing to draw."""
+    tree = ast.parse(inspect.getsource(drawn.specifications))
     named = {key.value for node in ast.walk(tree) if isinstance(node, ast.Dict) for key in node.keys}
     stored = [node for node in ast.walk(tree) if isinstance(node, ast.Subscript)]
     return named | {node.slice.value for node in stored if isinstance(node.slice, ast.Constant)}
@@ -44,19 +45,20 @@ def test_every_chart_is_in_a_section(page):
     keys, shown = page
     lost = sorted((keys | keys_in_the_source()) - shown - set(WITHOUT_A_SECTION))
     assert not lost, (
-        f"{lost} of charts() in report/charts/all.py stand in no section: name each among the figures of a "
-        "section in report/sections.py, or in WITHOUT_A_SECTION of this file with the reason"
+        f"{lost} of specifications() in report/charts/all.py stand in no section: name each among the "
+        "figures of a section in report/sections.py, or in WITHOUT_A_SECTION of this file with the reason"
     )
 
 
 def test_every_chart_can_be_drawn_in_a_notebook():
     used = {name for name in vars(drawn) if getattr(charts, name, None) is vars(drawn)[name]}
-    functions = {name for name, item in vars(drawn).items() if inspect.isfunction(item) and name != "charts"}
+    functions = {name for name, item in vars(drawn).items() if isinstance(item, drawing)}
+    assert functions
     lost = sorted(functions - used | functions - set(charts.__all__))
     assert not lost, f"import {lost} in report/charts/__init__.py and add them to __all__"
 
 
 def test_every_figure_of_a_section_is_drawn(page):
     keys, shown = page
-    assert shown <= keys, f"{sorted(shown - keys)}: add a line to charts() in report/charts/all.py"
+    assert shown <= keys, f"{sorted(shown - keys)}: add a line to specifications() in report/charts/all.py"
     assert keys == keys_in_the_source(), "the evaluation of this file must have data for every chart"

@@ -73,7 +73,7 @@ def test_every_symbol_of_a_legend_can_be_seen(family):
             tried += 1
             assert visible(symbol), (
                 f"{chart.title.text}: {symbol} cannot be seen. Legends show strokes (charts/style.py), which "
-                'bars and areas do not have: give theirs legend=alt.Legend(symbolType="square")'
+                'bars and areas do not have: give theirs legend={"symbolType": "square"}'
             )
     assert tried > 1
 

@@ -40,8 +40,10 @@ def deal(forecasts: Forecasts, folds: int, seed: int) -> Iterator[Fold]:
     generator = np.random.default_rng(seed)
     if _alike(forecasts) and forecasts.n >= max(MANY, CROWDED * forecasts.levels):
         return _by_numbers(forecasts, folds, generator)
+    fold = generator.permutation(forecasts.n) % folds
+    if forecasts.record_outcomes is None and forecasts.levels < forecasts.n:
+        return _by_rank(forecasts, folds, fold)
     units = _units(forecasts)
-    fold = generator.permutation(len(units.level)) % folds
     if forecasts.record_weights is not None:  # differences of weights would round away small ones
         return (Fold(units.summed(fold == k), units.summed(fold != k)) for k in range(folds))
     return _beside(units.summed(), (units.summed(fold == k) for k in range(folds)))
@@ -59,6 +61,20 @@ def _by_numbers(forecasts: Forecasts, folds: int, generator: np.random.Generator
     counts = events + generator.multinomial(forecasts.counts - ones, chances)
     parts = (_counted(counts[:, k], events[:, k], forecasts.n) for k in range(folds))
     return _beside(_counted(forecasts.counts, ones, forecasts.n), parts)
+
+
+def _by_rank(forecasts: Forecasts, folds: int, fold: npt.NDArray[np.int64]) -> Iterator[Fold]:
+    """Deal records that are known by their numbers; in each level those with outcome 1 come first."""
+    counts, ones = forecasts.counts, np.rint(forecasts.outcomes * forecasts.n).astype(np.int64)
+    stops = np.cumsum(counts)
+    starts = stops - counts
+
+    def part(k: int) -> Units:
+        before = np.concatenate(([0], np.cumsum(fold == k)))  # records of this fold before each record
+        held, events = before[stops] - before[starts], before[starts + ones] - before[starts]
+        return _counted(held, events, forecasts.n)
+
+    return _beside(_counted(counts, ones, forecasts.n), (part(k) for k in range(folds)))
 
 
 def _counted(counts: npt.NDArray[np.int64], events: npt.NDArray[np.int64], n: int) -> Units:
@@ -112,11 +128,8 @@ def _units(forecasts: Forecasts) -> Units:
     level, each = np.repeat(np.arange(forecasts.levels), counts), np.ones(n, dtype=np.int64)
     weights = np.ones(n) if forecasts.record_weights is None else forecasts.record_weights
     outcomes = forecasts.record_outcomes
-    if outcomes is None and forecasts.levels == n:
+    if outcomes is None:  # one record per level
         outcomes = np.clip(forecasts.outcomes / forecasts.weights, 0.0, 1.0)
-    elif outcomes is None:
-        rank = np.arange(n) - (np.cumsum(counts) - counts)[level]
-        outcomes = (rank < np.rint(forecasts.outcomes * n)[level]).astype(np.float64)
     elif forecasts.levels < n:  # in that order too, so that one odd weight deals no other record elsewhere
         order = np.lexsort((-outcomes, level))
         weights, outcomes = weights[order], outcomes[order]

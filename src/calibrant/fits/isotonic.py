@@ -11,6 +11,7 @@ from calibrant.fits.honest_ends import honest_range
 from calibrant.fits.levels import Levels
 from calibrant.results import Array
 
+FEW = 2_000  # levels up to which pooling them here takes less time than loading SciPy's
 TIED = 1e-12  # rates closer than this differ by rounding, which must not decide how blocks are pooled
 
 
@@ -54,14 +55,50 @@ def centered_isotonic(levels: Levels, *, honest_ends: bool = True) -> Knots:
 
 
 def _pooled_blocks(levels: Levels) -> _Blocks:
-    from scipy.optimize import isotonic_regression
-
-    fitted = isotonic_regression(levels.rates, weights=levels.weights)
-    starts = fitted.blocks[:-1]
+    starts, pooled = _pooled(levels.rates, levels.weights)
     weights = np.add.reduceat(levels.weights, starts)
     centres = _means(levels.values, levels.weights, starts)
-    rates = np.maximum.accumulate(np.clip(fitted.x[starts], 0.0, 1.0))
+    rates = np.maximum.accumulate(np.clip(pooled, 0.0, 1.0))
     return _joined(_Blocks(starts, weights, centres, rates), np.diff(rates, prepend=-1.0) > TIED)
+
+
+def _pooled(rates: Array, weights: Array) -> tuple[npt.NDArray[np.integer], Array]:
+    """Pool adjacent violators: return the first level of each block, and its mean rate."""
+    if len(rates) <= FEW:
+        return few_pooled(rates.tolist(), weights.tolist())
+    from scipy.optimize import isotonic_regression
+
+    fitted = isotonic_regression(rates, weights=weights)
+    starts = fitted.blocks[:-1]
+    return starts, fitted.x[starts]
+
+
+def few_pooled(rates: list[float], weights: list[float]) -> tuple[npt.NDArray[np.integer], Array]:
+    """Pool as SciPy does, each sum in the same order: a level takes in what follows, then what precedes."""
+    means, masses, starts = [rates[0]], [weights[0]], [0]
+    level = 1
+    while level < len(rates):
+        mean, mass, start = rates[level], weights[level], level
+        level += 1
+        if means[-1] >= mean:
+            last, before, start = means.pop(), masses.pop(), starts.pop()
+            total = before * last + mass * mean
+            mass += before
+            mean = total / mass
+            while level < len(rates) and mean >= rates[level]:
+                total += weights[level] * rates[level]
+                mass += weights[level]
+                mean = total / mass
+                level += 1
+            while means and means[-1] >= mean:
+                total += masses[-1] * means.pop()
+                mass += masses.pop()
+                start = starts.pop()
+                mean = total / mass
+        means.append(mean)
+        masses.append(mass)
+        starts.append(start)
+    return np.array(starts, dtype=np.intp), np.array(means)
 
 
 def _with_honest_ends(blocks: _Blocks) -> _Blocks:

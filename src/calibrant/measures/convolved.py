@@ -7,6 +7,7 @@ from types import MappingProxyType
 import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
+from calibrant.fits.roots import brent
 from calibrant.forecasts import Forecasts
 from calibrant.measures.reflected import NARROWEST, ReflectedGaussian
 from calibrant.measures.registry.calling import public
@@ -70,13 +71,11 @@ def _at_bandwidth(smoothed: ReflectedGaussian, bandwidth: float) -> Certified:
 
 def _at_fixed_point(smoothed: ReflectedGaussian) -> Certified:
     """Return the s with cECE_s = s. As cECE_s falls, an error e of cECE at s moves the point by at most e."""
-    from scipy.optimize import brentq
-
     narrowest = NARROWEST / smoothed.cells
     if smoothed.absolute_mass(narrowest) <= narrowest:
         upper = min(smoothed.total, narrowest + smoothed.grid_error(narrowest))
         return _certified(smoothed, min(smoothed.total, narrowest), 0.0, upper, narrowest)
-    value = float(brentq(lambda s: smoothed.absolute_mass(s) - s, narrowest, 2.0, xtol=1e-14))
+    value = brent(lambda s: smoothed.absolute_mass(s) - s, narrowest, 2.0, 1e-14)
     error = smoothed.grid_error(value)
     return _certified(smoothed, value, max(0.0, value - error), min(value + error, smoothed.total), value)
 

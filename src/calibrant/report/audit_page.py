@@ -28,7 +28,7 @@ def audit_page(audited: Audit, *, title: str, confirmed: Search | None = None) -
         tone=tone,
         facts=f"{AUDITED[audited.statistic]} audit of {counted(audited.n, 'row')}, {audited.looked_at}",
         parts=[_whom(audited), *([] if confirmed is None else [_confirmed(confirmed)]), _how(audited)],
-        drawn={"groups": forest(audited), "group-curves": group_curves(audited)},
+        drawn={"groups": forest.spec(audited), "group-curves": group_curves.spec(audited)},
         numbers=numbers,
     )
 

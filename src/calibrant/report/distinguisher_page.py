@@ -14,9 +14,9 @@ from calibrant.sheets import Sheet, number_cell, text_cell
 def distinguisher_page(given: Distinguisher, *, title: str) -> str:
     """Return one HTML file, complete in itself."""
     rejected = given.pvalue <= LEVEL
-    drawn = {"carriers": carriers(given)}
+    drawn = {"carriers": carriers.spec(given)}
     if given.rules:
-        drawn["giveaways"] = giveaways(given)
+        drawn["giveaways"] = giveaways.spec(given)
     return rendered(
         title=title,
         verdict=_verdict(given, rejected),

@@ -14,7 +14,8 @@ from calibrant.evaluation.facts import facts_sentence
 from calibrant.evaluation.group_differences import group_differences
 from calibrant.evaluation.group_repair import group_repair
 from calibrant.evaluation.proposal import propose
-from calibrant.report.charts.all import charts
+from calibrant.report.charts.all import specifications
+from calibrant.report.charts.layers import Spec
 from calibrant.report.glossary import anchor, used
 from calibrant.report.glossary import parts as pieces
 from calibrant.report.palette import DARK, LIGHT, variables, with_variables
@@ -47,7 +48,7 @@ class Figure:
     title: str
     caption: str
     wide: bool
-    spec: dict[str, Any]
+    spec: Spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ def page(evaluation: Findings) -> str:
         tone=TONES[said.status],
         facts=facts_sentence(evaluation.facts),
         parts=sections(evaluation, proposal, repaired, differences),
-        drawn=charts(evaluation, proposal, differences),
+        drawn=specifications(evaluation, proposal, differences),
         numbers=evaluation.to_dict(),
         raw=RAW,
     )
@@ -83,7 +84,7 @@ def rendered(
     tone: str,
     facts: str,
     parts: list[Section],
-    drawn: Mapping[str, Any],
+    drawn: Mapping[str, Spec],
     numbers: Mapping[str, Any],
     raw: str = "Everything above, as JSON.",
 ) -> str:
@@ -93,7 +94,7 @@ def rendered(
     environment = _environment()
     from markupsafe import Markup  # comes with jinja2
 
-    figures = {name: _figure(chart.to_dict(validate=False)) for name, chart in drawn.items()}
+    figures = {name: _figure(spec) for name, spec in drawn.items()}
     return str(environment.get_template("page.html").render(
         title=title,
         version=__version__,
@@ -164,10 +165,9 @@ def _finite(item: Any) -> Any:
     return None if isinstance(item, float) and not math.isfinite(item) else item
 
 
-def _figure(spec: dict[str, Any]) -> Figure:
+def _figure(given: Spec) -> Figure:
     """Move the title into the page and let the chart fill the width it is given."""
-    title = spec.pop("title")
-    spec["width"] = "container"
-    spec["autosize"] = {"type": "fit-x", "contains": "padding"}
-    wide = bool(spec.pop("usermeta", {}).get("wide", False))
+    title, wide = given["title"], bool(given["usermeta"]["wide"])
+    kept = {name: item for name, item in given.items() if name not in ("title", "usermeta")}
+    spec = {**kept, "width": "container", "autosize": {"type": "fit-x", "contains": "padding"}}
     return Figure(title["text"], " ".join(title["subtitle"]), wide, with_variables(spec))

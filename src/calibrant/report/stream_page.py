@@ -26,16 +26,16 @@ def stream_page(
 ) -> str:
     """Return one HTML file, complete in itself, about a run of an OnlineCalibrator over these records."""
     drawn = {
-        "gain": gain_over_time(outcomes, raw, run),
-        "evidence-raw": evidence_over_time(outcomes, raw, alpha=alpha),
-        "evidence-calibrated": evidence_over_time(outcomes, run.predictions, alpha=alpha),
+        "gain": gain_over_time.spec(outcomes, raw, run),
+        "evidence-raw": evidence_over_time.spec(outcomes, raw, alpha=alpha),
+        "evidence-calibrated": evidence_over_time.spec(outcomes, run.predictions, alpha=alpha),
     }
     if run.certificate is not None:
-        drawn["certificate"] = certificate_over_time(run)
+        drawn["certificate"] = certificate_over_time.spec(run)
     if run.weights is not None:
-        drawn["weights"] = expert_weights(run)
-    drawn["evidence-raw"].title.text += ": raw"
-    drawn["evidence-calibrated"].title.text += ": calibrated"
+        drawn["weights"] = expert_weights.spec(run)
+    drawn["evidence-raw"]["title"]["text"] += ": raw"
+    drawn["evidence-calibrated"]["title"]["text"] += ": calibrated"
     return rendered(
         title=title,
         verdict=_verdict(outcomes, raw, run),

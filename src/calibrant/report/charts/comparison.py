@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.measures.scores import isotonic_curve
+from calibrant.report.charts.layers import Spec
+from calibrant.report.charts.notebook import drawing
 from calibrant.report.charts.reliability import curves, steps
-from calibrant.report.charts.style import Canvas, Chart, window
+from calibrant.report.charts.style import Canvas, window
 
 TITLE = "Models compared"
 CAPTION = (
@@ -18,7 +20,8 @@ CAPTION = (
 MOST = 3  # as many colours and dash patterns as stay apart on paper
 
 
-def comparison(models: Mapping[str, Forecasts]) -> Chart:
+@drawing
+def comparison(models: Mapping[str, Forecasts]) -> Spec:
     """Draw the reliability curves of two or three models, by name."""
     if not 2 <= len(models) <= MOST:
         raise InvalidInputError(sentence("models", "must be two or three", f"got {len(models)}"))

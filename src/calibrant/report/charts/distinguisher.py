@@ -6,7 +6,9 @@ from typing import Any
 
 from calibrant.groups.distinguisher import Distinguisher
 from calibrant.report.charts.groups import wrapped_rule
-from calibrant.report.charts.style import Canvas, Chart, altair
+from calibrant.report.charts.layers import Spec, field
+from calibrant.report.charts.notebook import drawing
+from calibrant.report.charts.style import Canvas
 from calibrant.report.palette import LIGHT
 
 GIVEAWAYS = "What gave the predictions away"
@@ -24,9 +26,10 @@ SIDES = "predictions too high", "predictions too low"
 MOST = 12  # bars
 
 
-def giveaways(given: Distinguisher) -> Chart:
+@drawing
+def giveaways(given: Distinguisher) -> Spec:
     """Draw the groups that describe the auditor, by how far their predictions are off."""
-    alt, canvas = altair(), Canvas()
+    canvas = Canvas()
     rules = given.rules[:MOST]
     labels = [wrapped_rule(rule.rule) for rule in rules]
     columns: dict[str, list[Any]] = {
@@ -37,32 +40,32 @@ def giveaways(given: Distinguisher) -> Chart:
         "carried": [rule.carried for rule in rules],
         "side": [SIDES[rule.gap > 0] for rule in rules],
     }
-    tips = ["group:N", alt.Tooltip("gap:Q", format="+.4f"), alt.Tooltip("records:Q", format=",d")]
-    tips.append(alt.Tooltip("carried:Q", format="+.5f"))
-    shades = alt.Scale(domain=SIDES, range=[LIGHT["second"], LIGHT["model"]])
-    axis = alt.Axis(labelLimit=230, labelExpr="split(datum.label, '\\n')", labelBaseline="middle")
-    bars = canvas.on(columns).mark_bar(size=12).encode(
-        x=alt.X("gap:Q", title="mean outcome − prediction"),
-        y=alt.Y("label:N", sort=labels, title=None, axis=axis),
-        color=alt.Color("side:N", scale=shades, legend=alt.Legend(symbolType="square")),
+    tips = ["group:N", field("gap:Q", format="+.4f"), field("records:Q", format=",d")]
+    tips.append(field("carried:Q", format="+.5f"))
+    shades = {"domain": list(SIDES), "range": [LIGHT["second"], LIGHT["model"]]}
+    axis = {"labelLimit": 230, "labelExpr": "split(datum.label, '\\n')", "labelBaseline": "middle"}
+    bars = canvas.on(columns).mark("bar", size=12).encode(
+        x=field("gap:Q", title="mean outcome − prediction"),
+        y=field("label:N", sort=labels, title=None, axis=axis),
+        color=field("side:N", scale=shades, legend={"symbolType": "square"}),
         tooltip=tips,
     )  # fmt: skip
-    zero = canvas.on({"zero": [0.0]}).mark_rule(color=LIGHT["quiet"]).encode(x="zero:Q")
+    zero = canvas.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(x="zero:Q")
     lines = max((label.count("\n") + 1 for label in labels), default=1)
     height = 40 + (10 + 14 * lines) * len(rules)
     return canvas.finished([bars, zero], GIVEAWAYS, GIVEAWAYS_CAPTION, height=height)
 
 
-def carriers(given: Distinguisher) -> Chart:
+@drawing
+def carriers(given: Distinguisher) -> Spec:
     """Draw each column's share of the advantage."""
-    alt, canvas = altair(), Canvas()
+    canvas = Canvas()
     shown = list(given.importance.items())[:MOST]
     names = [name for name, _ in shown]
-    bars = canvas.on({"column": names, "share": [share for _, share in shown]}).mark_bar(
-        size=12, color=LIGHT["model"]
-    ).encode(
-        x=alt.X("share:Q", title="share of the advantage", axis=alt.Axis(format="%")),
-        y=alt.Y("column:N", sort=names, title=None),
-        tooltip=["column:N", alt.Tooltip("share:Q", format=".1%")],
+    data = canvas.on({"column": names, "share": [share for _, share in shown]})
+    bars = data.mark("bar", size=12, color=LIGHT["model"]).encode(
+        x=field("share:Q", title="share of the advantage", axis={"format": "%"}),
+        y=field("column:N", sort=names, title=None),
+        tooltip=["column:N", field("share:Q", format=".1%")],
     )  # fmt: skip
     return canvas.finished([bars], CARRIERS, CARRIERS_CAPTION, height=40 + 24 * len(names))

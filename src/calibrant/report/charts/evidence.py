@@ -8,34 +8,37 @@ import numpy as np
 
 from calibrant.online.monitor import Monitor
 from calibrant.online.reading import Reading
+from calibrant.report.charts.layers import Spec, field
+from calibrant.report.charts.notebook import drawing
 from calibrant.report.charts.online import moments
-from calibrant.report.charts.style import Canvas, Chart, altair, hover
+from calibrant.report.charts.style import Canvas, hover
 from calibrant.report.palette import LIGHT
 from calibrant.results import Array
 
 
-def evidence_over_time(outcomes: Array, predictions: Array, *, alpha: float = 0.05) -> Chart:
+@drawing
+def evidence_over_time(outcomes: Array, predictions: Array, *, alpha: float = 0.05) -> Spec:
     """Draw what a Monitor would have said along these records: evidence, alarm and onset."""
-    alt, canvas = altair(), Canvas()
+    canvas = Canvas()
     ends, readings = readings_over_time(outcomes, predictions, alpha)
     logs = np.array([reading.log_evalue for reading in readings]) / math.log(10)
     data = canvas.on({"record": ends, "evidence": logs})
     bar = canvas.on({"bar": [-math.log10(alpha)], "label": [f"alarm: 1 / {alpha:g}"]})
     layers = [
-        data.mark_line(color=LIGHT["model"], strokeWidth=2).encode(
-            x=alt.X("record:Q", title="records"), y=alt.Y("evidence:Q", title="evidence, powers of ten")
+        data.mark("line", color=LIGHT["model"], strokeWidth=2).encode(
+            x=field("record:Q", title="records"), y=field("evidence:Q", title="evidence, powers of ten")
         ),
-        bar.mark_rule(color=LIGHT["second"], strokeDash=[6, 4]).encode(y="bar:Q"),
+        bar.mark("rule", color=LIGHT["second"], strokeDash=[6, 4]).encode(y="bar:Q"),
         hover(data, len(ends), "record", {"record": ",.0f", "evidence": ".2f"}),
     ]
     last = readings[-1]
     if last.alarm:
         marks = canvas.on({"at": [last.alarm_at, last.onset], "what": ["alarm", "trouble began"]})
-        layers.append(marks.mark_rule(color=LIGHT["third"], strokeWidth=2).encode(x="at:Q"))
+        layers.append(marks.mark("rule", color=LIGHT["third"], strokeWidth=2).encode(x="at:Q"))
         for line, what in enumerate(("alarm", "trouble began")):  # each on a line: they may be close
-            label = marks.transform_filter(f"datum.what == '{what}'")
-            words = label.mark_text(color=LIGHT["ink"], align="left", dx=4, baseline="top")
-            layers.append(words.encode(x="at:Q", y=alt.value(4 + 14 * line), text="what:N"))
+            label = marks.where(f"datum.what == '{what}'")
+            words = label.mark("text", color=LIGHT["ink"], align="left", dx=4, baseline="top")
+            layers.append(words.encode(x="at:Q", y={"value": 4 + 14 * line}, text="what:N"))
     caption = (
         "Money won by betting against calibration. Calibrated predictions let it ever reach the dashed line "
         f"with probability {alpha:g} at most, however often one looks. " + _said(last)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from calibrant.errors import InvalidInputError, MissingDependencyError, sentence
-from calibrant.report.charts.style import Chart
+from calibrant.report.charts.notebook import Chart
 
 FORMATS = (".svg", ".pdf", ".png")
 

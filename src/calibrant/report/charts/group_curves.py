@@ -8,7 +8,9 @@ from calibrant.evaluation.coarse import points_to_draw
 from calibrant.groups.audit_result import Audit
 from calibrant.groups.rules import EVERYONE
 from calibrant.report.charts.cumulative import HALF_WIDTH, UP
-from calibrant.report.charts.style import Canvas, Chart, altair
+from calibrant.report.charts.layers import Spec, field
+from calibrant.report.charts.notebook import drawing
+from calibrant.report.charts.style import Canvas
 from calibrant.report.palette import LIGHT
 
 PICKED = "One group at a time"
@@ -20,13 +22,14 @@ PICKED_CAPTION = (
 )
 
 
-def group_curves(audit: Audit) -> Chart:
+@drawing
+def group_curves(audit: Audit) -> Spec:
     """Draw the cumulative curve of one of the worst groups, chosen from a list."""
-    alt, canvas = altair(), Canvas()
+    canvas = Canvas()
     sigma = {group.rule: group.sigma for group in audit.groups}
     names = [curve.rule for curve in audit.curves]
     first = next((name for name in names if name != EVERYONE), names[0])
-    picker = alt.param(name="group", value=first, bind=alt.binding_select(options=names, name="Group "))
+    choice = {"input": "select", "options": names, "name": "Group "}
     chosen = "datum.group === group"
     kept = [(curve, points_to_draw(curve.cumulative, 160)) for curve in audit.curves]
     lines = canvas.on(
@@ -36,20 +39,19 @@ def group_curves(audit: Audit) -> Chart:
             "prediction": np.concatenate([curve.prediction[at] for curve, at in kept]),
             "sum": np.concatenate([curve.cumulative[at] for curve, at in kept]),
         }
-    ).transform_filter(chosen)
+    ).where(chosen)
     high = [HALF_WIDTH * sigma[name] for name in names]
     band = canvas.on(
         {"group": names, "from": [0.0] * len(names), "to": [1.0] * len(names), "low": [-h for h in high],
          "high": high}
-    ).transform_filter(chosen)  # fmt: skip
-    x = alt.X("share:Q", title="share of the group, lowest predictions first", axis=alt.Axis(format="%"))
-    tips = [alt.Tooltip("prediction:Q", format=".4f"), alt.Tooltip("sum:Q", format="+.5f")]
+    ).where(chosen)  # fmt: skip
+    x = field("share:Q", title="share of the group, lowest predictions first", axis={"format": "%"})
+    tips = [field("prediction:Q", format=".4f"), field("sum:Q", format="+.5f")]
     layers = [
-        band.mark_rect(color=LIGHT["band"], opacity=0.5)
-        .encode(x="from:Q", x2="to:Q", y="low:Q", y2="high:Q")
-        .add_params(picker),
-        canvas.on({"zero": [0.0]}).mark_rule(color=LIGHT["quiet"]).encode(y="zero:Q"),
-        lines.mark_line(color=LIGHT["second"], strokeWidth=2).encode(x=x, y=alt.Y("sum:Q", title=UP)),
-        lines.mark_rule(strokeWidth=5, opacity=0).encode(x="share:Q", tooltip=tips),
+        band.mark("rect", color=LIGHT["band"], opacity=0.5).encode(x="from:Q", x2="to", y="low:Q", y2="high"),
+        canvas.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(y="zero:Q"),
+        lines.mark("line", color=LIGHT["second"], strokeWidth=2).encode(x=x, y=field("sum:Q", title=UP)),
+        lines.mark("rule", strokeWidth=5, opacity=0).encode(x="share:Q", tooltip=tips),
     ]
-    return canvas.finished(layers, PICKED, PICKED_CAPTION, height=340)
+    drawn = canvas.finished(layers, PICKED, PICKED_CAPTION, height=340)
+    return {**drawn, "params": [{"name": "group", "value": first, "bind": choice}]}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from calibrant.report.charts.style import Canvas, Chart, altair
+from calibrant.report.charts.layers import Spec, field
+from calibrant.report.charts.notebook import drawing
+from calibrant.report.charts.style import Canvas
 from calibrant.report.palette import LIGHT
 
 if TYPE_CHECKING:
@@ -18,9 +20,10 @@ CAPTION = (
 )
 
 
-def groups_in_order(compared: GroupComparison) -> Chart:
+@drawing
+def groups_in_order(compared: GroupComparison) -> Spec:
     """Draw the difference of every group with its interval, in the order of the column."""
-    alt, canvas = altair(), Canvas()
+    canvas = Canvas()
     groups = compared.groups
     names = [group.name for group in groups]
     base = canvas.on(
@@ -32,20 +35,20 @@ def groups_in_order(compared: GroupComparison) -> Chart:
             "records": [group.n for group in groups],
         }
     ).encode(
-        x=alt.X("group:N", sort=names, title=compared.column, axis=alt.Axis(labelOverlap=True)),
+        x=field("group:N", sort=names, title=compared.column, axis={"labelOverlap": True}),
         tooltip=[
             "group:N",
-            alt.Tooltip("difference:Q", format="+.2f"),
-            alt.Tooltip("low:Q", format="+.2f"),
-            alt.Tooltip("high:Q", format="+.2f"),
-            alt.Tooltip("records:Q", format=",d"),
+            field("difference:Q", format="+.2f"),
+            field("low:Q", format="+.2f"),
+            field("high:Q", format="+.2f"),
+            field("records:Q", format=",d"),
         ],
     )
-    up = alt.Y("low:Q", title="happened minus predicted, points")
+    up = field("low:Q", title="happened minus predicted, points")
     layers = [
-        canvas.on({"zero": [0.0]}).mark_rule(color=LIGHT["quiet"]).encode(y="zero:Q"),
-        base.mark_rule(color=LIGHT["model"], strokeWidth=2).encode(y=up, y2="high:Q"),
-        base.mark_point(color=LIGHT["model"], filled=True, opacity=1, size=70).encode(y="difference:Q"),
+        canvas.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(y="zero:Q"),
+        base.mark("rule", color=LIGHT["model"], strokeWidth=2).encode(y=up, y2="high"),
+        base.mark("point", color=LIGHT["model"], filled=True, opacity=1, size=70).encode(y="difference:Q"),
     ]
     caption = CAPTION.format(
         column=compared.column, confidence=compared.confidence, trend=compared.trend_phrase()

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant.groups.audit_result import Audit
 from calibrant.groups.group import LEVEL
-from calibrant.report.charts.style import Canvas, Chart, altair
+from calibrant.report.charts.layers import Spec, field
+from calibrant.report.charts.notebook import drawing
+from calibrant.report.charts.style import Canvas
 from calibrant.report.palette import LIGHT
 
 if TYPE_CHECKING:
@@ -26,29 +28,30 @@ MOST = 20  # groups in the forest
 LABEL = 36  # characters per line of a group's label
 
 
-def forest(audit: Audit) -> Chart:
+@drawing
+def forest(audit: Audit) -> Spec:
     """Draw the worst groups of an audit, the worst on top."""
-    alt, canvas = altair(), Canvas()
+    canvas = Canvas()
     groups = audit.groups[:MOST]
     columns = _columns(groups)
     lines = max(label.count("\n") + 1 for label in columns["label"])
-    shapes = alt.Scale(domain=FINDINGS, range=["diamond", "circle"])
-    shades = alt.Scale(domain=FINDINGS, range=[LIGHT["second"], LIGHT["model"]])
-    tips = ["group:N", alt.Tooltip("gap:Q", format="+.4f"), alt.Tooltip("records:Q", format=",d")]
-    tips += [alt.Tooltip("z:Q", format=".2f"), alt.Tooltip("p-value:Q", format=".3g")]
-    wrapped = alt.Axis(labelLimit=230, labelExpr="split(datum.label, '\\n')", labelBaseline="middle")
+    shapes = {"domain": list(FINDINGS), "range": ["diamond", "circle"]}
+    shades = {"domain": list(FINDINGS), "range": [LIGHT["second"], LIGHT["model"]]}
+    tips = ["group:N", field("gap:Q", format="+.4f"), field("records:Q", format=",d")]
+    tips += [field("z:Q", format=".2f"), field("p-value:Q", format=".3g")]
+    wrapped = {"labelLimit": 230, "labelExpr": "split(datum.label, '\\n')", "labelBaseline": "middle"}
     base = canvas.on(columns).encode(
-        y=alt.Y("label:N", sort=columns["label"], title=None, axis=wrapped),
-        color=alt.Color("finding:N", scale=shades, legend=alt.Legend(direction="vertical")),
+        y=field("label:N", sort=columns["label"], title=None, axis=wrapped),
+        color=field("finding:N", scale=shades, legend={"direction": "vertical"}),
         tooltip=tips,
     )
     layers = [
-        canvas.on({"zero": [0.0]}).mark_rule(color=LIGHT["quiet"]).encode(x="zero:Q"),
-        base.mark_rule(strokeWidth=2).encode(
-            x=alt.X("low:Q", title=["mean outcome", "minus prediction"]), x2="high:Q"
+        canvas.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(x="zero:Q"),
+        base.mark("rule", strokeWidth=2).encode(
+            x=field("low:Q", title=["mean outcome", "minus prediction"]), x2="high"
         ),
-        base.mark_point(size=70, filled=True, opacity=1).encode(
-            x="gap:Q", shape=alt.Shape("finding:N", scale=shapes, legend=alt.Legend(direction="vertical"))
+        base.mark("point", size=70, filled=True, opacity=1).encode(
+            x="gap:Q", shape=field("finding:N", scale=shapes, legend={"direction": "vertical"})
         ),
     ]
     caption = FOREST_CAPTION

@@ -9,7 +9,9 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.inference.benefit_curves import EVERYBODY, NOBODY, Benefit, NetBenefits
-from calibrant.report.charts.style import Canvas, Chart, altair
+from calibrant.report.charts.layers import Spec, field
+from calibrant.report.charts.notebook import drawing
+from calibrant.report.charts.style import Canvas
 from calibrant.report.palette import LIGHT
 
 TITLE = "Net benefit"
@@ -21,19 +23,20 @@ CAPTION = (
 MOST = 3  # as many colours and dash patterns as stay apart on paper
 
 
-def decision_curves(given: NetBenefits) -> Chart:
+@drawing
+def decision_curves(given: NetBenefits) -> Spec:
     """Draw the decision curves of up to three models with their intervals."""
     if len(given.models) > MOST:
         got = f"got {len(given.models)}"
         raise InvalidInputError(sentence("models", f"must be {MOST} at most to be drawn", got))
-    alt, canvas = altair(), Canvas()
+    canvas = Canvas()
     names = [*given.models, EVERYBODY, NOBODY]
     nothing = np.zeros(len(given.thresholds))
     curves = {**given.models, EVERYBODY: given.treat_all, NOBODY: Benefit(nothing, nothing, nothing)}
     count = len(given.models)
     shades = [*(LIGHT[name] for name in ("model", "second", "third")[:count]), LIGHT["quiet"], LIGHT["quiet"]]
     dashes = [*([1, 0], [6, 3], [2, 2])[:count], [4, 4], [1, 0]]
-    frame = alt.Scale(nice=False, domain=_frame(given))
+    frame = {"nice": False, "domain": _frame(given)}
     order = np.argsort(given.thresholds)
     columns: dict[str, Iterable[Any]] = {
         "model": [name for name in names for _ in order],
@@ -42,18 +45,18 @@ def decision_curves(given: NetBenefits) -> Chart:
         "low": np.concatenate([1000 * curves[name].lower[order] for name in names]),
         "high": np.concatenate([1000 * curves[name].upper[order] for name in names]),
     }
-    solid = alt.Legend(symbolOpacity=1)
+    solid = {"symbolOpacity": 1}
     base = canvas.on(columns).encode(
-        x=alt.X("threshold:Q", title="threshold", scale=alt.Scale(nice=False)),
-        color=alt.Color("model:N", scale=alt.Scale(domain=names, range=shades), legend=solid),
+        x=field("threshold:Q", title="threshold", scale={"nice": False}),
+        color=field("model:N", scale={"domain": names, "range": shades}, legend=solid),
     )
-    y = alt.Y("benefit:Q", title="net true positives per 1,000", scale=frame)
-    dash = alt.StrokeDash("model:N", scale=alt.Scale(domain=names, range=dashes))
-    tips = ["model:N", alt.Tooltip("threshold:Q", format=".3g")]
-    tips += [alt.Tooltip(f"{name}:Q", format=".1f") for name in ("benefit", "low", "high")]
+    y = field("benefit:Q", title="net true positives per 1,000", scale=frame)
+    dash = field("model:N", scale={"domain": names, "range": dashes})
+    tips = ["model:N", field("threshold:Q", format=".3g")]
+    tips += [field(f"{name}:Q", format=".1f") for name in ("benefit", "low", "high")]
     layers = [
-        base.mark_area(opacity=0.15, clip=True).encode(y=alt.Y("low:Q", scale=frame), y2="high:Q"),
-        base.mark_line(strokeWidth=2, clip=True).encode(y=y, strokeDash=dash, tooltip=tips),
+        base.mark("area", opacity=0.15, clip=True).encode(y=field("low:Q", scale=frame), y2="high"),
+        base.mark("line", strokeWidth=2, clip=True).encode(y=y, strokeDash=dash, tooltip=tips),
     ]
     return canvas.finished(layers, TITLE, CAPTION, height=340, wide=True)
 

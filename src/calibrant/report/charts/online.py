@@ -8,7 +8,9 @@ import numpy.typing as npt
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.online.experts import NAMES
 from calibrant.online.run import Run
-from calibrant.report.charts.style import Canvas, Chart, altair, hover
+from calibrant.report.charts.layers import Spec, field
+from calibrant.report.charts.notebook import drawing
+from calibrant.report.charts.style import Canvas, hover
 from calibrant.report.palette import LIGHT
 from calibrant.results import Array
 
@@ -21,24 +23,25 @@ def moments(rows: int) -> npt.NDArray[np.int64]:
     return np.unique(np.linspace(0, rows - 1, min(rows, POINTS)).round().astype(np.int64))
 
 
-def certificate_over_time(run: Run) -> Chart:
+@drawing
+def certificate_over_time(run: Run) -> Spec:
     """Draw the certificate of a run, per round, and what it could not exceed."""
     if run.certificate is None or not len(run):
         raise InvalidInputError(sentence("run", "must hold a certificate", "got none"))
-    alt, canvas, at = altair(), Canvas(), moments(len(run))
+    canvas, at = Canvas(), moments(len(run))
     rounds = run.rounds[at].astype(float)
     lines = {"certificate": run.certificate[at] / rounds}
     if run.bound is not None:
         lines["bound"] = run.bound[at] / rounds
-    colours = alt.Scale(domain=list(lines), range=[LIGHT["model"], LIGHT["second"]][: len(lines)])
-    largest = alt.Scale(type="log", domainMax=1, nice=False)  # beyond 1 a bound says nothing
-    y = alt.Y("value:Q", title="distance to calibration at most", scale=largest)
-    x, layers = alt.X("round:Q", title="outcomes learnt"), []
+    colours = {"domain": list(lines), "range": [LIGHT["model"], LIGHT["second"]][: len(lines)]}
+    largest = {"type": "log", "domainMax": 1, "nice": False}  # beyond 1 a bound says nothing
+    y = field("value:Q", title="distance to calibration at most", scale=largest)
+    x, layers = field("round:Q", title="outcomes learnt"), []
     for name, values in lines.items():
         data = canvas.on({"round": rounds, "value": values, "line": [name] * len(at)})
         dash = [1, 0] if name == "certificate" else [6, 4]
-        drawn = data.mark_line(strokeWidth=2, strokeDash=dash, clip=True)
-        layers.append(drawn.encode(x=x, y=y, color=alt.Color("line:N", scale=colours)))
+        drawn = data.mark("line", strokeWidth=2, strokeDash=dash, clip=True)
+        layers.append(drawn.encode(x=x, y=y, color=field("line:N", scale=colours)))
         layers.append(hover(data, len(at), "round", {"round": ",.0f", "value": ".4f"}))
     caption = (
         "After each outcome the forecasts so far are provably no further from calibrated than the "
@@ -47,14 +50,15 @@ def certificate_over_time(run: Run) -> Chart:
     return canvas.finished(layers, "Certificate and bound", caption)
 
 
-def gain_over_time(outcomes: Array, raw: Array, run: Run) -> Chart:
+@drawing
+def gain_over_time(outcomes: Array, raw: Array, run: Run) -> Spec:
     """Draw by how much the total Brier score of the raw predictions exceeds that of the calibrated ones."""
-    alt, canvas, at = altair(), Canvas(), moments(len(run))
+    canvas, at = Canvas(), moments(len(run))
     gains = np.cumsum((outcomes - raw) ** 2 - (outcomes - run.predictions) ** 2)
     data = canvas.on({"round": run.rounds[at], "gain": gains[at]})
-    zero = canvas.on({"zero": [0.0]}).mark_rule(color=LIGHT["quiet"]).encode(y="zero:Q")
-    line = data.mark_line(color=LIGHT["model"], strokeWidth=2).encode(
-        x=alt.X("round:Q", title="outcomes learnt"), y=alt.Y("gain:Q", title="total Brier score saved")
+    zero = canvas.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(y="zero:Q")
+    line = data.mark("line", color=LIGHT["model"], strokeWidth=2).encode(
+        x=field("round:Q", title="outcomes learnt"), y=field("gain:Q", title="total Brier score saved")
     )
     caption = (
         "The Brier score of the raw predictions minus that of the calibrated ones, added up. Where the line "
@@ -64,11 +68,12 @@ def gain_over_time(outcomes: Array, raw: Array, run: Run) -> Chart:
     return canvas.finished(layers, "Raw against calibrated", caption)
 
 
-def expert_weights(run: Run) -> Chart:
+@drawing
+def expert_weights(run: Run) -> Spec:
     """Draw the weight of each expert over time, one above the other."""
     if run.weights is None or not len(run):
         raise InvalidInputError(sentence("run", "must hold weights", "got none", "use OnlineCalibrator.run"))
-    alt, canvas, at = altair(), Canvas(), moments(len(run))
+    canvas, at = Canvas(), moments(len(run))
     data = canvas.on(
         {
             "round": np.repeat(run.rounds[at], len(NAMES)),
@@ -76,15 +81,15 @@ def expert_weights(run: Run) -> Chart:
             "expert": list(NAMES) * len(at),
         }
     )
-    area = data.mark_area(opacity=0.85).encode(
-        x=alt.X("round:Q", title="outcomes learnt"),
-        y=alt.Y("weight:Q", title="weight", stack="normalize", axis=alt.Axis(format=".0%")),
-        color=alt.Color(
+    area = data.mark("area", opacity=0.85).encode(
+        x=field("round:Q", title="outcomes learnt"),
+        y=field("weight:Q", title="weight", stack="normalize", axis={"format": ".0%"}),
+        color=field(
             "expert:N",
-            scale=alt.Scale(domain=list(NAMES), range=COLOURS),
-            legend=alt.Legend(symbolType="square", symbolStrokeWidth=0, symbolOpacity=1, columns=2),
+            scale={"domain": list(NAMES), "range": COLOURS},
+            legend={"symbolType": "square", "symbolStrokeWidth": 0, "symbolOpacity": 1, "columns": 2},
         ),
-        tooltip=["expert:N", alt.Tooltip("weight:Q", format=".1%"), alt.Tooltip("round:Q", format=",")],
+        tooltip=["expert:N", field("weight:Q", format=".1%"), field("round:Q", format=",")],
     )
     caption = (
         "How much each expert counts in the mixture, on average over a few records and all segments. The raw "

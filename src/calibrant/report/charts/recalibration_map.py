@@ -5,8 +5,10 @@ from __future__ import annotations
 from calibrant.evaluation.proposal import Proposal
 from calibrant.forecasts import Forecasts
 from calibrant.measures.scores import isotonic_curve
+from calibrant.report.charts.layers import Spec
+from calibrant.report.charts.notebook import drawing
 from calibrant.report.charts.reliability import Line, curves, shaded, steps
-from calibrant.report.charts.style import Canvas, Chart, window
+from calibrant.report.charts.style import Canvas, window
 
 TITLE = "What recalibration would do"
 MAP, BEFORE, AFTER = "the map", "outcomes before", "outcomes after"
@@ -18,7 +20,8 @@ CAPTION = (
 )
 
 
-def recalibration_map(proposal: Proposal) -> Chart:
+@drawing
+def recalibration_map(proposal: Proposal) -> Spec:
     """Draw the chosen map with its band, and the isotonic curves of held-out records before and after."""
     canvas, band, places = Canvas(), proposal.band, proposal.places
     mapped = proposal.fitted.predict(places)

@@ -13,7 +13,9 @@ from calibrant.evaluation.coarse import POINTS, density, points_to_draw
 from calibrant.forecasts import Forecasts
 from calibrant.measures.scores import isotonic_curve
 from calibrant.measures.smoothed_curve import smoothed_reliability
-from calibrant.report.charts.style import Canvas, Chart, altair, hover, window
+from calibrant.report.charts.layers import Layer, Spec, field
+from calibrant.report.charts.notebook import drawing
+from calibrant.report.charts.style import Canvas, hover, window
 from calibrant.report.palette import LIGHT
 from calibrant.results import Array
 
@@ -38,7 +40,8 @@ class Line(NamedTuple):
     faint: npt.NDArray[np.bool_]
 
 
-def reliability_diagram(forecasts: Forecasts, *, seed: int = 0) -> Chart:
+@drawing
+def reliability_diagram(forecasts: Forecasts, *, seed: int = 0) -> Spec:
     """Draw the smoothed and the isotonic (CORP) curve, the band of the latter, and the density."""
     canvas = Canvas()
     band = consistency_band(forecasts, seed=seed)
@@ -73,29 +76,28 @@ def steps(forecasts: Forecasts, fit: Array, points: int = POINTS) -> Line:
     return Line(forecasts.values[corners], fit[corners], np.zeros(len(corners), dtype=bool))
 
 
-def curves(canvas: Canvas, lines: dict[str, Line], frame: Frame) -> list[Any]:
+def curves(canvas: Canvas, lines: dict[str, Line], frame: Frame) -> list[Layer]:
     """Return the diagonal and the named curves, told apart by colour and by dashes."""
-    alt = altair()
     names = list(lines)
     colours = [LIGHT[name] for name in ("model", "second", "third")][: len(names)]
     dashes = [[1, 0], [7, 3], [2, 2]][: len(names)]
-    across, up = (alt.Scale(domain=stretch, nice=False, zero=False) for stretch in frame)
-    x = alt.X("prediction:Q", title="prediction", scale=across)
-    y = alt.Y("rate:Q", title="how often it happened", scale=up)
+    across, up = ({"domain": list(stretch), "nice": False, "zero": False} for stretch in frame)
+    x = field("prediction:Q", title="prediction", scale=across)
+    y = field("rate:Q", title="how often it happened", scale=up)
     low, high = max(frame[0][0], frame[1][0]), min(frame[0][1], frame[1][1])
     diagonal = canvas.on({"prediction": [low, high], "rate": [low, high]})
     points = canvas.on(_pieces({name: _within(line, *frame[0]) for name, line in lines.items()}))
-    upright = alt.Legend(direction="vertical")
+    upright = {"direction": "vertical"}
     few = max(len(line.rate) for line in lines.values()) < 25
     return [
-        diagonal.mark_line(color=LIGHT["quiet"], strokeDash=[4, 4], strokeWidth=1.2).encode(x=x, y=y),
-        points.mark_line(strokeWidth=2.2, point=few).encode(
+        diagonal.mark("line", color=LIGHT["quiet"], strokeDash=[4, 4], strokeWidth=1.2).encode(x=x, y=y),
+        points.mark("line", strokeWidth=2.2, point=few).encode(
             x=x,
             y=y,
-            color=alt.Color("curve:N", scale=alt.Scale(domain=names, range=colours), legend=upright),
-            strokeDash=alt.StrokeDash("curve:N", scale=alt.Scale(domain=names, range=dashes), legend=upright),
+            color=field("curve:N", scale={"domain": names, "range": colours}, legend=upright),
+            strokeDash=field("curve:N", scale={"domain": names, "range": dashes}, legend=upright),
             detail="piece:N",
-            opacity=alt.Opacity("opacity:Q", scale=None),
+            opacity=field("opacity:Q", scale=None),
         ),
     ]
 
@@ -122,26 +124,25 @@ def _pieces(lines: dict[str, Line]) -> dict[str, list[Any]]:
     return columns
 
 
-def shaded(canvas: Canvas, places: Array, lower: Array, upper: Array, shades: Any = None) -> Any:
+def shaded(canvas: Canvas, places: Array, lower: Array, upper: Array, shades: Spec | None = None) -> Layer:
     """Return a band; where all places are one, a thick rule. `shades` puts it into a legend."""
     columns = {"prediction": places, "lower": lower, "upper": upper}
     data = canvas.on(columns if shades is None else {**columns, "shade": [BAND] * len(places)})
-    mark = data.mark_area(color=LIGHT["band"], opacity=0.6)
+    mark = data.mark("area", color=LIGHT["band"], opacity=0.6)
     if places[0] == places[-1]:
-        mark, shades = data.mark_rule(color=LIGHT["band"], strokeWidth=14, opacity=0.6), None
-    mark = mark.encode(x="prediction:Q", y="lower:Q", y2="upper:Q")
+        mark, shades = data.mark("rule", color=LIGHT["band"], strokeWidth=14, opacity=0.6), None
+    mark = mark.encode(x="prediction:Q", y="lower:Q", y2="upper")
     return mark if shades is None else mark.encode(fill=shades)
 
 
-def _shades() -> Any:
+def _shades() -> Spec:
     """Return the legend of what is shaded, in squares; at the bottom it meets no other, in any font."""
-    alt = altair()
-    legend = alt.Legend(symbolType="square", symbolStrokeWidth=0, direction="vertical", orient="bottom")
-    scale = alt.Scale(domain=[BAND, WHERE], range=[LIGHT["band"], LIGHT["density"]])
-    return alt.Fill("shade:N", scale=scale, legend=legend)
+    legend = {"symbolType": "square", "symbolStrokeWidth": 0, "direction": "vertical", "orient": "bottom"}
+    scale = {"domain": [BAND, WHERE], "range": [LIGHT["band"], LIGHT["density"]]}
+    return field("shade:N", scale=scale, legend=legend)
 
 
-def _density(canvas: Canvas, forecasts: Forecasts, frame: Frame) -> Any:
+def _density(canvas: Canvas, forecasts: Forecasts, frame: Frame) -> Layer:
     """Return the histogram of predictions, scaled to the lowest eighth of the picture."""
     across, (bottom, top) = frame
     edges, share = density(forecasts, *across)
@@ -149,11 +150,11 @@ def _density(canvas: Canvas, forecasts: Forecasts, frame: Frame) -> Any:
     tall = bottom + (top - bottom) * share / share.max() / 8
     ends = {"from": edges[:-1][keep], "to": edges[1:][keep]}
     data = canvas.on({**ends, "top": tall[keep], "shade": [WHERE] * int(keep.sum())})
-    bars = data.mark_rect(opacity=0.75)
-    return bars.encode(x="from:Q", x2="to:Q", y="top:Q", y2=altair().datum(bottom), fill=_shades())
+    bars = data.mark("rect", opacity=0.75)
+    return bars.encode(x="from:Q", x2="to", y="top:Q", y2={"datum": bottom}, fill=_shades())
 
 
-def _hover(canvas: Canvas, forecasts: Forecasts, fit: Array) -> Any:
+def _hover(canvas: Canvas, forecasts: Forecasts, fit: Array) -> Layer:
     """Show the numbers at points spread evenly over the records."""
     reached = np.cumsum(forecasts.weights)
     at = np.unique(np.searchsorted(reached, np.linspace(0, 1, 120)).clip(0, forecasts.levels - 1))

@@ -4,74 +4,46 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from calibrant.errors import MissingDependencyError, sentence
+from calibrant.report.charts.layers import Layer, Spec, field
 from calibrant.report.palette import LIGHT
 from calibrant.results import Array
 
-Chart = Any  # an altair.LayerChart; altair is loaded only when a chart is drawn
 WIDTH, HEIGHT = 560, 330
 NEAR = 0.1  # of what is shown: an axis that begins so near to 0 begins at 0
 
 
-def altair() -> Any:
-    """Import Altair, or say how to install it."""
-    try:
-        import altair
-    except ImportError:
-        hint = "pip install 'calibrant[report]'"
-        raise MissingDependencyError(sentence("charts", "need the package altair", hint=hint)) from None
-    return altair
-
-
 class Canvas:
-    """Collects the data of one chart under fixed names, so that Altair never copies nor hashes it."""
+    """Collects the data of one chart, each set once, under the names by which layers call them."""
 
     def __init__(self) -> None:
         self._datasets: dict[str, list[dict[str, Any]]] = {}
 
-    def on(self, columns: Mapping[str, Iterable[Any]]) -> Chart:
-        """Return a chart of these columns, rounded to what a picture can show so that the bytes stay few."""
+    def on(self, columns: Mapping[str, Iterable[Any]]) -> Layer:
+        """Return a layer of these columns, rounded to what a picture can show so that the bytes stay few."""
         name = f"data{len(self._datasets)}"
         lists = [[_short(item) for item in column] for column in columns.values()]
         self._datasets[name] = [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
-        alt = altair()
-        return alt.Chart(alt.NamedData(name))
+        return Layer({"data": {"name": name}})
 
     def finished(
-        self, layers: Sequence[Any], title: str, caption: str, *, height: int = HEIGHT, wide: bool = False
-    ) -> Chart:
+        self, layers: Sequence[Layer], title: str, caption: str, *, height: int = HEIGHT, wide: bool = False
+    ) -> Spec:
         """Stack the layers and set title, caption, size and type; `wide` asks for a whole row of a page."""
-        alt = altair()
-        chart = _offline()(layer=list(layers)).properties(
-            title=alt.TitleParams(title, subtitle=textwrap.wrap(caption, 92), anchor="start", frame="group"),
-            width=WIDTH,
-            height=height,
-            description=caption,
-            config=_config(),
-            usermeta={"wide": wide},
-        )
-        chart.datasets = self._datasets
-        return chart
-
-
-@cache
-def _offline() -> Any:
-    """Return the class of charts that notebooks show as pictures; Altair's own view needs the network."""
-
-    class OfflineChart(altair().LayerChart):  # type: ignore[misc]  # Altair is loaded when a chart is drawn
-        """A layered chart with a view that needs no network and survives the export of a notebook."""
-
-        def _repr_mimebundle_(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-            import vl_convert
-
-            return {"image/svg+xml": vl_convert.vegalite_to_svg(self.to_json(validate=False))}
-
-    return OfflineChart
+        lines = textwrap.wrap(caption, 92)
+        return {
+            "config": _config(),
+            "layer": [layer.spec for layer in layers],
+            "datasets": self._datasets,
+            "description": caption,
+            "height": height,
+            "title": {"text": title, "subtitle": lines, "anchor": "start", "frame": "group"},
+            "usermeta": {"wide": wide},
+            "width": WIDTH,
+        }
 
 
 def _short(item: Any) -> Any:
@@ -121,9 +93,8 @@ def window(*arrays: Array, pad: float = 0.02) -> tuple[float, float]:
     return 0.0 if start < NEAR * reach else start, 1.0 if 1 - stop < NEAR * reach else stop
 
 
-def hover(chart: Chart, points: int, across: str, labels: Mapping[str, str]) -> Chart:
+def hover(layer: Layer, points: int, across: str, labels: Mapping[str, str]) -> Layer:
     """Return unseen rules over the whole height that show the numbers of the nearest of `points` points."""
-    alt = altair()
     thick = min(60.0, max(5.0, 1.2 * WIDTH / max(1, points)))
-    tips = [alt.Tooltip(f"{name}:Q", title=name, format=form) for name, form in labels.items()]
-    return chart.mark_rule(strokeWidth=thick, opacity=0).encode(x=f"{across}:Q", tooltip=tips)
+    tips = [field(f"{name}:Q", title=name, format=form) for name, form in labels.items()]
+    return layer.mark("rule", strokeWidth=thick, opacity=0).encode(x=f"{across}:Q", tooltip=tips)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from calibrant.evaluation.coarse import points_to_draw
 from calibrant.measures.decisions.thresholds import ThresholdLossCurve
-from calibrant.report.charts.style import Canvas, Chart, altair, hover
+from calibrant.report.charts.layers import Spec, field
+from calibrant.report.charts.notebook import drawing
+from calibrant.report.charts.style import Canvas, hover
 from calibrant.report.palette import LIGHT
 
 TITLE = "What trusting the predictions costs"
@@ -16,24 +18,25 @@ CAPTION = (
 )
 
 
-def threshold_loss(curve: ThresholdLossCurve) -> Chart:
+@drawing
+def threshold_loss(curve: ThresholdLossCurve) -> Spec:
     """Draw a threshold-loss curve with its worst threshold marked."""
-    alt, canvas = altair(), Canvas()
+    canvas = Canvas()
     at = points_to_draw(curve.loss, 300)
     worst, _ = curve.worst
     data = canvas.on({"threshold": curve.mu[at], "loss": 1000 * curve.loss[at]})
     peak = canvas.on({"worst": [worst], "label": [f"worst: {worst:.3g}"]})
     side = {"align": "right", "dx": -6} if worst > 0.5 else {"align": "left", "dx": 6}
     base = data.encode(
-        x=alt.X("threshold:Q", title="threshold of action", scale=alt.Scale(domain=[0, 1])),
-        y=alt.Y("loss:Q", title="loss per 1,000 decisions"),
+        x=field("threshold:Q", title="threshold of action", scale={"domain": [0, 1]}),
+        y=field("loss:Q", title="loss per 1,000 decisions"),
     )
     layers = [
-        canvas.on({"zero": [0.0]}).mark_rule(color=LIGHT["quiet"]).encode(y="zero:Q"),
-        peak.mark_rule(color=LIGHT["second"], strokeDash=[3, 3]).encode(x="worst:Q"),
-        base.mark_line(color=LIGHT["model"], strokeWidth=2),
-        peak.mark_text(color=LIGHT["ink"], baseline="top", fontSize=12, **side).encode(
-            x="worst:Q", y=alt.value(4), text="label:N"
+        canvas.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(y="zero:Q"),
+        peak.mark("rule", color=LIGHT["second"], strokeDash=[3, 3]).encode(x="worst:Q"),
+        base.mark("line", color=LIGHT["model"], strokeWidth=2),
+        peak.mark("text", color=LIGHT["ink"], baseline="top", fontSize=12, **side).encode(
+            x="worst:Q", y={"value": 4}, text="label:N"
         ),
         hover(data, len(at), "threshold", {"threshold": ".4f", "loss": ".3f"}),
     ]

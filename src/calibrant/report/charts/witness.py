@@ -5,7 +5,9 @@ from __future__ import annotations
 from calibrant.evaluation.coarse import points_to_draw
 from calibrant.forecasts import Forecasts
 from calibrant.measures.registry.lookup import measure
-from calibrant.report.charts.style import Canvas, Chart, altair, hover, window
+from calibrant.report.charts.layers import Spec, field
+from calibrant.report.charts.notebook import drawing
+from calibrant.report.charts.style import Canvas, hover, window
 from calibrant.report.palette import LIGHT
 from calibrant.results import Array
 
@@ -18,21 +20,22 @@ BOTH_SIGNS = " Where the weight is positive predictions tend to be too low, wher
 ONE_SIGN = " It has one sign here: weighted so, predictions are too {} on balance."
 
 
-def smooth_witness(forecasts: Forecasts) -> Chart:
+@drawing
+def smooth_witness(forecasts: Forecasts) -> Spec:
     """Draw the witness of the smooth calibration error over the predictions."""
-    alt, canvas = altair(), Canvas()
+    canvas = Canvas()
     result = measure(forecasts, "smooth").witness
     assert result is not None  # the smooth error always proves itself
     at = points_to_draw(result.weights, 200)
     data = canvas.on({"prediction": result.values[at], "weight": result.weights[at]})
-    across = alt.Scale(domain=window(result.values), nice=False, zero=False)
+    across = {"domain": list(window(result.values)), "nice": False, "zero": False}
     base = data.encode(
-        x=alt.X("prediction:Q", title="prediction", scale=across),
-        y=alt.Y("weight:Q", title="weight", scale=alt.Scale(domain=[-1, 1])),
+        x=field("prediction:Q", title="prediction", scale=across),
+        y=field("weight:Q", title="weight", scale={"domain": [-1, 1]}),
     )
     layers = [
-        canvas.on({"zero": [0.0]}).mark_rule(color=LIGHT["quiet"]).encode(y="zero:Q"),
-        base.mark_line(color=LIGHT["third"], strokeWidth=2.5, point=len(at) < 25),
+        canvas.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(y="zero:Q"),
+        base.mark("line", color=LIGHT["third"], strokeWidth=2.5, point=len(at) < 25),
         hover(data, len(at), "prediction", {"prediction": ".4f", "weight": "+.4f"}),
     ]
     return canvas.finished(layers, TITLE, CAPTION + _signs(result.weights), height=240, wide=True)

@@ -8,7 +8,7 @@
     for (const [name, spec] of Object.entries(charts)) {
       const place = document.getElementById("chart-" + name);
       if (!place) continue;
-      const made = await vegaEmbed(place, spec, { renderer: "svg", actions: false });
+      const made = await vegaEmbed(place, spec, { mode: "vega-lite", renderer: "svg", actions: false });
       views[name] = made.view;
     }
     if (views.groups && views["group-curves"]) {

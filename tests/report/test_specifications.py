@@ -1,0 +1,104 @@
+"""Charts are written as plain Vega-Lite; Altair, for those who ask for it, says the same."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import calibrant as cb
+from calibrant.evaluation.group_differences import group_differences
+from calibrant.evaluation.proposal import propose
+from calibrant.online import OnlineCalibrator
+from calibrant.report import charts
+from calibrant.report.charts.all import specifications
+from calibrant.report.charts.notebook import Charts, as_altair, drawing
+
+RNG = np.random.default_rng(4)
+P = RNG.integers(1, 20, 400) / 20
+Y = (RNG.random(400) < P**1.5).astype(float)
+
+
+def of_the_page():
+    groups = {"area": RNG.choice(["north", "south"], 400), "year": RNG.integers(2020, 2024, 400)}
+    evaluation = cb.evaluate(Y, P, groups=groups, draws=19, seed=1)
+    proposal = propose(evaluation.forecasts, seed=1)
+    return dict(specifications(evaluation, proposal, group_differences(evaluation)))
+
+
+def of_models():
+    q = np.sqrt(P)
+    return {
+        "comparison": charts.comparison.spec({"first": cb.Forecasts(Y, P), "second": cb.Forecasts(Y, q)}),
+        "murphy": charts.murphy_difference.spec(cb.dominance(Y, P, q, draws=19, seed=1)),
+        "net benefit": charts.decision_curves.spec(cb.net_benefits(Y, P, q)),
+    }
+
+
+def of_streams():
+    run = OnlineCalibrator().run(Y, P)
+    return {
+        "certificate": charts.certificate_over_time.spec(run),
+        "weights": charts.expert_weights.spec(run),
+        "gain": charts.gain_over_time.spec(Y, P, run),
+        "evidence": charts.evidence_over_time.spec(Y, P),
+    }
+
+
+def of_a_distinguisher():
+    pytest.importorskip("lightgbm")
+    given = cb.distinguish(Y, P, {"size": RNG.random(400) + Y}, draws=19, seed=1)
+    return {"carriers": charts.carriers.spec(given), "giveaways": charts.giveaways.spec(given)}
+
+
+def without_additions(told):
+    """Take out what Altair adds: its version, unused sizes of its theme, and data above the only layer."""
+    del told["$schema"], told["config"]["view"]["continuousWidth"], told["config"]["view"]["continuousHeight"]
+    if "data" in told:
+        told["layer"] = [{"data": told["data"], **layer} for layer in told["layer"]]
+        del told["data"]
+    return told
+
+
+@pytest.mark.parametrize("family", [of_the_page, of_models, of_streams, of_a_distinguisher])
+def test_altair_finds_every_specification_valid_and_says_the_same(family):
+    pytest.importorskip("altair")
+    for name, spec in family().items():
+        assert without_additions(as_altair(spec).to_dict(validate=True)) == spec, name
+
+
+def test_charts_for_notebooks_can_be_changed_like_any_of_altair():
+    alt = pytest.importorskip("altair")
+    chart = charts.cumulative_differences(cb.Forecasts(Y, P))
+    assert isinstance(chart, alt.LayerChart)
+    assert {type(layer) for layer in chart.layer} == {alt.Chart}
+    changed = (chart.properties(width=200) + alt.Chart(alt.NamedData("data0")).mark_point()).interactive()
+    assert changed.to_dict()["width"] == 200
+
+
+def test_a_chart_is_made_once_when_it_is_asked_for():
+    pytest.importorskip("altair")
+    spec = charts.cumulative_differences.spec(cb.Forecasts(Y, P))
+    found = Charts({"cumulative": spec, "another": {}})  # which would fail if it were made
+    assert found["cumulative"] is found["cumulative"]
+    assert len(found) == 2
+    assert str(found) == "Charts(cumulative, another)"
+    with pytest.raises(KeyError):
+        found["absent"]
+
+
+def test_every_public_chart_has_its_specification():
+    assert all(isinstance(getattr(charts, name), drawing) for name in charts.__all__)
+
+
+def test_a_page_is_written_without_loading_altair(tmp_path):
+    pytest.importorskip("vl_convert")
+    code = (
+        "import sys, calibrant as cb\n"
+        "found = cb.evaluate([0, 1, 1, 0] * 50, [0.2, 0.7, 0.6, 0.3] * 50, draws=19, seed=1)\n"
+        "found.to_html(sys.argv[1])\n"
+        "assert 'altair' not in sys.modules, 'a page needs no Altair, which takes half a second to load'\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "page.html")], check=True, timeout=120)
