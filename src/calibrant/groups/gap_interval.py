@@ -44,18 +44,14 @@ def shift_interval(part: GroupPart, exact: bool, confidence: float) -> tuple[flo
 def gap_interval(part: GroupPart, shifts: tuple[float, float], confidence: float) -> tuple[float, float]:
     """Return what an interval of shifts makes of the difference between outcome and prediction.
 
-    No shift moves a prediction of 0 or 1. As long as all of them are right they count as certain. Where some
-    are wrong, the rates of outcomes among them have Wilson's intervals, and the deviations of the parts are
+    No shift moves a prediction of 0 or 1. The rates of outcomes among them have Wilson's intervals, be they
+    right or wrong: a few records do not show that something never happens. The deviations of the parts are
     added as squares (Zou & Donner 2008, Construction of confidence limits about effect measures).
     """
     from scipy.special import expit, ndtri
 
     low, high = (dot(part.mass, expit(part.logits + shift)) for shift in shifts)
-    foreseen = part.forecasts.mean_prediction
-    gap = part.forecasts.base_rate - foreseen
-    if not part.wrong:
-        low, high = ((rate + part.always.weight) / part.weight - foreseen for rate in (low, high))
-        return min(gap, low), max(gap, high)
+    gap = part.forecasts.base_rate - part.forecasts.mean_prediction
     events, squared = dot(part.mass, part.known), float(ndtri((1 + confidence) / 2)) ** 2
     reach = [(events - low, high - events), *(_reach(one, squared) for one in (part.never, part.always))]
     down, up = (
