@@ -143,3 +143,10 @@ def test_fractions_in_one_group_give_audit_and_comparison_one_interval_of_the_ot
     audited = cb.audit(y, p, groups={"half": np.arange(8) // 4}, variant="real", min_size=1, draws=0, seed=1)
     by_name = {str(group.rule): group.limits for group in audited.groups}
     np.testing.assert_allclose([by_name["half = 0"], by_name["half = 1"]], levels(y, p), atol=1e-12)
+
+
+def test_the_table_prints_the_interval_of_predictions_that_leave_no_doubt():
+    """It had a dash for 3 events among 30 predictions of 0, and the JSON of the same audit an interval."""
+    y = np.r_[np.ones(3), np.zeros(27)]
+    found = cb.audit(y, np.zeros(30), groups={"one": np.zeros(30)}, draws=0, seed=1)
+    assert found.groups[0].written_difference() == ("+10.0 points", "+3.5 to +25.6")
