@@ -80,6 +80,16 @@ def test_large_groups_have_the_exact_interval_to_four_digits(shape):
     assert np.allclose(exact, quick, atol=3e-4 * (exact[1] - exact[0]))
 
 
+@pytest.mark.parametrize("rest", [1e-9, 1e-4, 1e-3])
+def test_large_groups_of_a_model_that_is_nearly_sure_have_the_exact_interval(rest):
+    """The normal law divided by a variance of 0, or missed the interval by 3 % of its width."""
+    p = np.repeat([rest, 1 - rest], 2500)
+    part = part_of("", p, np.round(p), None)
+    assert shift_interval(part, True, 0.95) == law_of(part).shift_interval(2500, 0.95)
+    low, high = gap_interval(part, shift_interval(part, True, 0.95), 0.95)
+    assert -0.002 < low < 0 < high < 0.002
+
+
 def test_a_group_that_was_not_looked_at_has_an_interval_too():
     y, p, _ = drawn(3000, 6)
     found = cb.audit(y, p, groups={"g": np.arange(3000) % 100}, draws=0, seed=1)

@@ -29,10 +29,10 @@ def shift_interval(part: GroupPart, exact: bool, confidence: float) -> tuple[flo
     """Return the shifts of all logits that the group's events do not reject."""
     if len(part.logits) == 0:
         return -np.inf, np.inf
-    if exact and min(part.events, len(part.logits) - part.events) >= MANY:
-        return normal_shift_interval(part.logits, part.events, confidence)
     if exact:
-        return law_of(part).shift_interval(part.events, confidence)
+        many = min(part.events, len(part.logits) - part.events) >= MANY
+        ends = normal_shift_interval(part.logits, part.events, confidence) if many else None
+        return law_of(part).shift_interval(part.events, confidence) if ends is None else ends
     from scipy.special import ndtri
 
     fitted = approximate_shift(part.logits, part.known, part.mass)
