@@ -19,6 +19,8 @@ from calibrant.inference.large_counts import MANY, normal_shift_interval
 from calibrant.inference.shift import common_shift
 from calibrant.sums import dot
 
+FAR = 10.0  # shifts from the tilt of a law, which is cut off at exp(-138)
+
 
 def law_of(part: GroupPart) -> EventCount:
     """Return the law of the group's events, tilted to what was seen, so that it is precise there."""
@@ -32,13 +34,28 @@ def shift_interval(part: GroupPart, exact: bool, confidence: float) -> tuple[flo
     if exact:
         many = min(part.events, len(part.logits) - part.events) >= MANY
         ends = normal_shift_interval(part.logits, part.events, confidence) if many else None
-        return law_of(part).shift_interval(part.events, confidence) if ends is None else ends
+        return _exact_interval(part, confidence) if ends is None else ends
     from scipy.special import ndtri
 
     fitted = approximate_shift(part.logits, part.known, part.mass)
     half = float(ndtri((1 + confidence) / 2)) * fitted.error
     never, always = not part.known.any(), bool(np.all(part.known == 1))
     return -np.inf if never else fitted.value - half, np.inf if always else fitted.value + half
+
+
+def _exact_interval(part: GroupPart, confidence: float) -> tuple[float, float]:
+    """Return the exact interval of the shift.
+
+    A law lacks what is all but impossible at its own tilt. Ends far from there, where predictions are next
+    to 0 and 1 and were right, are looked for once more, by a law that is tilted to them.
+    """
+    law = law_of(part)
+    ends = list(law.shift_interval(part.events, confidence))
+    for side, last, beyond in ((0, 0, part.events - 1), (1, len(part.logits), part.events + 1)):
+        if part.events != last and abs(ends[side] - law.tilt) > FAR:
+            near = ends[side] if math.isfinite(ends[side]) else common_shift(part.logits, beyond)
+            ends[side] = EventCount.of(part.logits, near).shift_interval(part.events, confidence)[side]
+    return ends[0], ends[1]
 
 
 def gap_interval(part: GroupPart, shifts: tuple[float, float], confidence: float) -> tuple[float, float]:
