@@ -83,7 +83,7 @@ def test_large_groups_have_the_exact_interval_to_four_digits(shape):
 @pytest.mark.parametrize("size", [9, 200, 2500])
 @pytest.mark.parametrize("rest", [1e-300, 1e-38, 1e-20, 1e-9])
 def test_a_model_that_is_as_good_as_sure_has_the_interval_of_its_halves(rest, size):
-    """Too few counts were left of the law: ends were too far off by 3 % to 110 %, or as far as they can be."""
+    """Too few counts were left of the law: ends were 3 % to 110 % too far off, or as far as they can be."""
     p = np.repeat([rest, 1 - 2.0**-53], size)
     ends = levels(np.round(np.r_[p, p]), np.r_[p, p])
     furthest = (
