@@ -80,6 +80,30 @@ def test_large_groups_have_the_exact_interval_to_four_digits(shape):
     assert np.allclose(exact, quick, atol=3e-4 * (exact[1] - exact[0]))
 
 
+@pytest.mark.parametrize("size", [9, 200, 2500])
+@pytest.mark.parametrize("rest", [1e-300, 1e-38, 1e-20, 1e-9])
+def test_a_model_that_is_as_good_as_sure_has_the_interval_of_its_halves(rest, size):
+    """Too few counts were left of the law: ends were 3 % to 110 % too far off, or as far as they can be."""
+    p = np.repeat([rest, 1 - 2.0**-53], size)
+    ends = levels(np.round(np.r_[p, p]), np.r_[p, p])
+    furthest = (
+        1 - 0.025 ** (1 / size)
+    ) / 2  # where no event of `size` has a probability of 2.5 %, by Clopper
+    np.testing.assert_allclose(ends, [[-furthest, furthest]] * 2, rtol=1e-5)
+
+
+@pytest.mark.parametrize("rest", [1e-9, 1e-4, 1e-3])
+def test_large_groups_of_a_model_that_is_nearly_sure_have_the_exact_interval(rest):
+    """The normal law divided by a variance of 0, or missed the interval by 3 % of its width."""
+    p = np.repeat([rest, 1 - rest], 2500)
+    part = part_of("", p, np.round(p), None)
+    assert shift_interval(part, True, 0.95) == pytest.approx(
+        law_of(part).shift_interval(2500, 0.95), rel=1e-3
+    )
+    low, high = gap_interval(part, shift_interval(part, True, 0.95), 0.95)
+    assert -0.002 < low < 0 < high < 0.002
+
+
 def test_a_group_that_was_not_looked_at_has_an_interval_too():
     y, p, _ = drawn(3000, 6)
     found = cb.audit(y, p, groups={"g": np.arange(3000) % 100}, draws=0, seed=1)
@@ -90,3 +114,63 @@ def test_a_group_that_was_not_looked_at_has_an_interval_too():
         assert part_low <= group.difference <= part_high
         assert -group.mean_prediction - 1e-12 <= part_low
         assert part_high <= 1 - group.mean_prediction + 1e-12
+
+
+def levels(y, p, weight=None, size=None):
+    """Return the interval of each group of `size` rows in a row, or of two halves."""
+    group = np.arange(len(y)) // (size or len(y) // 2)
+    found = cb.compare_groups(y, p, group, sample_weight=weight, ordered=False, draws=1, seed=1)
+    return np.array([(level.lower, level.upper) for level in found.groups])
+
+
+def test_predictions_of_zero_that_were_right_are_not_known_for_certain():
+    """Where nothing happened to 30 of them the interval was a point, which seldom is the truth."""
+    (low, high), _ = levels(np.zeros(60), np.zeros(60))
+    assert low == 0.0
+    assert high == pytest.approx(1.959964**2 / (30 + 1.959964**2), abs=1e-6)  # Wilson's, of 0 in 30
+    y = (np.random.default_rng(3).random(6000) < 0.02).astype(float)
+    ends = levels(y, np.zeros(6000), size=30)
+    assert np.mean((ends[:, 0] <= 0.02) & (ends[:, 1] >= 0.02)) >= 0.9
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 10])
+def test_a_few_fractional_outcomes_leave_doubt(size):
+    """One of them had a point for an interval; five held the truth in 84 of 100 samples."""
+    rng = np.random.default_rng(size)
+    p = rng.uniform(0.1, 0.9, 200 * size)
+    ends = levels(rng.beta(6 * p, 6 * (1 - p)), p, size=size)
+    assert np.mean((ends[:, 0] <= 0) & (ends[:, 1] >= 0)) >= 0.95 - 3.7 * np.sqrt(0.95 * 0.05 / 200)
+
+
+def test_outcomes_next_to_zero_have_an_interval():
+    ends = levels(np.array([1e-310, 5e-324, 0.5, 0.2]), np.array([0.3, 0.1, 0.2, 0.6]))
+    assert np.isfinite(ends).all()
+
+
+@pytest.mark.parametrize("scale", [1e-170, 1e160])
+def test_the_unit_of_weights_does_not_count(scale):
+    y, p = np.array([0.0, 1, 1, 0, 1, 0]), np.array([0.0, 0, 1, 0.3, 1, 0.6])
+    weight = np.array([1.0, 2, 3, 1, 5, 2])
+    np.testing.assert_allclose(levels(y, p, weight * scale), levels(y, p, weight), rtol=1e-12)
+
+
+def test_one_record_that_outweighs_all_others_says_as_little_whatever_its_outcome():
+    """With an event the interval was a point: what a rate lacks of 1 had been rounded off."""
+    y, p, weight = np.array([1.0, 0, 1, 0]), np.array([0.75, 0.5, 0.75, 0.5]), np.array([1e200, 1, 1, 1])
+    ends, mirrored = levels(y, p, weight), levels(1 - y, 1 - p, weight)
+    assert ends[0, 0] == pytest.approx(-0.75)
+    np.testing.assert_allclose(mirrored, -ends[:, ::-1], atol=1e-9)
+
+
+def test_fractions_in_one_group_give_audit_and_comparison_one_interval_of_the_other():
+    y, p = np.array([0.0, 1, 0, 1, 0.5, 0.2, 1, 0]), np.array([0.3, 0.4, 0.6, 0.8, 0.2, 0.5, 0.6, 0.1])
+    audited = cb.audit(y, p, groups={"half": np.arange(8) // 4}, variant="real", min_size=1, draws=0, seed=1)
+    by_name = {str(group.rule): group.limits for group in audited.groups}
+    np.testing.assert_allclose([by_name["half = 0"], by_name["half = 1"]], levels(y, p), atol=1e-12)
+
+
+def test_the_table_prints_the_interval_of_predictions_that_leave_no_doubt():
+    """It had a dash for 3 events among 30 predictions of 0, and the JSON of the same audit an interval."""
+    y = np.r_[np.ones(3), np.zeros(27)]
+    found = cb.audit(y, np.zeros(30), groups={"one": np.zeros(30)}, draws=0, seed=1)
+    assert found.groups[0].written_difference() == ("+10.0 points", "+3.5 to +25.6")

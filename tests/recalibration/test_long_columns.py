@@ -9,7 +9,7 @@ from calibrant.kernels.map_columns import cells_before, linear_column
 from calibrant.recalibration.maps import long_columns
 from calibrant.recalibration.maps.form import Map
 from calibrant.recalibration.maps.pairs import PairMap
-from calibrant.recalibration.maps.piecewise import PiecewiseMap, bounded_pieces
+from calibrant.recalibration.maps.piecewise import PiecewiseMap, SplineMap, bounded_pieces
 from calibrant.recalibration.recalibrate import recalibrate
 
 METHODS = (
@@ -67,6 +67,24 @@ def test_cuts_at_any_distance(cuts, monkeypatch):
     maps: list[Map] = [PiecewiseMap(cuts, rising), PairMap(cuts, gaps, gaps + 0.05, "log")]
     for one in maps:
         np.testing.assert_array_equal(filled(one, at), one.predict(at))
+
+
+@pytest.mark.parametrize("kind", [PiecewiseMap, SplineMap, PairMap])
+def test_cuts_that_crowd_are_not_tried_one_by_one(kind, monkeypatch):
+    """Knots of rare events lie next to 0: rows tried thousands of them, ten times slower than `predict`."""
+    pytest.importorskip("numba")
+    monkeypatch.setattr(long_columns, "LONG", 0)
+    monkeypatch.setattr(long_columns, "_predicted", lambda fitted: fitted.predict)
+    rates = np.linspace(0.1, 0.9, 2001)
+
+    def made(cuts: np.ndarray) -> Map:
+        if kind is PairMap:
+            return PairMap(cuts, rates[: len(cuts) + 1], rates[: len(cuts) + 1], "log")
+        return PiecewiseMap(cuts, rates[:-1]) if kind is PiecewiseMap else SplineMap(cuts, rates[:-1], 1e-7)
+
+    crowded, even = made(np.geomspace(1e-12, 1.0, 2000)), made(np.linspace(0.0, 1.0, 2000))
+    assert long_columns.column_mapper(crowded, 1) == crowded.predict
+    assert long_columns.column_mapper(even, 1) != even.predict
 
 
 def test_plain_kernels_say_the_same():

@@ -213,14 +213,15 @@ class Family:
         """Return the intervals of the worst subpopulations, of the rows themselves."""
         if not isinstance(self.records, Records) or not _are_rates(self.records):
             return {}
-        return {batch.rules[0]: self._interval(batch.members_of(0)) for _, batch in self.worst}
+        y = self.records.outcome
+        exact = not self.records.weighted and bool(np.all((y == 0) | (y == 1)))
+        return {batch.rules[0]: self._interval(batch.members_of(0), exact) for _, batch in self.worst}
 
-    def _interval(self, members: Index) -> tuple[float, float]:
+    def _interval(self, members: Index, exact: bool) -> tuple[float, float]:
         records = self.records
         assert isinstance(records, Records)
         y, weight = records.outcome[members], records.weight[members] if records.weighted else None
         part = part_of("", records.prediction[members], y, weight)
-        exact = weight is None and not np.any((y > 0) & (y < 1))
         return gap_interval(part, shift_interval(part, exact, CONFIDENCE), CONFIDENCE)
 
     def _expected(self, sigma: Array) -> Array:

@@ -19,6 +19,8 @@ from calibrant.inference.large_counts import MANY, normal_shift_interval
 from calibrant.inference.shift import common_shift
 from calibrant.sums import dot
 
+FAR = 10.0  # shifts from the tilt of a law, which is cut off at exp(-138)
+
 
 def law_of(part: GroupPart) -> EventCount:
     """Return the law of the group's events, tilted to what was seen, so that it is precise there."""
@@ -29,10 +31,10 @@ def shift_interval(part: GroupPart, exact: bool, confidence: float) -> tuple[flo
     """Return the shifts of all logits that the group's events do not reject."""
     if len(part.logits) == 0:
         return -np.inf, np.inf
-    if exact and min(part.events, len(part.logits) - part.events) >= MANY:
-        return normal_shift_interval(part.logits, part.events, confidence)
     if exact:
-        return law_of(part).shift_interval(part.events, confidence)
+        many = min(part.events, len(part.logits) - part.events) >= MANY
+        ends = normal_shift_interval(part.logits, part.events, confidence) if many else None
+        return _exact_interval(part, confidence) if ends is None else ends
     from scipy.special import ndtri
 
     fitted = approximate_shift(part.logits, part.known, part.mass)
@@ -41,21 +43,32 @@ def shift_interval(part: GroupPart, exact: bool, confidence: float) -> tuple[flo
     return -np.inf if never else fitted.value - half, np.inf if always else fitted.value + half
 
 
+def _exact_interval(part: GroupPart, confidence: float) -> tuple[float, float]:
+    """Return the exact interval of the shift.
+
+    A law lacks what is all but impossible at its own tilt. Ends far from there, where predictions are next
+    to 0 and 1 and were right, are looked for once more, by a law that is tilted to them.
+    """
+    law = law_of(part)
+    ends = list(law.shift_interval(part.events, confidence))
+    for side, last, beyond in ((0, 0, part.events - 1), (1, len(part.logits), part.events + 1)):
+        if part.events != last and abs(ends[side] - law.tilt) > FAR:
+            near = ends[side] if math.isfinite(ends[side]) else common_shift(part.logits, beyond)
+            ends[side] = EventCount.of(part.logits, near).shift_interval(part.events, confidence)[side]
+    return ends[0], ends[1]
+
+
 def gap_interval(part: GroupPart, shifts: tuple[float, float], confidence: float) -> tuple[float, float]:
     """Return what an interval of shifts makes of the difference between outcome and prediction.
 
-    No shift moves a prediction of 0 or 1. As long as all of them are right they count as certain. Where some
-    are wrong, the rates of outcomes among them have Wilson's intervals, and the deviations of the parts are
+    No shift moves a prediction of 0 or 1. The rates of outcomes among them have Wilson's intervals, be they
+    right or wrong: a few records do not show that something never happens. The deviations of the parts are
     added as squares (Zou & Donner 2008, Construction of confidence limits about effect measures).
     """
     from scipy.special import expit, ndtri
 
     low, high = (dot(part.mass, expit(part.logits + shift)) for shift in shifts)
-    foreseen = part.forecasts.mean_prediction
-    gap = part.forecasts.base_rate - foreseen
-    if not part.wrong:
-        low, high = ((rate + part.always.weight) / part.weight - foreseen for rate in (low, high))
-        return min(gap, low), max(gap, high)
+    gap = part.forecasts.base_rate - part.forecasts.mean_prediction
     events, squared = dot(part.mass, part.known), float(ndtri((1 + confidence) / 2)) ** 2
     reach = [(events - low, high - events), *(_reach(one, squared) for one in (part.never, part.always))]
     down, up = (

@@ -117,10 +117,11 @@ class Group:
         return facts | {"pvalue_is_bound": self.pvalue_is_bound}
 
     def written_difference(self) -> tuple[str, str]:
-        """Write the difference and its limits, in points; no limits where no prediction leaves any doubt."""
+        """Write the difference and its limits, in points; no limits where nothing is known of them."""
         low, high = self.limits
         width = high - low
-        span = f"{points(low, width)} to {points(high, width)}" if self.sigma > 0 else "–"
+        known = self.sigma > 0 or self.interval is not None
+        span = f"{points(low, width)} to {points(high, width)}" if known else "–"
         return f"{points(self.difference, width)} points", span
 
     def statistic(self, name: str) -> float:

@@ -90,4 +90,5 @@ def part_of(label: Any, p: Array, y: Array, weight: Array | None) -> GroupPart:
 
 def _certain(y: Array, w: Array) -> Certain:
     weight = float(w.sum())
-    return Certain(weight, dot(w, y), weight**2 / dot(w, w) if weight else 0.0)
+    share = w / weight if weight else w  # squares of weights may be beyond what a number can hold
+    return Certain(weight, dot(w, y), 1 / dot(share, share) if weight else 0.0)

@@ -36,7 +36,7 @@ def common_shift(
     def surplus(shift: float) -> float:
         return float(np.sum(weights * expit(logits + shift))) - wanted
 
-    least = -float(logits.max()) - np.log(total / wanted) - 1
+    least = -float(logits.max()) - (np.log(total) - np.log(wanted)) - 1  # the ratio may be infinite
     return float(brentq(surplus, least, 1 - float(logits.min()), xtol=1e-12))
 
 

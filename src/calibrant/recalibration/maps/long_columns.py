@@ -16,6 +16,7 @@ from calibrant.recalibration.maps.piecewise import PiecewiseMap, SplineMap, boun
 from calibrant.results import Array
 
 LONG = 2 * 10**7  # rows from which loading machine code, about a second, is repaid
+CROWD = 64  # cuts in one cell of a grid, beyond which `predict`, which bisects them, is faster
 Fill = Callable[[Array, Array], object]  # fills the second array by mapping the first, which may be lost
 
 
@@ -29,13 +30,13 @@ def column_mapper(fitted: Map, rows: int) -> Fill:
         return _predicted(fitted)
     if isinstance(fitted, LogisticMap):
         return _logistic(fitted)
-    if find_spec("numba") is None:
+    if find_spec("numba") is None or not _are_spread(_cuts(fitted)):
         return _predicted(fitted)
     if isinstance(fitted, SplineMap):
         return _spline(fitted)
     if isinstance(fitted, PiecewiseMap):
         return _linear(fitted.values, fitted.rates)
-    if isinstance(fitted, PairMap) and len(fitted.values):
+    if isinstance(fitted, PairMap):
         between = merged_pair(fitted.if_zero, fitted.if_one, fitted.merge)
         at = merged_pair(np.append(fitted.if_zero[1:], 0.0), fitted.if_one, fitted.merge)
         return _filled(pair_column, fitted.values, *cells_before(fitted.values), np.vstack([between, at]))
@@ -47,6 +48,21 @@ def _predicted(fitted: Map) -> Fill:
         out[:] = fitted.predict(p)
 
     return fill
+
+
+def _cuts(fitted: Map) -> Array:
+    """Return where the pieces of a map meet; none for maps that have no kernel."""
+    if isinstance(fitted, SplineMap):
+        return fitted.logits
+    return fitted.values if isinstance(fitted, PiecewiseMap | PairMap) else np.empty(0)
+
+
+def _are_spread(cuts: Array) -> bool:
+    """Return whether there are cuts, in no cell so many that kernels, which try each of them, take long."""
+    if not len(cuts):
+        return False
+    before, *_ = cells_before(cuts)
+    return int(np.diff(before, append=len(cuts)).max()) <= CROWD
 
 
 def _linear(values: Array, heights: Array) -> Fill:
