@@ -16,8 +16,7 @@ from calibrant.report.evaluation import evaluate
 
 HERE = Path(__file__).parent
 TARGET = HERE / "report.png"
-HIDDEN = "nav, #how-far, #real, #cost, #recalibration, #done, #numbers, footer, #whom .scroll, #whom .notes"
-HIDDEN += ", figcaption, #where p, figure:has(#chart-witness)"
+HIDDEN = "nav, section:not(#where, #whom), footer, figcaption, #where p, #whom .scroll, #whom .notes"
 WIDTH = 1120
 
 sys.path.insert(0, str(HERE.parent / "tests"))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
+from calibrant.evaluation.proposal import propose
 from calibrant.measures.scores import isotonic_curve
 from calibrant.report import charts
 from calibrant.report.charts.cumulative import HALF_WIDTH
@@ -111,6 +112,39 @@ def test_tiny_probabilities_fill_the_picture(scale):
         if "scale" in layer["encoding"].get("x", {})
     )
     assert domain[1] <= max(2 * scale, 0.06)
+
+
+@pytest.fixture
+def one_prediction():
+    """Return forecasts whose isotonic curve is one point, off the diagonal."""
+    return cb.Forecasts([0, 1, 1, 0] * 20, [0.4] * 80)
+
+
+@pytest.mark.parametrize("other", [0.4, 0.4001, 0.4 + 1e-9, 0.9], ids=str)
+def test_the_smoothed_curve_is_drawn_inside_the_frame_however_narrow_that_is(other):
+    chart = charts.reliability_diagram(cb.Forecasts([0, 1, 1, 1] * 20, [0.4, other] * 40))
+    drawn = [r for r in rows(chart, "curve") if r["curve"] == "smoothed"]
+    shown = next(
+        layer["encoding"] for layer in chart.to_dict()["layer"] if "scale" in layer["encoding"].get("y", {})
+    )
+    for channel, column in (("x", "prediction"), ("y", "rate")):
+        low, high = shown[channel]["scale"]["domain"]
+        assert low - 1e-6 <= min(r[column] for r in drawn) <= max(r[column] for r in drawn) <= high + 1e-6
+
+
+def test_a_curve_that_is_one_point_is_drawn_as_a_dot(one_prediction):
+    proposal = propose(one_prediction, seed=1)
+    compared = charts.comparison({"first": one_prediction, "second": cb.Forecasts([0, 1], [0.2, 0.9])})
+    drawn = (charts.reliability_diagram(one_prediction), charts.recalibration_map(proposal), compared)
+    for chart, dots in zip(drawn, (1, 3, 1), strict=True):
+        marks = [layer["mark"] for layer in chart.to_dict()["layer"]]
+        assert sum(mark["type"] == "point" for mark in marks) == dots, chart.title.text
+
+
+def test_dots_on_the_line_of_the_witness_have_its_colour(one_prediction):
+    marks = [layer["mark"] for layer in charts.smooth_witness(one_prediction).to_dict()["layer"]]
+    line = next(mark for mark in marks if mark["type"] == "line")
+    assert line["point"]["color"] == line["color"]
 
 
 def test_a_missing_altair_is_said_with_the_remedy(forecasts, monkeypatch):

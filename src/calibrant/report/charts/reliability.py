@@ -22,6 +22,7 @@ from calibrant.results import Array
 SMOOTHED, ISOTONIC = "smoothed", "isotonic fit (CORP)"
 BAND, WHERE = "95% if calibrated", "predictions"
 FEW = 20  # records near a point below which the smoothed curve fades
+DOTS = (170, 80, 25)  # areas of dots that can be told apart when they lie on each other
 TITLE = "Reliability diagram"
 CAPTION = (
     "If the predictions were right, the curve would follow the dashed diagonal. Above it, predictions are "
@@ -46,11 +47,13 @@ def reliability_diagram(forecasts: Forecasts, *, seed: int = 0) -> Spec:
     canvas = Canvas()
     band = consistency_band(forecasts, seed=seed)
     fit = isotonic_curve(forecasts)
-    frame = window(forecasts.values), window(fit, band.lower, band.upper, forecasts.values)
+    across = window(forecasts.values)
+    smooth = _within(smoothed(forecasts), *across)
+    frame = across, window(fit, band.lower, band.upper, forecasts.values, smooth.rate)
     layers = [
         _density(canvas, forecasts, frame),
         shaded(canvas, band.x, band.lower, band.upper, _shades()),
-        *curves(canvas, {SMOOTHED: smoothed(forecasts), ISOTONIC: steps(forecasts, fit)}, frame),
+        *curves(canvas, {SMOOTHED: smooth, ISOTONIC: steps(forecasts, fit)}, frame),
         _hover(canvas, forecasts, fit),
     ]
     return canvas.finished(layers, TITLE, CAPTION, height=380)
@@ -86,7 +89,7 @@ def curves(canvas: Canvas, lines: dict[str, Line], frame: Frame) -> list[Layer]:
     y = field("rate:Q", title="how often it happened", scale=up)
     low, high = max(frame[0][0], frame[1][0]), min(frame[0][1], frame[1][1])
     diagonal = canvas.on({"prediction": [low, high], "rate": [low, high]})
-    points = canvas.on(_pieces({name: _within(line, *frame[0]) for name, line in lines.items()}))
+    points = canvas.on(_pieces(lines))
     upright = {"direction": "vertical"}
     few = max(len(line.rate) for line in lines.values()) < 25
     return [
@@ -99,13 +102,33 @@ def curves(canvas: Canvas, lines: dict[str, Line], frame: Frame) -> list[Layer]:
             detail="piece:N",
             opacity=field("opacity:Q", scale=None),
         ),
+        *(layer.encode(x=x, y=y) for layer in _dots(canvas, lines, colours)),
+    ]
+
+
+def _dots(canvas: Canvas, lines: dict[str, Line], colours: list[str]) -> list[Layer]:
+    """Return a dot for each curve that is one point, which no line shows; later ones fit into earlier."""
+    dots = zip(lines.values(), colours, DOTS, strict=False)
+    return [
+        canvas.on({"prediction": line.prediction[:1], "rate": line.rate[:1]}).mark(
+            "point", color=colour, filled=True, opacity=1, size=size
+        )
+        for line, colour, size in dots
+        if not np.ptp(line.prediction) and not np.ptp(line.rate)
     ]
 
 
 def _within(line: Line, low: float, high: float) -> Line:
-    """Return the part of a curve between two predictions: beyond the frame it would cross the axis."""
-    kept = (line.prediction >= low) & (line.prediction <= high)
-    return Line(line.prediction[kept], line.rate[kept], line.faint[kept])
+    """Return a curve cut where it leaves the frame, which may lie between two of its points.
+
+    A curve that ends short of the frame, by less than its bandwidth, goes on as it ends.
+    """
+    first, last = line.prediction[0], line.prediction[-1]
+    start, stop = np.clip((low, high), first, last) if first <= high and last >= low else (low, high)
+    inside = (line.prediction > start) & (line.prediction < stop)
+    at = np.concatenate(([start], line.prediction[inside], [stop]))
+    near = np.searchsorted(line.prediction, at).clip(max=len(line.rate) - 1)
+    return Line(at, np.interp(at, line.prediction, line.rate), line.faint[near])
 
 
 def _pieces(lines: dict[str, Line]) -> dict[str, list[Any]]:

@@ -33,9 +33,10 @@ def smooth_witness(forecasts: Forecasts) -> Spec:
         x=field("prediction:Q", title="prediction", scale=across),
         y=field("weight:Q", title="weight", scale={"domain": [-1, 1]}),
     )
+    dots = {"color": LIGHT["third"]} if len(at) < 25 else False
     layers = [
         canvas.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(y="zero:Q"),
-        base.mark("line", color=LIGHT["third"], strokeWidth=2.5, point=len(at) < 25),
+        base.mark("line", color=LIGHT["third"], strokeWidth=2.5, point=dots),
         hover(data, len(at), "prediction", {"prediction": ".4f", "weight": "+.4f"}),
     ]
     return canvas.finished(layers, TITLE, CAPTION + _signs(result.weights), height=240, wide=True)
