@@ -5,7 +5,8 @@
 Each call has a process of its own per version, on the same data, and the two are asked for one call each in
 turn: what ran before in the same process decides the memory that a call gets, and with it the time of a
 millisecond; and machines have slow seconds. The best time of each version counts, over processes started
-several times. What the earlier revision did not have is left out.
+several times. What the earlier revision did not have is left out. Last, a report from the command line: whole
+processes, in turns, of which the medians count.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ ROUNDS = 3  # processes are started anew: how their memory happens to lie is luc
 REPEATS = 40
 ENOUGH = 1.5  # seconds that both versions of a call are given per round, once they have started
 SLOWER = 1.25  # below that, this is noise of the machine
+TURNS = 7  # of a report, after one of each version that is not counted (compilation, caches)
+HALF = 0.5  # of the earlier time is what a report may take
 SOURCE = Path(__file__).parent.parent / "src"
 
 
@@ -114,6 +117,20 @@ def in_turn(sources: tuple[Path, Path], name: str) -> tuple[float, float]:
     return best
 
 
+def _reports(sources: tuple[Path, Path], folder: Path) -> list[float]:
+    """Return how long each version takes from the command to the page."""
+    import statistics
+
+    from benchmarks.startup import evaluated, written
+
+    rows, page = written(folder, 10**5), str(folder / "page.html")
+    times = [
+        [evaluated(rows, "--html", page, PYTHONPATH=str(source)) for source in sources]
+        for _ in range(TURNS + 1)
+    ]
+    return [statistics.median(taken) for taken in zip(*times[1:], strict=True)]
+
+
 def main() -> None:
     """Time both versions in turn, and keep the ratios."""
     from benchmarks.harness import Report
@@ -129,6 +146,8 @@ def main() -> None:
         with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as packed:
             packed.extractall(folder, filter="data")
         sources = (Path(folder) / "src", SOURCE)
+        earlier, now = _reports(sources, Path(folder))
+        report.ratio("evaluate --html, 1e5 rows, command line", now, revision, earlier, HALF)
         for name in calls():
             rounds = [in_turn(sources, name) for _ in range(ROUNDS)]
             earlier, now = (min(times) for times in zip(*rounds, strict=True))

@@ -27,17 +27,19 @@ def main() -> None:
     report = Report("startup")
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        few, many = _written(folder, 10**4), _written(folder, 10**5)
+        few, many = written(folder, 10**4), written(folder, 10**5)
         page = ["--html", str(folder / "page.html")]
-        _evaluated(many, *page)  # byte code and machine code are there from now on
+        evaluated(many, *page)  # byte code and machine code are there from now on
         commands = {
-            "few": lambda: _evaluated(few),
-            "page": lambda: _evaluated(many, *page),
+            "few": lambda: evaluated(few),
+            "page": lambda: evaluated(many, *page),
             "none": _imported,
         }
         turns = [{name: run() for name, run in commands.items()} for _ in range(TURNS)]
         taken = {name: statistics.median(turn[name] for turn in turns) for name in commands}
-        first = statistics.median(_evaluated(few, cache=str(folder / f"cache{k}")) for k in range(FIRST_RUNS))
+        first = statistics.median(
+            evaluated(few, NUMBA_CACHE_DIR=str(folder / f"cache{k}")) for k in range(FIRST_RUNS)
+        )
     bare = taken["none"]
     report.ratio("evaluate 10^4 rows", taken["few"], IMPORTS, bare, 1.5 + 0.5 / bare, headline=True)
     report.figure("evaluate 10^4 rows, the first run on a machine", first, "s", 6.0)
@@ -45,17 +47,18 @@ def main() -> None:
     report.save()
 
 
-def _written(folder: Path, n: int) -> Path:
+def written(folder: Path, n: int) -> Path:
+    """Write so many rows as text."""
     y, v = forecast_data(n)
     path = folder / f"{n}.csv"
     path.write_text("y,p\n" + "".join(f"{a:d},{b}\n" for a, b in zip(y, v, strict=True)))
     return path
 
 
-def _evaluated(path: Path, *options: str, cache: str = "") -> float:
-    more = {"NUMBA_CACHE_DIR": cache} if cache else {}
+def evaluated(path: Path, *options: str, **variables: str) -> float:
+    """Return the time of the command in a process of its own, with further variables of its environment."""
     chosen = ["evaluate", str(path), "-y", "y", "-p", "p", "--seed", "1", *options]
-    return _timed([sys.executable, "-c", COMMAND, *chosen], more)
+    return _timed([sys.executable, "-c", COMMAND, *chosen], variables)
 
 
 def _imported() -> float:

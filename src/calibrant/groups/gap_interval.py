@@ -15,7 +15,7 @@ from calibrant.groups.group_parts import Certain, GroupPart
 from calibrant.groups.wilson import wilson_end
 from calibrant.inference.event_count import EventCount
 from calibrant.inference.fitted_shift import approximate_shift
-from calibrant.inference.large_counts import MANY, normal_shift_interval
+from calibrant.inference.large_counts import normal_shift_interval
 from calibrant.inference.shift import common_shift
 from calibrant.sums import dot
 
@@ -32,8 +32,7 @@ def shift_interval(part: GroupPart, exact: bool, confidence: float) -> tuple[flo
     if len(part.logits) == 0:
         return -np.inf, np.inf
     if exact:
-        many = min(part.events, len(part.logits) - part.events) >= MANY
-        ends = normal_shift_interval(part.logits, part.events, confidence) if many else None
+        ends = normal_shift_interval(part.logits, part.events, confidence)
         return _exact_interval(part, confidence) if ends is None else ends
     from scipy.special import ndtri
 

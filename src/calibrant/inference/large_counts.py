@@ -9,20 +9,20 @@ from calibrant.inference.shift import common_shift
 from calibrant.results import Array
 from calibrant.sums import dot
 
-MANY = 2_000  # events and other records, and
-VARIED = 250  # their variance, from which it differs from the exact interval by 1e-4 of its width
+VARIED = 250  # variance of events, from which it differs from the exact interval by 3e-4 of its width
 
 
 def normal_shift_interval(logits: Array, events: int, confidence: float) -> tuple[float, float] | None:
     """Return the shifts at which this many events or more (or fewer) have probability (1 - confidence) / 2.
 
     The tail of the normal law is taken half an event inwards and corrected for skewness (Edgeworth's first
-    term), which leaves an error of the order of 1 / variance: None where that is small, since nearly all
-    predictions are next to 0 or 1.
+    term), which leaves an error of the order of 1 / variance. None where the variance is too small for that.
     """
     from scipy.optimize import brentq
     from scipy.special import expit
 
+    if min(events, len(logits) - events) < VARIED:  # the variance is never larger
+        return None
     fitted = common_shift(logits, events)
     rates = expit(logits + fitted)
     variance, rest = dot(rates, 1 - rates), (1 - confidence) / 2
