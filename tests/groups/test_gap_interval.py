@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import calibrant as cb
+from calibrant.groups.condensed import LARGE, CondensedRecords
 from calibrant.groups.gap_interval import gap_interval, law_of, shift_interval
 from calibrant.groups.group_parts import part_of
 from calibrant.inference.large_counts import VARIED, normal_shift_interval
+from calibrant.records import Records, check_records
 
 
 def drawn(n, seed, shift=0.0):
@@ -176,3 +178,29 @@ def test_the_table_prints_the_interval_of_predictions_that_leave_no_doubt():
     y = np.r_[np.ones(3), np.zeros(27)]
     found = cb.audit(y, np.zeros(30), groups={"one": np.zeros(30)}, draws=0, seed=1)
     assert found.groups[0].written_difference() == ("+10.0 points", "+3.5 to +25.6")
+
+
+@pytest.mark.parametrize(
+    "kind", ["uniform", "tenths", "rare", "far off", "certain", "next to 1", "one value"]
+)
+def test_large_groups_by_cells_have_the_interval_of_their_rows(kind):
+    rng = np.random.default_rng(5)
+    n = 2 * LARGE
+    p = {
+        "uniform": rng.random(n),
+        "tenths": rng.integers(0, 11, n) / 10,
+        "rare": 0.02 * rng.random(n) ** 3,
+        "far off": rng.beta(0.3, 3, n),
+        "certain": np.where(rng.random(n) < 0.6, rng.integers(0, 2, n), rng.random(n)),
+        "next to 1": np.where(rng.random(n) < 0.5, 1 - 2.0**-53, rng.random(n)),
+        "one value": np.full(n, 0.3),
+    }[kind]
+    wrong = rng.random(n) < (0.2 if kind == "far off" else 0.01)
+    y = np.where(wrong, rng.random(n) < 0.5, rng.random(n) < p).astype(float)
+    inside = rng.random(n) < 0.8
+    records = Records.of(check_records(y, p))
+    members = np.flatnonzero(inside[records.rows]).astype(np.int32)
+    part = part_of("", p[inside], y[inside], None)
+    rows = gap_interval(part, shift_interval(part, True, 0.95), 0.95)
+    cells = CondensedRecords(records).interval(members, 0.95)
+    np.testing.assert_allclose(cells, rows, rtol=0, atol=1e-4 * (rows[1] - rows[0]))

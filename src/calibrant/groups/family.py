@@ -17,6 +17,7 @@ import numpy as np
 
 from calibrant.cores import WORKERS, on_all_cores
 from calibrant.groups.batches import Batch
+from calibrant.groups.condensed import LARGE, CondensedRecords
 from calibrant.groups.family_null import adjusted_pvalues
 from calibrant.groups.gap_interval import gap_interval, shift_interval
 from calibrant.groups.group import CONFIDENCE, Group, GroupCurve, NotTested, contribution
@@ -215,11 +216,15 @@ class Family:
             return {}
         y = self.records.outcome
         exact = not self.records.weighted and bool(np.all((y == 0) | (y == 1)))
-        return {batch.rules[0]: self._interval(batch.members_of(0), exact) for _, batch in self.worst}
+        cells = CondensedRecords(self.records) if exact and len(y) >= LARGE else None
+        return {batch.rules[0]: self._interval(batch.members_of(0), exact, cells) for _, batch in self.worst}
 
-    def _interval(self, members: Index, exact: bool) -> tuple[float, float]:
+    def _interval(self, members: Index, exact: bool, cells: CondensedRecords | None) -> tuple[float, float]:
         records = self.records
         assert isinstance(records, Records)
+        ends = cells.interval(members, CONFIDENCE) if cells and len(members) >= LARGE else None
+        if ends is not None:
+            return ends
         y, weight = records.outcome[members], records.weight[members] if records.weighted else None
         part = part_of("", records.prediction[members], y, weight)
         return gap_interval(part, shift_interval(part, exact, CONFIDENCE), CONFIDENCE)

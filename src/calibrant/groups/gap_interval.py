@@ -8,6 +8,7 @@ size and never leaves what rates can reach.
 from __future__ import annotations
 
 import math
+from typing import Protocol
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from calibrant.inference.event_count import EventCount
 from calibrant.inference.fitted_shift import approximate_shift
 from calibrant.inference.large_counts import normal_shift_interval
 from calibrant.inference.shift import common_shift
+from calibrant.results import Array
 from calibrant.sums import dot
 
 FAR = 10.0  # shifts from the tilt of a law, which is cut off at exp(-138)
@@ -57,7 +59,26 @@ def _exact_interval(part: GroupPart, confidence: float) -> tuple[float, float]:
     return ends[0], ends[1]
 
 
-def gap_interval(part: GroupPart, shifts: tuple[float, float], confidence: float) -> tuple[float, float]:
+class Shifted(Protocol):
+    """A group: predictions other than 0 and 1, their outcomes and weights, and the rows of 0 and 1."""
+
+    @property
+    def logits(self) -> Array: ...
+    @property
+    def known(self) -> Array: ...
+    @property
+    def mass(self) -> Array: ...
+    @property
+    def never(self) -> Certain: ...
+    @property
+    def always(self) -> Certain: ...
+    @property
+    def weight(self) -> float: ...
+    @property
+    def gap(self) -> float: ...
+
+
+def gap_interval(part: Shifted, shifts: tuple[float, float], confidence: float) -> tuple[float, float]:
     """Return what an interval of shifts makes of the difference between outcome and prediction.
 
     No shift moves a prediction of 0 or 1. The rates of outcomes among them have Wilson's intervals, be they
@@ -67,13 +88,12 @@ def gap_interval(part: GroupPart, shifts: tuple[float, float], confidence: float
     from scipy.special import expit, ndtri
 
     low, high = (dot(part.mass, expit(part.logits + shift)) for shift in shifts)
-    gap = part.forecasts.base_rate - part.forecasts.mean_prediction
     events, squared = dot(part.mass, part.known), float(ndtri((1 + confidence) / 2)) ** 2
     reach = [(events - low, high - events), *(_reach(one, squared) for one in (part.never, part.always))]
     down, up = (
         math.hypot(*(max(one, 0.0) for one in side)) / part.weight for side in zip(*reach, strict=True)
     )
-    return gap - down, gap + up
+    return part.gap - down, part.gap + up
 
 
 def _reach(certain: Certain, squared: float) -> tuple[float, float]:

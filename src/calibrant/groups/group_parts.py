@@ -41,6 +41,11 @@ class GroupPart:
     wrong: int
 
     @property
+    def gap(self) -> float:
+        """By how much outcomes exceed predictions in the mean."""
+        return self.forecasts.base_rate - self.forecasts.mean_prediction
+
+    @property
     def events(self) -> int:
         """How many of the records that could have either outcome had the event."""
         return int(self.known.sum())
