@@ -54,11 +54,14 @@ def merged_records(records: Records, binary: bool) -> dict[str, Any]:
         kept = None if binary else outcome
         return {**merged, "outcomes": sums / n, "record_weights": None, "record_outcomes": kept}
     weight = weight / weight.sum()
+    product = weight * outcome
+    outcomes = np.add.reduceat(product, starts)
+    np.multiply(weight, weight, out=product)  # fresh memory costs more than the product
     return {
         **merged,
-        "outcomes": np.add.reduceat(weight * outcome, starts),
+        "outcomes": outcomes,
         "weights": np.add.reduceat(weight, starts),
-        "squared_weights": np.add.reduceat(weight * weight, starts),
+        "squared_weights": np.add.reduceat(product, starts),
         "record_weights": weight,
         "record_outcomes": outcome,
     }

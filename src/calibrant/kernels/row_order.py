@@ -115,19 +115,29 @@ def _sorted_by(number: Words, digest: Words) -> Rows:
     """
     width = np.uint64(max(1, int(number.max()).bit_length()))
     low = np.uint64((1 << (len(number) - 1).bit_length()) - 1)
-    words = number << (np.uint64(64) - width)
-    words |= digest >> width
-    words &= ~low
-    words |= np.arange(len(number), dtype=np.uint64)
+    words = np.empty_like(number)
+    for part in _parts(len(words)):
+        leading = number[part] << (np.uint64(64) - width)
+        leading |= digest[part] >> width
+        leading &= ~low
+        words[part] = leading | np.arange(part.start, part.start + len(leading), dtype=np.uint64)
     words.sort()
-    order = (words & low).view(np.int64)
-    words &= ~low
-    alike = np.flatnonzero(words[1:] == words[:-1])
+    alike = _agreeing(words, low)
+    words &= low
+    order = words.view(np.int64)
     doubtful = alike[digest[order[alike]] != digest[order[alike + 1]]]
     if len(doubtful):
-        again = _runs_around(words, doubtful)
-        order[again] = order[again][np.lexsort((digest[order[again]], words[again]))]
+        leading = (number[order] << (np.uint64(64) - width) | digest[order] >> width) & ~low
+        again = _runs_around(leading, doubtful)
+        order[again] = order[again][np.lexsort((digest[order[again]], leading[again]))]
     return order
+
+
+def _agreeing(words: Words, low: np.uint64) -> Rows:
+    """Return the places of ascending words that differ from the next in their low bits alone."""
+    before, after = words[:-1], words[1:]
+    places = [part.start + np.flatnonzero(before[part] ^ after[part] <= low) for part in _parts(len(before))]
+    return np.concatenate([np.empty(0, dtype=np.int64), *places])
 
 
 def _runs_around(words: Words, places: Rows) -> Rows:
