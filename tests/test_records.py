@@ -23,6 +23,17 @@ def test_sorts_responses_outside_the_unit_interval(values):
     _is_sorted(np.array(values))
 
 
+def test_the_ties_of_a_million_rows_have_one_order():
+    rng, n = np.random.default_rng(1), 10**6
+    values, outcome, weight = rng.random(n).round(3), rng.integers(0, 2, n), rng.random(n)
+    order, ordered = canonical(values, outcome, weight, [])
+    np.testing.assert_array_equal(ordered, np.sort(values))
+    np.testing.assert_array_equal(values[order], ordered)
+    moved = rng.permutation(n)
+    again, _ = canonical(values[moved], outcome[moved], weight[moved], [])
+    np.testing.assert_array_equal(order, moved[again])
+
+
 @pytest.mark.parametrize("spread", [1.0, 1e-9, 1e-15])
 def test_sorts_a_million(spread):
     rng = np.random.default_rng(0)
@@ -56,6 +67,7 @@ GRIDS = {
     "thousandths": lambda rng, n: rng.random(n).round(3),
     "one value": lambda rng, n: np.full(n, 0.3),
     "ends": lambda rng, n: rng.choice([-0.0, 0.0, 1.0], n),
+    "rare ones": lambda rng, n: np.insert(np.full(n - 3, 0.4), [1, n // 2, n - 4], [0.9, 0.2, 0.2]),
     "single precision": lambda rng, n: rng.random(n).round(2).astype(np.float32).astype(float),
 }
 
@@ -77,6 +89,7 @@ def test_few_values_are_ranked_without_a_sort(grid, n):
         np.linspace(0, 1, 2 * PROBED),  # many
         np.tile([0.5, np.nextafter(0.5, 1)], PROBED),  # few, but side by side
         np.append(np.tile([0.1, 0.2], PROBED), np.nextafter(0.2, 1)),  # the odd one is seen at the end
+        np.insert(np.full(9 * PROBED, 0.1), 5, [0.7, np.nextafter(0.7, 1)]),  # both odd ones are met at once
         np.tile([-3.0, 70000.0], PROBED),  # real responses
         np.tile([0.1, 0.2], 5),  # a short column
     ],

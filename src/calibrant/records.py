@@ -106,8 +106,8 @@ class Records:
         return cls(
             order if checked.rows is None else checked.rows[order],
             ordered,
-            outcome[order].astype(np.float64, copy=False),
-            _ones(len(order)) if weight is None else weight[order],
+            outcome.take(order).astype(np.float64, copy=False),
+            _ones(len(order)) if weight is None else weight.take(order),
             weight is not None,
             checked.largest,
             checked.length,

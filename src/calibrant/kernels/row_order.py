@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.cores import on_all_cores
 from calibrant.results import Array
 
 Rows = npt.NDArray[np.int64]
@@ -16,6 +17,7 @@ Sorting = tuple[Rows, Array]  # the order that sorts some values, and the values
 CELLS = 2**16  # that [0, 1] is cut into to tell few values apart
 AT_ONCE = 2**14  # rows of a part
 PROBED = 4096  # values that are looked at first
+HALVED_ABOVE = 2**19  # words from which a second core repays cutting them in half
 
 
 def canonical(
@@ -67,13 +69,29 @@ def few_values(values: Array) -> tuple[Words, Array] | None:
     if np.any(np.diff(np.floor(some * (CELLS - 1))) == 0):
         return None
     cells, holds = np.empty(len(values), dtype=np.uint16), np.full(CELLS, np.nan)
+    holds[(some * (CELLS - 1)).astype(np.uint16)] = some
     for part in _parts(len(values)):
         cells[part] = values[part] * (CELLS - 1)
-        holds[cells[part]] = values[part]
-    if not all(np.array_equal(holds[cells[part]], values[part]) for part in _parts(len(values))):
-        return None
+        if not _held(holds, cells[part], values[part]):
+            return None
     used = holds == holds
-    return (np.cumsum(used) - 1).astype(np.uint64)[cells], holds[used] + 0.0
+    rank, codes = (np.cumsum(used) - 1).astype(np.uint64), np.empty(len(values), dtype=np.uint64)
+    for part in _parts(len(values)):
+        rank.take(cells[part], out=codes[part], mode="clip")
+    return codes, holds[used] + 0.0
+
+
+def _held(holds: Array, cells: npt.NDArray[np.uint16], values: Array) -> bool:
+    """Return whether each cell holds the one value that falls into it; empty ones take theirs."""
+    met = holds.take(cells)
+    other = met != values
+    if not other.any():
+        return True
+    cells, values = cells[other], values[other]
+    if not np.isnan(met[other]).all():
+        return False
+    holds[cells] = values
+    return np.array_equal(holds[cells], values)
 
 
 def _parts(count: int) -> Iterator[slice]:
@@ -121,7 +139,7 @@ def _sorted_by(number: Words, digest: Words) -> Rows:
         leading |= digest[part] >> width
         leading &= ~low
         words[part] = leading | np.arange(part.start, part.start + len(leading), dtype=np.uint64)
-    words.sort()
+    _sort(words)
     alike = _agreeing(words, low)
     words &= low
     order = words.view(np.int64)
@@ -131,6 +149,16 @@ def _sorted_by(number: Words, digest: Words) -> Rows:
         again = _runs_around(leading, doubtful)
         order[again] = order[again][np.lexsort((digest[order[again]], leading[again]))]
     return order
+
+
+def _sort(words: Words) -> None:
+    """Sort words that are all different, long columns on two cores (equal ones would slow the cut down)."""
+    if len(words) < HALVED_ABOVE:
+        words.sort()
+        return
+    middle = len(words) // 2
+    words.partition(middle)
+    on_all_cores(np.ndarray.sort, (words[:middle], words[middle:]))
 
 
 def _agreeing(words: Words, low: np.uint64) -> Rows:
@@ -164,7 +192,7 @@ def ascending(values: Array) -> Sorting:
     words = values.view(np.uint64) << np.uint64(2)
     words &= ~low
     words |= np.arange(len(values), dtype=np.uint64)
-    words.sort()
+    _sort(words)
     words &= low
     order = words.view(np.int64)
     result = values[order]
