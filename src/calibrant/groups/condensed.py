@@ -7,7 +7,7 @@ than a ten-thousandth of the interval.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from calibrant.groups.gap_interval import gap_interval
 from calibrant.groups.group_parts import Certain
 from calibrant.inference.large_counts import normal_shift_interval
+from calibrant.kernels.member_sums import member_sums
 from calibrant.kernels.segments import Index
 from calibrant.records import Records
 from calibrant.results import Array
@@ -55,16 +56,17 @@ class CondensedRecords:
 
     def group(self, members: Index) -> CondensedGroup:
         """Return the cells of some records."""
-        cells, p, y = self._cells[members], self._records.prediction[members], self._records.outcome[members]
-        count, predicted, events = np.bincount(cells), np.bincount(cells, p), np.bincount(cells, y)
+        count, predicted, events = member_sums(
+            members, self._cells, self._records.prediction, self._records.outcome
+        )
         held = np.flatnonzero(count)
         never, always = (_certain(held == cell, count[held], events[held]) for cell in self._of_certain)
-        gap = float(events.sum() - predicted.sum()) / len(p)
+        gap = float(events.sum() - predicted.sum()) / len(members)
         free = held[~np.isin(held, self._of_certain)]
-        mass = count[free].astype(np.float64)
+        mass = count[free]
         rates = np.minimum(predicted[free] / mass, HIGHEST)
         logits = np.log(rates) - np.log1p(-rates)
-        return CondensedGroup(logits, events[free] / mass, mass, never, always, len(p), gap)
+        return CondensedGroup(logits, events[free] / mass, mass, never, always, len(members), gap)
 
     def interval(self, members: Index, confidence: float) -> tuple[float, float] | None:
         """Return the interval of the difference of a group; None where its events vary too little."""
@@ -74,6 +76,6 @@ class CondensedRecords:
         return None if shifts is None else gap_interval(group, shifts, confidence)
 
 
-def _certain(which: npt.NDArray[np.bool_], count: npt.NDArray[Any], events: npt.NDArray[Any]) -> Certain:
+def _certain(which: npt.NDArray[np.bool_], count: Array, events: Array) -> Certain:
     weight = float(count[which].sum())
     return Certain(weight, float(events[which].sum()), weight)

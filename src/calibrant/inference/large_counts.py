@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from calibrant.fits.roots import brent
 from calibrant.inference.shift import common_shift
 from calibrant.results import Array
 from calibrant.sums import dot
@@ -23,7 +24,6 @@ def normal_shift_interval(
     term), which leaves an error of the order of 1 / variance. None where the variance is too small for that.
     With `mass` each logit stands for so many records.
     """
-    from scipy.optimize import brentq
     from scipy.special import expit
 
     mass = np.ones(len(logits)) if mass is None else mass
@@ -40,7 +40,7 @@ def normal_shift_interval(
         surplus = _surplus(logits, mass, events, side, rest)
         while surplus(fitted + side * reach) > 0:
             reach *= 2
-        ends.append(float(brentq(surplus, fitted, fitted + side * reach, xtol=1e-9)))
+        ends.append(brent(surplus, fitted, fitted + side * reach, 1e-9))
     return ends[0], ends[1]
 
 

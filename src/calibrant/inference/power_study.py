@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
+from calibrant.fits.roots import brent
 from calibrant.forecasts import Forecasts
 from calibrant.inference.alternatives import ALTERNATIVES, Alternative, random_signs
 from calibrant.inference.engine import badness, centre_of
@@ -83,10 +84,8 @@ class PowerStudy:
             raise InvalidInputError(
                 sentence("distance", f"must lie in (0, {largest:.4g}] for these predictions", got)
             )
-        from scipy.optimize import brentq
-
-        size = brentq(lambda a: self.distance(self.truth(a)) - distance, 0.0, 1.0, xtol=1e-5)
-        return self.truth(float(size))
+        size = brent(lambda a: self.distance(self.truth(a)) - distance, 0.0, 1.0, 1e-5)
+        return self.truth(size)
 
     def _widen(self, distance: float) -> None:
         """Let signs alternate as often as the distance allows: the oftener, the more errors cancel."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calibrant.fits.roots import brent
 from calibrant.inference.event_count import OUTSIDE, EventCount
 from calibrant.inference.shift_interval import exact_interval, tail
 from calibrant.results import Array
@@ -24,7 +25,6 @@ def common_shift(
 
     With weights `events` and `others` are the weights of the two outcomes, and the half is of their mean.
     """
-    from scipy.optimize import brentq
     from scipy.special import expit
 
     total = float(np.sum(np.broadcast_to(weights, logits.shape)))
@@ -37,7 +37,7 @@ def common_shift(
         return float(np.sum(weights * expit(logits + shift))) - wanted
 
     least = -float(logits.max()) - (np.log(total) - np.log(wanted)) - 1  # the ratio may be infinite
-    return float(brentq(surplus, least, 1 - float(logits.min()), xtol=1e-12))
+    return brent(surplus, least, 1 - float(logits.min()), 1e-12)
 
 
 def odds_of(shift: float) -> float:

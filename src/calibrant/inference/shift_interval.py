@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.fits.roots import brent
 from calibrant.results import Array
 
 FARTHEST = 700.0  # a shift beyond that is infinite
@@ -32,14 +33,12 @@ def exact_interval(
 
 def _rising_root(function: Callable[[float], float], start: float) -> float:
     """Return where a rising function is 0, looked for around `start`; infinite where it never is."""
-    from scipy.optimize import brentq
-
     reach = 0.1
     while function(start - reach) > 0 or function(start + reach) < 0:
         reach *= 2
         if reach > FARTHEST:
             return float(-np.inf if function(start) > 0 else np.inf)
-    return float(brentq(function, start - reach, start + reach, xtol=1e-9))
+    return brent(function, start - reach, start + reach, 1e-9)
 
 
 def tail(logs: Array, counts: Counts, events: int, above: bool) -> float:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import TooFewRecordsError, sentence
+from calibrant.fits.roots import brent
 from calibrant.forecasts import Forecasts
 from calibrant.kernels.compiled import COMPILE_ABOVE
 from calibrant.kernels.logistic import fits_pay, logistic_fit, logistic_fits
@@ -127,7 +128,6 @@ def _check_both_outcomes(forecasts: Forecasts) -> None:
 
 def _offset(forecasts: Forecasts) -> float:
     _check_both_outcomes(forecasts)
-    from scipy.optimize import brentq
     from scipy.special import expit
 
     logit = logits(forecasts)
@@ -135,7 +135,7 @@ def _offset(forecasts: Forecasts) -> float:
     def surplus(intercept: float) -> float:
         return forecasts.base_rate - dot(forecasts.weights, expit(logit + intercept))
 
-    return float(brentq(surplus, -100.0, 100.0, xtol=1e-14))  # it decreases; |logit| stays below 28
+    return brent(surplus, -100.0, 100.0, 1e-14)  # it decreases; |logit| stays below 28
 
 
 def logits(forecasts: Forecasts) -> Array:
