@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.results import Array
+from calibrant.sums import dot
 
 Codes = npt.NDArray[np.int64]
 
@@ -135,7 +136,7 @@ class _Work:
 
     def _loss(self, beta: Array, penalty: Array) -> float:
         eta = self.design @ beta
-        fit = float(self.weight @ (np.logaddexp(0.0, eta) - self.outcome * eta))
+        fit = dot(self.weight, np.logaddexp(0.0, eta) - self.outcome * eta)
         return fit + 0.5 * float(penalty @ (beta - self.centre) ** 2)
 
     def _derivatives(self, beta: Array, penalty: Array) -> tuple[Array, Array]:

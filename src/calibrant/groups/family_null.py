@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from calibrant.groups.batches import Batch, Lists
 from calibrant.groups.variants import Variant
+from calibrant.kernels.compiled import numba_is_loaded
 from calibrant.kernels.segments import (
     LANES,
     Index,
@@ -30,6 +31,7 @@ BLOCK = 1 << 12  # records drawn at a time, so that the work stays in the cache
 DIGITS = 5  # binary digits between looks at which records are done
 ALL = ~np.uint64(0)
 SMALL_WORK = 50_000_000  # steps of simulated curves below which numpy is quicker than starting numba
+SMALL_IF_LOADED = 5_000_000  # the same where numba is in the process already
 ROUNDING = 1e-10  # a simulated z this close below an observed one counts as equal to it
 
 
@@ -73,7 +75,7 @@ class FamilyNull:
 
     def _ranges(self, batch: Lists) -> Array:
         self.work += len(batch.members) * self.draws
-        if self.work >= SMALL_WORK:
+        if self.work >= (SMALL_IF_LOADED if numba_is_loaded() else SMALL_WORK):
             kernel = null_ranges.machine_code()
             if kernel is not null_ranges.plain:
                 return self._ranges_by_threads(kernel, batch)

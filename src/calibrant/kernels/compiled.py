@@ -21,6 +21,11 @@ COMPILE_ABOVE = 20_000  # array length from which numba repays its start-up time
 COMPILE_LOADED = 2_000  # the same where numba is in the process already
 
 
+def numba_is_loaded() -> bool:
+    """Return whether numba is in the process already."""
+    return sys.modules.get("numba") is not None
+
+
 class compiled(Generic[P, R]):  # noqa: N801 - reads as a decorator
     """Run `kernel` through numba when its first argument, an array, is long; as plain Python otherwise.
 
@@ -45,8 +50,7 @@ class compiled(Generic[P, R]):  # noqa: N801 - reads as a decorator
 
     def pays(self, length: int) -> bool:
         """Return whether machine code serves best for this length: always, once it has been made."""
-        loaded = sys.modules.get("numba") is not None
-        return self._fast is not None or length >= (COMPILE_LOADED if loaded else COMPILE_ABOVE)
+        return self._fast is not None or length >= (COMPILE_LOADED if numba_is_loaded() else COMPILE_ABOVE)
 
     def expect_much(self) -> None:
         """Use numba from now on, whatever the length: the kernel is about to be called very often."""

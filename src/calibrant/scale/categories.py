@@ -100,7 +100,8 @@ def _kind(connection: DuckDBPyConnection, texts: str) -> str:
         f"bool_and(regexp_full_match(trim(t), '{shape}') AND TRY_CAST(t AS {kind}) IS NOT NULL)"
         for kind, shape in SHAPES.items()
     ]
-    [fits] = connection.execute(f"SELECT {', '.join(tests)} FROM ({texts}) WHERE t IS NOT NULL").fetchall()
+    distinct = f"SELECT DISTINCT t FROM ({texts}) WHERE t IS NOT NULL"
+    [fits] = connection.execute(f"SELECT {', '.join(tests)} FROM ({distinct})").fetchall()
     return next((kind for kind, fit in zip(SHAPES, fits, strict=True) if fit), "VARCHAR")
 
 
