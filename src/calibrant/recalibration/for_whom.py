@@ -24,6 +24,7 @@ from calibrant.recalibration.group_changes import (
 from calibrant.recalibration.level_losses import SAFE
 from calibrant.recalibration.levels_of_columns import LeveledColumn, coded, met
 from calibrant.results import Array
+from calibrant.sums import dot
 
 SUBPOPULATIONS = 300
 DRAWS = 99
@@ -282,7 +283,7 @@ def group_gains(
     collected = []
     for words, inside in members:
         share = weight[inside] / weight[inside].sum()
-        mean = float(share @ gain[inside])
+        mean = dot(share, gain[inside])
         error = float(np.sqrt(np.sum((share * (gain[inside] - mean)) ** 2)))
         collected.append(
             GroupGain(words, int(inside.sum()), mean, mean - reach * error, mean + reach * error)

@@ -16,6 +16,7 @@ from calibrant.groups.rules import EVERYONE
 from calibrant.groups.subpopulations import as_masks, combinations, masked
 from calibrant.numerals import counted, points, pvalue_text
 from calibrant.results import Array
+from calibrant.sums import dot
 
 CONFIDENCE = 0.95  # that no limit of any group is wrong
 DEPTH = 2  # columns of which combinations of values are groups
@@ -181,14 +182,14 @@ class _Sums:
         share = weight / weight.sum()
         middle = (p + q) / 2
         old, new = (y - p) ** 2, (y - q) ** 2
-        growth = float(share @ (new - old))
+        growth = dot(share, new - old)
         return cls(
-            rate=float(share @ y),
-            before=float(share @ p),
-            after=float(share @ q),
+            rate=dot(share, y),
+            before=dot(share, p),
+            after=dot(share, q),
             rate_error=float(np.sqrt(np.sum(share**2 * middle * (1 - middle)))),
-            brier_before=float(share @ old),
-            brier_after=float(share @ new),
+            brier_before=dot(share, old),
+            brier_after=dot(share, new),
             brier_error=float(np.sqrt(np.sum((share * (new - old - growth)) ** 2))),
         )
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from calibrant.fits.levels import Levels
 from calibrant.results import Array
+from calibrant.sums import dot
 
 SAFE = 1e-6  # predictions closer to 0 and 1 are charged as this: one miss costs 14 nats, not 36
 
@@ -24,15 +26,15 @@ class Costs:
     @property
     def mean(self) -> float:
         """Mean loss per record."""
-        return float(self.weights @ _expected(self.if_one, self.if_zero, self.rates) / self.weights.sum())
+        return dot(self.weights, _expected(self.if_one, self.if_zero, self.rates)) / float(self.weights.sum())
 
     def standard_error_against(self, other: Costs) -> float:
         """Standard error of the mean difference of the two losses, record by record."""
         one, zero = self.if_one - other.if_one, self.if_zero - other.if_zero
-        total = self.weights.sum()
-        mean = float(self.weights @ _expected(one, zero, self.rates) / total)
-        squares = float(self.weights @ _expected((one - mean) ** 2, (zero - mean) ** 2, self.rates) / total)
-        return float(np.sqrt(squares / total))
+        total = float(self.weights.sum())
+        mean = dot(self.weights, _expected(one, zero, self.rates)) / total
+        squares = dot(self.weights, _expected((one - mean) ** 2, (zero - mean) ** 2, self.rates)) / total
+        return math.sqrt(squares / total)
 
 
 def _expected(if_one: Array, if_zero: Array, rates: Array) -> Array:
