@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from samples import samples
 
 import calibrant as cb
-from calibrant.recalibration.maps.pairs import merged_pair
 from recalibration.laws import GRID, METHODS, fit, fittable, gridded, law_options
 
 EXAMPLES = settings(max_examples=36, phases=[Phase.generate])  # a fit takes too long to shrink examples
@@ -135,17 +134,6 @@ def test_maps_do_not_decrease_unless_they_say_so(method, sample):
     found = fit(sample.y, sample.p, method=method, sample_weight=sample.w)
     q = found.predict(np.sort(np.concatenate((GRID, sample.p))))
     assert (np.diff(q) >= -1e-12).all() or any("wrong way round" in note for note in found.notes)
-
-
-@given(st.floats(0, 1), st.floats(0, 1), st.integers(2, 50))
-def test_merged_pairs_never_fall_not_even_by_a_rounding(low, high, steps):
-    """The naive quotient does, once in a few hundred neighbours."""
-    low, high = sorted((low, high))
-    if_zero, if_one = low + np.arange(steps) * np.spacing(low), high + np.arange(steps) * np.spacing(high)
-    for pair in ((if_zero, np.full(steps, high)), (np.full(steps, low), if_one), (if_zero, if_one)):
-        merged = merged_pair(*(np.minimum(one, 1.0) for one in pair), "log")
-        assert (np.diff(merged) >= 0).all()
-        assert ((merged >= 0) & (merged <= 1)).all()
 
 
 @EXAMPLES

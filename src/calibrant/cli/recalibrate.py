@@ -329,6 +329,8 @@ def _show_changes(assessment: Assessment) -> None:
         "Means over the parts that were held out in turn. The smooth error of parts is on average no smaller "
         "than that of all records, which evaluate shows."
     )
+    if assessment.cells is not None:
+        note(f"Records were held out by {counted(assessment.cells, 'cell')} of neighbouring predictions.")
     if assessment.for_whom is not None:
         say()
         say("For whom, on held-out records")

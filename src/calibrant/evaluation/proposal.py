@@ -14,7 +14,7 @@ from calibrant.recalibration.assess import Assessment, Folds
 from calibrant.recalibration.band import MapBand
 from calibrant.recalibration.recalibrate import AUTO, fit_sample
 from calibrant.recalibration.result import Recalibration
-from calibrant.recalibration.samples import CountedCells, Sample, sample_of
+from calibrant.recalibration.samples import Sample, counted_cells, sample_of
 from calibrant.results import Array
 
 CELLS = 256
@@ -60,8 +60,7 @@ def coarse_sample(forecasts: Forecasts) -> Sample:
     if merged is forecasts:
         return sample_of(forecasts)
     if forecasts.record_weights is None and forecasts.binary:
-        ones = np.rint(merged.outcomes * merged.n).astype(np.int64)
-        return CountedCells(merged.values, ones, merged.counts - ones)
+        return counted_cells(merged)
     ends = np.cumsum(merged.counts)
     values = merged.values[np.searchsorted(ends, np.arange(merged.n), side="right")]
     return sample_of(Forecasts(_outcomes(forecasts), values, sample_weight=forecasts.record_weights))

@@ -21,7 +21,7 @@ from calibrant.recalibration.for_whom import ForWhom, for_whom
 from calibrant.recalibration.level_losses import costs
 from calibrant.recalibration.level_losses import joined_costs as all_costs
 from calibrant.recalibration.registry import Fitted
-from calibrant.recalibration.samples import Rows, Sample
+from calibrant.recalibration.samples import CountedCells, Rows, Sample
 from calibrant.results import Array
 from calibrant.sheets import Sheet, number_cell, paragraphs, text_cell
 
@@ -53,6 +53,8 @@ class Assessment:
     against always acting on the base rate). The interval is that of Nadeau and Bengio (2003): the folds share
     records, which widens it. That of a loss is never narrower than the records, one by one, allow: folds that
     are dealt by outcome have the base rate in common and agree better with each other than with new records.
+    Records that are too many to be dealt one by one (2^19 without weights), or that a sketch holds, are known
+    in the folds by their cell of neighbouring predictions alone: `cells` says how many there are.
     """
 
     gain: float
@@ -69,6 +71,7 @@ class Assessment:
     levels_before: int  # distinct predictions
     levels_after: int  # distinct recalibrated predictions: fewer means that ties were created
     for_whom: ForWhom | None = None  # the audit by covariates, where there are some
+    cells: int | None = None  # of neighbouring predictions, where records were dealt by cells
 
     def __repr__(self) -> str:
         interval = f"[{self.lower:.3g}, {self.upper:.3g}]"
@@ -106,7 +109,8 @@ class Assessment:
         plain = {name: getattr(self, name) for name in _PLAIN}
         changes = {name: {k: getattr(c, k) for k in _CHANGE} for name, c in self.changes.items()}
         whom = None if self.for_whom is None else self.for_whom.to_dict()
-        return {**plain, "approximate": list(self.approximate), "changes": changes, "for_whom": whom}
+        cells = {} if self.cells is None else {"cells": self.cells}
+        return {**plain, **cells, "approximate": list(self.approximate), "changes": changes, "for_whom": whom}
 
     @classmethod
     def from_dict(cls, figures: Mapping[str, Any]) -> Assessment:
@@ -117,6 +121,7 @@ class Assessment:
             **{name: figures[name] for name in _PLAIN},
             changes=MappingProxyType(changes),
             for_whom=None if whom is None else ForWhom.from_dict(whom),
+            cells=figures.get("cells"),
         )
 
 
@@ -179,7 +184,11 @@ def assess(sample: Sample, crossed: Folds, *, seed: int) -> Assessment:
         "u_calibration": change_of([_measured(pair, u_calibration_error) for pair in pairs], share),
     }
     summary = _summed_up(changes, sample, len(pairs), seed, pairs)
-    return replace(summary, for_whom=_for_whom(crossed, sample, seed))
+    return replace(summary, for_whom=_for_whom(crossed, sample, seed), cells=_cells(crossed.held_out[0]))
+
+
+def _cells(held_out: Sample) -> int | None:
+    return len(held_out.values) if isinstance(held_out, CountedCells) else None
 
 
 def _for_whom(crossed: Folds, sample: Sample, seed: int) -> ForWhom | None:

@@ -21,8 +21,7 @@ def merged_pair(low: Array, high: Array, merge: str) -> Array:
     """Return the one prediction with the smallest worst regret: in log loss, or in Brier score."""
     if merge == "brier":
         return np.asarray(high + (low**2 - high**2) / 2)
-    with np.errstate(divide="ignore", over="ignore"):  # a high value of 0, or next to it, makes 0
-        return np.asarray(1.0 / (1.0 + (1.0 - low) / high))  # each step rises or falls, also when rounded
+    return np.asarray(high / (1.0 - low + high))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
