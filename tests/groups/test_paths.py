@@ -11,7 +11,7 @@ from people import people
 
 from calibrant import audit
 from calibrant.groups.coding import code_columns
-from calibrant.groups.paths import random_paths
+from calibrant.groups.paths import Visited, random_paths
 
 
 def applied(rule: str, frame: pd.DataFrame) -> np.ndarray:
@@ -67,16 +67,15 @@ def test_each_step_keeps_one_half_of_the_distinct_values_of_one_column(data):
     columns = code_columns(frame, len(frame), "covariates")
     paths = random_paths(columns, 10, np.random.default_rng(4))
     for _ in range(30):
-        path = next(paths)
+        path = [step.subset.members for step in next(paths)]
         before = set(range(len(frame)))
-        for k in range(len(path)):
-            members = path.members_of(k)
+        for members in path:
             after = set(members.tolist())
             assert np.all(np.diff(members) > 0)
             assert after < before
             assert any(_is_a_half(column.codes, before, after) for column in columns)
             before = after
-        assert all(size >= 10 for size in np.diff(path.offsets)[:-1].tolist())
+        assert all(len(members) >= 10 for members in path[:-1])
 
 
 def _is_a_half(codes: np.ndarray, before: set[int], after: set[int]) -> bool:
@@ -162,7 +161,19 @@ def test_paths_reach_what_algorithm_1_reaches_and_no_more():
     columns = code_columns({f"x{j}": values for j, values in enumerate(data)}, 32, "covariates")
     walks = random_paths(columns, 4, np.random.default_rng(1))
     paths = [next(walks) for _ in range(200)]
-    ours = {frozenset(path.members_of(k).tolist()) for path in paths for k in range(len(path))}
+    ours = {frozenset(step.subset.members.tolist()) for path in paths for step in path}
     assert ours == paper
     depth = np.mean([len(set(paper_path(data, 4, rng)) - {everyone}) for _ in range(500)])
     assert np.mean([len(path) for path in paths]) == 3 > depth + 0.5
+
+
+@pytest.mark.parametrize("subpopulations", [3, 40, 400])
+@pytest.mark.parametrize("min_size", [1, 25])
+def test_paths_that_meet_change_nothing(data, monkeypatch, subpopulations, min_size):
+    """Subsets that are kept for later paths save time alone: without room for any, all is the same."""
+    y, p, frame = data
+    few = frame[list(frame.columns[:2])].assign(grade=frame["grade"])
+    options = {"subpopulations": subpopulations, "min_size": min_size, "draws": 9, "seed": 5}
+    kept = audit(y, p, covariates=few, **options).to_dict()
+    monkeypatch.setattr(Visited, "keep", lambda *_: None)
+    assert audit(y, p, covariates=few, **options).to_dict() == kept

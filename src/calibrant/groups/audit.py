@@ -15,7 +15,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.frames import Given, inputs_of
 from calibrant.groups.audit_result import Audit
 from calibrant.groups.audit_sketch import refuse_beside_a_sketch, strata_family
-from calibrant.groups.batches import Batch
+from calibrant.groups.batches import Batch, Lists
 from calibrant.groups.coding import code_columns
 from calibrant.groups.column_codes import Column
 from calibrant.groups.family import Family
@@ -226,8 +226,14 @@ def _fill_from_paths(family: Family, columns: list[Column], wanted: int, rng: np
     if wanted * family.records.n >= MUCH:
         segment_curves.expect_much()
     fruitless = 0
-    for batch in random_paths(columns, family.min_size, rng):
-        measured = family.take(batch.select(range(min(len(batch), wanted))), wanted)
+    for steps in random_paths(columns, family.min_size, rng):
+        offered = steps[:wanted]
+        family.count_again(len(step.subset.members) for step in offered if step.rule is None)
+        new = [(step.rule, step.subset) for step in offered if step.rule is not None]
+        for _, subset in new:
+            subset.offered = True
+        batch = Lists.of([rule for rule, _ in new], [subset.members for _, subset in new])
+        measured = family.take(batch, wanted) if new else 0
         wanted -= measured
         fruitless = 0 if measured else fruitless + 1
         if wanted == 0 or fruitless == FRUITLESS:

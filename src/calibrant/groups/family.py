@@ -139,6 +139,14 @@ class Family:
         tell(self.progress, len(self.rules), max(self.expected, len(self.rules)))
         return len(batch)
 
+    def count_again(self, sizes: Iterable[int]) -> None:
+        """Count subpopulations that were taken before as what they are: too small, or the same as another."""
+        for size in sizes:
+            if size < self.min_size:
+                self.too_small += 1
+            else:
+                self.duplicates += 1
+
     def _fresh(self, curves: Curves) -> list[int]:
         """Return which are not the same set of members as one before."""
         fresh = []
