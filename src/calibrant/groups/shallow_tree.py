@@ -86,11 +86,12 @@ class _Tree:
         else:
             places = np.linspace(0, len(codes) - 1, PROBES + 2).astype(np.int64)[1:-1]
             probes = [np.arange(cut) for cut in np.unique(np.sort(codes)[places])]
-        present = np.unique(codes)
+        present = np.flatnonzero(np.bincount(codes))
         for probe in probes:
-            inside = np.isin(codes, probe)
+            chosen = _table(probe, column)
+            inside = chosen[codes]
             if self.smallest <= np.count_nonzero(inside) <= len(codes) - self.smallest:
-                sides = np.intersect1d(present, probe), np.setdiff1d(present, probe)
+                sides = present[chosen[present]], present[~chosen[present]]
                 yield _Split(self._gain(members, inside), j, *sides)
 
     def _gain(self, members: Index, inside: npt.NDArray[np.bool_]) -> float:
@@ -100,7 +101,8 @@ class _Tree:
 
     def _ahead(self, split: _Split, members: Index) -> float:
         """Return what the best further split of both sides gains."""
-        left = np.isin(self.columns[split.column].codes[members], split.left)
+        column = self.columns[split.column]
+        left = _table(split.left, column)[column.codes[members]]
         gains = [
             max((cut.gain for j in self.usable if (cut := self._cut(j, side)) is not None), default=0.0)
             for side in (members[left], members[~left])
@@ -110,6 +112,13 @@ class _Tree:
     def _cut(self, j: int, members: Index) -> _Split | None:
         column, y, w = self.columns[j], self.target[members], self.weight[members]
         return _cut(j, column.codes[members], column, y, w, self.smallest)
+
+
+def _table(codes: Codes, column: Column) -> npt.NDArray[np.bool_]:
+    """Return for every code of a column whether it is one of these."""
+    chosen = np.zeros(len(column.labels), dtype=bool)
+    chosen[codes] = True
+    return chosen
 
 
 def shallow_tree(
@@ -170,5 +179,5 @@ def _divided(leaf: Leaf, split: _Split, columns: Sequence[Column]) -> Iterator[L
         cut = split.right.min()
         sides = [before[before < cut], before[before >= cut]]
     for side in sides:
-        members = leaf.members[np.isin(column.codes[leaf.members], side)]
+        members = leaf.members[_table(side, column)[column.codes[leaf.members]]]
         yield Leaf(members, {**leaf.codes, split.column: side}, leaf.depth + 1)
