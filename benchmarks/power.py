@@ -187,7 +187,7 @@ def page(table: dict[str, dict[tuple[str, int], float]]) -> str:
         "for rare events (mean prediction 0.02) a shift and a wrong upper half. Every alternative lies at "
         f"lower distance {plain:g} from calibration, {slight:g} where it says slight; rare events at "
         f"{rare:g} and {slightly_rare:g}. Every test is cut at its own simulated size. Standard error at "
-        f"most {ours:.1f} points for ours ({DRAWS:,} sets a way), {theirs:.1f} for peers ({PEER_DRAWS}). "
+        f"most {ours:.1f} points for ours ({DRAWS:,} sets per way), {theirs:.1f} for peers ({PEER_DRAWS}). "
         "Advice on which test sees what is in [testing.md](testing.md).",
         "",
         "| test | " + " | ".join(("slight " if far else "") + kind for kind, far in columns) + " | mean |",

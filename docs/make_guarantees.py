@@ -302,7 +302,8 @@ def _missing(results: list[Cell]) -> list[str]:
 def _summary(results: list[Cell]) -> list[str]:
     """Return a table of all sizes and kinds together, per measure and form, with the worst cell of each."""
     lines = [
-        "| measure | as | size | least coverage | mean coverage | most wrong passes | most wrong fails |",
+        "| measure | as | mean size | least coverage | mean coverage | most wrong passes "
+        "| most wrong fails |",
         "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     for name, form in product(HEADLINE, FORMS):

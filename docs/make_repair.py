@@ -51,7 +51,7 @@ def page(folder: Path) -> str:
         f"After it the audit of the judged half no longer rejects (p = {best.pvalue:.2g})."
     )  # fmt: skip
     return TEMPLATE.read_text().format(
-        n=len(y), fit=len(fit), test=len(test), tested=audited.tested, before=audited,
+        n=len(y), fit=len(fit), test=len(test), groups=audited.tested - 1, before=audited,
         mean=mean,
         worst="\n".join(_group(one) for one in audited.groups[:5]),
         advantage=learned.advantage, lower=learned.lower, upper=learned.upper,

@@ -22,6 +22,7 @@ def line(row: dict[str, Any]) -> str:
     if row["ours"] is None:
         return f"| {row['what']} | | {row['yardstick']} | | |"
     limit = "" if row["at_most"] is None else f"{row['at_most']:.3g}"
+    limit += ", missed" if row["verdict"] == "NOT MET" else ""
     if row["theirs"] is None:
         return f"| {row['what']} | {row['ours']:.3g} {row['yardstick']} | | | {limit} |"
     theirs = f"{row['yardstick']}: {row['theirs']:.3g} s"
@@ -34,10 +35,17 @@ HEAD = [
 ]
 
 
+INTRODUCTION = [
+    "Written by `docs/make_speed.py` from what `make bench` and `make bench-billion` measured; both sides",
+    "of a row come from the same run. A ratio is our time over theirs; `at most` is the limit that we set",
+    'for the ratio, or for the figure where there is no ratio, and "missed" says that it was not kept.',
+    "Times are the best or the median of several runs; those of `billion` and `billion-small` are of one.",
+]
+
+
 def page() -> str:
     """The whole page."""
-    parts = ["# Speed, as measured", "", "Written by `docs/make_speed.py` from one run of `make bench`."]
-    parts += ["A ratio is our time over theirs; `at most` is what it had to be. Best of several runs.", ""]
+    parts = ["# Speed, as measured", "", *INTRODUCTION, ""]
     for name, data in reports().items():
         machine = data["machine"]
         parts += [f"## {name}", "", *HEAD, *map(line, data["rows"]), ""]
@@ -50,8 +58,14 @@ def page() -> str:
 
 def headlines() -> str:
     """The rows that README shows: those beside a peer or a yardstick that are marked as headlines."""
-    rows = [row for data in reports().values() for row in data["rows"] if row.get("headline")]
+    rows = [_sized(row, data) for data in reports().values() for row in data["rows"] if row.get("headline")]
     return "\n".join([START, *HEAD, *map(line, rows), END])
+
+
+def _sized(row: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
+    """The row, named with the number of rows where that is a figure of its report."""
+    counted = [other["ours"] for other in data["rows"] if other["what"] == "rows"]
+    return {**row, "what": f"{row['what']}, {counted[0]:,} rows"} if counted else row
 
 
 def with_headlines(readme: str) -> str:

@@ -19,24 +19,25 @@ TRIED = {
     "tests/test_doors.py": "Every function of outcomes and predictions: 27 hostile pairs, 7 hostile weights, "
     "swapped arguments, shuffled indices",
     "tests/test_hostile_options.py": "Options of the library: NaN, negative, text, lists",
-    "tests/test_hostile_rooms.py": "The other rooms: hostile outcomes, predictions, weights, options",
+    "tests/test_hostile_rooms.py": "Every other function, from audits to streams: hostile outcomes, "
+    "predictions, weights, options",
     "tests/test_absent_packages.py": "Without pandas, Polars and PyArrow: the same numbers, or one message",
     "tests/kernels/test_cache.py": "Machine code on read-only mounts, full disks and damaged caches",
-    "tests/recalibration/test_stored_maps.py": "Stored recalibrations: a hundred edited fields and more each",
+    "tests/recalibration/test_stored_maps.py": "Stored recalibrations: 100 or more edited fields in each",
     "tests/inference/test_laws_of_rows.py": "Row order, weights and rows of weight 0: bit-equal results",
-    "tests/engines/test_labels.py": "Group labels: every type over every engine, one grammar",
+    "tests/engines/test_labels.py": "Group labels: every type on every engine is written in the same way",
 }
 TEXT = """# What was tried
 
 Written by `python docs/make_trust.py`, which runs the tests below and counts them. A case is one test; one
-that generates its inputs tries many more (60 files, 25 chunkings of 400 rows, 150 flipped bytes per format).
+that generates its inputs tries many more (60 files, 25 chunkings of 400 rows, 90 flipped bits per format).
 
 | what | where | cases | passed |
 |---|---|---:|---:|
 """
 FOOT = """
-In every case of the command line: no traceback, no number on standard output, one message, exit code 2, and
-nothing written. What is promised is in SECURITY.md.
+In every case of the command line there is no traceback, no number on standard output, one message and exit
+code 2, and nothing is written. What is promised is in SECURITY.md.
 """
 
 

@@ -23,7 +23,7 @@ def gate_on_groups(sizes, limit=3.0, few=""):
 
 def test_few_records_do_not_pass_a_limit_on_groups():
     few = too_few(7, 0.95, None)
-    assert few == "7 records are too few to say; at least 20 were asked for"
+    assert few == "7 records are too few to say; at least 20 are needed"
     assert EXIT_CODES[gate_on_groups([4, 3], few=few).outcome] == 3
     y, p, groups = grouped([4, 3])
     sketch = cb.Sketch.from_frame({"y": y, "p": p, **groups}, outcome="y", prediction="p", by="g")

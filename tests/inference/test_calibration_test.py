@@ -248,6 +248,7 @@ def test_a_weighted_sketch_is_simulated_from_its_squared_weights_and_says_so():
     assert found.method == "exact"  # one record per level: its weight is known
     merged = coarse(bare, 50)
     assert cb.calibration_test(merged, measure="atb", seed=1, draws=99).method == "approximate"
+    assert "exact" not in cb.calibration_test(merged, measure="kuiper", seed=1, draws=99).reason
     assert found.pvalue == pytest.approx(
         cb.calibration_test(f, measure="atb", seed=1, draws=499).pvalue, abs=0.09
     )

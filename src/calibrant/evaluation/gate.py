@@ -80,11 +80,11 @@ def too_few(records: int, confidence: float, fewest: int | None) -> str:
     """Say that so few records decide nothing; nothing where there are enough.
 
     >>> too_few(7, 0.95, None), too_few(7, 0.0, None)
-    ('7 records are too few to say; at least 20 were asked for', '')
+    ('7 records are too few to say; at least 20 are needed', '')
     """
     least = (FEWEST if confidence else 1) if fewest is None else fewest
     are = counted(records, "record is", "records are")
-    return f"{are} too few to say; at least {least:,} were asked for" if records < least else ""
+    return f"{are} too few to say; at least {least:,} are needed" if records < least else ""
 
 
 def judge_sketch_groups(

@@ -4,14 +4,19 @@ Noise e turns the residual t of a model into t + e. Where t is small beside e, t
 two similar models looks better, and resampling repeats that sign. What their difference would be is known,
 though, if one of them were calibrated: minus the error of the other on outcomes that happen as often as the
 one predicts. So a difference may be as large as that while the test does not reject the one, and a model is
-worse only if the test rejects it.
+worse only if the test rejects it. That error is of the rows at hand; other rows of the population might have
+given more. It is a mean of (one - other) times weights of at most 1, so the mean square of (one - other)
+bounds its variance.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from statistics import NormalDist
 from typing import Any
+
+import numpy as np
 
 from calibrant.forecasts import Forecasts
 from calibrant.inference.compare_cells import CellModel
@@ -47,10 +52,12 @@ def allowing_for_calibration(
     settings: dict[str, Any], confidence: float,
 ) -> list[Difference]:  # fmt: skip
     """Return the pairs with intervals and p-values that allow for models that may be calibrated."""
+    quantile = NormalDist().inv_cdf((1 + confidence) / 2)
 
     def error_if(calibrated: str, other: str) -> float:
         checked = check_records(rows.models[calibrated], rows.models[other], rows.weights)
-        return float(error_of(row, float(row.function.core(Forecasts.of_checked(checked), **settings))))
+        error = error_of(row, float(row.function.core(Forecasts.of_checked(checked), **settings)))
+        return float(error) + quantile * _deviation(rows, calibrated, other)
 
     def allowed(pair: Difference) -> Difference:
         lower, upper = pair.lower, pair.upper
@@ -63,3 +70,11 @@ def allowing_for_calibration(
         return replace(pair, lower=lower, upper=upper, pvalue=pvalue, adjusted=pvalue, pvalue_is_bound=bound)
 
     return list(map(allowed, pairs))
+
+
+def _deviation(rows: PairedRows, one: str, other: str) -> float:
+    """Return a bound on how much an error of one against the other varies with the rows that came."""
+    gap = rows.models[one] - rows.models[other]
+    if rows.weights is None:
+        return float(np.linalg.norm(gap)) / len(gap)
+    return float(np.linalg.norm(rows.weights * gap) / rows.weights.sum())

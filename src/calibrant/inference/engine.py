@@ -180,7 +180,7 @@ def _chosen(forecasts: Forecasts, row: Measure, method: Method) -> tuple[bool, s
         roughly = ", roughly with so few records" if forecasts.n < ROUGH else ""
         return True, f"outcomes are fractions, whose variance is estimated from the data{roughly}"
     if not law_serves(forecasts, row.null.law):
-        return False, "few records or levels carry much of the variance: simulation is exact there"
+        return False, "few records or levels carry much of the variance: the limit law may be off there"
     return True, "no level and no outcome carries much of the variance"
 
 
