@@ -58,7 +58,12 @@ def classes(
     """Measure and test every class of a file with one column of probabilities for each."""
     if len(predictions) < 2:
         raise InvalidInputError(
-            sentence("--prediction", "must name a column for each class", f"got {len(predictions)}")
+            sentence(
+                "--prediction",
+                "must be given once for each class",
+                f"got {', '.join(map(repr, predictions))}",
+                "write -p first -p second -p third",
+            )
         )
     numbers, categories = read_table(file, [*predictions, *([weight] if weight else [])], [outcome])
     occurred, names = _named(categories[outcome], predictions, labels)
