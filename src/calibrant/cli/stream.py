@@ -105,16 +105,11 @@ def stream(
 
 
 def _check_targets(targets: Mapping[str, str | None]) -> None:
-    """Refuse two names for one file, an output that is not CSV, and places that cannot be written."""
-    given = [("FILE", name) for name in files_read()]
-    given += [(option, path) for option, path in targets.items() if path]
-    places: dict[Path, str] = {}
-    for option, path in given:
-        place = Path(path).resolve()
-        if place in places and option != "FILE":
-            rule = f"must not be the file of {places[place]}"
-            raise InvalidInputError(sentence(option, rule, f"got {path!r}"))
-        places[place] = option
+    """Refuse files that are read, an output that is not CSV, and places that cannot be written."""
+    read = {Path(name).resolve() for name in files_read()}
+    for option, path in targets.items():
+        if path and Path(path).resolve() in read:
+            raise InvalidInputError(sentence(option, "must not be the file of FILE", f"got {path!r}"))
     out = targets["--output"]
     if out and Path(out).suffix.lower() != ".csv":
         raise InvalidInputError(sentence("--output", "must end in .csv", f"got {out!r}"))
