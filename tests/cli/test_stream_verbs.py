@@ -464,3 +464,9 @@ def test_the_results_of_a_monitor_do_not_take_the_place_of_its_state(tmp_path, m
     refused = verb("monitor", more, *arguments, "-o", name)
     assert str(refused.exception) == f"--output must not be the file of --state; got {name!r}."
     assert (tmp_path / "s.json").read_bytes() == before
+
+
+def test_rows_without_a_batch_are_refused_by_the_name_of_the_column(tmp_path):
+    columns = stream(6) | {"day": ["mon", "", "", "tue", "tue", "tue"]}
+    refused = verb("stream", write(tmp_path / "a.csv", columns), "-y", "y", "-p", "p", "--batch-by", "day")
+    assert str(refused.exception).startswith("column 'day' must not be missing; got None in row 1 (2 rows)")

@@ -154,6 +154,15 @@ def test_edited_states_of_groups_are_refused():
             cb.GroupMonitor.from_json(json.dumps(bad))
 
 
+def test_groups_that_lost_records_are_refused():
+    watch = cb.GroupMonitor(["a", "b"])
+    watch.update([1, 0, 1], [0.5, 0.4, 0.3], ["a", "b", "b"])
+    state = json.loads(watch.to_json())
+    state["a"] = json.loads(cb.GroupMonitor(["a", "b"]).to_json())["a"]
+    with pytest.raises(InvalidInputError, match="must count each record for everybody and for one group"):
+        cb.GroupMonitor.from_json(json.dumps(state))
+
+
 def test_a_monitor_cannot_be_silenced_by_its_peak():
     state = json.loads((GOLDEN / "Monitor.v2.json").read_text())
     for peak in (float("nan"), float("inf"), -1, None, "0", 10**400):

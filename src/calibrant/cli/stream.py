@@ -140,6 +140,7 @@ def _played(calibrator: OnlineCalibrator, rows: OrderedRows, by: str | None, bat
     """Run compiled where every outcome is known, and step by step where some are to be forgotten."""
     segments = rows.columns[by] if by else None
     batches = rows.columns[batch_by] if batch_by else None
+    batch_ends(batches, len(rows), f"column {batch_by!r}")  # which refuses it by the name that the user knows
     if not np.isnan(rows.outcome).any():
         return calibrator.run(rows.outcome, rows.prediction, by=segments, batches=batches)
     return _stepped(calibrator, rows, segments, batches)
