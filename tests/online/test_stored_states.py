@@ -73,11 +73,21 @@ def test_there_is_a_golden_file_of_every_kind():
     assert kinds == {
         name for name in cb.online.__all__ if name not in ("Reading", "Run", "total_certificate")
     }
+    for kind in ("Monitor", "GroupMonitor"):
+        newest = sorted(GOLDEN.glob(f"{kind}.v*.json"))[-1].read_text()
+        written = json.loads(getattr(cb, kind).from_json(newest).to_json())
+        assert _names(written) == _names(json.loads(newest)), "a changed state needs a new golden file"
     for kind in kinds - {"Monitor", "GroupMonitor"}:
         written = json.loads(golden_player(kind).to_json())
         newest = json.loads(sorted(GOLDEN.glob(f"{kind}.v*.json"))[-1].read_text())
         assert written["version"] == newest["version"]
         assert _shape(written) == _shape(newest), "a changed state needs a new version and a new golden file"
+
+
+def _names(item):
+    """The fields of a monitor's state, and its version; of a state of groups, those of everybody."""
+    state = item.get("everybody", item)
+    return sorted(state), state["calibrant_monitor"]
 
 
 def _shape(item):
