@@ -67,7 +67,9 @@ class ClassColumns:
             outside = kept[:, None] & ~((table >= 0) & (table <= 1))
         self.reject_cells("must lie in [0, 1]", table, outside, "pass softmax of logits, not logits")
         sums = table.sum(axis=1, dtype=np.float64)
-        reject_rows(str(self), "must sum to 1 in each row", sums, kept & (np.abs(sums - 1) > ROW_SUM))
+        off = kept & (np.abs(sums - 1) > ROW_SUM)
+        hint = "divide each row by its sum if it was rounded; else a class may be missing"
+        reject_rows(str(self), "must sum to 1 in each row", sums, off, hint)
 
 
 def class_names(
