@@ -462,6 +462,23 @@ def test_a_frame_names_its_classes_and_keeps_their_order(tmp_path):
         assert one.predict(other_names).tobytes() == expected.tobytes()
 
 
+def test_numbers_of_columns_are_names_too():
+    labels, table = overconfident(60)
+    numbered = fit(labels, pd.DataFrame(table), method="temperature")
+    assert numbered.classes == ("0", "1", "2")
+    with pytest.raises(cb.InvalidInputError, match="must stand in the order of the fit"):
+        numbered.predict(pd.DataFrame(table)[[2, 0, 1]])
+    plain = fit(labels, table, method="temperature")
+    assert plain.classes == ()
+    assert np.array_equal(plain.predict(pd.DataFrame(table, columns=[1, 2, 3])), plain.predict(table))
+    assert (
+        fit(
+            np.array([1, "1", 2], dtype=object)[labels], table, classes=[1, "1", 2], method="temperature"
+        ).classes
+        == ()
+    )
+
+
 def test_stored_names_of_classes_are_checked():
     labels, table = overconfident(60)
     stored = fit(labels, table, method="temperature").to_dict()

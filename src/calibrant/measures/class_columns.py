@@ -100,7 +100,7 @@ def columns_named(table: Any) -> list[Any]:
 def check_places(columns: Any, known: Sequence[str], subject: str) -> None:
     """Refuse columns whose names say that they stand in another order than the `known` ones."""
     place = {name: k for k, name in enumerate(known)}
-    if isinstance(columns, Sequence) and any(place.get(name, k) != k for k, name in enumerate(columns)):
+    if isinstance(columns, Sequence) and any(place.get(str(name), k) != k for k, name in enumerate(columns)):
         rule = f"must stand in the order of the fit, {_listed(known)}"
         raise InvalidInputError(
             sentence(subject, rule, f"got {_listed(columns)}", "select them in that order")

@@ -119,9 +119,8 @@ def class_records(
     kept = weights > 0
     cells = table[kept][:, np.argsort(ranks)]
     order = np.flatnonzero(kept)[np.lexsort((weights[kept], ranks[labels[kept]], *cells.T))]
-    told = columns or known
-    texts = tuple(map(str, told)) if all(isinstance(name, str) for name in told) else ()
-    records = ClassRecords(table[order], labels[order], weights[order], ranks, texts)
+    told = _texts(columns or ([] if classes is None else known))
+    records = ClassRecords(table[order], labels[order], weights[order], ranks, told)
     made = records.written_out() if frequency else replace(records, weights=effective(records.weights))
     return replace(made, dropped=int(np.count_nonzero(~complete)))
 
@@ -169,6 +168,12 @@ def _complete(
         got = f"got {counted(len(table), 'row')}, all with one"
         raise InvalidInputError(sentence(names.prediction, "must have a row without missing values", got))
     return np.asarray(complete)
+
+
+def _texts(names: list[Any]) -> tuple[str, ...]:
+    """Return names of text and whole numbers as texts, none where others or equal ones are among them."""
+    texts = tuple(map(str, names)) if all(isinstance(name, (str, int, np.integer)) for name in names) else ()
+    return texts if len(set(texts)) == len(texts) else ()
 
 
 def _ranks(names: list[Any]) -> Ints:
