@@ -97,7 +97,7 @@ def columns_named(table: Any) -> list[Any]:
     return list(columns) if isinstance(columns, Sequence) or hasattr(columns, "tolist") else []
 
 
-def check_places(columns: Any, known: Sequence[str], subject: str) -> None:
+def check_column_order(columns: Any, known: Sequence[str], subject: str) -> None:
     """Refuse columns whose names say that they stand in another order than the `known` ones."""
     place = {name: k for k, name in enumerate(known)}
     if isinstance(columns, Sequence) and any(place.get(str(name), k) != k for k, name in enumerate(columns)):

@@ -13,7 +13,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.inputs import ROW_SUM, array_of, check_unit_interval, numeric_vector
-from calibrant.measures.class_columns import check_places, columns_named
+from calibrant.measures.class_columns import check_column_order, columns_named
 from calibrant.numerals import counted, short
 from calibrant.recalibration.assess import Assessment, Folds, Procedure, assess, cross_fit
 from calibrant.recalibration.band import MapBand, jackknife_band
@@ -112,7 +112,7 @@ class Recalibration:
         if table.shape[1] != self.columns:
             got = f"got {table.shape[1]}"
             raise InvalidInputError(sentence("y_prob", f"must have {self.columns} columns", got))
-        check_places(columns_named(p), self.classes, "columns of y_prob")
+        check_column_order(columns_named(p), self.classes, "columns of y_prob")
         return table
 
     def _columns(self, covariates: Any, rows: int) -> Mapping[str, Any] | None:
@@ -220,7 +220,7 @@ class Recalibration:
         from calibrant.recalibration.sql import sql_of
 
         if self.columns is not None:
-            check_places(column, self.classes, "columns")
+            check_column_order(column, self.classes, "columns")
             return class_sql(self.map, column, self.columns, dialect)
         return sql_of(self.map, column, dialect, tolerance)  # type: ignore[arg-type]  # checked there
 
