@@ -162,3 +162,16 @@ def test_writers_that_are_killed_leave_the_old_file_whole(tmp_path):
         assert len(set(text)) == 1
     write_whole(target, "e")
     assert os.listdir(tmp_path) == ["x.txt"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="files there have no such modes")
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o400, 0o664])
+def test_a_file_that_is_written_again_keeps_its_mode(tmp_path, mode):
+    path = tmp_path / "state.json"
+    write_whole(path, "old")
+    path.chmod(mode)
+    with whole_file(path) as part:
+        assert stat.S_IMODE(part.stat().st_mode) == mode | stat.S_IWUSR
+        part.write_text("new")
+    assert path.read_text() == "new"
+    assert stat.S_IMODE(path.stat().st_mode) == mode

@@ -56,7 +56,9 @@ def whole_file(path: str | Path, inputs: Iterable[str | Path] = ()) -> Iterator[
         _UNFINISHED.add(part)  # first: a signal may come at any moment
         try:
             os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))  # as the umask leaves it
+            _keep_mode(part, target, stat.S_IWUSR)
             yield part
+            _keep_mode(part, target)
             with part.open("rb") as written:
                 os.fsync(written.fileno())
             part.replace(target)
@@ -151,6 +153,13 @@ def remove_unfinished() -> None:
 def _part_of(target: Path) -> Path:
     """Return a name for the unfinished part of a file that tells which process writes it."""
     return target.parent / f".{target.name[:LONGEST]}.{os.getpid()}-{secrets.token_hex(4)}.part"
+
+
+def _keep_mode(part: Path, target: Path, more: int = 0) -> None:
+    """Let whoever may read the old file, and nobody else, read the new one: a state may be a secret."""
+    if os.name != "nt" and target.exists():
+        with suppress(OSError):  # of file systems that have no modes
+            part.chmod(stat.S_IMODE(target.stat().st_mode) | more)
 
 
 def _remove_leftovers(target: Path) -> None:

@@ -371,6 +371,21 @@ def test_a_full_disk_behind_stdout_is_exit_code_2(folder):
     assert done.stderr == "calibrant: could not read or write: No space left on device\n"
 
 
+@pytest.mark.skipif(os.name == "nt", reason="a shell closes the streams")
+def test_closed_streams_are_told_without_a_traceback(folder):
+    code = f"exec {sys.executable} -m calibrant monitor rows.csv -y y -p p --state s.json"
+    for closed, said in (
+        (">&-", "calibrant: could not read or write: Bad file descriptor\n"),
+        (">&- 2>&- <&-", ""),
+    ):
+        done = subprocess.run(["sh", "-c", f"{code} {closed}"], cwd=folder, stderr=subprocess.PIPE, text=True)
+        assert (done.returncode, done.stderr) == (2, said)
+        assert not (folder / "s.json").exists()
+    done = subprocess.run(["sh", "-c", f"{code} -o out.txt >&- 2>&-"], cwd=folder)
+    assert done.returncode in (0, 1)
+    assert "everybody" in (folder / "out.txt").read_text()
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

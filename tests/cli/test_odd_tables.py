@@ -87,8 +87,10 @@ def test_labels_that_are_names_of_columns_mean_those_columns(run):
         ("label,a,b\nc,.5,.5\n", (), "column 'label' must be one of the classes 'a', 'b'; got c"),
         ("label,a,b\n,.5,.5\n", (), "column 'label' must not be missing"),
         ("label,a,b\na,.5,.6\n", (), "sum to 1"),
-        ("label,a,b\na,nan,nan\n", (), "probabilities must not be missing"),
-        ("label,a,b\na,.5,.5\n", ("--labels", "q"), "must name each column of probabilities once"),
+        ("label,a,b\na,nan,nan\n", (), "columns 'a', 'b' must not be missing"),
+        ("label,a,b\na,0.5,0.6\n", (), "columns 'a', 'b' must sum to 1 in each row; got 1.1 in row 0"),
+        ("label,a,b,w\na,0.5,0.5,-1\n", ("-w", "w"), "column 'w' must not be negative"),
+        ("label,a,b\na,.5,.5\n", ("--labels", "q"), "--labels must name each column once; got ['q']"),
         ("label,a,b\n7,.5,.5\n", (), "in their order with --labels"),
     ],
 )
@@ -97,3 +99,12 @@ def test_classes_name_the_column_and_the_option(run, text, arguments, message):
     assert code == 2
     assert message in err
     assert "y_true" not in err
+
+
+@pytest.mark.parametrize("written", ["true", "True", "TRUE"])
+def test_truth_values_are_labels_as_the_user_spells_them(run, written):
+    text = "label,a,b\n" + "".join(f"{written if k % 2 else 'false'},0.4,0.6\n" for k in range(30))
+    options = ("-y", "label", "-p", "a", "-p", "b", "--labels", "false,true", "--seed", 1, "--json")
+    code, out, err = run("classes", text, *options)
+    assert code == 0, err
+    assert [row["name"] for row in json.loads(out)["classes"]] == ["false", "true"]

@@ -325,6 +325,21 @@ def test_no_output_takes_the_place_of_a_file_that_a_glob_stands_for(run, words):
     assert Path("b.csv").read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        (("evaluate", "a.csv", *ROWS, *SEED, "--html", "one.x", "-o", "one.x"), ("--output", "--html")),
+        (("check", "a.csv", *ROWS, "--junit", "one.x", "-o", "./one.x"), ("--output", "--junit")),
+        (("demo", "--html", "one.x", "--csv", "one.x"), ("--csv", "--html")),
+        (("stream", "a.csv", *ROWS, "--state", "one.x", "--html", "one.x"), ("--html", "--state")),
+    ],
+)
+def test_no_two_options_write_one_file(run, words, options):
+    later, earlier = options
+    assert f"{later} must not be the file of {earlier}" in run(*words, code=2)[1]
+    assert not Path("one.x").exists()
+
+
 def test_no_output_takes_the_place_of_the_database_that_is_read(run):
     table = ("base.duckdb", "--table", "rows", *ROWS)
     assert "got the file that is read" in run("test", *table, "--output", "base.duckdb", code=2)[1]

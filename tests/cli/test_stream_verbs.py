@@ -15,6 +15,7 @@ import calibrant as cb
 from calibrant.cli.main import calibrant
 from calibrant.cli.ordered_rows import OrderedRows
 from calibrant.cli.stream import _stepped
+from calibrant.errors import UnwritableFileError
 from calibrant.numerals import short
 from calibrant.online import GroupMonitor, OnlineCalibrator
 
@@ -434,3 +435,38 @@ def test_days_are_groups_without_a_time_of_day(tmp_path):
     columns["day"] = np.repeat(["2024-01-31 06:00:00", "2024-02-01 00:00:00"], 20)
     done = verb("monitor", write(tmp_path / "rows.csv", columns), *by[:-2], "--json")
     assert list(json.loads(done.stdout)["readings"])[1:] == ["2024-01-31 06:00:00", "2024-02-01 00:00:00"]
+
+
+def test_a_monitor_whose_results_cannot_be_written_has_counted_nothing(tmp_path, monkeypatch):
+    file, state, out = write(tmp_path / "a.csv", stream(200)), tmp_path / "s.json", tmp_path / "out.txt"
+    arguments = ("monitor", file, "-y", "y", "-p", "p", "--state", state, "-o", out)
+
+    def full(*_):
+        raise UnwritableFileError("no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("calibrant.cli.showing.write_whole", full)
+        assert isinstance(verb(*arguments).exception, UnwritableFileError)
+    assert not state.exists()
+    assert verb(*arguments).exit_code == 0
+    assert state.exists()
+    assert "200" in out.read_text()
+
+
+@pytest.mark.parametrize("name", ["s.json", "./s.json", "link.json"])
+def test_the_results_of_a_monitor_do_not_take_the_place_of_its_state(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    file, more = write(tmp_path / "a.csv", stream(200)), write(tmp_path / "b.csv", stream(200, 1))
+    (tmp_path / "link.json").symlink_to(tmp_path / "s.json")
+    arguments = ("-y", "y", "-p", "p", "--state", "s.json")
+    verb("monitor", file, *arguments)
+    before = (tmp_path / "s.json").read_bytes()
+    refused = verb("monitor", more, *arguments, "-o", name)
+    assert str(refused.exception) == f"--output must not be the file of --state; got {name!r}."
+    assert (tmp_path / "s.json").read_bytes() == before
+
+
+def test_rows_without_a_batch_are_refused_by_the_name_of_the_column(tmp_path):
+    columns = stream(6) | {"day": ["mon", "", "", "tue", "tue", "tue"]}
+    refused = verb("stream", write(tmp_path / "a.csv", columns), "-y", "y", "-p", "p", "--batch-by", "day")
+    assert str(refused.exception).startswith("column 'day' must not be missing; got None in row 1 (2 rows)")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -103,3 +105,12 @@ def test_names_that_cannot_be_names_are_refused_clearly(change):
     arguments = {"y_true": [0, 1, 2] * 2, "probabilities": SIX, "label": 0}
     with pytest.raises(cb.InvalidInputError, match="must"):
         cb.one_vs_rest(**{**arguments, **change})
+
+
+def test_rows_that_miss_1_by_a_thousandth_pass_in_any_order_of_columns():
+    cells = [[i, j, 1001 - i - j] for i in range(1, 1001, 7) for j in range(0, 1001 - i, 13)]
+    table = np.array([*cells, *([a, b, c - 2] for a, b, c in cells if c > 1)]) / 1000
+    for order in itertools.permutations(range(3)):
+        assert cb.top_label(np.zeros(len(table), dtype=int), table[:, order]).n == len(table)
+    with pytest.raises(cb.InvalidInputError, match=r"got 1.002 in row 0 .*Hint: divide each row by its sum"):
+        cb.top_label([0], [[0.5, 0.5, 0.002]])

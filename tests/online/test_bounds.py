@@ -370,3 +370,29 @@ def test_running_certificate_is_the_expected_error():
     for t in (1, 5, 8, 9, 64, 65, 299, 300, 301, 700):
         assert certificates[t - 1] == pytest.approx(expected_error(p[:t].tolist(), y[:t].tolist()))
         assert np.concatenate([first.bound, second.bound])[t - 1] == pytest.approx(forecaster.bound(t))
+
+
+def test_the_bound_of_a_fixed_grid_allows_for_rounding():
+    for horizon in (13, 60, 200, 500):
+        forecaster = DistanceForecaster(horizon=horizon)
+        for _ in range(horizon):  # against the opposite every round moves as far as it can
+            forecaster.learn_one(int(forecaster.predict_one() < 0.5))
+            assert forecaster.certificate <= forecaster.bound() <= 1.2250001 * math.sqrt(horizon)
+
+
+@pytest.mark.parametrize("make", [ExpectedErrorForecaster, DecisionLossForecaster])
+def test_the_bound_of_rounds_to_come_knows_what_was_forgotten(make):
+    forecaster, plain = make(seed=1), make(seed=1)
+    for t in range(700):
+        forecaster.predict_one()
+        forecaster.forget() if t % 90 else forecaster.learn_one(1)
+        plain.predict_one()
+        plain.learn_one(1)
+    now = forecaster.rounds
+    assert forecaster.bound(now) == forecaster.bound() > make(seed=1).bound(now)
+    promised = [forecaster.bound(t) for t in range(now, 5000)]
+    assert promised == sorted(promised)
+    assert [plain.bound(t) for t in range(0, 5000, 50)] == [make(seed=1).bound(t) for t in range(0, 5000, 50)]
+    ahead = forecaster.bound(now + 4500)
+    forecaster.run([0] * 4500)
+    assert forecaster.bound() == pytest.approx(ahead)

@@ -70,18 +70,20 @@ def test_trouble_is_found_and_dated(shape):
     assert found.pvalue < 0.05
 
 
-def test_micro_batches_make_no_difference():
+@pytest.mark.parametrize("size", [1, 7, 100, 511, 513])
+@pytest.mark.parametrize("shape", ["uniform", "rare", "certain"])
+def test_the_size_of_batches_leaves_no_trace(size, shape):
     rng = np.random.default_rng(1)
-    y, p = stream(2000, rng)
-    whole, single = cb.Monitor(), cb.Monitor()
+    y, p = stream(1300, rng, shape)
+    if shape == "certain":
+        p = p.round()
+    whole, parts = cb.Monitor(), cb.Monitor()
     whole.update(y, p)
-    for start in range(0, 2000, 7):
-        single.update(y[start : start + 7], p[start : start + 7])
-    np.testing.assert_allclose(single.pay, whole.pay)
-    assert_same_evidence(single, whole)
-    assert np.array_equal(single.rise_from, whole.rise_from)
-    assert single.peak == pytest.approx(whole.peak)
-    assert single.n == whole.n == 2000
+    for start in range(0, len(y), size):
+        parts.update(y[start : start + size], p[start : start + size])
+        if start % 200 == 0:
+            parts = cb.Monitor.from_json(parts.to_json())
+    assert parts.to_json() == whole.to_json()
 
 
 def test_json_keeps_everything():
@@ -107,8 +109,9 @@ def test_what_is_no_state_is_refused():
         "{}": "JSON of a Monitor",
         '{"calibrant_monitor": 9, "pay": []}': "version",
         '{"calibrant_monitor": 2}': "got no 'alpha'",
+        '{"calibrant_monitor": 3}': "got no 'alpha'",
         edited(monitor, pay=[1.0]): "numbers",
-        edited(monitor, wealth=3): "must be a list",
+        edited(monitor, ahead=3): "must be a list",
         edited(monitor, n="many"): "whole number",
         edited(monitor, alpha=2): "alpha",
     }
@@ -347,8 +350,8 @@ def test_wealth_must_follow_from_stakes_and_pay(merged):
         watch.update(y[700:], p[700:])
     state = json.loads(watch.to_json())
     assert cb.Monitor.from_json(watch.to_json()).to_json() == watch.to_json()
-    bets, purses = len(state["pay"]), len(state["wealth"])
-    hostile = [("wealth", k, j) for k in range(purses) for j in range(0, bets, 7)]
+    bets, purses = len(state["pay"]), len(state["ahead"])
+    hostile = [("ahead", k, j) for k in range(purses) for j in range(0, bets, 7)]
     hostile += [(name, j) for name in ("pay", "lowest", "highest", "rise") for j in range(0, bets, 7)]
     for path in hostile:
         for value in (-1e300, 1e300, -1e6, 2e6, None):

@@ -73,11 +73,21 @@ def test_there_is_a_golden_file_of_every_kind():
     assert kinds == {
         name for name in cb.online.__all__ if name not in ("Reading", "Run", "total_certificate")
     }
+    for kind in ("Monitor", "GroupMonitor"):
+        newest = sorted(GOLDEN.glob(f"{kind}.v*.json"))[-1].read_text()
+        written = json.loads(getattr(cb, kind).from_json(newest).to_json())
+        assert _names(written) == _names(json.loads(newest)), "a changed state needs a new golden file"
     for kind in kinds - {"Monitor", "GroupMonitor"}:
         written = json.loads(golden_player(kind).to_json())
         newest = json.loads(sorted(GOLDEN.glob(f"{kind}.v*.json"))[-1].read_text())
         assert written["version"] == newest["version"]
         assert _shape(written) == _shape(newest), "a changed state needs a new version and a new golden file"
+
+
+def _names(item):
+    """The fields of a monitor's state, and its version; of a state of groups, those of everybody."""
+    state = item.get("everybody", item)
+    return sorted(state), state["calibrant_monitor"]
 
 
 def _shape(item):
@@ -152,6 +162,15 @@ def test_edited_states_of_groups_are_refused():
     ):
         with pytest.raises(InvalidInputError):
             cb.GroupMonitor.from_json(json.dumps(bad))
+
+
+def test_groups_that_lost_records_are_refused():
+    watch = cb.GroupMonitor(["a", "b"])
+    watch.update([1, 0, 1], [0.5, 0.4, 0.3], ["a", "b", "b"])
+    state = json.loads(watch.to_json())
+    state["a"] = json.loads(cb.GroupMonitor(["a", "b"]).to_json())["a"]
+    with pytest.raises(InvalidInputError, match="must count each record for everybody and for one group"):
+        cb.GroupMonitor.from_json(json.dumps(state))
 
 
 def test_a_monitor_cannot_be_silenced_by_its_peak():

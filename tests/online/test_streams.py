@@ -258,7 +258,7 @@ def test_bad_arguments_of_the_calibrator():
             OnlineCalibrator(**arguments)
     with pytest.raises(cb.CalibrantError, match="made with by="):
         OnlineCalibrator().transform_one(0.5, by="a")
-    with pytest.raises(cb.CalibrantError, match="needs by="):
+    with pytest.raises(cb.CalibrantError, match=r"by must name the segment of each row: .* by='league'"):
         OnlineCalibrator(by="league").run([1], [0.5])
     with pytest.raises(cb.CalibrantError, match="has no segments"):
         OnlineCalibrator().run([1], [0.5], by=["a"])
@@ -277,3 +277,40 @@ def test_a_batch_that_comes_back_is_refused_at_once():
         batch_ends(labels, len(labels))
     with pytest.raises(InvalidInputError, match="must be one-dimensional"):
         batch_ends([[1], [1]], 2)
+
+
+@pytest.mark.parametrize("gap", [None, np.nan, np.datetime64("NaT")])
+def test_rows_without_a_batch_are_refused(gap):
+    with pytest.raises(InvalidInputError, match=r"batches must not be missing; got .* in row 1 .2 rows."):
+        OnlineCalibrator().run([1, 0, 1], [0.5, 0.5, 0.5], batches=np.array(["mon", gap, gap], dtype=object))
+
+
+@pytest.mark.parametrize("groups", [b"ab", np.array("a"), "ab", 3])
+def test_what_is_no_list_of_groups_is_refused(groups):
+    for make in (cb.GroupMonitor, lambda names: DecisionLossForecaster(groups=names)):
+        with pytest.raises(InvalidInputError, match="groups must be a list of names"):
+            make(groups)
+    with pytest.raises(InvalidInputError, match="streams must be a list"):
+        cb.online.total_certificate(DistanceForecaster())
+
+
+@pytest.mark.parametrize("seed", [10**15 + 1, 2**64, 10**40])
+@pytest.mark.parametrize("make", [ExpectedErrorForecaster, DecisionLossForecaster])
+def test_large_seeds_are_saved_too(make, seed):
+    forecaster = make(bins=4, seed=seed)
+    forecaster.run([1, 0, 1, 1, 0] * 5)
+    assert make.from_json(forecaster.to_json()).run([1, 0] * 9).predictions.tolist() == (
+        forecaster.run([1, 0] * 9).predictions.tolist()
+    )
+
+
+@pytest.mark.parametrize("decay", [5e-324, 1e-310, 1e-200])
+def test_forgetting_everything_is_no_overflow(decay):
+    calibrator = OnlineCalibrator(decay=decay, guard=False)
+    p, y = [0.0, 1.0, 0.5, 1e-9] * 5, [0, 1, 1, 0, 1] * 4
+    almost = OnlineCalibrator(decay=1e-16, guard=False).run(y, p).predictions
+    assert calibrator.run(y, p).predictions == pytest.approx(almost)
+
+
+def test_a_tiny_prior_has_a_finite_promise():
+    assert OnlineCalibrator(prior=1e-320, guard=False).brier_bound() == pytest.approx(160 * math.log(10))

@@ -429,3 +429,67 @@ def test_facts_of_weights_far_apart_can_be_read_back(tmp_path):
         assert found.fit.base_rate <= 1
     found.with_assessment("not needed here").save(tmp_path / "map.json")
     assert cb.load_recalibration(tmp_path / "map.json").fit.base_rate == found.fit.base_rate
+
+
+@pytest.mark.parametrize("method", SEVERAL)
+def test_the_order_of_named_columns_does_not_matter(method):
+    names, order = np.array(["owl", "cat", "dog", "ape"]), [2, 0, 3, 1]
+    for seed in range(4):  # the folds that choose a penalty are the same, too
+        labels, table = overconfident(60, classes=4, seed=seed, temperature=1.0)
+        one = fit(names[labels], table, method=method, classes=names)
+        other = fit(names[labels], table[:, order], method=method, classes=names[order])
+        assert other.predict(table[:, order]) == pytest.approx(one.predict(table)[:, order], abs=1e-5)
+
+
+def test_a_frame_names_its_classes_and_keeps_their_order(tmp_path):
+    labels, table = overconfident(150)
+    names = np.array(["cat", "dog", "owl"])
+    frame = pd.DataFrame(table, columns=names)
+    found = fit(names[labels], frame, method="vector")
+    expected = fit(names[labels], table, method="vector", classes=names).predict(table)
+    whole = frame.assign(seen=names[labels])
+    beside = cb.recalibrate(whole, outcome="seen", prediction=list(names), method="vector", seed=0)
+    assert found.predict(frame).tobytes() == expected.tobytes() == beside.predict(table).tobytes()
+    found.save(tmp_path / "map.json")
+    for one in (found, beside, cb.load_recalibration(tmp_path / "map.json")):
+        assert one.classes == tuple(names)
+        message = "must stand in the order of the fit, 'cat', 'dog' and 'owl'; got 'owl', 'cat' and 'dog'"
+        with pytest.raises(cb.InvalidInputError, match=message):
+            one.predict(frame[["owl", "cat", "dog"]])
+        with pytest.raises(cb.InvalidInputError, match="columns must stand in the order of the fit"):
+            one.to_sql(["owl", "cat", "dog"])
+        other_names = frame.rename(columns=lambda name: f"p_{name}")
+        assert one.predict(other_names).tobytes() == expected.tobytes()
+
+
+def test_numbers_of_columns_are_names_too():
+    labels, table = overconfident(60)
+    numbered = fit(labels, pd.DataFrame(table), method="temperature")
+    assert numbered.classes == ("0", "1", "2")
+    with pytest.raises(cb.InvalidInputError, match="must stand in the order of the fit"):
+        numbered.predict(pd.DataFrame(table)[[2, 0, 1]])
+    plain = fit(labels, table, method="temperature")
+    assert plain.classes == ()
+    assert np.array_equal(plain.predict(pd.DataFrame(table, columns=[1, 2, 3])), plain.predict(table))
+    assert (
+        fit(
+            np.array([1, "1", 2], dtype=object)[labels], table, classes=[1, "1", 2], method="temperature"
+        ).classes
+        == ()
+    )
+
+
+def test_stored_names_of_classes_are_checked():
+    labels, table = overconfident(60)
+    stored = fit(labels, table, method="temperature").to_dict()
+    assert cb.Recalibration.from_dict({k: v for k, v in stored.items() if k != "classes"}).classes == ()
+    for names in ("abc", ["a", "b"], ["a", "a", "b"], [1, 2, 3]):
+        with pytest.raises(cb.CalibrantError, match="'classes'"):
+            cb.Recalibration.from_dict({**stored, "classes": names})
+
+
+@pytest.mark.parametrize(("shift", "seen"), [(0, "always"), (1, "never")])
+def test_a_top_label_that_is_always_or_never_right_is_told(shift, seen):
+    labels = np.arange(30) % 3
+    with pytest.warns(cb.RecalibrationWarning, match=f"was {seen} right: its probability is left as it is"):
+        cb.recalibrate((labels + shift) % 3, np.eye(3)[labels] * 0.7 + 0.1, method="top-label", seed=0)

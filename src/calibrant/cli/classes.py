@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -67,7 +67,7 @@ def classes(
         )
     numbers, categories = read_table(file, [*predictions, *([weight] if weight else [])], [outcome])
     occurred, names = _named(categories[outcome], predictions, labels)
-    with _told_by_option(outcome), progress_bar("testing classes") as progress:
+    with _told_by_option(outcome, predictions, weight), progress_bar("testing classes") as progress:
         result = class_table(
             occurred,
             np.column_stack([numbers[name] for name in predictions]),
@@ -87,12 +87,19 @@ def classes(
 
 
 @contextmanager
-def _told_by_option(outcome: str) -> Iterator[None]:
-    """Name the column and the option in place of the arguments that Python has."""
+def _told_by_option(outcome: str, predictions: tuple[str, ...], weight: str | None) -> Iterator[None]:
+    """Name the columns and the option in place of the arguments that Python has."""
+    known = {
+        "y_true": f"column {outcome!r}",
+        "probabilities": f"columns {', '.join(map(repr, predictions))}",
+        "sample_weight": f"column {weight!r}",
+        "classes": "--labels",
+    }
     try:
         yield
     except InvalidInputError as error:
-        text = str(error).replace("y_true", f"column {outcome!r}", 1)
+        subject, space, rest = str(error).partition(" ")
+        text = known.get(subject, subject) + space + rest.replace("column of probabilities", "column")
         raise type(error)(text.replace("with classes=,", "with --labels,")) from None
 
 
@@ -102,7 +109,10 @@ def _named(occurred: Any, predictions: tuple[str, ...], labels: list[str] | None
     Numbers that are names of the columns mean those: with `-p 1 -p 0` a label of 0 is the second column.
     """
     values = np.asarray(occurred)
-    texts = np.array([None if _absent(item) else _text(item) for item in values.tolist()], dtype=object)
+    spelled = {name.lower(): name for name in labels or predictions if name.lower() in ("true", "false")}
+    texts = np.array(
+        [None if _absent(item) else _text(item, spelled) for item in values.tolist()], dtype=object
+    )
     by_name = set(texts.tolist()) - {None} <= set(predictions)
     if labels is None and values.dtype.kind in "iuf" and not by_name:
         return values, list(range(len(predictions)))
@@ -113,6 +123,11 @@ def _absent(item: Any) -> bool:
     return item is None or item != item
 
 
-def _text(item: Any) -> str:
-    """Write a label as the command line does; whole numbers beside gaps are no fractions."""
+def _text(item: Any, spelled: Mapping[str, str]) -> str:
+    """Write a label as the command line does; whole numbers beside gaps are no fractions.
+
+    Files of text say true, TRUE or True, which are read as one: it is `spelled` as the user does.
+    """
+    if isinstance(item, bool):
+        return spelled.get(str(item).lower(), str(item))
     return str(int(item)) if isinstance(item, float) and item.is_integer() else str(item)

@@ -12,7 +12,7 @@ import click
 
 from calibrant import __version__
 from calibrant.cli.lines import with_line
-from calibrant.cli.streams import guard_output, printable
+from calibrant.cli.streams import BAD_INPUT, guard_output, open_closed_streams, printable
 from calibrant.cli.verbs import SECTIONS, VERBS, bare_verb
 from calibrant.disk import SCRATCH, remove_unfinished
 from calibrant.errors import CalibrantError
@@ -68,6 +68,7 @@ def main() -> None:
     The process then ends without the interpreter's own clean-up: threads of DuckDB and numba that still run
     would be torn down in the middle of their work, which aborts.
     """
+    open_closed_streams()
     _stop_cleanly()
     guarded = guard_output()
     code = run_verb()
@@ -75,7 +76,7 @@ def main() -> None:
     try:
         sys.stdout.flush()
     except OSError as error:
-        code = _lost_output(error)
+        code = code if code == BAD_INPUT else _lost_output(error)  # said already
     with suppress(OSError):
         sys.stderr.flush()
     os._exit(CLOSED_PIPE if guarded is not None and guarded.reader_is_gone else code)
@@ -92,7 +93,7 @@ def run_verb() -> int:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None) * 2
     except click.ClickException as error:
         error.show()
-        return 2
+        return BAD_INPUT
     except (click.Abort, KeyboardInterrupt):
         _say("stopped")
         return 130
@@ -102,7 +103,7 @@ def run_verb() -> int:
         if os.environ.get("CALIBRANT_TRACEBACK"):
             raise
         _say(_in_options(_without_scratch(with_line(_told(error)))))
-        return 2
+        return BAD_INPUT
 
 
 def _told(error: Exception) -> str:
@@ -125,7 +126,7 @@ def _lost_output(error: OSError) -> int:
     if not isinstance(error, BrokenPipeError):
         name = f" {error.filename!r}" if error.filename else ""
         _say(f"could not read or write{name}: {error.strerror or error}")
-    return 2
+    return BAD_INPUT
 
 
 def _stop_cleanly() -> None:

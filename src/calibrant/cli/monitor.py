@@ -15,7 +15,7 @@ import numpy.typing as npt
 from calibrant.cli.learnt_parts import counted_parts, same_option, with_beginning, with_part, with_parts
 from calibrant.cli.options import NAME, as_json, files_read, outcome_option, rows_in
 from calibrant.cli.ordered_rows import OrderedRows, read_ordered
-from calibrant.cli.showing import note
+from calibrant.cli.showing import deliver_results, note
 from calibrant.cli.tables import show_json, show_table
 from calibrant.disk import check_target, write_whole
 from calibrant.errors import InvalidInputError, sentence
@@ -80,6 +80,7 @@ def monitor(
         if readings[GroupMonitor.EVERYBODY].n == before[GroupMonitor.EVERYBODY].n:
             note("no new rows in FILE: nothing was counted")
         _show(readings, before, watch.alpha, json_)
+        deliver_results()
         if path is not None:
             write_whole(path, sealed(with_parts(watch.to_json(), parts)))
     sys.exit(ALARM if any(reading.alarm for reading in readings.values()) else 0)

@@ -9,15 +9,17 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import click
 
 from calibrant.cli.options import files_read
+from calibrant.cli.streams import BAD_INPUT
 from calibrant.disk import check_target, write_whole
+from calibrant.errors import InvalidInputError, sentence
 
 FORMATS = ("table", "json", "csv", "markdown")
-BAD_INPUT = 2  # exit code
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,22 @@ class Showing:
     quiet: bool = False
 
 
+class Printout:
+    """What is printed for a file, which is written whole, once, when all of it is there."""
+
+    def __init__(self, path: str, sources: list[str]) -> None:
+        check_target(path, sources)
+        self.path, self.sources, self.buffer, self.delivered = path, sources, io.BytesIO(), False
+
+    def deliver(self) -> None:
+        """Write the file, unless that is done."""
+        if not self.delivered:
+            write_whole(self.path, self.buffer.getvalue(), self.sources)
+        self.delivered = True
+
+
 shown_as: ContextVar[Showing] = ContextVar("shown_as", default=Showing())  # noqa: B039 - it is frozen
+printout: ContextVar[Printout | None] = ContextVar("printout", default=None)
 
 
 def say(text: str = "") -> None:
@@ -43,6 +60,14 @@ def note(text: str) -> None:
     """Print a message that is not part of the result, on stderr; --quiet leaves it out."""
     if not shown_as.get().quiet:
         click.echo(text, err=True)
+
+
+def deliver_results() -> None:
+    """Bring what was printed to where it goes: a state is written after that, so a failure changes none."""
+    sys.stdout.flush()
+    printed = printout.get()
+    if printed is not None:
+        printed.deliver()
 
 
 def watched_by_a_person() -> bool:
@@ -81,10 +106,25 @@ def _shown(verb: Callable[..., Any]) -> Callable[..., Any]:
             raise click.UsageError(f"give either --json or --format {form}")
         form = "json" if json_ else form
         shown_as.set(Showing(form, quiet))
+        _refuse_shared_places()
         with _into(printed, files_read()):
             return verb(json_=form == "json", **options)
 
     return run
+
+
+def _refuse_shared_places() -> None:
+    """Refuse one name for two files: what one option writes would take the place of the other's."""
+    context = click.get_current_context()
+    places: dict[Path, str] = {}
+    for option in context.command.params:
+        path = context.params.get(option.name or "")
+        if isinstance(option, click.Option) and isinstance(option.type, click.Path) and path:
+            place = Path(path).resolve()
+            if place in places:
+                rule = f"must not be the file of {places[place]}"
+                raise InvalidInputError(sentence(option.opts[0], rule, f"got {path!r}"))
+            places[place] = option.opts[0]
 
 
 @contextmanager
@@ -93,19 +133,20 @@ def _into(path: str | None, sources: list[str]) -> Iterator[None]:
     if path is None:
         yield
         return
-    check_target(path, sources)
-    stdout, buffer = sys.stdout, io.BytesIO()
+    printed, stdout = Printout(path, sources), sys.stdout
+    token = printout.set(printed)
     sys.stdout = io.TextIOWrapper(
-        buffer, encoding="utf-8", errors="backslashreplace", newline="\n", write_through=True
+        printed.buffer, encoding="utf-8", errors="backslashreplace", newline="\n", write_through=True
     )
     try:
         yield
     except SystemExit as stop:  # limits that are broken are a result
         if stop.code != BAD_INPUT:
-            write_whole(path, buffer.getvalue(), sources)
+            printed.deliver()
         raise
     else:
-        write_whole(path, buffer.getvalue(), sources)
+        printed.deliver()
     finally:
         sys.stdout.detach()
         sys.stdout = stdout
+        printout.reset(token)

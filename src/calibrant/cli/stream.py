@@ -105,16 +105,11 @@ def stream(
 
 
 def _check_targets(targets: Mapping[str, str | None]) -> None:
-    """Refuse two names for one file, an output that is not CSV, and places that cannot be written."""
-    given = [("FILE", name) for name in files_read()]
-    given += [(option, path) for option, path in targets.items() if path]
-    places: dict[Path, str] = {}
-    for option, path in given:
-        place = Path(path).resolve()
-        if place in places and option != "FILE":
-            rule = f"must not be the file of {places[place]}"
-            raise InvalidInputError(sentence(option, rule, f"got {path!r}"))
-        places[place] = option
+    """Refuse files that are read, an output that is not CSV, and places that cannot be written."""
+    read = {Path(name).resolve() for name in files_read()}
+    for option, path in targets.items():
+        if path and Path(path).resolve() in read:
+            raise InvalidInputError(sentence(option, "must not be the file of FILE", f"got {path!r}"))
     out = targets["--output"]
     if out and Path(out).suffix.lower() != ".csv":
         raise InvalidInputError(sentence("--output", "must end in .csv", f"got {out!r}"))
@@ -145,6 +140,7 @@ def _played(calibrator: OnlineCalibrator, rows: OrderedRows, by: str | None, bat
     """Run compiled where every outcome is known, and step by step where some are to be forgotten."""
     segments = rows.columns[by] if by else None
     batches = rows.columns[batch_by] if batch_by else None
+    batch_ends(batches, len(rows), f"column {batch_by!r}")  # which refuses it by the name that the user knows
     if not np.isnan(rows.outcome).any():
         return calibrator.run(rows.outcome, rows.prediction, by=segments, batches=batches)
     return _stepped(calibrator, rows, segments, batches)

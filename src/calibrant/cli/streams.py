@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+BAD_INPUT = 2  # exit code
 
 # All control characters but tab and line feed, and those that turn the direction of text
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -43,6 +46,22 @@ class PrintableStream(io.TextIOWrapper):
         except BrokenPipeError:
             self.reader_is_gone = True
             raise
+
+
+def open_closed_streams() -> None:
+    """Open what the caller closed (>&-), lest a file of ours take its number and be written messages.
+
+    What is printed then fails, as in other programs; messages go nowhere, and nothing is read.
+    """
+    for name, mode, flags in (
+        ("stdin", "r", os.O_RDONLY),
+        ("stdout", "w", os.O_RDONLY),
+        ("stderr", "w", os.O_WRONLY),
+    ):
+        if getattr(sys, name) is None:
+            stream = os.fdopen(os.open(os.devnull, flags), mode, encoding="utf-8")
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)
 
 
 def guard_output() -> PrintableStream | None:

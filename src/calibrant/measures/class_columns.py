@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -28,8 +28,7 @@ class ClassColumns:
     @classmethod
     def of(cls, probabilities: Any, argument: str) -> ClassColumns:
         """Return the names of a frame's columns, none where they are no text."""
-        columns = getattr(probabilities, "column_names", getattr(probabilities, "columns", ()))
-        named = tuple(columns) if isinstance(columns, Sequence) or hasattr(columns, "tolist") else ()
+        named = tuple(columns_named(probabilities))
         return cls(argument, named if all(isinstance(name, str) for name in named) else ())
 
     def __str__(self) -> str:
@@ -68,7 +67,44 @@ class ClassColumns:
             outside = kept[:, None] & ~((table >= 0) & (table <= 1))
         self.reject_cells("must lie in [0, 1]", table, outside, "pass softmax of logits, not logits")
         sums = table.sum(axis=1, dtype=np.float64)
-        reject_rows(str(self), "must sum to 1 in each row", sums, kept & (np.abs(sums - 1) > ROW_SUM))
+        off = kept & (np.abs(sums - 1) > ROW_SUM)
+        hint = "divide each row by its sum if it was rounded; else a class may be missing"
+        reject_rows(str(self), "must sum to 1 in each row", sums, off, hint)
+
+
+def class_names(
+    classes: Any, columns: Sequence[Any], labels: Sequence[Any], count: int, argument: str
+) -> list[Any]:
+    """Return the classes as named, or the columns of a frame if labels are among them, or 0, 1, 2, ..."""
+    if classes is None:
+        named = [column for column in columns if isinstance(column, Hashable)]
+        known = {label for label in labels if isinstance(label, Hashable) and label is not None}
+        return named if len(set(named)) == count and known & set(named) else list(range(count))
+    names = list(classes) if isinstance(classes, Iterable) else [classes]
+    if (
+        len(names) != count
+        or not all(isinstance(name, Hashable) for name in names)
+        or len(set(names)) < count
+    ):
+        got = f"got {names!r} for {counted(count, 'column')}"
+        raise InvalidInputError(sentence("classes", f"must name each column of {argument} once", got))
+    return names
+
+
+def columns_named(table: Any) -> list[Any]:
+    """Return the names of a frame's columns, none where it is no frame."""
+    columns = getattr(table, "column_names", getattr(table, "columns", ()))
+    return list(columns) if isinstance(columns, Sequence) or hasattr(columns, "tolist") else []
+
+
+def check_column_order(columns: Any, known: Sequence[str], subject: str) -> None:
+    """Refuse columns whose names say that they stand in another order than the `known` ones."""
+    place = {name: k for k, name in enumerate(known)}
+    if isinstance(columns, Sequence) and any(place.get(str(name), k) != k for k, name in enumerate(columns)):
+        rule = f"must stand in the order of the fit, {_listed(known)}"
+        raise InvalidInputError(
+            sentence(subject, rule, f"got {_listed(columns)}", "select them in that order")
+        )
 
 
 def classes_hint(labels: Sequence[Any], names: Sequence[Any]) -> str:

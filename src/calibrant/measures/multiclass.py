@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import array_of, check_aligned, is_gap, row_labels
-from calibrant.measures.class_columns import ClassColumns, classes_hint
+from calibrant.measures.class_columns import ClassColumns, class_names, classes_hint, columns_named
 from calibrant.numerals import counted
 from calibrant.records import Missing
 from calibrant.results import Array
@@ -173,7 +173,7 @@ def _checked(probabilities: Any, y_true: Any, classes: Any, missing: Missing, sa
     kept = _complete(table, labels, missing, columns)
     columns.check_rows(table, kept)
     known = _whole(labels, kept)
-    names = _class_names(classes, probabilities, known, table.shape[1])
+    names = class_names(classes, columns_named(probabilities), known, table.shape[1], "probabilities")
     places = _places([names[0] if label is None else label for label in known], names, "y_true")
     return _Rows(table, names, places, kept, missing)
 
@@ -205,24 +205,6 @@ def _whole(labels: npt.NDArray[Any], kept: npt.NDArray[np.bool_]) -> list[Any]:
     if labels.dtype.kind == "f" and np.all(inside == np.round(inside)):
         labels = np.where(kept, labels, 0).astype(np.int64)
     return [label if is_kept else None for label, is_kept in zip(labels.tolist(), kept, strict=True)]
-
-
-def _class_names(classes: Any, probabilities: Any, labels: list[Any], count: int) -> list[Any]:
-    """Return the classes as named, or the columns of a frame if labels are among them, or 0, 1, 2, ..."""
-    if classes is None:
-        columns = getattr(probabilities, "column_names", getattr(probabilities, "columns", ()))
-        named = [column for column in columns if isinstance(column, Hashable)]
-        among = len(set(named)) == count and any(label in named for label in labels if label is not None)
-        return named if among else list(range(count))
-    names = list(classes) if isinstance(classes, Iterable) else [classes]
-    if (
-        len(names) != count
-        or not all(isinstance(name, Hashable) for name in names)
-        or len(set(names)) < count
-    ):
-        got = f"got {names!r} for {counted(count, 'column')}"
-        raise InvalidInputError(sentence("classes", "must name each column of probabilities once", got))
-    return names
 
 
 def _places(labels: list[Any], names: list[Any], subject: str) -> npt.NDArray[np.intp]:

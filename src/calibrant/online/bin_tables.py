@@ -195,17 +195,24 @@ class BinForecaster(Stream):
         return Run(predictions, errors, None, steered, learnt_before=before), stretches
 
     def _per_epoch(self, rounds: int) -> list[tuple[int, int]]:
-        """Return the rounds and bins of each epoch, when so many rounds are learnt and none is forgotten."""
+        """Return the rounds and bins of each epoch, when so many are learnt and no other is forgotten."""
         if self._one_table:
             return [(rounds, self._tables[0].bins)]
-        parts, begin = [], 0
-        for epoch, end in enumerate(epoch_ends(self.FIRST_EPOCH, self.EPOCH_FACTOR)):
-            known = epoch < len(self._tables)
-            bins = self._tables[epoch].bins if known else self._suited_bins(epoch)
-            parts.append((min(rounds, end) - begin, bins))
-            if end >= rounds:
-                break
-            begin = end
+        learnt = [rounds for rounds, _ in self._learnt_per_epoch()]
+        if rounds > self.rounds:  # any of those that wait may come next
+            for epoch, *_ in self._pending.waiting.values():
+                learnt[epoch] += 1
+        more, begin = rounds - sum(learnt), self._forecasts
+        if rounds < self.rounds:  # which rounds came first is not known: as if nothing had been forgotten
+            learnt, more, begin = [], rounds, 0
+        parts: list[tuple[int, int]] = []
+        ends = epoch_ends(self.FIRST_EPOCH, self.EPOCH_FACTOR)
+        while more > 0 or len(parts) < len(learnt):
+            epoch = len(parts)
+            bins = self._tables[epoch].bins if epoch < len(self._tables) else self._suited_bins(epoch)
+            new = max(0, min(more, next(ends) - begin))
+            parts.append((sum(learnt[epoch : epoch + 1]) + new, bins))
+            more, begin = more - new, begin + new
         return parts
 
     def _learnt_per_epoch(self) -> list[tuple[int, int]]:

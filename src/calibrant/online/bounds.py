@@ -14,6 +14,7 @@ import numpy as np
 
 from calibrant.results import Array
 
+ROUNDING = 4 * np.finfo(np.float64).eps  # per round: points of a fixed grid are no binary fractions
 SLACK, SPLIT_COST = 0.25, 1.0  # of the guard: b and c of its theorem
 
 
@@ -31,10 +32,11 @@ def uniform_cells(horizon: int, delay: int = 0) -> int:
 
 
 def uniform_bound(rounds: Any, cells: int, delay: int = 0) -> Any:
-    """Return the bound on the certificate of a fixed grid (theorem 3)."""
+    """Return the bound on the certificate of a fixed grid (theorem 3), and what adding up may round."""
     inner = np.arange(1, cells) / cells
     carried = (delay + 1) * float(np.maximum(inner, 1 - inner).sum())
-    return carried + np.asarray(rounds, dtype=np.float64) / (2 * cells)
+    t = np.asarray(rounds, dtype=np.float64)
+    return (carried + t / (2 * cells)) * (1 + ROUNDING * t)
 
 
 def guard_bound(rounds: Any, delay: int = 0, slack: float = SLACK, cost: float = SPLIT_COST) -> Any:
@@ -110,7 +112,7 @@ def epoch_ends(first: int, factor: int) -> Iterator[int]:
 
 def regret_bound(delay: int, prior: float, segments: int = 1) -> float:
     """Return by how much the total Brier score may exceed that of the raw forecasts (theorem 8)."""
-    return segments * (delay + 1) * math.log(1 / prior) / 2
+    return segments * (delay + 1) * -math.log(prior) / 2
 
 
 def as_numbers(bound: Any) -> Array:

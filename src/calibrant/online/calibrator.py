@@ -269,7 +269,8 @@ class OnlineCalibrator(Stream):
     def _parts(self, by: Any, size: int) -> dict[str, npt.NDArray[np.int64]]:
         """Return the rows of each segment, the segments in the order in which they come."""
         if (by is None) != (self.by is None):
-            rule = "needs by=" if self.by else "must be left out: the calibrator has no segments"
+            named = f"must name the segment of each row: the calibrator was made with by={self.by!r}"
+            rule = named if self.by else "must be left out: the calibrator has no segments"
             raise InvalidInputError(sentence("by", rule, f"got {'none' if by is None else 'a column'}"))
         if by is None:
             return {ALL: np.arange(size)}

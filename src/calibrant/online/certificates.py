@@ -31,6 +31,8 @@ def total_certificate(streams: Iterable[Stream]) -> float:
     >>> total_certificate(parts)
     1.75
     """
+    if not isinstance(streams, Iterable):
+        raise InvalidInputError(sentence("streams", "must be a list", f"got {streams!r}", "write [a, b]"))
     parts = list(streams)
     for part in parts:
         if not isinstance(part, Stream) or part.certificate is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -19,7 +20,7 @@ from calibrant.online.bin_tables import BinForecaster
 from calibrant.online.bounds import decision_loss_bins, decision_loss_bound
 from calibrant.online.input_columns import outcome_column, probability_column
 from calibrant.online.run import Run
-from calibrant.online.segment_names import label_name
+from calibrant.online.segment_names import label_name, list_of_names
 from calibrant.online.single_values import (
     Key,
     checked_bins,
@@ -133,7 +134,7 @@ class DecisionLossForecaster(BinForecaster):
         if self.potential == "quadratic" or not self._kept_in_time:
             return None
         groups = len(self._numbers)
-        return sum(decision_loss_bound(own, m, groups, planned=rounds) for own, rounds, m in parts)
+        return float(sum(decision_loss_bound(own, m, groups, planned=rounds) for own, rounds, m in parts))
 
     def _number(self, group: Any) -> int:
         name = label_name(group)
@@ -218,7 +219,7 @@ class DecisionLossForecaster(BinForecaster):
             bins=None if fields.take("bins") is None else fields.checked("bins", checked_bins),
             potential=potential,
             groups=fields.checked("groups", _saved_groups),
-            seed=fields.count("seed"),
+            seed=fields.count("seed", math.inf),
         )
         self._restore(fields)
         return self
@@ -227,9 +228,7 @@ class DecisionLossForecaster(BinForecaster):
 def _checked_groups(groups: Iterable[Any] | None) -> tuple[str, ...]:
     if groups is None:
         return ()
-    if isinstance(groups, str) or not isinstance(groups, Iterable):
-        raise InvalidInputError(sentence("groups", "must be a list of names", f"got {groups!r}"))
-    names = [label_name(group) for group in groups]
+    names = list_of_names(groups)
     if len(set(names)) < len(names) or EVERYBODY in names:
         rule = f"must be different names other than {EVERYBODY!r}"
         raise InvalidInputError(sentence("groups", rule, f"got {names}"))

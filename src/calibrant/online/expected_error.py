@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any, Self
 
@@ -30,7 +31,8 @@ class ExpectedErrorForecaster(BinForecaster):
     but the next coin. In the manner of Foster (1999) and Foster and Vohra (1998).
 
     `certificate` is the error so far, T times the ECE, computed and not promised; so it may exceed
-    `bound()`, which holds for its mean. Never show a forecast before the outcome is fixed, and keep saved
+    `bound()`, which holds for its mean. (With a delay and no horizon epochs may share an answer; their errors
+    are added up, and that is no less.) Never show a forecast before the outcome is fixed, and keep saved
     states secret: the seed tells all coins to come.
 
     Parameters
@@ -68,7 +70,7 @@ class ExpectedErrorForecaster(BinForecaster):
 
     @property
     def certificate(self) -> float:
-        """T times the expected calibration error of the answers so far."""
+        """T times the expected calibration error of the answers so far, summed over the epochs."""
         return sum(table.error() for table in self._tables)
 
     def bound(self, T: int | None = None) -> float | None:
@@ -139,7 +141,7 @@ class ExpectedErrorForecaster(BinForecaster):
             horizon=fields.checked("horizon", checked_horizon),
             bins=None if fields.take("bins") is None else fields.checked("bins", checked_bins),
             delay=fields.count("delay"),
-            seed=fields.count("seed"),
+            seed=fields.count("seed", math.inf),
         )
         self._restore(fields)
         return self

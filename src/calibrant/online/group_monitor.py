@@ -12,7 +12,7 @@ from calibrant.inputs import check_aligned, check_same_length, row_labels
 from calibrant.numerals import counted, pvalue_text
 from calibrant.online.monitor import Monitor, checked_alpha, checked_records
 from calibrant.online.reading import Reading
-from calibrant.online.segment_names import label_name, label_names
+from calibrant.online.segment_names import label_names, list_of_names
 from calibrant.online.state import not_a_state, parsed, read_text, save_text
 from calibrant.sheets import Cell, Sheet, number_cell, paragraphs, text_cell
 
@@ -33,9 +33,7 @@ class GroupMonitor:
     EVERYBODY = "everybody"
 
     def __init__(self, groups: Iterable[Any], *, alpha: float = 0.05) -> None:
-        if isinstance(groups, str) or not isinstance(groups, Iterable):
-            raise InvalidInputError(sentence("groups", "must be a list of names", f"got {groups!r}"))
-        names = [label_name(name) for name in groups]
+        names = list_of_names(groups)
         if not names or len(set(names)) < len(names) or self.EVERYBODY in names:
             rule = f"must be different names other than {self.EVERYBODY!r}"
             raise InvalidInputError(sentence("groups", rule, f"got {names}"))
@@ -123,6 +121,9 @@ class GroupMonitor:
         monitors = {name: Monitor._from_state(state) for name, state in states.items()}
         if len({monitor.alpha for monitor in monitors.values()}) > 1:
             rule = "must give every group the same part of alpha"
+            raise InvalidInputError(sentence("state", rule, hint="it may have been edited"))
+        if sum(monitor.n for monitor in monitors.values()) != 2 * monitors[cls.EVERYBODY].n:
+            rule = "must count each record for everybody and for one group"
             raise InvalidInputError(sentence("state", rule, hint="it may have been edited"))
         return cls._holding(monitors)
 

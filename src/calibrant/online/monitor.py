@@ -19,7 +19,8 @@ from calibrant.results import Array
 from calibrant.sheets import paragraphs
 
 CHUNK = 512  # records between two stakings
-VERSION = 2
+VERSION = 3
+READABLE = (2, 3)  # version 2 had the wealth itself, which differed in the last digits from batch to batch
 BETS = len(SHAPES) * len(STAKES)
 _COUNTS = ("n", "stakings", "stake_at")
 _LEVELS = ("pay", "lowest", "highest", "rise")
@@ -52,7 +53,7 @@ class Monitor:
         self.stake_at = 0  # records seen when it is staked next
         self.alarm_at: int | None = None
         self.peak = 0.0  # largest log evidence so far
-        self.wealth: Array = np.full((len(RATES), BETS), -np.inf)  # log, of what a purse of 1 has staked
+        self.ahead: Array = np.full((len(RATES), BETS), -np.inf)  # log wealth of a purse of 1, above `pay`
         self.pay: Array = np.zeros(BETS)  # log, since the start
         self.lowest: Array = np.zeros(BETS)  # `pay` so far
         self.highest: Array = np.zeros(BETS)
@@ -75,25 +76,31 @@ class Monitor:
     def _stake(self) -> None:
         """Put a part of the cash on the bets; when and how much depends on no outcome and no batch."""
         staked = self._cash + np.log(RATES)
-        self.wealth = np.logaddexp(self.wealth, staked[:, None])
+        self.ahead = np.logaddexp(self.ahead, staked[:, None] - self.pay)
         self.stakings += 1
         self.stake_at = self.n + CHUNK
 
     def _take(self, outcomes: Array, predictions: Array) -> None:
-        grown = np.cumsum(log_pays(outcomes, predictions), axis=0)
-        evidence = self._evidence(grown)
-        self._remember(self.pay + grown)
-        self.wealth, self.pay = self.wealth + grown[-1], self.pay + grown[-1]
+        """Add up one record after the other from what was paid before, so that batches leave no trace."""
+        pays = np.cumsum(np.vstack([self.pay, log_pays(outcomes, predictions)]), axis=0)[1:]
+        evidence = self._evidence(pays)
+        self._remember(pays)
+        self.pay = pays[-1].copy()
         self.peak = max(self.peak, float(evidence.max()))
         if self.alarm_at is None and self.peak >= -math.log(self.alpha):
             self.alarm_at = self.n + 1 + int(np.argmax(evidence >= -math.log(self.alpha)))
         self.n += len(outcomes)
 
-    def _evidence(self, grown: Array) -> Array:
-        """Return the log of all the money, cash included, when the bets have grown by so much (rows)."""
-        staked = np.logaddexp.reduce(PURSES[:, None] + self.wealth, axis=0)
+    @property
+    def wealth(self) -> Array:
+        """Log of what a purse that began with 1 has staked, and won or lost since, on each bet."""
+        return np.asarray(self.ahead + self.pay)
+
+    def _evidence(self, pays: Array) -> Array:
+        """Return the log of all the money, cash included, when the bets have paid so much (rows)."""
+        staked = np.logaddexp.reduce(PURSES[:, None] + self.ahead, axis=0)
         cash = np.logaddexp.reduce(PURSES + self._cash)
-        return np.asarray(np.logaddexp(_log_mean(staked + grown), cash))
+        return np.asarray(np.logaddexp(_log_mean(staked + pays), cash))
 
     @property
     def _cash(self) -> Array:
@@ -118,7 +125,7 @@ class Monitor:
     @property
     def log_evalue(self) -> float:
         """Log of the evidence now: 0 is none, log 20 suffices at alpha = 0.05."""
-        return float(self._evidence(np.zeros((1, BETS)))[0])
+        return float(self._evidence(self.pay[None, :])[0])
 
     def reading(self) -> Reading:
         """Return where things stand."""
@@ -166,7 +173,7 @@ class Monitor:
         joined = Monitor(alpha=min(self.alpha, later.alpha))
         joined.n, joined.stakings = self.n + later.n, self.stakings + later.stakings
         joined.stake_at = self.n + later.stake_at if later.n else self.stake_at
-        joined.wealth = np.logaddexp(self.wealth + later.pay, self._cash[:, None] + later.wealth)
+        joined.ahead = np.logaddexp(self.ahead, self._cash[:, None] + later.ahead - self.pay)
         joined.pay = self.pay + later.pay
         joined._inherit_stretches(self, later)
         joined._inherit_alarm(self if self.n else later)
@@ -205,8 +212,8 @@ class Monitor:
 
     def _state(self) -> dict[str, Any]:
         state = {name: getattr(self, name) for name in ("alpha", "peak", "alarm_at", *_COUNTS)}
-        arrays = {name: getattr(self, name).tolist() for name in ("wealth", *_LEVELS, *_MOMENTS)}
-        arrays["wealth"] = [[None if math.isinf(x) else x for x in purse] for purse in arrays["wealth"]]
+        arrays = {name: getattr(self, name).tolist() for name in ("ahead", *_LEVELS, *_MOMENTS)}
+        arrays["ahead"] = [[None if math.isinf(x) else x for x in purse] for purse in arrays["ahead"]]
         return {"calibrant_monitor": VERSION, **state, **arrays}
 
     @classmethod
@@ -219,8 +226,9 @@ class Monitor:
         if not isinstance(state, dict) or "calibrant_monitor" not in state:
             raise not_a_state("Monitor", state)
         version = state["calibrant_monitor"]
-        if version != VERSION:
-            raise InvalidInputError(sentence("state", f"must be of version {VERSION}", f"got {version!r}"))
+        if version not in READABLE:
+            rule = f"must be of version {READABLE[0]} or {VERSION}"
+            raise InvalidInputError(sentence("state", rule, f"got {version!r}"))
         self = cls()
         self._restore(Fields(state, "Monitor"))
         return self
@@ -230,9 +238,9 @@ class Monitor:
         self.n, self.stakings, self.stake_at = (fields.count(name) for name in _COUNTS)
         self.peak = fields.number("peak", 0)
         self.alarm_at = None if fields.take("alarm_at") is None else fields.count("alarm_at", self.n)
-        self.wealth = _purses(fields)
         for name in _LEVELS:
             setattr(self, name, np.array(fields.numbers(name, BETS)))
+        self.ahead = _purses(fields) - (self.pay if _purse_field(fields) == "wealth" else 0.0)
         for name in _MOMENTS:
             setattr(self, name, np.array(fields.counts(name, BETS), dtype=np.int64))
         self._check(fields)
@@ -267,16 +275,23 @@ class Monitor:
             least, most = np.log(RATES)[:, None] + self.pay, self.pay - self.lowest
             wrong = ((self.wealth < least - slack) | (self.wealth > most + slack)).any()
         if wrong:
-            raise fields.refused("wealth", "must follow from the stakes and the pay of the bets")
+            rule = "must follow from the stakes and the pay of the bets"
+            raise fields.refused(_purse_field(fields), rule)
+
+
+def _purse_field(fields: Fields) -> str:
+    """Return the name of the field that holds the money staked."""
+    return "wealth" if fields.content["calibrant_monitor"] == READABLE[0] else "ahead"
 
 
 def _purses(fields: Fields) -> Array:
-    """Return the log wealth of every purse and bet; null is nothing staked yet."""
-    rows = fields.items("wealth")
+    """Return the log of the money of every purse and bet; null is nothing staked yet."""
+    name = _purse_field(fields)
+    rows = fields.items(name)
     if len(rows) != len(RATES) or not all(isinstance(row, list) for row in rows):
-        raise fields.refused("wealth", f"must be {len(RATES)} lists, one per purse")
-    filled = [Fields({"wealth": [0.0 if x is None else x for x in row]}, fields.kind) for row in rows]
-    logs = np.array([row.numbers("wealth", BETS) for row in filled])
+        raise fields.refused(name, f"must be {len(RATES)} lists, one per purse")
+    filled = [Fields({name: [0.0 if x is None else x for x in row]}, fields.kind) for row in rows]
+    logs = np.array([row.numbers(name, BETS) for row in filled])
     return np.where(np.array([[x is None for x in row] for row in rows]), -np.inf, logs)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,14 @@ def label_name(label: Any) -> str:
         rule = f"must not be the text {MISSING!r}, which stands for missing labels"
         raise InvalidInputError(sentence("group", rule, "got it", "rename that group"))
     return name
+
+
+def list_of_names(groups: Any) -> list[str]:
+    """Return the names of groups that a user lists; one text is no list of its letters."""
+    single = isinstance(groups, (str, bytes)) or (isinstance(groups, np.ndarray) and groups.ndim == 0)
+    if single or not isinstance(groups, Iterable):
+        raise InvalidInputError(sentence("groups", "must be a list of names", f"got {groups!r}"))
+    return [label_name(group) for group in groups]
 
 
 def label_names(labels: Any) -> npt.NDArray[Any]:

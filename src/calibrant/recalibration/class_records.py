@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from calibrant.inputs import (
     row_labels,
     values_of,
 )
-from calibrant.measures.class_columns import ClassColumns, classes_hint
+from calibrant.measures.class_columns import ClassColumns, class_names, classes_hint, columns_named
 from calibrant.numerals import counted
 from calibrant.recalibration.level_losses import SAFE
 from calibrant.recalibration.samples import effective, repetitions
@@ -38,6 +38,8 @@ class ClassRecords:
     table: Array
     labels: Ints
     weights: Array
+    ranks: Ints  # the place of each column in the order of the names, on which no user's order has a bearing
+    names: tuple[str, ...] = ()  # of the columns, where they are texts
     dropped: int = 0  # rows of the user that were left out for a gap
 
     @property
@@ -52,7 +54,8 @@ class ClassRecords:
 
     def where(self, chosen: npt.NDArray[Any]) -> ClassRecords:
         """Return some of the records."""
-        return ClassRecords(self.table[chosen], self.labels[chosen], self.weights[chosen])
+        table, labels, weights = (part[chosen] for part in (self.table, self.labels, self.weights))
+        return replace(self, table=table, labels=labels, weights=weights)
 
     def written_out(self) -> ClassRecords:
         """Return a row for every record that weights of frequency count, where they are few enough."""
@@ -66,7 +69,7 @@ class ClassRecords:
         """Return pairs (all but one fold, that fold), stratified by class."""
         if self.n < folds:
             raise TooFewRecordsError(sentence("folds", f"need {folds} records", f"got {self.n}"))
-        order = np.lexsort((np.random.default_rng(seed).random(self.n), self.labels))
+        order = np.lexsort((np.random.default_rng(seed).random(self.n), self.ranks[self.labels]))
         fold = np.empty(self.n, dtype=np.int64)
         fold[order] = np.arange(self.n) % folds
         return [(self.where(fold != k), self.where(fold == k)) for k in range(folds)]
@@ -95,24 +98,29 @@ def class_records(
     *,
     frequency: bool,
     missing: Missing = "error",
+    columns: Sequence[str] = (),
 ) -> ClassRecords:
-    """Return checked records in an order that does not depend on the user's rows."""
+    """Return checked records in an order that depends on the user's neither of rows nor of named columns."""
     if missing not in ("error", "drop"):
         raise reject_name("missing", missing, ["error", "drop"])
     names = Names().told_by(y_true, y_prob, sample_weight)
     y_true, sample_weight = values_of(y_true), values_of(sample_weight)
     check_aligned(y_true, row_labels(y_prob), (names.outcome, names.prediction))
     check_aligned(sample_weight, row_labels(y_prob), (names.weight, names.prediction))
-    columns = ClassColumns.of(y_prob, names.prediction)
-    table = np.asarray(columns.numbers(y_prob), dtype=np.float64)
+    called = ClassColumns.of(y_prob, names.prediction)
+    columns = list(columns) or columns_named(y_prob)
+    table = np.asarray(called.numbers(y_prob), dtype=np.float64)
     given, weights = _labels(y_true, len(table), names), _weights(sample_weight, len(table), names)
-    complete = _complete(table, given, weights, missing, names, columns)
-    columns.check_rows(table, complete)
-    labels = _places(given, class_names(classes, table.shape[1]), complete, names)
+    complete = _complete(table, given, weights, missing, names, called)
+    called.check_rows(table, complete)
+    known = class_names(classes, columns, given[complete].tolist(), table.shape[1], names.prediction)
+    labels, ranks = _places(given, known, complete, names), _ranks(known)
     weights = check_weights(np.where(complete, weights, 0.0), names.weight)
     kept = weights > 0
-    order = np.flatnonzero(kept)[np.lexsort((weights[kept], labels[kept], *table[kept].T))]
-    records = ClassRecords(table[order], labels[order], weights[order])
+    cells = table[kept][:, np.argsort(ranks)]
+    order = np.flatnonzero(kept)[np.lexsort((weights[kept], ranks[labels[kept]], *cells.T))]
+    told = _texts(columns or ([] if classes is None else known))
+    records = ClassRecords(table[order], labels[order], weights[order], ranks, told)
     made = records.written_out() if frequency else replace(records, weights=effective(records.weights))
     return replace(made, dropped=int(np.count_nonzero(~complete)))
 
@@ -162,21 +170,28 @@ def _complete(
     return np.asarray(complete)
 
 
-def class_names(classes: Sequence[Any] | None, count: int) -> list[Any]:
-    """Return the name of each column; 0, 1, ... where none are given."""
-    names = list(range(count)) if classes is None else list(classes)
-    if len(names) != count or len(set(names)) != count:
-        got = f"got {names!r} for {counted(count, 'column')}"
-        raise InvalidInputError(sentence("classes", "must name each column of y_prob once", got))
-    return names
+def _texts(names: list[Any]) -> tuple[str, ...]:
+    """Return names of text and whole numbers as texts, none where others or equal ones are among them."""
+    texts = tuple(map(str, names)) if all(isinstance(name, (str, int, np.integer)) for name in names) else ()
+    return texts if len(set(texts)) == len(texts) else ()
+
+
+def _ranks(names: list[Any]) -> Ints:
+    """Return the place of each name among all in order; of names that cannot be compared, by their texts."""
+    try:
+        order = sorted(range(len(names)), key=lambda k: names[k])
+    except TypeError:
+        order = sorted(range(len(names)), key=lambda k: (type(names[k]).__name__, str(names[k])))
+    return np.argsort(order)
 
 
 def _places(labels: npt.NDArray[Any], columns: list[Any], complete: Mask, names: Names) -> Ints:
     """Return the column of the class that occurred; 0 in rows with a gap."""
     place = {name: k for k, name in enumerate(columns)}
     places = np.zeros(len(labels), dtype=np.int64)
-    places[complete] = [place.get(label, -1) for label in labels[complete].tolist()]
+    given = labels[complete].tolist()
+    places[complete] = [place.get(label, -1) if isinstance(label, Hashable) else -1 for label in given]
     shown = ", ".join(map(repr, columns[:5])) + (", ..." if len(columns) > 5 else "")
-    hint = classes_hint(labels[complete].tolist(), columns)
+    hint = classes_hint(given, columns)
     reject_rows(names.outcome, f"must be one of the classes {shown}", labels, places < 0, hint)
     return places

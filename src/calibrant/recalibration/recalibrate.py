@@ -97,7 +97,8 @@ def recalibrate(
         Cluster labels (patients, races); a cluster is never split over folds. A missing label is refused, or
         its row dropped, by `missing`.
     classes : sequence, optional
-        Names of the columns of y_prob, for several classes; 0, 1, ... when absent.
+        Names of the columns of y_prob, for several classes, where the labels are neither 0, 1, 2, ... nor
+        columns of a frame.
     prevalence : float, optional
         Base rate where the map will be used, if it differs from that of the records.
     missing : {"error", "drop"}
@@ -142,8 +143,9 @@ def recalibrate(
 
         _refuse_options_of_two(prevalence, pos_label, replace(beside, groups=rules) if rules else beside)
         several = class_records(
-            y_true, y_prob, sample_weight, classes, frequency=weights == "frequency", missing=missing
-        )
+            y_true, y_prob, sample_weight, classes, frequency=weights == "frequency", missing=missing,
+            columns=list(given.y_prob) if _is_table(given.y_prob) else (),
+        )  # fmt: skip
         with telling(progress, expected_class_fits(row, several)):
             return fit_classes(several, row, options, weights, used)
     if classes is not None:

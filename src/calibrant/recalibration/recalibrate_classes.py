@@ -73,6 +73,7 @@ def fit_classes(
         details=counted_out(fitted.details, records.dropped),
         judge=lambda: assess_classes(records, procedure, seed),
         columns=records.classes,
+        classes=records.names,
     )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.inputs import ROW_SUM, array_of, check_unit_interval, numeric_vector
+from calibrant.measures.class_columns import check_column_order, columns_named
 from calibrant.numerals import counted, short
 from calibrant.recalibration.assess import Assessment, Folds, Procedure, assess, cross_fit
 from calibrant.recalibration.band import MapBand, jackknife_band
@@ -47,6 +48,7 @@ class Recalibration:
     procedure: Procedure | None = field(default=None, repr=False)
     judge: Callable[[], Assessment | str] | None = field(default=None, repr=False)
     columns: int | None = None  # of several classes
+    classes: tuple[str, ...] = ()  # what these columns were called, where they had names
 
     def __repr__(self) -> str:
         came_to = "" if self.chosen == self.method else f" -> {self.chosen}"
@@ -78,7 +80,8 @@ class Recalibration:
         Parameters
         ----------
         p : array
-            Predictions in [0, 1], or pairs of columns whose rows sum to 1.
+            Predictions in [0, 1], or pairs of columns whose rows sum to 1. For several classes, their columns
+            in the order of the fit, also in a frame.
         covariates : mapping of columns or frame, optional
             For methods that need them.
 
@@ -109,6 +112,7 @@ class Recalibration:
         if table.shape[1] != self.columns:
             got = f"got {table.shape[1]}"
             raise InvalidInputError(sentence("y_prob", f"must have {self.columns} columns", got))
+        check_column_order(columns_named(p), self.classes, "columns of y_prob")
         return table
 
     def _columns(self, covariates: Any, rows: int) -> Mapping[str, Any] | None:
@@ -216,6 +220,7 @@ class Recalibration:
         from calibrant.recalibration.sql import sql_of
 
         if self.columns is not None:
+            check_column_order(column, self.classes, "columns")
             return class_sql(self.map, column, self.columns, dialect)
         return sql_of(self.map, column, dialect, tolerance)  # type: ignore[arg-type]  # checked there
 

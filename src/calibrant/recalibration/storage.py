@@ -47,6 +47,7 @@ def as_dict(fitted: Recalibration, *, assess: bool = True) -> dict[str, Any]:
         "notes": list(fitted.notes),
         "details": _plain(fitted.details),
         "columns": fitted.columns,
+        "classes": list(fitted.classes),
         "knots": None if knots is None else [knots.values.tolist(), knots.rates.tolist()],
         "assessment": None if assessment is None else assessment.to_dict(),
         "why_not_assessed": fitted.why_not_assessed,
@@ -102,6 +103,7 @@ def stored_fields(stored: Any) -> tuple[dict[str, Any], Assessment | str]:
             "columns": None if stored.get("columns") is None else _whole(stored, "columns"),
         }
         _check_columns(fields["map"], fields["columns"])
+        fields["classes"] = _class_names(stored.get("classes", []), fields["columns"])
         verdict = str(stored["why_not_assessed"]) if assessed is None else Assessment.from_dict(assessed)
         return fields, verdict
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -115,6 +117,14 @@ def _check_columns(fitted: Map, columns: int | None) -> None:
     known = fitted.classes if isinstance(fitted, ClassMap) else None
     if columns != known and not isinstance(fitted, IdentityMap):
         raise refused("columns", "must be the number of classes of the map", columns)
+
+
+def _class_names(names: Any, columns: int | None) -> tuple[str, ...]:
+    """Read the names of the columns, none in older files."""
+    distinct = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    if not distinct or len(names) not in (0, columns) or len(set(names)) < len(names):
+        raise refused("classes", "must be different texts, one for each column", names)
+    return tuple(names)
 
 
 def _fit_facts(fields: Mapping[str, Any]) -> FitFacts:

@@ -131,6 +131,14 @@ def _turned_inside(fits: Sequence[Fitted]) -> tuple[str, ...]:
     return (_turned(f" of {_columns(places)}"),) if len(places) else ()
 
 
+def _one_sided(right: Array) -> tuple[str, ...]:
+    """Return a note where the predicted class was always right, or never: no map is fitted to that."""
+    if right.min() < right.max():
+        return ()
+    seen = "always right" if right[0] else "never right"
+    return (f"The predicted class was {seen}: its probability is left as it is.",)
+
+
 def top_label(records: ClassRecords, inner: Method, platt: Method, *, seed: int) -> Fitted:
     """Fit the probability of the predicted class: one map for all, then one per class shrunk to no change."""
     top = records.table.argmax(axis=1)
@@ -146,5 +154,5 @@ def top_label(records: ClassRecords, inner: Method, platt: Method, *, seed: int)
             continue
         fits.append(_inner(part, right[chosen], pooled.map.predict(confidence[chosen]), platt, seed))
     turned = (_turned(" of the predicted class"),) if WRONG_WAY in pooled.notes else ()
-    notes = (*turned, *_turned_inside(fits), *unseen(records))
+    notes = (*turned, *_one_sided(right), *_turned_inside(fits), *unseen(records))
     return Fitted(TopLabelMap(pooled.map, tuple(one.map for one in fits)), notes, {"inner": inner.name})
