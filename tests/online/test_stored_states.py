@@ -245,8 +245,8 @@ def test_a_lock_keeps_a_second_process_out(tmp_path):
         write_whole(path, "{}")
     old = os.umask(0o077)
     try:
-        write_whole(path, "{}")
-        assert path.stat().st_mode & 0o777 == 0o600
+        write_whole(tmp_path / "new.json", "{}")
+        assert (tmp_path / "new.json").stat().st_mode & 0o777 == 0o600
     finally:
         os.umask(old)
 
