@@ -43,7 +43,7 @@ class Visited:
             self.subsets[conditions] = subset
 
 
-class Step(NamedTuple):
+class PathStep(NamedTuple):
     """A subset on a path, and who is in it in words; None where an earlier path has offered it."""
 
     subset: Subset
@@ -132,14 +132,14 @@ def _distinct(place: Index, size: int) -> Index:
 
 def random_paths(
     columns: Sequence[Column], min_size: int, rng: np.random.Generator
-) -> Iterator[Sequence[Step]]:
+) -> Iterator[Sequence[PathStep]]:
     """Yield path after path without end; the last step of each is the one that is too small, if any."""
     visited = Visited(Subset(np.arange(len(columns[0].codes), dtype=np.int32)))
     while True:
         yield _walk(Path(columns, visited, visited.everyone), min_size, rng)
 
 
-def _walk(path: Path, min_size: int, rng: np.random.Generator) -> Sequence[Step]:
+def _walk(path: Path, min_size: int, rng: np.random.Generator) -> Sequence[PathStep]:
     """Follow one path until it is too small, or nothing is left to split.
 
     One departure from Algorithm 1. Where the covariate drawn has a single value left, its median is that
@@ -156,5 +156,5 @@ def _walk(path: Path, min_size: int, rng: np.random.Generator) -> Sequence[Step]
         if not path.split(j, rng):
             divisible.remove(j)  # one value only, now and further down
             continue
-        steps.append(Step(path.subset, None if path.subset.offered else path.rule()))
+        steps.append(PathStep(path.subset, None if path.subset.offered else path.rule()))
     return steps
