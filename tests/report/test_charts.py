@@ -132,6 +132,16 @@ def test_the_smoothed_curve_is_drawn_inside_the_frame_however_narrow_that_is(oth
         assert low - 1e-6 <= min(r[column] for r in drawn) <= max(r[column] for r in drawn) <= high + 1e-6
 
 
+@pytest.mark.parametrize(("y", "p"), [([1, 0, 0, 0, 0], [0.2] * 5), ([1, 0, 0], [1 / 3] * 3), ([0.7], [0.7])])
+def test_the_base_rate_as_prediction_is_drawn_as_a_dot(y, p):
+    chart = charts.reliability_diagram(cb.Forecasts(y, p))
+    drawn = [row for row in rows(chart, "curve") if row["curve"] == "smoothed"]
+    assert drawn
+    assert [row[column] for row in drawn for column in ("prediction", "rate")] == pytest.approx(
+        [p[0]] * 2 * len(drawn), rel=1e-5
+    )
+
+
 def test_a_curve_that_is_one_point_is_drawn_as_a_dot(one_prediction):
     proposal = propose(one_prediction, seed=1)
     compared = charts.comparison({"first": one_prediction, "second": cb.Forecasts([0, 1], [0.2, 0.9])})

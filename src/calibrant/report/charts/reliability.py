@@ -65,8 +65,11 @@ def smoothed(forecasts: Forecasts) -> Line:
     low, high = forecasts.values[0] - curve.bandwidth, forecasts.values[-1] + curve.bandwidth
     near = np.isfinite(curve.outcome) & (curve.prediction >= low) & (curve.prediction <= high)
     at = np.flatnonzero(near)
-    at = at[np.unique(np.linspace(0, len(at) - 1, 150).astype(int))]
     records = 1 / float(forecasts.squared_weights.sum())
+    if len(at) == 0:  # all predictions lie between two points of its grid
+        mean, rate = np.array([forecasts.mean_prediction]), np.array([forecasts.base_rate])
+        return Line(mean, rate.clip(0.0, 1.0), np.array([records < FEW]))
+    at = at[np.unique(np.linspace(0, len(at) - 1, 150).astype(int))]
     near_by = curve.density[at] * curve.bandwidth * np.sqrt(2 * np.pi) * records
     return Line(curve.prediction[at], np.clip(curve.outcome[at], 0.0, 1.0), near_by < FEW)
 
