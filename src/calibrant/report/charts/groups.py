@@ -41,7 +41,7 @@ def forest(audit: Audit) -> Spec:
     tips += [field("z:Q", format=".2f"), field("p-value:Q", format=".3g")]
     wrapped = {"labelLimit": 230, "labelExpr": "split(datum.label, '\\n')", "labelBaseline": "middle"}
     base = canvas.on(columns).encode(
-        y=field("label:N", sort=columns["label"], title=None, axis=wrapped),
+        y=field("label:N", scale={"domain": columns["label"]}, title=None, axis=wrapped),
         color=field("finding:N", scale=shades, legend={"direction": "vertical"}),
         tooltip=tips,
     )
