@@ -43,7 +43,7 @@ def giveaways(given: Distinguisher) -> Spec:
     tips = ["group:N", field("gap:Q", format="+.4f"), field("records:Q", format=",d")]
     tips.append(field("carried:Q", format="+.5f"))
     shades = {"domain": list(SIDES), "range": [LIGHT["second"], LIGHT["model"]]}
-    axis = {"labelLimit": 230, "labelExpr": "split(datum.label, '\\n')", "labelBaseline": "middle"}
+    axis = {"labelLimit": 170, "labelExpr": "split(datum.label, '\\n')", "labelBaseline": "middle"}
     bars = canvas.on(columns).mark("bar", size=12).encode(
         x=field("gap:Q", title="mean outcome − prediction"),
         y=field("label:N", scale={"domain": labels}, title=None, axis=axis),
