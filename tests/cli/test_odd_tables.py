@@ -97,3 +97,21 @@ def test_classes_name_the_column_and_the_option(run, text, arguments, message):
     assert code == 2
     assert message in err
     assert "y_true" not in err
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_line_break_in_a_name_is_read_or_refused_in_words(run, end):
+    text = end.join(['y,p,"of a\nline"', *(f"{k % 2},0.{k % 9 + 1},{k % 3}" for k in range(40)), ""])
+    arguments = ("-y", "y", "-p", "p", "--draws", 19, "--seed", 1, "--groups")
+    code, out, told = run("evaluate", text, *arguments, '"of a\nline"')
+    if end == "\n":
+        assert code in (0, 1)
+        assert "40 records" in out
+    else:
+        assert code == 2
+        assert (
+            r"must have line breaks of one kind in its header; got another in the name 'of a\nline'" in told
+        )
+    code, _, told = run("evaluate", text, *arguments, "of a\nline")
+    assert code == 2
+    assert "needs quotes around a name that has a line break" in told
