@@ -107,6 +107,23 @@ def test_nothing_sticks_out_at_any_width(browser, report, width, dark):
     assert browser.js("document.documentElement.scrollWidth") <= width
 
 
+def test_no_word_of_a_chart_is_cut_off_on_a_phone(browser, report):
+    browser.open(report, width=360)
+    browser.js("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+    beyond = (
+        "[...document.querySelectorAll('.chart svg')].flatMap(s => [...s.querySelectorAll('text')].filter("
+        "t => t.getBoundingClientRect().right > s.getBoundingClientRect().right + 1).map(t => t.textContent))"
+    )
+    assert browser.js(beyond) == []
+
+
+def test_a_long_word_in_a_table_stays_in_its_column_on_a_phone(browser, report):
+    browser.open(report, width=360)
+    cell = "document.querySelector('#whom td')"
+    browser.js(f"{cell}.textContent = 'x'.repeat(60)")
+    assert browser.js(f"{cell}.scrollWidth <= {cell}.clientWidth")
+
+
 def test_dark_mode_and_paper_have_their_own_colours(browser, report):
     ink = "getComputedStyle(document.querySelector('#chart-reliability svg text')).fill"
     paper = "getComputedStyle(document.body).backgroundColor"

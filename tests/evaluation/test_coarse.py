@@ -78,6 +78,15 @@ def test_one_record_has_a_band():
     assert (band.lower[0], band.upper[0]) == (0.0, 1.0)
 
 
+def test_records_whose_squared_weights_vanish_have_a_band():
+    weights = [1e140, 1e-100, 1e-100, 1e-101, 1e140]
+    band = consistency_band(
+        cb.Forecasts([0, 1, 0, 1, 1], [0.2, 0.3, 0.3, 0.3, 0.9], sample_weight=weights), seed=0
+    )
+    assert band.x[0] == 0.2
+    assert np.all((band.lower >= 0) & (band.lower <= band.upper) & (band.upper <= 1))
+
+
 def test_a_value_outside_the_interval_of_its_cells_is_explained(monkeypatch):
     from calibrant.evaluation import null_reference
 

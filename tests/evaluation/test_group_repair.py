@@ -165,3 +165,21 @@ def test_many_records_are_sampled_alike_for_the_same_seed(monkeypatch):
     found = evaluated(rows())
     assert group_repair(found).tried_on == 500
     assert group_repair(found).whom == group_repair(found).whom
+
+
+@pytest.mark.parametrize("masks", [False, True])
+def test_a_sample_does_not_depend_on_the_order_of_rows(monkeypatch, masks):
+    monkeypatch.setattr(rooms, "MOST_RECORDS", 300)
+    monkeypatch.setattr(rooms, "SAMPLED", 100)
+    rng = np.random.default_rng(2)
+    y, p = rng.integers(0, 2, 400), rng.integers(1, 4, 400) / 4
+    groups = {"g": rng.random(400) < 0.5} if masks else {"g": rng.choice(["a", "b", "c"], 400)}
+    samples = []
+    for order in (np.arange(400), rng.permutation(400)):
+        found = cb.evaluate(y[order], p[order], groups={"g": groups["g"][order]}, draws=19, seed=1)
+        samples.append(rooms._sample(found))
+    one, other = samples
+    assert one.n == 100
+    assert np.array_equal(one.predictions, other.predictions)
+    assert np.array_equal(one.outcomes, other.outcomes)
+    assert np.array_equal(one.covariates["g"], other.covariates["g"])

@@ -33,3 +33,9 @@ def test_every_measure_says_whether_its_p_value_is_a_bound():
     written = {row["name"]: row["pvalue_is_bound"] for row in found.to_dict()["measures"]}
     assert written == {row.about.name: row.pvalue_is_bound for row in found.rows}
     assert True in written.values()
+
+
+@pytest.mark.parametrize("y", [[0, 0, 1, 0], [1, 1, 0, 1], [0, 0, 0, 0]], ids=str)
+def test_what_json_has_no_number_for_is_none(y):
+    found = cb.evaluate(y, [0.1, 0.2, 0.6, 0.7], seed=3, draws=19).to_dict()
+    assert json.loads(json.dumps(found, allow_nan=False)) == found == json.loads(script_json(found))

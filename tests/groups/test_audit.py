@@ -348,3 +348,8 @@ def test_tiny_and_huge_terms_are_not_taken_for_rounding():
     huge = audit(r, s, groups={"g": group}, variant="real", draws=19, seed=1)
     others = {str(one.rule): one.z for one in huge.groups}
     assert all(z > 0 for z in others.values())
+
+
+def test_equal_fractions_leave_nothing_to_expect_and_no_warning():
+    found = audit([0.25] * 4, [0.001] * 4, groups={"g": list("aabb")}, variant="real", draws=19, seed=3)
+    assert found.everyone.expected == 0.0

@@ -186,3 +186,11 @@ def test_an_interval_without_ends_is_said_to_be_none():
     assert "too few records for an interval" in str(found)
     assert row.low is None
     assert row.note == "too few records for an interval"
+
+
+@pytest.mark.parametrize("name", ["slope", "intercept"])
+@pytest.mark.parametrize("y", [[0, 1, 1], [1, 0, 1], [1 / 3, 2 / 3, 0.5]], ids=str)
+def test_weights_so_small_that_their_squares_vanish_leave_the_end_open(name, y):
+    forecasts = cb.Forecasts(y, [1 / 3, 2 / 3, 2 / 3], sample_weight=[3e-162, 1, 1e-170])
+    low, high = score_interval(forecasts, name, value=1.0, confidence=CONFIDENCE)
+    assert low <= high

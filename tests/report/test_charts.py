@@ -132,6 +132,34 @@ def test_the_smoothed_curve_is_drawn_inside_the_frame_however_narrow_that_is(oth
         assert low - 1e-6 <= min(r[column] for r in drawn) <= max(r[column] for r in drawn) <= high + 1e-6
 
 
+@pytest.mark.parametrize(("start", "gap"), [(1 - 1e-6, 1e-8), (0.4, 1e-10), (0.123456, 1e-7), (0.0, 1e-3)])
+def test_predictions_that_begin_with_the_same_digits_are_told_apart(start, gap):
+    p = start + gap * np.arange(100)
+    forecasts = cb.Forecasts(np.arange(100) % 3 == 0, p)
+    chart = charts.reliability_diagram(forecasts)
+    fit = [row["prediction"] for row in rows(chart, "curve") if row["curve"].startswith("isotonic")]
+    assert (min(fit), max(fit)) == pytest.approx((p[0], p[-1]), rel=0, abs=gap / 10)
+    assert all(row["from"] < row["to"] for row in rows(chart, "from", "to"))
+    assert len({row["prediction"] for row in rows(chart, "lower", "upper")}) >= 100
+    assert len({row["prediction"] for row in rows(charts.smooth_witness(forecasts), "weight")}) == 100
+
+
+def test_predictions_a_rounding_apart_have_a_band_that_can_be_seen():
+    p = np.repeat([0.5, np.nextafter(0.5, 1)], 20)
+    layers = charts.reliability_diagram(cb.Forecasts(np.arange(40) % 2, p)).to_dict()["layer"]
+    assert any(layer["mark"]["type"] == "rule" and "y2" in layer["encoding"] for layer in layers)
+
+
+@pytest.mark.parametrize(("y", "p"), [([1, 0, 0, 0, 0], [0.2] * 5), ([1, 0, 0], [1 / 3] * 3), ([0.7], [0.7])])
+def test_the_base_rate_as_prediction_is_drawn_as_a_dot(y, p):
+    chart = charts.reliability_diagram(cb.Forecasts(y, p))
+    drawn = [row for row in rows(chart, "curve") if row["curve"] == "smoothed"]
+    assert drawn
+    assert [row[column] for row in drawn for column in ("prediction", "rate")] == pytest.approx(
+        [p[0]] * 2 * len(drawn), rel=1e-5
+    )
+
+
 def test_a_curve_that_is_one_point_is_drawn_as_a_dot(one_prediction):
     proposal = propose(one_prediction, seed=1)
     compared = charts.comparison({"first": one_prediction, "second": cb.Forecasts([0, 1], [0.2, 0.9])})

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import calibrant as cb
@@ -67,6 +68,47 @@ def test_altair_finds_every_specification_valid_and_says_the_same(family):
     pytest.importorskip("altair")
     for name, spec in family().items():
         assert without_additions(as_altair(spec).to_dict(validate=True)) == spec, name
+
+
+ODD = 'a\n"b\\u \u2028'  # ends a string in a program, or is no string in one
+
+
+def with_odd_names():
+    years = {ODD: RNG.integers(2020, 2024, 400)}
+    evaluation = cb.evaluate(Y, P, groups=years, draws=19, seed=1)
+    seasons = pd.Categorical(
+        [f"{ODD}{k % 3}" for k in range(400)], [f"{ODD}{k}" for k in range(3)], ordered=True
+    )
+    ordered = cb.evaluate(Y, P, groups=pd.DataFrame({ODD: seasons}), draws=19, seed=1)
+    masked = cb.audit(Y, P, groups={ODD: RNG.random(400) < 0.5}, draws=19, seed=1)
+    compared = cb.dominance(Y, P, np.sqrt(P), draws=19, seed=1)
+    return {
+        "years": charts.groups_in_order.spec(group_differences(evaluation)[0]),
+        "seasons": charts.groups_in_order.spec(group_differences(ordered)[0]),
+        "masks": charts.forest.spec(masked),
+        "one mask": charts.group_curves.spec(masked),
+        "murphy": charts.murphy_difference.spec(compared, first=ODD, second="second"),
+    }
+
+
+def test_names_are_never_read_as_code():
+    vl_convert = pytest.importorskip("vl_convert")
+    for spec in with_odd_names().values():
+        assert "<svg" in vl_convert.vegalite_to_svg(spec)
+
+
+def test_groups_are_drawn_in_their_order():
+    vl_convert = pytest.importorskip("vl_convert")
+    seasons = pd.Categorical(
+        [("late", "early", "mid")[k % 3] for k in range(400)], ["early", "mid", "late"], True
+    )
+    evaluation = cb.evaluate(Y, P, groups=pd.DataFrame({"season": seasons}), draws=19, seed=1)
+    drawn = vl_convert.vegalite_to_vega(charts.groups_in_order.spec(group_differences(evaluation)[0]))
+    assert next(scale["domain"] for scale in drawn["scales"] if scale["name"] == "x") == [
+        "early",
+        "mid",
+        "late",
+    ]
 
 
 def test_charts_for_notebooks_can_be_changed_like_any_of_altair():

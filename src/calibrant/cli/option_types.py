@@ -38,11 +38,17 @@ class NameList(click.ParamType):  # type: ignore[type-arg]
         if isinstance(value, (list, tuple)):
             cells = list(value)
         else:
-            cells = next(csv.reader([str(value)], skipinitialspace=True), [])
+            cells = self._split(str(value), param, ctx)
         names = [cell.strip() for cell in cells]
         if not names or not all(names):
             self.fail(f"{value!r} has an empty name in it", param, ctx)
         return names
+
+    def _split(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
+        try:
+            return next(csv.reader([text], skipinitialspace=True), [])
+        except csv.Error:
+            self.fail(f"{text!r} needs quotes around a name that has a line break", param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
         """Return the columns whose names begin so; after a comma the next one."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from calibrant.forecasts import Forecasts
 from calibrant.inference.merging import coarse
@@ -44,7 +45,7 @@ def consistency_band(
     """
     merged = coarse(forecasts, cells)
     rng = np.random.default_rng(seed)
-    size = np.maximum(1, np.rint(merged.weights**2 / merged.squared_weights)).astype(np.int64)
+    size = _alike(merged)
     x = np.unique(np.interp(np.linspace(0, 1, 101), np.linspace(0, 1, merged.levels), merged.values))
     fits = np.empty((draws, len(x)))
     for row in fits:
@@ -53,6 +54,13 @@ def consistency_band(
     tail = (1 - level) / 2
     lower, upper = np.quantile(fits, [tail, 1 - tail], axis=0)
     return NullBand(x, lower, upper, level, draws, seed)
+
+
+def _alike(cells: Forecasts) -> npt.NDArray[np.int64]:
+    """Return how many records of equal weight are as noisy as those of each cell."""
+    with np.errstate(divide="ignore", invalid="ignore"):  # squares of the smallest weights are 0
+        alike = np.nan_to_num(cells.weights**2 / cells.squared_weights, nan=1.0)
+    return np.asarray(np.rint(np.clip(alike, 1, cells.counts)), dtype=np.int64)
 
 
 def _with_outcomes(cells: Forecasts, outcomes: Array) -> Forecasts:

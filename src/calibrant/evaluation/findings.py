@@ -18,7 +18,7 @@ from calibrant.evaluation.verdict import Verdict
 from calibrant.forecasts import Forecasts
 from calibrant.frames import frame_of
 from calibrant.measures.distances.sandwich import Distances
-from calibrant.results import Measurement
+from calibrant.results import Measurement, json_object
 
 if TYPE_CHECKING:
     from calibrant.groups.audit_result import Audit
@@ -84,7 +84,7 @@ class Findings:
         """Return all numbers, ready for JSON; the keys are documented in docs/report-schema.md."""
         from calibrant import __version__
 
-        return {
+        return json_object({
             "schema": SCHEMA,
             "schema_version": SCHEMA_VERSION,
             "calibrant_version": __version__,
@@ -102,7 +102,7 @@ class Findings:
                 "cells": self.cells,
                 "seed": self.seed,
             },
-        }
+        })  # fmt: skip
 
     def to_frame(self, backend: str = "pandas") -> Any:
         """Return the measures as a frame of the library named: "pandas", "polars" or "pyarrow"."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibrant.errors import CalibrantError
+from calibrant.groups.coding import code_columns
 from calibrant.recalibration.assess import Assessment
 from calibrant.recalibration.columns import columns_of
 from calibrant.recalibration.for_whom import ForWhom, smallest_judged
@@ -94,6 +95,8 @@ def _sample(findings: Findings) -> Rows:
     records: Records = findings.forecasts.records
     columns = columns_of(findings.groups, records.length, "groups")
     if len(records) > MOST_RECORDS:
+        coded = code_columns(findings.groups, records.length, "groups")
+        records = records.refined([column.codes for column in coded])  # so that row order draws nobody
         drawn = np.random.default_rng(findings.seed).choice(len(records), SAMPLED, replace=False)
         records = records.take(np.sort(drawn).astype(np.int32))
     return rows_of(

@@ -242,7 +242,7 @@ class Family:
         if not self.simulated:
             return sigma * BROWNIAN[self.terms.statistic]
         mean = np.concatenate([part.mean(axis=1) for part in self.simulated])
-        return np.where(sigma > 0, sigma * mean, 0.0)
+        return np.asarray(np.multiply(sigma, mean, where=sigma > 0, out=np.zeros_like(sigma)))
 
     def curves(self) -> tuple[GroupCurve, ...]:
         """Return the curves of the worst subpopulations."""

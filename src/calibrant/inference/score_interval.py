@@ -30,7 +30,7 @@ from calibrant.results import Array
 from calibrant.sums import dot
 
 LOGISTIC = ("slope", "intercept")
-FARTHEST = 64.0  # half-widths of the usual interval; an end beyond is infinite
+DOUBLINGS = 6  # of the half-width of the usual interval; an end beyond is infinite
 FARTHEST_LOGIT = 50.0  # shift beyond the logits themselves, from which on all rates are 0 or 1
 ROUNDING = 1e-13  # of a sum, relative to its terms
 NEWTON_STEPS = 100  # at most; steps that leave the bracket halve it
@@ -92,11 +92,12 @@ def refuse_certain(forecasts: Forecasts, name: str, whose: str = "the prediction
 def _end(score: Callable[[float], float], value: float, step: float, level: float) -> float:
     """Walk from the value until the score, which falls, reaches this level; infinite if it never does."""
     inner, outer = value, value + step
-    while (score(outer) < level) if level > 0 else (score(outer) > level):
+    for _ in range(DOUBLINGS + 1):
+        reached = score(outer)
+        if (reached >= level) if level > 0 else (reached <= level):
+            return root(lambda at: score(at) - level, inner, outer, 1e-6 * abs(step) + 1e-12)
         inner, outer = outer, value + 2 * (outer - value)
-        if abs(outer - value) > FARTHEST * abs(step):
-            return float(np.copysign(np.inf, step))
-    return root(lambda at: score(at) - level, inner, outer, 1e-6 * abs(step) + 1e-12)
+    return float(np.copysign(np.inf, -level))
 
 
 Score = tuple[Callable[[float], float], float]
@@ -166,7 +167,8 @@ class _Profile:
 
     def __init__(self, forecasts: Forecasts, logit: Array) -> None:
         self._weights, self._base, self._logit = forecasts.weights, forecasts.base_rate, logit
-        self._start = float(np.log(self._base) - np.log1p(-self._base))
+        with np.errstate(divide="ignore"):  # of outcomes 0 and 1, weights may let one kind vanish
+            self._start = float(np.log(self._base) - np.log1p(-self._base))
 
     def __call__(self, slope: float) -> Array:
         """Return one rate per level."""

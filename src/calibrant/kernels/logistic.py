@@ -6,6 +6,7 @@ Every row has outcomes (weight of y per level) and weights of its own, all on th
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -30,16 +31,21 @@ def logistic_fits(outcomes: Array, weights: Array, x: Array) -> Array:
 
     One row of weights serves all rows of outcomes. Rows begin where the fit of all of them ends.
     """
+    fits: Callable[..., Array] = _short_fits
+    if _fits.pays(outcomes.size):
+        _fits.expect_much()
+        fits = _fits
     mass = np.sum(weights, axis=0) * (len(outcomes) / len(weights))
-    start = logistic_fit(x, np.sum(outcomes, axis=0), mass, np.zeros(2))
+    start = fits(np.sum(outcomes, axis=0)[np.newaxis], mass[np.newaxis], x, 0.0, 0.0)[0]
     if np.isinf(start[1]):
         start = np.zeros(2)
-    return _fits(outcomes, weights, x, float(start[0]), float(start[1]))
+    return fits(outcomes, weights, x, float(start[0]), float(start[1]))
 
 
-def fits_pay(numbers: int) -> bool:
-    """Return whether machine code repays its start-up time for this many numbers."""
-    return _fits.pays(numbers)
+def _short_fits(outcomes: Array, weights: Array, x: Array, intercept: float, slope: float) -> Array:
+    """Fit without machine code, whose arithmetic this is to the last digit; lists are quicker for Python."""
+    fits: Array = _fits.plain(outcomes.tolist(), weights.tolist(), x.tolist(), intercept, slope)
+    return fits
 
 
 @compiled

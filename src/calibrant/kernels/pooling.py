@@ -59,7 +59,8 @@ def pooled_scores(outcomes: Array, weights: Array, log: bool, clip: float) -> Ar
                 rate = min(max(rate, clip), 1.0 - clip)
                 score -= ones[k] * math.log(rate) + (mass[k] - ones[k]) * math.log1p(-rate)
             else:
-                score += ones[k] * (1.0 - rate) ** 2 + (mass[k] - ones[k]) * rate**2
+                miss = 1.0 - rate  # squares as products: machine code and Python round these alike
+                score += ones[k] * (miss * miss) + (mass[k] - ones[k]) * (rate * rate)
         scores[row] = score
     return scores
 

@@ -11,7 +11,7 @@ from calibrant.errors import TooFewRecordsError, sentence
 from calibrant.fits.roots import brent
 from calibrant.forecasts import Forecasts
 from calibrant.kernels.compiled import COMPILE_ABOVE
-from calibrant.kernels.logistic import fits_pay, logistic_fit, logistic_fits
+from calibrant.kernels.logistic import logistic_fit, logistic_fits
 from calibrant.measures.registry.calling import of_rows, public
 from calibrant.measures.registry.likelihood_rounding import intercept_rounded, slope_rounded
 from calibrant.measures.registry.null import Null, Settings
@@ -221,10 +221,8 @@ def _newton_step(x: Array, ones: Array, weights: Array, beta: Array) -> tuple[Ar
     return gradient, np.linalg.lstsq(curvature, gradient, rcond=None)[0]
 
 
-def _slopes(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings) -> Array | None:
-    """Cox's slope; fewer numbers than machine code repays are fitted one data set at a time."""
-    if not fits_pay(outcomes.size):
-        return None
+def _slopes(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings) -> Array:
+    """Cox's slope of data sets with weights of their own."""
     logit = logits(forecasts)
     scale = float(np.ptp(logit))
     if scale == 0.0:

@@ -210,10 +210,11 @@ def _log_tables(forecasts: Forecasts, outcomes: Array, weights: Array, settings:
 
 
 def _removable(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings) -> Array | None:
-    """CORP miscalibration; few numbers are measured one data set at a time."""
-    if not pooled_scores.pays(outcomes.size) or settings["score"] not in ("brier", "log"):
+    """CORP miscalibration, by one arithmetic whether machine code has been loaded or not."""
+    if settings["score"] not in ("brier", "log"):
         return None
-    pooled_scores.expect_much()
+    if pooled_scores.pays(outcomes.size):
+        pooled_scores.expect_much()
     log = settings["score"] == "log"
     raw = (_log_tables if log else _brier_tables)(forecasts, outcomes, weights, settings)
     fitted = pooled_scores(outcomes, weights, log, float(settings["clip"]))

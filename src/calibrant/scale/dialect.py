@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from calibrant.errors import UnreadableFileError, sentence
 from calibrant.scale.file_head import decoded, head_of
 
 SEPARATORS = ",;\t|"
+LINE_BREAK = re.compile("\r\n|\r|\n")
 UTF8_MARK = b"\xef\xbb\xbf"
 
 
@@ -45,7 +47,20 @@ def read_dialect(path: Path, wanted: Sequence[str] = ()) -> CsvDialect:
         raise UnreadableFileError(
             sentence(f"file {str(path)!r}", "must have a header", f"got a first line with a {error}")
         ) from None
-    return next((one for one in known if set(wanted) <= set(one.names)), known[0])
+    dialect = next((one for one in known if set(wanted) <= set(one.names)), known[0])
+    _refuse_mixed_breaks(path, header, dialect.names)
+    return dialect
+
+
+def _refuse_mixed_breaks(path: Path, header: str, names: Sequence[str]) -> None:
+    """Refuse a name with another line break than that of its line: DuckDB would find no rows below it."""
+    broken = [name for name in names if LINE_BREAK.search(name)]
+    if broken and len(set(LINE_BREAK.findall(header))) > 1:
+        rule, got = (
+            "must have line breaks of one kind in its header",
+            f"got another in the name {broken[0]!r}",
+        )
+        raise UnreadableFileError(sentence(f"file {str(path)!r}", rule, got, "rename that column"))
 
 
 def _separators(line: str) -> list[str]:

@@ -25,9 +25,9 @@ def comparison(models: Mapping[str, Forecasts]) -> Spec:
     """Draw the reliability curves of two or three models, by name."""
     if not 2 <= len(models) <= MOST:
         raise InvalidInputError(sentence("models", "must be two or three", f"got {len(models)}"))
-    canvas = Canvas()
     fits = {str(name): (f, isotonic_curve(f)) for name, f in models.items()}
     lines = {name: steps(f, fit) for name, (f, fit) in fits.items()}
     values = [f.values for f, _ in fits.values()]
     frame = window(*values), window(*values, *(fit for _, fit in fits.values()))
+    canvas = Canvas(*frame)
     return canvas.finished(curves(canvas, lines, frame), TITLE, CAPTION, height=380)

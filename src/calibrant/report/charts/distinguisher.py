@@ -43,10 +43,10 @@ def giveaways(given: Distinguisher) -> Spec:
     tips = ["group:N", field("gap:Q", format="+.4f"), field("records:Q", format=",d")]
     tips.append(field("carried:Q", format="+.5f"))
     shades = {"domain": list(SIDES), "range": [LIGHT["second"], LIGHT["model"]]}
-    axis = {"labelLimit": 230, "labelExpr": "split(datum.label, '\\n')", "labelBaseline": "middle"}
+    axis = {"labelLimit": 170, "labelExpr": "split(datum.label, '\\n')", "labelBaseline": "middle"}
     bars = canvas.on(columns).mark("bar", size=12).encode(
         x=field("gap:Q", title="mean outcome − prediction"),
-        y=field("label:N", sort=labels, title=None, axis=axis),
+        y=field("label:N", scale={"domain": labels}, title=None, axis=axis),
         color=field("side:N", scale=shades, legend={"symbolType": "square"}),
         tooltip=tips,
     )  # fmt: skip
@@ -65,7 +65,7 @@ def carriers(given: Distinguisher) -> Spec:
     data = canvas.on({"column": names, "share": [share for _, share in shown]})
     bars = data.mark("bar", size=12, color=LIGHT["model"]).encode(
         x=field("share:Q", title="share of the advantage", axis={"format": "%"}),
-        y=field("column:N", sort=names, title=None),
+        y=field("column:N", scale={"domain": names}, title=None),
         tooltip=["column:N", field("share:Q", format=".1%")],
     )  # fmt: skip
     return canvas.finished([bars], CARRIERS, CARRIERS_CAPTION, height=40 + 24 * len(names))

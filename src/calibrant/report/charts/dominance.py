@@ -27,11 +27,13 @@ def murphy_difference(compared: Dominance, *, first: str = "", second: str = "")
     canvas = Canvas()
     curve = compared.curve
     first, second = first or compared.names[0], second or compared.names[1]
+    up = f"loss of {first} against {second}"
     at = points_to_draw(curve.loss, 300)
     data = canvas.on({"threshold": curve.mu[at], "loss": curve.loss[at]})
     base = data.encode(
         x=field("threshold:Q", title="threshold of action", scale={"domain": [0, 1]}),
-        y=field("loss:Q", title=f"loss of {first} against {second}"),
+        y=field("loss:Q", title=up),
+        description={"value": up},
     )
     caption = CAPTION.format(first=first, second=second)
     layers = [_winners(canvas, compared, first, second)]

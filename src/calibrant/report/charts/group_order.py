@@ -35,7 +35,8 @@ def groups_in_order(compared: GroupComparison) -> Spec:
             "records": [group.n for group in groups],
         }
     ).encode(
-        x=field("group:N", sort=names, title=compared.column, axis={"labelOverlap": True}),
+        x=field("group:N", scale={"domain": names}, title=compared.column, axis={"labelOverlap": True}),
+        description="group:N",
         tooltip=[
             "group:N",
             field("difference:Q", format="+.2f"),

@@ -25,7 +25,7 @@ FOREST_CAPTION = (
 )
 FINDINGS = "off beyond chance", "within chance"
 MOST = 20  # groups in the forest
-LABEL = 36  # characters per line of a group's label
+LABEL = 26  # characters per line of a group's label
 
 
 @drawing
@@ -39,9 +39,9 @@ def forest(audit: Audit) -> Spec:
     shades = {"domain": list(FINDINGS), "range": [LIGHT["second"], LIGHT["model"]]}
     tips = ["group:N", field("gap:Q", format="+.4f"), field("records:Q", format=",d")]
     tips += [field("z:Q", format=".2f"), field("p-value:Q", format=".3g")]
-    wrapped = {"labelLimit": 230, "labelExpr": "split(datum.label, '\\n')", "labelBaseline": "middle"}
+    wrapped = {"labelLimit": 170, "labelExpr": "split(datum.label, '\\n')", "labelBaseline": "middle"}
     base = canvas.on(columns).encode(
-        y=field("label:N", sort=columns["label"], title=None, axis=wrapped),
+        y=field("label:N", scale={"domain": columns["label"]}, title=None, axis=wrapped),
         color=field("finding:N", scale=shades, legend={"direction": "vertical"}),
         tooltip=tips,
     )

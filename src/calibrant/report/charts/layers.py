@@ -2,6 +2,9 @@
 
 Specifications are plain dictionaries, which a page holds as they are. Altair is loaded for notebooks alone:
 it takes longer to import than all charts of a page take to draw.
+
+Names that users gave belong into data, captions and the domains of scales. Vega-Lite makes code of `sort`
+lists, and of the titles of fields unless a mark has a `description`: a line break in them ends the script.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ CAPTION = (
 @drawing
 def recalibration_map(proposal: Proposal) -> Spec:
     """Draw the chosen map with its band, and the isotonic curves of held-out records before and after."""
-    canvas, band, places = Canvas(), proposal.band, proposal.places
+    band, places = proposal.band, proposal.places
     mapped = proposal.fitted.predict(places)
     lines = {
         MAP: Line(places, mapped, mapped < 0),  # nowhere faint
@@ -32,6 +32,7 @@ def recalibration_map(proposal: Proposal) -> Spec:
     }
     across = window(*(line.prediction for line in lines.values()))
     up = window(*(line.rate for line in lines.values()), band.lower, band.upper)
+    canvas = Canvas(across, up)
     layers = [shaded(canvas, places, band.lower, band.upper), *curves(canvas, lines, (across, up))]
     caption = CAPTION.format(confidence=band.confidence, how=band.how)
     return canvas.finished(layers, TITLE, caption, height=380)

@@ -15,7 +15,7 @@ from calibrant.measures.scores import isotonic_curve
 from calibrant.measures.smoothed_curve import smoothed_reliability
 from calibrant.report.charts.layers import Layer, Spec, field
 from calibrant.report.charts.notebook import drawing
-from calibrant.report.charts.style import Canvas, hover, window
+from calibrant.report.charts.style import ONE_POINT, Canvas, hover, window
 from calibrant.report.palette import LIGHT
 from calibrant.results import Array
 
@@ -44,12 +44,12 @@ class Line(NamedTuple):
 @drawing
 def reliability_diagram(forecasts: Forecasts, *, seed: int = 0) -> Spec:
     """Draw the smoothed and the isotonic (CORP) curve, the band of the latter, and the density."""
-    canvas = Canvas()
     band = consistency_band(forecasts, seed=seed)
     fit = isotonic_curve(forecasts)
     across = window(forecasts.values)
     smooth = _within(smoothed(forecasts), *across)
     frame = across, window(fit, band.lower, band.upper, forecasts.values, smooth.rate)
+    canvas = Canvas(*frame)
     layers = [
         _density(canvas, forecasts, frame),
         shaded(canvas, band.x, band.lower, band.upper, _shades()),
@@ -65,8 +65,11 @@ def smoothed(forecasts: Forecasts) -> Line:
     low, high = forecasts.values[0] - curve.bandwidth, forecasts.values[-1] + curve.bandwidth
     near = np.isfinite(curve.outcome) & (curve.prediction >= low) & (curve.prediction <= high)
     at = np.flatnonzero(near)
-    at = at[np.unique(np.linspace(0, len(at) - 1, 150).astype(int))]
     records = 1 / float(forecasts.squared_weights.sum())
+    if len(at) == 0:  # all predictions lie between two points of its grid
+        mean, rate = np.array([forecasts.mean_prediction]), np.array([forecasts.base_rate])
+        return Line(mean, rate.clip(0.0, 1.0), np.array([records < FEW]))
+    at = at[np.unique(np.linspace(0, len(at) - 1, 150).astype(int))]
     near_by = curve.density[at] * curve.bandwidth * np.sqrt(2 * np.pi) * records
     return Line(curve.prediction[at], np.clip(curve.outcome[at], 0.0, 1.0), near_by < FEW)
 
@@ -152,7 +155,7 @@ def shaded(canvas: Canvas, places: Array, lower: Array, upper: Array, shades: Sp
     columns = {"prediction": places, "lower": lower, "upper": upper}
     data = canvas.on(columns if shades is None else {**columns, "shade": [BAND] * len(places)})
     mark = data.mark("area", color=LIGHT["band"], opacity=0.6)
-    if places[0] == places[-1]:
+    if places[-1] - places[0] <= ONE_POINT:
         mark, shades = data.mark("rule", color=LIGHT["band"], strokeWidth=14, opacity=0.6), None
     mark = mark.encode(x="prediction:Q", y="lower:Q", y2="upper")
     return mark if shades is None else mark.encode(fill=shades)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -14,18 +15,24 @@ from calibrant.results import Array
 
 WIDTH, HEIGHT = 560, 330
 NEAR = 0.1  # of what is shown: an axis that begins so near to 0 begins at 0
+ONE_POINT = 1e-9  # numbers that lie this close together are shown as one
+DIGITS = 6  # of numbers: what a picture can show, so that the bytes stay few
 
 
 class Canvas:
-    """Collects the data of one chart, each set once, under the names by which layers call them."""
+    """Collects the data of one chart, each set once, under the names by which layers call them.
 
-    def __init__(self) -> None:
+    Numbers are rounded to what a picture can show: less where all on an axis begin with the same digits.
+    """
+
+    def __init__(self, *axes: tuple[float, float]) -> None:
         self._datasets: dict[str, list[dict[str, Any]]] = {}
+        self._digits = DIGITS + max((_common_digits(*axis) for axis in axes), default=0)
 
     def on(self, columns: Mapping[str, Iterable[Any]]) -> Layer:
-        """Return a layer of these columns, rounded to what a picture can show so that the bytes stay few."""
+        """Return a layer of these columns."""
         name = f"data{len(self._datasets)}"
-        lists = [[_short(item) for item in column] for column in columns.values()]
+        lists = [[_short(item, self._digits) for item in column] for column in columns.values()]
         self._datasets[name] = [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
         return Layer({"data": {"name": name}})
 
@@ -46,9 +53,18 @@ class Canvas:
         }
 
 
-def _short(item: Any) -> Any:
+def _common_digits(low: float, high: float) -> int:
+    """Return how many leading digits the numbers between two have in common.
+
+    >>> _common_digits(0.0, 1.0), _common_digits(0.123, 0.125), _common_digits(0.5, 0.5)
+    (0, 1, 0)
+    """
+    return 0 if high <= low else max(0, math.floor(math.log10(high / (high - low))))
+
+
+def _short(item: Any, digits: int) -> Any:
     if isinstance(item, (float, np.floating)):
-        return float(f"{float(item):.6g}")
+        return float(f"{float(item):.{digits}g}")
     return item.item() if isinstance(item, np.generic) else item
 
 
@@ -88,7 +104,7 @@ def window(*arrays: Array, pad: float = 0.02) -> tuple[float, float]:
     low = min(float(np.min(a)) for a in arrays)
     high = max(float(np.max(a)) for a in arrays)
     reach = high - low
-    margin = pad * reach if reach > 1e-9 else 0.05
+    margin = pad * reach if reach > ONE_POINT else 0.05
     start, stop = max(0.0, low - margin), min(1.0, high + margin)
     return 0.0 if start < NEAR * reach else start, 1.0 if 1 - stop < NEAR * reach else stop
 

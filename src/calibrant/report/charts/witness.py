@@ -23,12 +23,13 @@ ONE_SIGN = " It has one sign here: weighted so, predictions are too {} on balanc
 @drawing
 def smooth_witness(forecasts: Forecasts) -> Spec:
     """Draw the witness of the smooth calibration error over the predictions."""
-    canvas = Canvas()
     result = measure(forecasts, "smooth").witness
     assert result is not None  # the smooth error always proves itself
     at = points_to_draw(result.weights, 200)
+    shown = window(result.values)
+    canvas = Canvas(shown)
     data = canvas.on({"prediction": result.values[at], "weight": result.weights[at]})
-    across = {"domain": list(window(result.values)), "nice": False, "zero": False}
+    across = {"domain": list(shown), "nice": False, "zero": False}
     base = data.encode(
         x=field("prediction:Q", title="prediction", scale=across),
         y=field("weight:Q", title="weight", scale={"domain": [-1, 1]}),
