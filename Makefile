@@ -1,19 +1,21 @@
-# Each target sets up .venv by itself and re-uses it while pyproject.toml and Makefile are unchanged.
-# any Python >= 3.11; PYTHON says which
+# Every target sets up .venv when it is missing or when pyproject.toml or this file changed.
+# `make demo` installs the package and its report; the other targets add what tests need.
+# Any Python from 3.11 on; PYTHON=... chooses one.
 PYTHON ?= $(firstword $(foreach v,3.11 3.12 3.13 3.14,$(shell python$(v) -c 'print("python$(v)")' 2>/dev/null)) python3)
 VENV := .venv
 BIN := $(VENV)/bin
+DEMO := $(VENV)/.demo
 READY := $(VENV)/.ready
 BENCH := .venv-bench
 LOWEST := .venv-lowest
 DIST := .dist
-DIST_TESTS := tests/test_forecasts.py tests/test_release.py tests/measures/test_simple.py tests/docs/test_generated_pages.py
+DIST_TESTS := tests/test_forecasts.py tests/test_release.py tests/metrics/test_simple.py tests/docs/test_generated_pages.py
 TORCH ?= torch==2.13.0
 PEERS = $(shell $(PYTHON) -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['bench'])")
 
 .PHONY: test-dist demo reproduce test test-slow test-laws test-torch test-lowest bench bench-billion docs lint clean
 
-demo: $(READY)
+demo: $(DEMO)
 	$(BIN)/calibrant demo
 
 test: $(READY)
@@ -24,14 +26,14 @@ test-slow: $(READY)
 
 # Laws and oracles on more random samples than there is time for in every run.
 test-laws: $(READY)
-	CALIBRANT_LAWS=thorough $(BIN)/python -m pytest -q -n 2 --dist worksteal tests/theorems tests/measures tests/fits tests/groups tests/inference tests/recalibration
+	CALIBRANT_LAWS=thorough $(BIN)/python -m pytest -q -n 2 --dist worksteal tests/theorems tests/metrics tests/fits tests/groups tests/inference tests/recalibration
 
 # The training loss needs PyTorch, which is large: only these tests install it.
 test-torch: $(READY)
 	$(BIN)/python -c 'import torch' 2>/dev/null || $(BIN)/python -m pip install --quiet $(TORCH)
 	$(BIN)/python -m pytest -q tests/test_losses.py tests/test_forecasts.py -k 'torch or loss'
 
-# The lower bounds of pyproject.toml and nothing else: every verb must work, or name the extra it needs.
+# The lowest versions in pyproject.toml and nothing else: every command works, or names the extra it needs.
 # Python 3.11 is the one that all of them have wheels for.
 test-lowest: pyproject.toml
 	rm -rf $(LOWEST)
@@ -39,8 +41,8 @@ test-lowest: pyproject.toml
 	$(LOWEST)/bin/python -m pip install --quiet . $$($(PYTHON) tests/lower_bounds.py)
 	env -u PYTHONPATH $(LOWEST)/bin/python tests/smoke.py
 
-# What is published: the wheel in an environment without extras, where every verb must work or name the extra it
-# needs, and the sdist, whose tests must run from where it is unpacked.
+# What is published: the wheel without extras, where every command works or names the extra it needs, and the
+# source distribution, whose tests run from the folder it is unpacked into.
 test-dist: $(READY)
 	rm -rf $(DIST) && $(BIN)/python -m build --no-isolation --outdir $(DIST)/files .
 	$(PYTHON) -m venv $(DIST)/plain
@@ -54,7 +56,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Every table and figure of the papers, ours beside theirs: writes docs/reproduced.md and its figures.
+# Every table and figure of the papers, next to ours: writes docs/reproduced.md and its figures.
 reproduce: $(READY)
 	$(BIN)/python -m reproduce
 
@@ -74,17 +76,21 @@ bench-billion: $(READY)
 	$(BIN)/python docs/make_speed.py
 	$(BIN)/python docs/make_scale.py
 
-$(READY): pyproject.toml Makefile
+$(DEMO): pyproject.toml Makefile
 	@command -v $(PYTHON) >/dev/null || { echo "calibrant needs $(PYTHON); set PYTHON=... to another Python >= 3.11" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[report]'
+	touch $@
+
+$(READY): $(DEMO)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
-	touch $(READY)
+	touch $@
 
 $(VENV)/.docs: $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $@
 
-# Peers live in an environment of their own. Each may fail to install: its rows are then reported as skipped.
+# Peers have their own environment. One that fails to install is reported as skipped.
 $(BENCH)/.ready: pyproject.toml Makefile
 	test -x $(BENCH)/bin/python || $(PYTHON) -m venv $(BENCH)
 	$(BENCH)/bin/python -m pip install --quiet --editable '.[report]'

@@ -32,7 +32,7 @@ import json, sys, time
 from pathlib import Path
 from benchmarks.harness import memory_at_hand, peak_memory
 from calibrant import load_recalibration
-from calibrant.scale.apply_file import apply_file
+from calibrant.io.apply_file import apply_file
 fitted = load_recalibration(sys.argv[1])
 memory_at_hand(Path(sys.argv[3]).parent, int(sys.argv[4]))
 start, cpu = time.perf_counter(), time.process_time()

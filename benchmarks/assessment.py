@@ -16,7 +16,6 @@ import numpy as np
 import calibrant as cb
 from benchmarks.harness import RESULTS, machine
 from benchmarks.recalibration import wilson
-from calibrant.recalibration.assess import Folds
 
 METHODS, SIZES, SLOPES = ("platt", "centered-isotonic"), (100, 1_000), (1.0, 1.3, 2.0)
 REPEATS = 1_000
@@ -65,12 +64,11 @@ def _expected_loss(truth: Any, q: Any) -> float:
 
 
 def _interval(fitted: cb.Recalibration) -> tuple[float, float]:
-    """Return the interval of the log loss, which decides the verdict; the other measures take most time."""
-    folds = fitted.folds
-    if not isinstance(folds, Folds):
-        raise SystemExit(folds)
-    change = folds.change("log")
-    return change.lower, change.upper
+    """Return the interval of the log loss, which decides the verdict."""
+    found = fitted.assessment
+    if found is None:
+        raise SystemExit(fitted.why_not_assessed)
+    return found.lower, found.upper
 
 
 def main(repeats: int = REPEATS) -> None:

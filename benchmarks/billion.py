@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from benchmarks.harness import Report
-from calibrant.scale.cells import CELLS
+from calibrant.sketch.cells import CELLS
 
 ROWS = int(float(os.environ.get("CALIBRANT_BENCH_BILLION", "1e9")))
 PIECE = 50_000_000  # rows of one file
@@ -32,7 +32,7 @@ import json, sys, time, warnings
 warnings.simplefilter("ignore")
 from benchmarks.harness import peak_memory
 from calibrant import Sketch, evaluate, measure
-from calibrant.scale.sketch import certified_measures
+from calibrant.sketch.sketch import certified_measures
 start = time.perf_counter()
 last = [start]
 def progress(share):

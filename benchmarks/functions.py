@@ -29,6 +29,8 @@ Call = Callable[[Any, Any], Any]
 PAYOFF = [[0.0, -0.2], [0.0, 0.8]]
 NOT_OF_ROWS = {  # public functions that the table leaves out, and why
     "as_score": "takes a payoff",
+    "binned_calibration_error": "another name of expected_calibration_error",
+    "class_truthfulness": "enumerates all outcomes of a few records",
     "detectable_distance": "takes a number of records",
     "load_demo": "makes rows",
     "load_recalibration": "reads a file",
@@ -36,7 +38,9 @@ NOT_OF_ROWS = {  # public functions that the table leaves out, and why
     "measures": "lists the registry",
     "recalibrations": "lists the registry",
     "required_samples": "takes a distance",
+    "reliability_diagram": "draws what evaluate finds",
     "truthfulness_gap": "enumerates all outcomes of a few records",
+    "verify": "takes a report; runs evaluate again",
     "worst_truth": "enumerates all outcomes of a few records",
 }
 
@@ -70,12 +74,14 @@ def _several() -> dict[str, Call]:
         "audit_table": lambda y, p: cb.audit_table(
             y, {"a": p, "b": p**1.1}, column(p), subpopulations=20, **seeded
         ),
+        "class_low_degree_error": lambda y, p: cb.class_low_degree_error(y.astype(int), classes(p)),
         "class_table": lambda y, p: cb.class_table(y.astype(int), classes(p)),
         "class_wise": lambda y, p: cb.class_wise(y.astype(int), classes(p)),
         "compare": lambda y, p: cb.compare(y, p, p**1.1, draws=99, **seeded),
         "compare_groups": lambda y, p: cb.compare_groups(y, p, column(p)["half"], **seeded),
         "distinguish": lambda y, p: cb.distinguish(y, p, column(p), **seeded),
         "dominance": lambda y, p: cb.dominance(y, p, p**1.1, draws=19, **seeded),
+        "error_rates": lambda y, p: cb.error_rates(y, p, column(p)["half"]),
         "net_benefits": lambda y, p: cb.net_benefits(y, {"a": p, "b": p**1.1}),
         "one_vs_rest": lambda y, p: cb.one_vs_rest(y.astype(int), classes(p), 1),
         "search_groups": lambda y, p: cb.search_groups(y, p, column(p), **seeded),
@@ -94,7 +100,9 @@ def _one_model() -> dict[str, Call]:
         "calibration_test, smooth": lambda y, p: cb.calibration_test(
             y, p, measure="smooth", draws=19, **seeded
         ),
+        "censored": lambda y, p: cb.censored(p, y, 0.5),
         "certified_distance": lambda y, p: cb.certified_distance(y, p, np.arange(len(p))),
+        "choose_threshold": lambda y, p: cb.choose_threshold(y, p, risk=0.2),
         "confidence_interval": lambda y, p: cb.confidence_interval(y, p, draws=199, **seeded),
         "confidence_interval, atb": lambda y, p: cb.confidence_interval(
             y, p, measure="atb", draws=199, **seeded
@@ -108,11 +116,12 @@ def _one_model() -> dict[str, Call]:
         "evaluate": lambda y, p: cb.evaluate(y, p, **seeded).to_dict(),
         "fixed_decision_loss": lambda y, p: cb.fixed_decision_loss(y, p, payoff=0.4),
         "hosmer_lemeshow": lambda y, p: cb.hosmer_lemeshow(y, p),
-        "incentives": lambda y, p: cb.incentives(p, ["ece", "brier"], draws=9, **seeded),
+        "incentives": lambda y, p: cb.incentives(p, ["level-set", "brier"], draws=9, **seeded),
         "net_benefit": lambda y, p: cb.net_benefit(y, p),
         "random_binning_estimate": lambda y, p: cb.random_binning_estimate(y, p, **seeded),
         "recalibrate, platt": lambda y, p: cb.recalibrate(y, p, method="platt", **seeded),
         "recalibrate, isotonic": lambda y, p: cb.recalibrate(y, p, method="isotonic", **seeded),
+        "risk_coverage": lambda y, p: cb.risk_coverage(y, p, draws=99, **seeded),
         "smoothed_reliability": lambda y, p: cb.smoothed_reliability(y, p),
         "spiegelhalter": lambda y, p: cb.spiegelhalter(y, p),
         "swap_regret": lambda y, p: cb.swap_regret(y, p > 0.4, payoff=0.25),

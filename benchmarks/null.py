@@ -6,7 +6,7 @@ import numpy as np
 
 import calibrant as cb
 from benchmarks.harness import Report, forecast_data, seconds
-from calibrant.inference.statistics import DEFAULT_TEST
+from calibrant.inference.testing import DEFAULT_TEST
 
 N, DRAWS = 100_000, 999
 

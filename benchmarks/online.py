@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import Report
-from calibrant.kernels.compiled import compiled
+from calibrant.kernels.compile import compiled
 from calibrant.online import (
     DecisionLossForecaster,
     DistanceForecaster,

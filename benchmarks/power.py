@@ -14,8 +14,7 @@ import numpy as np
 
 import calibrant as cb
 from benchmarks.harness import Report, peer, version
-from calibrant.inference.engine import badness, centre_of
-from calibrant.inference.statistics import CLASSIC, DEFAULT_TEST
+from calibrant.inference.testing import CLASSIC, DEFAULT_TEST, badness, centre_of
 
 N = 1000
 LEVEL = 0.05

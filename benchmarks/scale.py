@@ -17,8 +17,8 @@ import numpy as np
 
 import calibrant as cb
 from benchmarks.harness import Report, seconds
-from calibrant.scale.cells import CELLS
-from calibrant.scale.sketch import merge
+from calibrant.sketch.cells import CELLS
+from calibrant.sketch.sketch import merge
 
 ROWS = int(float(os.environ.get("CALIBRANT_BENCH_ROWS", "1e8")))
 REPEATS = 3
@@ -29,7 +29,7 @@ import sys, json, time, warnings
 warnings.simplefilter("ignore")
 from benchmarks.harness import peak_memory
 from calibrant import Sketch
-from calibrant.scale.sketch import certified_measures
+from calibrant.sketch.sketch import certified_measures
 def once():
     start = time.perf_counter()
     sketch = Sketch.from_file(sys.argv[1], outcome="y", prediction="p")

@@ -1,6 +1,6 @@
-"""Draw the real import graph of the rooms, and write it with its table into docs/architecture.md.
+"""Draw the import graph of the packages, and write it with its table into docs/architecture.md.
 
-Run `python docs/make_architecture.py`; a test checks that page and picture are what the source says.
+Run `python docs/make_architecture.py`; a test checks that the page and the picture match the source.
 """
 
 from __future__ import annotations
@@ -12,36 +12,36 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "calibrant"
 PAGE, PICTURE = ROOT / "docs" / "architecture.md", ROOT / "docs" / "architecture.svg"
-START, END = "<!-- rooms: written by docs/make_architecture.py -->", "<!-- end of rooms -->"
+START, END = "<!-- packages: written by docs/make_architecture.py -->", "<!-- end of packages -->"
 FLOOR = {
     "errors",
     "results",
-    "progress",
-    "sums",
-    "cores",
-    "numerals",
-    "sheets",
-    "catalogue",
-    "options",
-    "disk",
-}  # everybody may use these
+    "formatting",
+    "parallel",
+    "files",
+    "public_names",
+}  # every package may use these
 WIDE, TALL, GAP = 150, 34, 26
 BOX = 'fill="#eef3f8" stroke="#0072b2"'
 
 
 def graph() -> dict[str, set[str]]:
-    """Return for every room, a folder or a module of the package, the rooms that it imports, lazily too."""
-    rooms: dict[str, set[str]] = {}
+    """Return the packages and top-level modules that each of them imports, lazily or not."""
+    packages: dict[str, set[str]] = {}
     for path in SOURCE.rglob("*.py"):
-        room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
-        if room.startswith("__"):
+        package = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+        if package.startswith("__"):
             continue
-        rooms.setdefault(room, set()).update(imported(path) - {room})
-    return {room: used & set(rooms) - FLOOR for room, used in sorted(rooms.items()) if room not in FLOOR}
+        packages.setdefault(package, set()).update(imported(path) - {package})
+    return {
+        package: used & set(packages) - FLOOR
+        for package, used in sorted(packages.items())
+        if package not in FLOOR
+    }
 
 
 def imported(path: Path) -> set[str]:
-    """Return the rooms that a file imports."""
+    """Return the packages that a file imports."""
     used = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "calibrant":
@@ -52,79 +52,88 @@ def imported(path: Path) -> set[str]:
     return used
 
 
-def ranks(rooms: dict[str, set[str]]) -> dict[str, int]:
-    """Return how high each room stands: one above the highest room that it imports."""
+def ranks(packages: dict[str, set[str]]) -> dict[str, int]:
+    """Return the rank of each package: one above the highest package that it imports."""
     rank: dict[str, int] = {}
 
-    def of(room: str) -> int:
-        if room not in rank:
-            rank[room] = 1 + max((of(used) for used in rooms[room]), default=-1)
-        return rank[room]
+    def of(package: str) -> int:
+        if package not in rank:
+            rank[package] = 1 + max((of(used) for used in packages[package]), default=-1)
+        return rank[package]
 
-    for room in rooms:
-        of(room)
+    for package in packages:
+        of(package)
     return rank
 
 
-def essential(rooms: dict[str, set[str]]) -> dict[str, set[str]]:
-    """Leave out the imports that others imply, so that the picture can be read."""
+def essential(packages: dict[str, set[str]]) -> dict[str, set[str]]:
+    """Leave out imports that others imply, to keep the picture readable."""
 
-    def reach(room: str) -> set[str]:
-        return set().union(*({used} | reach(used) for used in rooms[room])) if rooms[room] else set()
+    def reach(package: str) -> set[str]:
+        return (
+            set().union(*({used} | reach(used) for used in packages[package])) if packages[package] else set()
+        )
 
-    return {room: used - set().union(*(reach(other) for other in used)) for room, used in rooms.items()}
+    return {
+        package: used - set().union(*(reach(other) for other in used)) for package, used in packages.items()
+    }
 
 
-def svg(rooms: dict[str, set[str]]) -> str:
-    """Draw the rooms in floors, the lowest at the bottom, with a line to each room that they stand on."""
-    rank = ranks(rooms)
-    floors = [sorted(room for room in rooms if rank[room] == k) for k in range(max(rank.values()) + 1)]
+def svg(packages: dict[str, set[str]]) -> str:
+    """Draw the packages in layers, the lowest at the bottom, with a line to each package they import."""
+    rank = ranks(packages)
+    floors = [
+        sorted(package for package in packages if rank[package] == k) for k in range(max(rank.values()) + 1)
+    ]
     width = max(len(floor) for floor in floors) * (WIDE + GAP) + GAP
     height = len(floors) * (TALL + 2 * GAP) + GAP
     place = {}
     for k, floor in enumerate(floors):
         left = (width - len(floor) * (WIDE + GAP) + GAP) / 2
-        for j, room in enumerate(floor):
-            place[room] = (left + j * (WIDE + GAP), height - GAP - TALL - k * (TALL + 2 * GAP))
+        for j, package in enumerate(floor):
+            place[package] = (left + j * (WIDE + GAP), height - GAP - TALL - k * (TALL + 2 * GAP))
     lines = [
-        f'<line x1="{place[room][0] + WIDE / 2:.0f}" y1="{place[room][1] + TALL:.0f}" '
+        f'<line x1="{place[package][0] + WIDE / 2:.0f}" y1="{place[package][1] + TALL:.0f}" '
         f'x2="{place[used][0] + WIDE / 2:.0f}" y2="{place[used][1]:.0f}" stroke="#8a97a5"/>'
-        for room, below in essential(rooms).items()
+        for package, below in essential(packages).items()
         for used in sorted(below)
     ]
     boxes = [
         f'<rect x="{x:.0f}" y="{y:.0f}" width="{WIDE}" height="{TALL}" rx="6" {BOX}/>'
-        f'<text x="{x + WIDE / 2:.0f}" y="{y + 22:.0f}" text-anchor="middle">{escape(room)}</text>'
-        for room, (x, y) in place.items()
+        f'<text x="{x + WIDE / 2:.0f}" y="{y + 22:.0f}" text-anchor="middle">{escape(package)}</text>'
+        for package, (x, y) in place.items()
     ]
     size = f'viewBox="0 0 {width:.0f} {height:.0f}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="14">'
     return "\n".join([head, *lines, *boxes, "</svg>", ""])
 
 
-def table(rooms: dict[str, set[str]]) -> str:
-    """Return the rooms from the top of the house to its floor, each with what it says of itself."""
-    rank = ranks(rooms)
-    lines = ["| room | what it is for | imports |", "| --- | --- | --- |"]
-    for room in sorted(rooms, key=lambda name: (-rank[name], name)):
-        used = ", ".join(sorted(rooms[room], key=lambda name: (-rank[name], name))) or "nothing but the floor"
-        lines.append(f"| `{room}` | {purpose(room)} | {used} |")
+def table(packages: dict[str, set[str]]) -> str:
+    """Return a table of the packages, from the top down, with the first line of each docstring."""
+    rank = ranks(packages)
+    lines = ["| package | purpose | imports |", "| --- | --- | --- |"]
+    for package in sorted(packages, key=lambda name: (-rank[name], name)):
+        used = (
+            ", ".join(sorted(packages[package], key=lambda name: (-rank[name], name)))
+            or "only shared modules"
+        )
+        lines.append(f"| `{package}` | {purpose(package)} | {used} |")
     floor = ", ".join(f"`{name}`" for name in sorted(FLOOR))
-    return "\n".join([*lines, "", f"The floor, which every room may use: {floor}."])
+    return "\n".join([*lines, "", f"Shared modules, which every package may import: {floor}."])
 
 
-def purpose(room: str) -> str:
-    """Return the first line of the docstring of a room."""
-    folder = SOURCE / room / "__init__.py"
-    path = folder if folder.exists() else SOURCE / f"{room}.py"
+def purpose(package: str) -> str:
+    """Return the first line of the docstring of a package."""
+    folder = SOURCE / package / "__init__.py"
+    path = folder if folder.exists() else SOURCE / f"{package}.py"
     said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
     return said.splitlines()[0].replace("|", "\\|")
 
 
-def page(text: str, rooms: dict[str, set[str]]) -> str:
-    """Return the page with the table between its two marks renewed."""
+def page(text: str, packages: dict[str, set[str]]) -> str:
+    """Return the page with a new table between its two marks."""
     before, rest = text.split(START)
-    return f"{before}{START}\n{table(rooms)}\n{END}{rest.split(END)[1]}"
+    return f"{before}{START}\n{table(packages)}\n{END}{rest.split(END)[1]}"
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
+from calibrant.cli.config import SECTIONS
 from calibrant.cli.main import verb_named
-from calibrant.cli.verbs import SECTIONS
 
 TARGET = Path(__file__).parent / "reference" / "command-line.md"
 EVERYWHERE = ("--decimal", "--percent", "--table", "--query", "--format", "--quiet", "--config")

@@ -25,10 +25,9 @@ import numpy as np
 
 import calibrant as cb
 from calibrant.evaluation.gate import judged_row
-from calibrant.evaluation.null_reference import Chance
-from calibrant.evaluation.rows import Row, take
-from calibrant.inference.null_outcomes import NullOutcomes, measured
-from calibrant.inference.resample import Resampler
+from calibrant.evaluation.rows import NullReference, ResultRow, measure_row
+from calibrant.inference.bootstrap import Resampler
+from calibrant.inference.null import NullOutcomes, measured
 
 LEVEL = 0.05
 LEAST_COVERAGE = 0.93  # of intervals that are asked for 95 %
@@ -134,7 +133,7 @@ class Cell:
     wrong_fails: int = 0
     notes: dict[str, int] = field(default_factory=dict)  # why no interval was given
 
-    def add(self, row: Row) -> None:
+    def add(self, row: ResultRow) -> None:
         """Count one data set."""
         self.sets += 1
         if row.pvalue is not None:
@@ -213,10 +212,10 @@ def go_on(piece: Piece, cells: list[Cell], sets: range) -> None:
     rows = [cb.measures()[cell.name] for cell in cells]
     for k in sets:
         forecasts = piece.drawn(k)
-        luck = Chance(forecasts, draws=DRAWS, confidence=CONFIDENCE, seed=k)
+        luck = NullReference(forecasts, draws=DRAWS, confidence=CONFIDENCE, seed=k)
         with draws_shared():
             for cell, about in zip(cells, rows, strict=True):
-                cell.add(luck.judged(take(forecasts, about)))
+                cell.add(luck.judged(measure_row(forecasts, about)))
 
 
 def stored(folder: Path, piece: Piece, sets: int, anew: list[str] | None = None) -> list[Cell]:

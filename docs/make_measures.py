@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import quote
 
-from calibrant.measures.registry.bibliography import entry_of
-from calibrant.measures.registry.lookup import measures
-from calibrant.measures.registry.row import Measure
+from calibrant.metrics.bibliography import entry_of
+from calibrant.metrics.lookup import measures
+from calibrant.metrics.registry import Measure
 
 DOI = "https://doi.org/"
 TARGET = Path(__file__).parent / "measures.md"
@@ -45,11 +45,13 @@ The same table feeds `calibrant measures`, evaluations, tests and benchmarks.
 ## Properties
 
 *continuous*: a small change of the predictions changes the value little. *complete*: 0 (or the ideal value)
-for perfectly calibrated forecasts. *sound*: only for those. *truthful*: whether reporting anything but
-the true probabilities can improve the expected value. "strict": only the truth is best, also for somebody who
-learns the outcomes one by one. "batch": the truth is never beaten when all predictions are made before the
-first outcome is known, but other calibrated reports may tie with it. "approximate": the truth is beaten by a
-constant factor at most. *consistent (c, s)*: the value lies between the
+for perfectly calibrated forecasts, and samples of them tend to it; "population": samples do not.
+*sound*: only for those. *truthful*: whether reporting anything but
+the true probabilities can improve the expected value. "strict": only the truth is best, also for a
+forecaster who learns the outcomes one by one. "batch": the truth is never beaten when all predictions are
+made before the first outcome is known, but other calibrated reports may tie with it. "approximate": the
+truth is beaten by a constant factor at most, if all predictions are made first.
+*consistent (c, s)*: the value lies between the
 powers s and c of the distance to calibration, up to constants. *Lipschitz*: the value changes by at most this
 constant times the mean change of the predictions. *certified*: a [sketch](scale.md) proves bounds on the
 value of the rows it was made from. *cost*: after the sort, m distinct predictions.
@@ -84,7 +86,9 @@ def _properties(rows: list[Measure]) -> str:
         [
             row.words,
             f"`{row.name}`",
-            *("yes" if fact else "" for fact in (row.continuous, row.complete, row.sound)),
+            "yes" if row.continuous else "",
+            "yes" if row.sample_complete else "population" if row.complete else "",
+            "yes" if row.sound else "",
             "" if row.truthful == "no" else row.truthful,
             "" if row.consistency is None else "({:g}, {:g})".format(*row.consistency),
             "" if row.lipschitz is None else f"{row.lipschitz:g}",

@@ -1,7 +1,6 @@
-"""Make docs/report.png, the picture of the report in the README: `calibrant demo` opened in Chromium.
+"""Make docs/report.png, the picture in the README and on the home page: the first screen of the demo report.
 
-Needs the extra `report` and a Chromium. It shows the head of the page and the charts that answer where and
-for whom; the page has more.
+Needs the extra `report` and a Chromium.
 """
 
 from __future__ import annotations
@@ -11,13 +10,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from calibrant.demonstration import demonstration
-from calibrant.report.evaluation import evaluate
+from calibrant.demo import demonstration
+from calibrant.report.evaluate import evaluate
 
 HERE = Path(__file__).parent
 TARGET = HERE / "report.png"
-HIDDEN = "nav, section:not(#where, #whom), footer, figcaption, #where p, #whom .scroll, #whom .notes"
-WIDTH = 1120
+WIDTH, MAX_HEIGHT = 1120, 700
 
 sys.path.insert(0, str(HERE.parent / "tests"))
 from browser.chromium import Chromium, find_chromium  # noqa: E402
@@ -29,17 +27,15 @@ def picture() -> bytes:
     if program is None:
         raise SystemExit("make_picture.py needs a Chromium")
     data = demonstration(20_000, seed=1)
-    groups = {"employment": data.employment, "region": data.region}
     title = "Generated loans: 20,000 predicted default probabilities"
-    evaluation = evaluate(data.outcome, data.prediction, groups=groups, seed=1, title=title)
+    evaluation = evaluate(data.outcome, data.prediction, groups={"employment": data.employment}, title=title)
     with tempfile.TemporaryDirectory() as folder:
         page = evaluation.to_html(Path(folder) / "report.html")
         browser = Chromium(program, Path(folder) / "profile")
         try:
             browser.open(page, width=WIDTH)
-            browser.js(f"document.querySelectorAll('{HIDDEN}').forEach(e => e.remove())")
-            height = browser.js("document.body.getBoundingClientRect().height")
-            clip = {"x": 0, "y": 0, "width": WIDTH, "height": height, "scale": 1}
+            end = browser.js("document.getElementById('overview').getBoundingClientRect().bottom")
+            clip = {"x": 0, "y": 0, "width": WIDTH, "height": min(end, MAX_HEIGHT), "scale": 1}
             shot = browser.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
         finally:
             browser.close()

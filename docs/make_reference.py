@@ -18,7 +18,8 @@ PAGES: dict[str, tuple[str, str, str]] = {
         "Start here",
         "The front door.",
         """
-        evaluate Evaluation recalibrate audit load_demo Forecasts assert_calibrated
+        evaluate Evaluation recalibrate audit load_demo Forecasts assert_calibrated reliability_diagram
+        verify Verification
         """,
     ),
     "measures": (
@@ -26,7 +27,8 @@ PAGES: dict[str, tuple[str, str, str]] = {
         "Measures take arrays or Forecasts and return a float.",
         """
         measure measures Measurement smooth_calibration_error kuiper_error kolmogorov_smirnov_error
-        binned_calibration_error expected_calibration_error averaged_two_bin_error binned_squared_error
+        expected_calibration_error binned_calibration_error level_set_error
+        averaged_two_bin_error binned_squared_error
         kernel_calibration_error random_binning_estimate RandomBinning convolved_calibration_error
         smoothed_reliability SmoothedReliability low_degree_error weighted_calibration_error
         earth_mover_error calibration_in_the_large calibration_intercept calibration_slope
@@ -47,8 +49,8 @@ PAGES: dict[str, tuple[str, str, str]] = {
         "Tests, intervals, comparison and planning.",
         """
         calibration_test TestResult tolerance_test ToleranceResult confidence_interval
-        ConfidenceInterval compare Comparison Difference required_samples detectable_distance Plan
-        spiegelhalter hosmer_lemeshow
+        ConfidenceInterval compare Comparison Difference OutcomeComparison censored Censored
+        required_samples detectable_distance Plan spiegelhalter hosmer_lemeshow
         """,
     ),
     "groups": (
@@ -56,7 +58,7 @@ PAGES: dict[str, tuple[str, str, str]] = {
         "Groups, found or named.",
         """
         Audit search_groups Search Rule compare_groups GroupComparison audit_table AuditTable distinguish
-        Distinguisher weight_family WeightFamily
+        Distinguisher weight_family WeightFamily error_rates ErrorRates
         """,
     ),
     "decisions": (
@@ -67,6 +69,7 @@ PAGES: dict[str, tuple[str, str, str]] = {
         decision_report DecisionReport ActionChange estimate_decision_loss DecisionEstimate swap_regret
         SwapRegret net_benefit DecisionCurve net_benefits NetBenefits u_calibration_error monotone_regret
         dominance Dominance DominanceOver best_actions BestActions as_score ConvexScore
+        choose_threshold AbstentionThreshold risk_coverage RiskCoverage
         """,
     ),
     "recalibration": (
@@ -82,21 +85,23 @@ PAGES: dict[str, tuple[str, str, str]] = {
         "Streams, one outcome at a time.",
         """
         online.OnlineCalibrator online.DistanceForecaster online.ExpectedErrorForecaster
-        online.DecisionLossForecaster online.Run online.total_certificate Monitor GroupMonitor Reading
+        online.DecisionLossForecaster online.CutoffForecaster online.Run
+        online.total_certificate Monitor GroupMonitor Reading
         """,
     ),
     "truthfulness": (
         "Who gains by lying?",
         "Incentives of forecasters.",
         """
-        truthfulness_gap incentives worst_truth Truthfulness Incentives Incentive
+        truthfulness_gap incentives worst_truth Truthfulness Incentives Incentive class_truthfulness
+        ClassTruthfulness
         """,
     ),
     "classes": (
         "Several classes",
         "From class probabilities to yes-or-no questions.",
         """
-        top_label class_table ClassTable class_wise one_vs_rest
+        top_label class_table ClassTable class_wise one_vs_rest class_low_degree_error
         """,
     ),
     "scale": (

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import calibrant as cb
-from calibrant.numerals import at_floor, pvalue_text
+from calibrant.formatting import at_floor, pvalue_text
 
 TARGET = Path(__file__).parent / "repair.md"
 FILE = "adult_predictions.parquet"

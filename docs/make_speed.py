@@ -1,4 +1,4 @@
-"""Write docs/speed.md, and the table in README.md, from what `make bench` measured (benchmarks/results)."""
+"""Write docs/speed.md from what `make bench` measured (benchmarks/results)."""
 
 from __future__ import annotations
 
@@ -56,29 +56,9 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def headlines() -> str:
-    """The rows that README shows: those beside a peer or a yardstick that are marked as headlines."""
-    rows = [_sized(row, data) for data in reports().values() for row in data["rows"] if row.get("headline")]
-    return "\n".join([START, *HEAD, *map(line, rows), END])
-
-
-def _sized(row: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
-    """The row, named with the number of rows where that is a figure of its report."""
-    counted = [other["ours"] for other in data["rows"] if other["what"] == "rows"]
-    return {**row, "what": f"{row['what']}, {counted[0]:,} rows"} if counted else row
-
-
-def with_headlines(readme: str) -> str:
-    """README with its table renewed."""
-    before, rest = readme.split(START)
-    return before + headlines() + rest.split(END)[1]
-
-
 def main() -> None:
-    """Write both."""
+    """Write the page."""
     (ROOT / "docs" / "speed.md").write_text(page())
-    readme = ROOT / "README.md"
-    readme.write_text(with_headlines(readme.read_text()))
 
 
 if __name__ == "__main__":

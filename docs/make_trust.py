@@ -10,10 +10,23 @@ from tempfile import TemporaryDirectory
 
 HERE = Path(__file__).parent
 TRIED = {
-    "tests/scale/test_csv_files.py": "CSV and JSON: generated quoting, separators, endings, gaps, orders "
+    "tests/io/test_csv_files.py": "CSV and JSON: generated quoting, separators, endings, gaps, orders "
     "and chunk sizes, against Python's csv module and float()",
-    "tests/scale/test_stored_sketches.py": "Stored sketches: flipped bytes, cuts, bombs, impossible fields",
-    "tests/test_disk.py": "Writing: killed writers, full disks, folders, devices, pipes, links, umask, input",
+    "tests/sketch/test_stored_sketches.py": "Stored sketches: flipped bytes, cuts, bombs, impossible fields",
+    "tests/test_files.py": "Writing: killed writers, other containers, full disks, folders, devices, "
+    "pipes, links, long names, umask, locks, input",
+    "tests/io/test_apply_kinds.py": "apply on kinds of Parquet files by five writers: other columns equal "
+    "in four readers, or refused",
+    "tests/io/test_edited_files.py": "Edited maps and states: 100 edits of each kind, refused or without "
+    "effect (4,300 each in the slow suite)",
+    "tests/cli/test_command_paths.py": "Commands x paths: no input overwritten, under its own name, a "
+    "link, a hard link or another spelling",
+    "tests/cli/test_shells.py": "Completion: only names that bash, zsh and fish take as they are "
+    "(typed into real shells in the slow suite)",
+    "tests/sketch/test_limits.py": "Memory: too many groups, sketches that unpack to gigabytes, rows or "
+    "sketch by a fixed count",
+    "tests/test_odd_inputs.py": "Odd values: bytes, underscores, signaling NaN, huge integers, equal "
+    "names, undecodable options",
     "tests/cli/test_hostile.py": "Command lines: wrong options, unreadable files, bad places, bad defaults",
     "tests/cli/test_interrupts.py": "Signals at random moments: nothing half written, exit code 130",
     "tests/test_doors.py": "Every function of outcomes and predictions: 27 hostile pairs, 7 hostile weights, "

@@ -1,1 +1,1 @@
-"""The papers, reproduced: one file per table or figure, ours beside the paper's; `make reproduce`."""
+"""The papers, reproduced: one file per table or figure, ours next to those of the paper; `make reproduce`."""

@@ -30,20 +30,21 @@ PARTS = (
 
 HEAD = """# The papers, reproduced
 
-calibrant stands on five papers. This page puts what they print beside what calibrant computes. It is
-written by `make reproduce` from the files in `reproduce/`, one per table or figure; seeds are fixed, so
-that it comes out the same but for the seconds of Table 3.
+calibrant builds on five papers. This page compares what they print with what calibrant computes. Columns
+headed "closed form" hold values that follow from formulas of the papers, not numbers that they print.
+`make reproduce` writes the page from the files in `reproduce/`, one per table or figure. Seeds are fixed, so
+it comes out the same every time, except for the seconds of Table 3; a test compares the tables with the page.
 """
 
 LIMITS = """## What cannot be reproduced
 
-- Table 2 of the testing paper: the network and its predictions are not published. Two analogues stand in.
+- Table 2 of the testing paper: the network and its predictions are not published. Two analogues replace them.
 - Tables 1 to 12 of the multi-calibration paper: ACS 2019 and KDD-98 cannot be reached from here. The
   protocol is run on other data where it is at hand.
-- Table 3 of the testing paper with CVXPY, Gurobi and PyPy: HiGHS stands in for the solvers, and seconds
+- Table 3 of the testing paper with CVXPY, Gurobi and PyPy: HiGHS replaces the solvers, and seconds
   depend on the machine.
 - Table I of the survey states bounds for the worst nature, which no simulation can exhaust; seven
-  adversaries stand in.
+  adversaries replace it.
 - Figures 1 and 2 of the truthfulness paper are drawings and hold no data.
 
 ## Printed numbers that are wrong, or mean something else
@@ -57,10 +58,14 @@ LIMITS = """## What cannot be reproduced
   0.0625 twice (l2-DISTCAL); "> 0.11" is 0.15625.
 - *Multi-calibration paper, Kuiper metrics of Platt scaling on ACS (.26 to .41).* They look wrong. In
   Tables 1 to 3 Platt scaling raises the metric from .041, .023 and .064 to .260, .256 and .235, while
-  isotonic regression lowers it to .014, .016 and .020. But the family of logistic maps holds the
-  identity, and a fit with an intercept leaves no mean residual on its own records. In the run above Platt
-  scaling lowers the metric from .0469 to .0121. The printed values cannot be checked without the data,
-  and are not used as targets.
+  isotonic regression lowers it to .014, .016 and .020. A logistic map of the log odds includes the identity,
+  so fitting one cannot hurt the log loss on its own records. That argument does not cover scikit-learn's
+  sigmoid, which fits a logistic curve to the probability itself: it cannot leave good predictions as they
+  are, and may raise the metric. A fit with an intercept leaves no mean residual on its own records in either
+  case. In the run above Platt scaling lowers the metric from .0469 to .0121. The printed values cannot be
+  checked without the data, and are not used as targets.
+- *Truthfulness paper, section 4.4.* The algorithm for ATB is off by one as printed: it gives .2266 for row
+  (0, 0) of Table 1, where the definition, and the table, have .203125.
 """
 
 

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.kernels.compiled import compiled
-from calibrant.kernels.online_bins import chosen_pair, settle
-from calibrant.kernels.online_grid import run_grid, usable_cell, with_room
-from calibrant.online.bin_tables import BinForecaster
-from calibrant.online.coins import coins
+from calibrant.kernels.compile import compiled
+from calibrant.kernels.cutoff import cutoff_pair
+from calibrant.kernels.online import chosen_pair, run_grid, settle, usable_cell, with_capacity
+from calibrant.online.bins import BinForecaster, counter_uniforms
+from calibrant.online.bounds import cutoff_block
+from calibrant.online.cutoff import CutoffForecaster
 from calibrant.online.distance import DistanceForecaster
 from calibrant.results import Array
 
@@ -38,6 +39,7 @@ WORDS = {
 
 grid_rounds, grid_cell = run_grid, compiled(usable_cell)  # compiled along with the loops below
 pair_of, settled = compiled(chosen_pair), compiled(settle)
+mixed_points = cutoff_pair
 
 
 def kind_of(name: str) -> int:
@@ -69,9 +71,9 @@ class Game:
 def against_grid(name: str, rounds: int, seed: int = 0) -> Game:
     """Play a DistanceForecaster, step by step the same as its public methods."""
     grid = DistanceForecaster()._grid
-    room = math.isqrt(3 * rounds + 1) + 8
-    points, charges, limits = (with_room(x, room) for x in (grid.points, grid.charges, grid.limits))
-    uses = with_room(grid.uses, room + 1, np.int64)
+    capacity = math.isqrt(3 * rounds + 1) + 8
+    points, charges, limits = (with_capacity(x, capacity) for x in (grid.points, grid.charges, grid.limits))
+    uses = with_capacity(grid.uses, capacity + 1, np.int64)
     counts, sums = np.array([len(grid.points), grid.cell, 0]), np.zeros(2)
     thrown, out = np.random.default_rng(seed).random(rounds), [np.empty(rounds) for _ in range(3)]
     play_grid(chances(name, rounds), thrown, kind_of(name), points, charges, limits, uses, counts, sums, *out)
@@ -108,7 +110,7 @@ def against_bins(forecaster: BinForecaster, name: str, rounds: int, seed: int = 
     table = forecaster._tables[0]
     counted = [np.array(part, dtype=np.int64) for part in (table.answers, table.events)]
     weights = [np.array(part) for part in (table.up, table.down)]
-    thrown, own = np.random.default_rng(seed).random(rounds), coins(forecaster.seed, 0, rounds)
+    thrown, own = np.random.default_rng(seed).random(rounds), counter_uniforms(forecaster.seed, 0, rounds)
     out = [np.empty(rounds) for _ in range(3)]
     play_bins(
         chances(name, rounds), thrown, own, kind_of(name), *counted, *weights,
@@ -152,3 +154,42 @@ def _gain(answers: Any, events: Any, low: int, high: int, share: float) -> float
         bias = events[0, i] - answers[0, i] * middle
         total += part * (abs(bias + 1.0 - middle) - abs(bias - middle))
     return total
+
+
+def against_cutoff(forecaster: CutoffForecaster, name: str, rounds: int, seed: int = 0) -> Game:
+    """Play a fresh CutoffForecaster, block by block; it is left as it was."""
+    chance, thrown = chances(name, rounds), np.random.default_rng(seed).random(rounds)
+    own, out = counter_uniforms(forecaster.seed, 0, rounds), [np.empty(rounds) for _ in range(3)]
+    curve, last, begin = forecaster._curve(), 0, 0
+    play_cutoff.compile_now()
+    while begin < rounds:
+        points, rate, end = cutoff_block(begin + 1, forecaster.horizon)
+        finer, part = points // (len(curve) - 2), slice(begin, int(min(end, rounds)))
+        curve = np.concatenate([curve[:1], np.repeat(curve[1:-1], finer), curve[-1:]])
+        played = (chance[part], thrown[part], own[part], kind_of(name), curve, rate, last * finer)
+        last, begin = int(play_cutoff(*played, *(column[part] for column in out))), part.stop
+    return Game(*out)
+
+
+@compiled
+def play_cutoff(
+    chance: Array, thrown: Array, own: Array, kind: int, curve: Array, rate: float, last: int,
+    outcomes: Array, predictions: Array, errors: Array,
+) -> int:  # fmt: skip
+    """Let the adversary see each mixture, then draw, and learn; `errors` gets the range of the curve."""
+    points = len(curve) - 2
+    for t in range(len(chance)):
+        low, high, share = mixed_points(curve, rate, last)
+        mixture = (share * low + (1.0 - share) * high) / points
+        event = thrown[t] < chance[t]
+        if kind == 1:
+            event = mixture < 0.5
+        if kind == 2:  # push the total above the mixture further from 0
+            event = curve[-1] > 0.0 or (curve[-1] == 0.0 and mixture < 0.5)
+        last = low if high == low or own[t] < share else high
+        outcomes[t] = 1.0 if event else 0.0
+        predictions[t] = last / points
+        for g in range(last + 1, len(curve)):
+            curve[g] += outcomes[t] - predictions[t]
+        errors[t] = curve.max() - curve.min()
+    return last

@@ -15,7 +15,7 @@ def two_points(e: float) -> list[tuple[str, float, float]]:
     """Predictions 1/2 - e with outcome 0, 1/2 + e with outcome 1: name, ours, the paper's."""
     y, p = [0, 1], [0.5 - e, 0.5 + e]
     return [
-        ("ECE", cb.expected_calibration_error(y, p), 0.5 - e),
+        ("ECE", cb.level_set_error(y, p), 0.5 - e),
         ("smooth", cb.smooth_calibration_error(y, p), e * (0.5 - e)),
         ("upper distance", cb.upper_distance(y, p), e),
         ("binned, 10 bins", cb.binned_calibration_error(y, p, bins=10), 0.5 - e),
@@ -57,7 +57,7 @@ def page() -> str:
     rows += [(f"Lemma 6.5, a = {a}: {n}", o, p) for a in (0.1, 0.01) for n, o, p in interval_gap(a)]
     rows += [("Lemma 6.6: interval error, e = 1e-9", interval_jump(1e-9), 0.15)]
     rows += [("Lemma 6.6: interval error, e = 0", interval_jump(0.0), 0.2)]
-    return table(["example", "ours", "paper"], rows)
+    return table(["example", "calibrant", "closed form"], rows)
 
 
 def largest_difference() -> float:

@@ -8,7 +8,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "docs" / "reproduced"
-DATA = ROOT.parent / "shared" / "data"  # real forecasts beside the repo; parts that need them skip without
+DATA = ROOT.parent / "shared" / "data"  # real forecasts next to the repo; parts that need them skip without
 COLOURS = ["#1f77b4", "#d1495b", "#2a9d8f", "#8d6a9f", "#555555"]
 
 

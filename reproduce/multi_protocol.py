@@ -7,7 +7,7 @@ from typing import Any, get_args
 import numpy as np
 
 import calibrant as cb
-from calibrant.recalibration.methods.augment import Model
+from calibrant.recalibration.methods.groups import Model
 from reproduce.layout import DATA, table
 
 PAPER = "Measuring multi-calibration"
@@ -18,7 +18,7 @@ FILES = {
     "ACS 2018, government workers": ("acs2018_govworkers_predictions.parquet", ["p_lr", "p_dt", "p_lgbm"]),
 }
 MODELS = ("p_lr", "p_dt", "p_lgbm")
-EXCLUDED = ("p_", "y", "row", "weight")  # what starts so is no covariate
+EXCLUDED = ("p_", "y", "row", "weight")  # columns that start so are not covariates
 
 
 def read(file: str) -> dict[str, np.ndarray]:
@@ -102,7 +102,7 @@ def page() -> str:
     head = ["predictions", "error", "Kuiper", "multi-calibration", "multi-ablate", "expectation"]
     for name, (file, columns) in FILES.items():
         if not (DATA / file).exists():
-            parts.append(f"**{name}**: the data file is not beside the repository; not run.")
+            parts.append(f"**{name}**: the data file is not available; not run.")
             continue
         data = read(file)
         rows = [(column.removeprefix("p_"), *row(data, column)) for column in columns if column in data]

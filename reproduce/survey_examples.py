@@ -9,7 +9,7 @@ from reproduce.layout import table
 
 PAPER = "Calibration through the lens of indistinguishability"
 TITLE = "Examples A.8 and Appendix B"
-LEVELS = 400_000  # that stand for the continuous second example
+LEVELS = 400_000  # that approximate the continuous second example
 
 
 def first_tight(e: float) -> float:
@@ -47,8 +47,8 @@ def page() -> str:
         delta = e / (1 - 2 * e)
         rows.append((f"Appendix B, e = {e}: upper distance", upper, delta))
         rows.append((f"Appendix B, e = {e}: distance on the four points", true, 2 * e * delta))
-    text = "The second example is continuous in the paper; here 400,000 levels stand for it."
-    return f"{text}\n\n{table(['example', 'ours', 'paper'], rows)}"
+    text = "The second example is continuous in the paper; here 400,000 levels approximate it."
+    return f"{text}\n\n{table(['example', 'calibrant', 'closed form'], rows)}"
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ def row(measure: str, scale: float = 1.0) -> tuple[float, ...]:
 
 
 def page() -> str:
-    """Return the section of the docs page: our rows beside the paper's."""
+    """Return the section of the docs page: our rows and those of the paper."""
     rows = []
     for name, (measure, scale) in ROWS.items():
         rows.append((name, *(f"{x:g}" for x in row(measure, scale))))

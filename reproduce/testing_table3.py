@@ -1,4 +1,4 @@
-"""Table 3 of the testing paper: seconds to compute the smooth error, ours beside a linear program."""
+"""Table 3 of the testing paper: seconds to compute the smooth error, ours and a linear program."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def page() -> str:
     apart = max(difference for _, difference in found.values())
     text = (
         "Seconds, on whatever machine made this page; only ratios mean something. v ~ U[0, 0.99], "
-        "y ~ Bernoulli(v + 0.01). HiGHS stands in for the commercial solver. A dash: stopped at a cap, "
+        "y ~ Bernoulli(v + 0.01). HiGHS replaces the commercial solver. A dash: stopped at a cap, "
         f"because the solver takes minutes from there on. The values differ by at most {apart:.1g}."
     )
     return f"{text}\n\n{table(['solver', *(f'n = {n}' for n in SIZES)], rows)}"

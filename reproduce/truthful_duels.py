@@ -11,7 +11,7 @@ from reproduce.layout import table
 
 PAPER = "A Perfectly Truthful Calibration Measure"
 TITLE = "Truthful in expectation: honesty still loses duels"
-DUELS = ("atb", "ece", "binned", "l1-atb", "kuiper", "brier")
+DUELS = ("atb", "level-set", "binned", "l1-atb", "kuiper", "brier")
 SAMPLES = 40  # of predictions
 REPLAYS = 200  # of their outcomes
 

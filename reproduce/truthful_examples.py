@@ -23,7 +23,7 @@ def example(n: int, runs: int = RUNS, seed: int = 0) -> dict[str, tuple[float, f
         p = rng.uniform(1 / 3, 2 / 3, n)
         y, half = rng.random(n) < p, np.full(n, 0.5)
         values["ECE truth"].append(float(np.abs(y - p).mean()))  # every prediction is distinct
-        values["ECE constant"].append(cb.expected_calibration_error(y, half))
+        values["ECE constant"].append(cb.level_set_error(y, half))
         values["ATB truth"].append(cb.averaged_two_bin_error(y, p))
         values["ATB constant"].append(cb.averaged_two_bin_error(y, half))
     return {
@@ -63,7 +63,7 @@ def page() -> str:
         for n in (10, 100, 1000)
     ]
     text = f"Means over {RUNS:,} runs, +- two standard errors."
-    return f"{text}\n\n{table(['quantity', 'ours', 'paper'], rows)}"
+    return f"{text}\n\n{table(['quantity', 'calibrant', 'closed form'], rows)}"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What lying gains under each measure, by enumeration, beside what is known from elsewhere."""
+"""What lying gains under each measure, by enumeration, next to what is known from elsewhere."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import calibrant as cb
-from calibrant.truthfulness.expected import Function
+from calibrant.truthfulness.search import Function
 from reproduce.layout import table
 from reproduce.truthful_properties import two_bins
 
@@ -40,9 +40,9 @@ def squared_bias(y_true: Any, y_prob: Any) -> float:
 
 UNMOVED = (0.09375, 0.09375), (0.067778, 0.067778)  # sum of p (1 - p) / n^2, whatever calibrated is reported
 KNOWN = {
-    "ECE": Known("ece", {}, (0.375, 0.1875), (0.406667, 0.196)),
+    "ECE": Known("level-set", {}, (0.375, 0.1875), (0.406667, 0.196)),
     "binned, 15 bins": Known("binned", {}, (0.375, 0.1875), (0.406667, 0.196)),
-    "ECE, squared": Known("ece", {"norm": 2}, (0.1875, 0.09375), (0.203333, 0.067778)),
+    "ECE, squared": Known("level-set", {"norm": 2}, (0.1875, 0.09375), (0.203333, 0.067778)),
     "KS": Known("ks", {}, (0.28125, 0.1875), (0.255733, 0.196)),
     "Kuiper": Known("kuiper", {}, (0.28125, 0.1875), (0.297733, 0.196)),
     "l1-ATB": Known("l1-atb", {}, (0.28125, 0.1875), (0.263733, 0.196)),

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 import calibrant as cb
-from calibrant.truthfulness.expected import Expected, Scored
-from calibrant.truthfulness.outcomes import all_outcomes, chances
+from calibrant.truthfulness.search import Expected, Scored, all_outcomes, chances
 from reproduce.layout import table
 
 PAPER = "A Perfectly Truthful Calibration Measure"
@@ -20,9 +19,9 @@ PAIRS, ROUNDS = 400, 5
 MOVES = 1500
 
 RANKED: dict[str, tuple[str, dict[str, Any], int]] = {  # measure, options, inversions known beforehand
-    "ECE": ("ece", {}, 174),
+    "ECE": ("level-set", {}, 174),
     "binned": ("binned", {}, 175),
-    "ECE, squared": ("ece", {"norm": 2}, 154),
+    "ECE, squared": ("level-set", {"norm": 2}, 154),
     "Kuiper": ("kuiper", {}, 112),
     "l1-ATB": ("l1-atb", {}, 92),
     "KS": ("ks", {}, 84),
@@ -40,7 +39,7 @@ BINNED = {  # whether by rank, power, inversions known beforehand
 
 Measure = Callable[[Any, Any], float]
 MEASURES: dict[str, Measure] = {
-    "ECE": cb.expected_calibration_error,
+    "ECE": cb.level_set_error,
     "binned, 15 bins": cb.binned_calibration_error,
     "smooth": cb.smooth_calibration_error,
     "l1-ATB": lambda y, p: cb.averaged_two_bin_error(y, p, norm=1),

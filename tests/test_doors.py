@@ -14,6 +14,7 @@ import pytest
 
 import calibrant as cb
 from calibrant.errors import CalibrantError
+from calibrant.public_names import all_homes
 
 rng = np.random.default_rng(0)
 N = 60
@@ -36,7 +37,7 @@ def with_options(function, **options):
     return lambda y, p, **w: function(y, p, **options, **w)
 
 
-MEASURES = sorted({row.function.__name__ for row in cb.measures().values()} & set(cb.__all__))
+MEASURES = sorted({row.function.__name__ for row in cb.measures().values()} & set(all_homes()))
 DOORS = {
     **{name: with_options(getattr(cb, name)) for name in MEASURES},
     **{name: with_options(getattr(cb, name), **FEW) for name in ("calibration_test", "confidence_interval")},

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import calibrant as cb
-from calibrant.frames import inputs_of
+from calibrant.frames import resolve_inputs
 
 RNG = np.random.default_rng(3)
 N = 400
@@ -100,7 +100,7 @@ def test_errors_name_the_columns(function):
         function(frame, prediction="chance")
     with pytest.raises(cb.InvalidInputError, match="outcome and prediction must name columns of the frame"):
         function(frame)
-    with pytest.raises(cb.InvalidInputError, match="arrays must not be given beside names of columns"):
+    with pytest.raises(cb.InvalidInputError, match="arrays must not be combined with column names"):
         function([0, 1], [0.2, 0.3], outcome="won", prediction="chance")
     with pytest.raises(cb.InvalidInputError, match="must be different columns"):
         function(frame, outcome="won", prediction="won")
@@ -118,11 +118,11 @@ def test_names_that_are_no_columns_of_predictions_are_refused():
     frame = pd.DataFrame({"y": [0, 1], "p": [0.2, 0.3]})
     for wrong in (3, [], ["p", 3]):
         with pytest.raises(cb.InvalidInputError, match="prediction must name a column"):
-            inputs_of(frame, outcome="y", prediction=wrong)
+            resolve_inputs(frame, outcome="y", prediction=wrong)
     with pytest.raises(cb.InvalidInputError, match="frame must be a data frame; got int"):
-        inputs_of(3, outcome="y", prediction="p")
+        resolve_inputs(3, outcome="y", prediction="p")
     with pytest.raises(cb.InvalidInputError, match="columns of different names"):
-        inputs_of(pd.concat([frame, frame], axis=1), outcome="y", prediction="p")
+        resolve_inputs(pd.concat([frame, frame], axis=1), outcome="y", prediction="p")
 
 
 @pytest.mark.parametrize("series", [pd.Series, lambda values, name: pl.Series(name, values)])

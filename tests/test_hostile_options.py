@@ -15,6 +15,7 @@ import pytest
 
 import calibrant as cb
 from calibrant.errors import CalibrantError
+from calibrant.public_names import all_homes
 
 rng = np.random.default_rng(0)
 N = 60
@@ -38,7 +39,7 @@ CALLS = {
     "smoothed_reliability": ((Y, P), {}),
     "tolerance_test": ((Y, P), {"accept": 0.05, "reject": 0.2, "method": "bootstrap"}),
 }
-MEASURES = {row.function.__name__ for row in cb.measures().values()} & set(cb.__all__)
+MEASURES = {row.function.__name__ for row in cb.measures().values()} & set(all_homes())
 GIVEN = {"audit": ["groups"], "evaluate": ["groups"]}  # columns here, not a number
 LEGITIMATE = {("monotone_regret", "folds", "0"), ("required_samples", "measure", "None")}
 HOSTILE = {
@@ -91,6 +92,8 @@ HOSTILE = {
     "kernel": ["x", None, 1],
     "clip": [NAN, -1, 0.5, 2, "x"],
     "score": ["x", None, 1],
+    "midpoints": ["x", 2, None, NAN],
+    "time_limit": [NAN, -1, "x", None, math.inf],
     "quantile": [NAN, -0.1, 1.5, "x"],
 }
 

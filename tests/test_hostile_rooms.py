@@ -98,7 +98,7 @@ def streamed(kind, **how):
     return getattr(cb.online, kind)(**how)
 
 
-def learnt(kind, y, p):
+def learned(kind, y, p):
     forecaster = getattr(cb.online, kind)(**({} if kind == "OnlineCalibrator" else {"horizon": 50}))
     if kind == "OnlineCalibrator":
         forecaster.transform_one(p)
@@ -185,10 +185,10 @@ ROOMS = {
         "bins": [*HORIZON, None], "decay": [NAN, -0.1, 1.5, "x", None, 0], "prior": [NAN, -1, "x", None],
         "delay": DELAY, "guard": ["x", 5, None], "by": [5, [1]],
     }),
-    "learn_one": (lambda **how: learnt("OnlineCalibrator", how.get("y", 1), how.get("p", 0.5)), {
+    "learn_one": (lambda **how: learned("OnlineCalibrator", how.get("y", 1), how.get("p", 0.5)), {
         "y": [NAN, -1, 2, "x", None, [1]], "p": [NAN, -0.1, 1.1, "x", None, [0.5]],
     }),
-    "learn_one of a forecaster": (lambda y: learnt("DistanceForecaster", y, None), {
+    "learn_one of a forecaster": (lambda y: learned("DistanceForecaster", y, None), {
         "y": [NAN, -1, 2, "x", None, [1]],
     }),
     "Monitor": (watched, {"alpha": [NAN, 0, 1, -0.1, 1.5, "x", None, [0.1], True]}),

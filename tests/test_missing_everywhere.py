@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
+from calibrant.public_names import all_homes
 
 RNG = np.random.default_rng(4)
 N = 60
@@ -26,6 +27,8 @@ QUICK = {"draws": 19, "seed": 1, "confidence": 0.9}
 BESIDE = {
     "audit": lambda rows: {"groups": {"g": GROUP[rows]}, "min_size": 5},
     "audit_table": lambda rows: {"models": {"m": P[rows]}, "covariates": {"g": GROUP[rows]}, "min_size": 5},
+    "choose_threshold": lambda rows: {"risk": 0.3},
+    "class_low_degree_error": lambda rows: {"probabilities": PAIR[rows]},
     "class_table": lambda rows: {"probabilities": PAIR[rows]},
     "class_wise": lambda rows: {"probabilities": PAIR[rows]},
     "compare": lambda rows: {"*": (P[rows], P[rows] ** 2)},
@@ -35,7 +38,9 @@ BESIDE = {
     "distinguish": lambda rows: {"covariates": {"x": P[rows], "z": P[::-1][rows]}},
     "dominance": lambda rows: {"*": (P[rows], P[rows] ** 2)},
     "decision_report": lambda rows: {"payoff": 0.3},
+    "error_rates": lambda rows: {"groups": GROUP[rows]},
     "fixed_decision_loss": lambda rows: {"payoff": 0.3},
+    "measure": lambda rows: {"name": "smooth"},
     "net_benefits": lambda rows: {"*": (P[rows], P[rows] ** 2)},
     "one_vs_rest": lambda rows: {"probabilities": PAIR[rows], "label": 1},
     "search_groups": lambda rows: {"covariates": {"x": P[::-1][rows]}, "min_size": 20},
@@ -50,7 +55,7 @@ BESIDE = {
 
 def functions():
     """Return every public function of outcomes."""
-    for name in cb.__all__:
+    for name in all_homes():
         function = getattr(cb, name)
         if inspect.isclass(function) or not callable(function):
             continue

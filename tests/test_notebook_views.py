@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.numerals import mean, percent, short
+from calibrant.formatting import format_mean, format_value, percent
 
 
 @pytest.fixture(scope="module")
@@ -55,11 +55,11 @@ def test_views_are_html_with_the_text_escaped(results):
         assert "<b>" not in view, name
 
 
-def test_measures_are_named_in_words_before_their_keys(results):
-    for name in ("measures", "evaluation"):
-        view = results[name]._repr_html_().replace(' style="text-align:left"', "")
-        assert "<td>smooth calibration error</td><td>smooth</td>" in view
-    assert re.search(r"^smooth calibration error +smooth ", repr(results["evaluation"]), re.MULTILINE)
+def test_measures_are_named_by_what_people_call_them(results):
+    view = results["evaluation"]._repr_html_().replace(' style="text-align:left"', "")
+    assert "<td>ECE</td>" in view
+    assert "<td>smooth</td>" in view
+    assert re.search(r"^smooth +0\.", repr(results["evaluation"]), re.MULTILINE)
     assert str(results["interval"]).startswith("Smooth calibration error 0.")
     assert "by the omnibus statistic" in results["plan"]._repr_html_()
 
@@ -90,7 +90,7 @@ def test_the_same_mean_is_written_alike_wherever_it_was_summed(seed):
     y = (rng.random(2000) < p).astype(int)
     forecasts = cb.Forecasts(y, p)
     everyone = cb.audit(y, p, groups={"g": rng.integers(0, 3, 2000)}, draws=0).everyone
-    for write in (mean, percent, short):
+    for write in (format_mean, percent, format_value):
         assert write(forecasts.mean_prediction) == write(everyone.mean_prediction)
         assert write(forecasts.base_rate) == write(everyone.mean_outcome)
 

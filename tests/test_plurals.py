@@ -7,7 +7,7 @@ import re
 import pytest
 
 import calibrant as cb
-from calibrant.numerals import counted
+from calibrant.formatting import pluralize
 
 ONE = re.compile(
     r"(?<![\d.,%])\b1 (rows|records|groups|draws|thresholds|outcomes|resamples|classes|limits|rules|models)"
@@ -37,6 +37,6 @@ def test_one_of_anything_is_singular(result):
 
 
 def test_counts_have_their_noun():
-    assert counted(1, "row has", "rows have") == "1 row has"
-    assert counted(2, "class", "classes") == "2 classes"
-    assert counted(10_000, "record") == "10,000 records"
+    assert pluralize(1, "row has", "rows have") == "1 row has"
+    assert pluralize(2, "class", "classes") == "2 classes"
+    assert pluralize(10_000, "record") == "10,000 records"

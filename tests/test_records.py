@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibrant.kernels.row_order import PROBED, _sorted_by, ascending, canonical, few_values, ties_ordered
+from calibrant.kernels.ordering import PROBED, _sorted_by, ascending, canonical, few_values, ties_ordered
 
 NEARLY_EQUAL = st.integers(0, 40).map(lambda k: 0.5 + k * 2.0**-53)
 ANY = st.one_of(st.floats(0, 1), NEARLY_EQUAL, st.sampled_from([0.0, 1.0, 5e-324, 0.3]))

@@ -65,8 +65,8 @@ def test_versions_and_dates_agree():
     assert cited["license"] == PROJECT["license"]
 
 
-def test_the_extra_all_is_report_sklearn_and_boost():
-    assert PROJECT["optional-dependencies"]["all"] == ["calibrant[report,sklearn,boost]"]
+def test_the_extra_all_is_report_sklearn_boost_and_logs():
+    assert PROJECT["optional-dependencies"]["all"] == ["calibrant[report,sklearn,boost,logs]"]
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)

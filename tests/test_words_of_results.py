@@ -19,25 +19,25 @@ def drawn(rate, rng=RNG):
 def test_predictions_that_point_the_wrong_way_are_not_called_overconfident():
     p = RNG.uniform(0.05, 0.95, 600)
     found = cb.evaluate(drawn(1 - p), p, draws=19, seed=1).verdict
-    assert found.sentence.startswith("Predictions point the wrong way (slope -")
-    assert found.next_step.startswith("Check whether 1 is the outcome that is predicted")
+    assert found.sentence.startswith("Predictions point the wrong way: of the ")
+    assert found.next_step.startswith("Check which outcome is coded as 1")
     right = cb.evaluate(drawn(0.5 + 0.4 * (p - 0.5)), p, draws=19, seed=1).verdict
-    assert right.sentence.startswith("Overconfident (slope 0.")
+    assert right.sentence.startswith("Overconfident: of the ")
     assert right.next_step.startswith("Recalibrate")
 
 
 def test_a_handful_of_records_is_not_to_be_repaired():
     found = cb.evaluate([1] * 8, [0.2] * 8, draws=99, seed=1).verdict
     assert found.status == "miscalibrated"
-    assert found.next_step == "Collect 50 records or more: 8 are too few to fit a repair to."
+    assert found.next_step == "Collect at least 50 records: 8 are too few to fit a repair."
 
 
 @pytest.mark.parametrize(
     ("sizes", "said"),
     [
-        ((5, 5), r"No group is large enough to be tested \(2 groups were too small to be tested\)\."),
-        ((300, 5), r"The one group that was tested is not wrong beyond chance \(1 group was too small"),
-        ((300, 300), r"None of 2 groups is wrong beyond chance\."),
+        ((5, 5), r"No group is large enough to test\.$"),
+        ((300, 5), r"The one group tested is not wrong beyond chance \(1 too small to test\)\.$"),
+        ((300, 300), r"None of the 2 groups is wrong beyond chance\.$"),
     ],
 )
 def test_groups_are_counted_in_words_that_fit_their_number(sizes, said):
@@ -105,7 +105,9 @@ def test_groups_that_do_not_differ_could_still_differ_by_a_named_factor():
     assert text.startswith("The 2 groups do not differ by more than chance")
     assert re.search(r"the odds of two groups could still differ by a factor of up to \d\.\d\.", text)
     sure = str(cb.compare_groups([1, 0, 1, 0], [1.0, 0, 1, 0], ["a", "a", "b", "b"], draws=99, seed=1))
-    assert sure.startswith("Whether the 2 groups differ cannot be tested")
+    alike = str(cb.compare_groups([0] * 4, [0.5] * 4, ["a", "a", "b", "b"], draws=99, seed=1))
+    assert alike.startswith("The 2 groups cannot be compared: every outcome is the same.")
+    assert sure.startswith("The 2 groups cannot be compared: every prediction is exactly 0 or 1.")
 
 
 def test_rare_events_are_not_rounded_away():
@@ -141,8 +143,11 @@ def test_predictions_that_rank_nothing_are_not_called_overconfident():
     p = np.concatenate([p, np.tile([0.3, 0.7], 60)])
     y = np.concatenate([y, np.tile([0, 1, 1, 0, 0, 1, 0, 1], 15)])
     found = cb.evaluate(y, p, draws=99, seed=1).verdict
-    assert found.spoke == "slope"
-    assert found.sentence.startswith("Predictions do not rank the outcomes (slope -0.")
+    assert found.component == "slope"
+    assert found.sentence == (
+        "Predictions do not rank the outcomes: of the 132 records rated above 2%, "
+        f"{100 * y[p > 0.02].mean():.0f}% had the event; of the others, {100 * y[p <= 0.02].mean():.0f}%."
+    )
 
 
 def test_an_infinite_statistic_is_called_so():
@@ -163,4 +168,5 @@ def test_dates_are_groups_without_a_time_of_day():
 def test_none_of_the_certain_predictions_is_said_to_be_wrong():
     y, p = np.tile([0, 1, 0, 1], 20), np.tile([0.0, 1.0, 0.5, 0.5], 20)
     found = cb.compare_groups(y, p, np.repeat(["a", "b"], 40), draws=99, seed=1)
-    assert "In no test: 40 predictions of exactly 0 or 1, of which none was wrong." in str(found)
+    assert (found.certain, found.wrong) == (40, 0)
+    assert "40 predictions are exactly 0 or 1; none of them was wrong." in str(found)

@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 
 import calibrant as cb
-from calibrant.numerals import at_floor, pvalue_text
+from calibrant.formatting import at_floor, pvalue_text
 
 SEED = 1
 DRAWS = 199  # the default of audits

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from calibrant import Audit, Recalibration, Sketch, audit, recalibrate
-from calibrant.scale.sketch import merge
+from calibrant.sketch.sketch import merge
 
 DAYS = 3
 ROWS = 20_000  # per day

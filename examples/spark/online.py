@@ -18,9 +18,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from calibrant.disk import write_whole
+from calibrant.files import atomic_write, lock_file
 from calibrant.online import OnlineCalibrator
-from calibrant.online.state import locked, read_text
+from calibrant.online.state import read_text
 
 FILES, ROWS = 4, 500
 SCHEMA = "at long, region string, p double, y int"
@@ -35,15 +35,17 @@ class Calibrating:
     def __call__(self, batch: Any, number: int) -> None:
         """Handle one micro-batch; the driver gets its rows, so keep the batches as small as a day."""
         rows = batch.orderBy("at").collect()
-        with locked(self.state):
+        with lock_file(self.state):
             last, calibrator = self.opened()
             if number <= last or not rows:
                 return
             y, p, region = ([row[name] for row in rows] for name in ("y", "p", "region"))
             run = calibrator.run(y, p, by=region, batches=[number] * len(rows))
             lines = [f"{row['at']},{q!r}" for row, q in zip(rows, run.predictions.tolist(), strict=True)]
-            write_whole(self.folder / f"calibrated-{number:05}.csv", "\n".join(["at,calibrated", *lines, ""]))
-            write_whole(self.state, json.dumps({"batch": number, "calibrator": calibrator.to_json()}))
+            atomic_write(
+                self.folder / f"calibrated-{number:05}.csv", "\n".join(["at,calibrated", *lines, ""])
+            )
+            atomic_write(self.state, json.dumps({"batch": number, "calibrator": calibrator.to_json()}))
 
     def opened(self) -> tuple[int, OnlineCalibrator]:
         """Return the number of the last batch that was learnt, and the calibrator as it was then."""

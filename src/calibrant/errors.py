@@ -26,12 +26,20 @@ class UnreadableFileError(CalibrantError):
     """A file is missing, empty, or not in a format that can be read."""
 
 
+class LevelSetWarning(UserWarning):
+    """The measure conditions on each distinct prediction, but hardly any prediction repeats."""
+
+
 class UnwritableFileError(CalibrantError):
     """A file cannot be written: its folder, its rights, or what is there already."""
 
 
 class TooFewRecordsError(CalibrantError):
     """The data cannot support the question that was asked of it."""
+
+
+class TooFewClustersError(TooFewRecordsError):
+    """The rows fall into too few clusters for a test or an interval."""
 
 
 class SwappedArgumentsWarning(UserWarning):

@@ -1,22 +1,90 @@
-"""Forecasts: the one object that enters every room. Check, sort once, merge equal predictions."""
+"""Forecasts: the one object that every measure reads. Checked, sorted once, equal predictions merged.
+
+Rows with equal predictions, merged into levels.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, sentence
-from calibrant.frames import inputs_of
+from calibrant.censoring import Censored
+from calibrant.clusters import Clusters
+from calibrant.columns import cluster_labels
+from calibrant.errors import InvalidInputError, reject_rows, sentence
+from calibrant.formatting import format_mean
+from calibrant.frames import resolve_inputs
 from calibrant.inputs import any_fraction
-from calibrant.merged_rows import merged_labels, merged_records
-from calibrant.numerals import mean
-from calibrant.records import Checked, Missing, Records, check_records, warn_if_swapped
+from calibrant.parallel import chunked_max, chunked_sum, cumulative, dot
+from calibrant.records import Missing, Records, ValidRows, check_records, warn_if_swapped
 from calibrant.results import Array
-from calibrant.sums import dot, largest, running, summed
+
+
+def merged_labels(y: npt.NDArray[Any], p: Array) -> dict[str, Any]:
+    """Sort and merge unweighted 0/1 data by one vectorised sort of exact integer keys.
+
+    A float64 in [0, 1] has its two top bits clear, so (bits << 1) | y orders by prediction, then outcome.
+    """
+    n = len(p)
+    key = (p + 0.0).view(np.uint64)  # + 0.0 copies, and turns -0.0 into 0.0
+    np.left_shift(key, np.uint64(1), out=key)
+    np.bitwise_or(key, y.astype(np.uint8), out=key)
+    key.sort()
+    ones = key.astype(np.uint8) & np.uint8(1)
+    np.right_shift(key, np.uint64(1), out=key)
+    changes = key[1:] != key[:-1]
+    if changes.all():
+        return {
+            "values": key.view(np.float64),
+            "outcomes": ones / float(n),
+            "counts": np.ones(n, dtype=np.int64),
+            "n": n,
+            "record_weights": None,
+            "record_outcomes": None,
+        }
+    starts = _after(changes)
+    return {
+        "values": key[starts].view(np.float64),
+        "outcomes": np.add.reduceat(ones, starts, dtype=np.int64) / n,
+        "counts": np.diff(starts, append=n),
+        "n": n,
+        "record_weights": None,
+        "record_outcomes": None,
+    }
+
+
+def merged_records(records: Records, binary: bool) -> dict[str, Any]:
+    """Merge records in canonical order, so that every sum is the same in its last digit for any row order."""
+    n, weight, outcome = len(records), records.weight, records.outcome
+    starts = _after(records.prediction[1:] != records.prediction[:-1])
+    merged = {"values": records.prediction[starts], "counts": np.diff(starts, append=n), "n": n}
+    if not records.weighted:
+        sums = np.add.reduceat(outcome, starts)
+        kept = None if binary else outcome
+        return {**merged, "outcomes": sums / n, "record_weights": None, "record_outcomes": kept}
+    weight = weight / weight.sum()
+    product = weight * outcome
+    outcomes = np.add.reduceat(product, starts)
+    np.multiply(weight, weight, out=product)  # fresh memory costs more than the product
+    return {
+        **merged,
+        "outcomes": outcomes,
+        "weights": np.add.reduceat(weight, starts),
+        "squared_weights": np.add.reduceat(product, starts),
+        "record_weights": weight,
+        "record_outcomes": outcome,
+    }
+
+
+def _after(changes: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
+    """Return where each run of equal entries begins: at 0, and after every change."""
+    return np.concatenate(([0], np.flatnonzero(changes) + 1))
+
 
 Counts = npt.NDArray[np.int64]
 PROBED = 64  # rows looked at again before records are sorted: were the arrays changed meanwhile?
@@ -48,7 +116,7 @@ class Forecasts:
 
     One *level* is one distinct prediction. `values`, `weights` (which sum to 1), `outcomes` (the weight of
     y), `squared_weights`, `counts` and `extents` hold one number per level. An outcome is 0 or 1; a fraction
-    stands for a known probability. A record of weight 0 carries nothing and is left out.
+    is a known probability. A record of weight 0 carries nothing and is left out.
 
     >>> f = Forecasts([0, 1, 1, 0], [0.2, 0.7, 0.7, 0.7])
     >>> f.levels, f.values.tolist(), f.counts.tolist()
@@ -65,6 +133,8 @@ class Forecasts:
     record_weights: Array | None  # normalised, in the order of the levels; None when all weigh the same
     record_outcomes: Array | None  # in that order; None for a sketch, and for 0/1 without weights
     cells: Cells | None  # None for exact data
+    censoring: Censored | None = None  # known where rows were censored: weights then follow the outcome
+    clusters: Clusters | None = None  # rows that belong together, in the order of the levels
 
     def __init__(
         self,
@@ -91,7 +161,7 @@ class Forecasts:
         pos_label: Any = None,
     ) -> Forecasts:
         """Take columns of a mapping, or of any frame that narwhals knows (pandas, Polars, DuckDB, ...)."""
-        given = inputs_of(frame, outcome=outcome, prediction=prediction, weight=weight or None)
+        given = resolve_inputs(frame, outcome=outcome, prediction=prediction, weight=weight or None)
         return cls(
             given.y_true,
             given.y_prob,
@@ -101,7 +171,7 @@ class Forecasts:
         )
 
     @classmethod
-    def of_checked(cls, checked: Checked) -> Forecasts:
+    def of_checked(cls, checked: ValidRows) -> Forecasts:
         """Merge rows that have been checked; labels of equal weight need not be put in order first."""
         self = cls.__new__(cls)
         self._take(checked)
@@ -120,6 +190,7 @@ class Forecasts:
             dropped=records.dropped,
             total_weight=records.largest * total,
             records=records,
+            censoring=records.censoring,
         )
         self._freeze()
         return self
@@ -139,6 +210,8 @@ class Forecasts:
         record_weights: Array | None = None,
         record_outcomes: Array | None = None,
         cells: Cells | None = None,
+        clusters: Clusters | None = None,
+        censoring: Censored | None = None,
     ) -> Forecasts:
         """Build from levels that are already distinct, ascending and normalised (a sketch, a slice)."""
         self = cls.__new__(cls)
@@ -155,9 +228,31 @@ class Forecasts:
             record_weights=record_weights,
             record_outcomes=record_outcomes,
             cells=cells,
+            clusters=clusters,
+            censoring=censoring,
         )
         self._freeze()
         return self
+
+    def with_clusters(self, labels: Any, missing: Missing = "error") -> Forecasts:
+        """Return the same forecasts that know which rows belong together: `labels` has one for each row.
+
+        Rows without a label are refused, or left out and counted with ``missing="drop"``.
+        """
+        records = self.records
+        given, gaps = cluster_labels(labels, records.length)
+        kept = ~gaps[records.rows]
+        if not kept.all():
+            if missing == "error":
+                used = np.isin(np.arange(records.length), records.rows)
+                hint = 'pass missing="drop" to leave such rows out and have them counted'
+                reject_rows("clusters", "must not be missing", given, gaps & used, hint)
+            records = replace(records.take(kept), dropped=records.dropped + int(np.count_nonzero(~kept)))
+        other = Forecasts.of_records(records)
+        name = next(iter(labels)) if isinstance(labels, Mapping) else getattr(labels, "name", None)
+        clusters = Clusters.of(given[records.rows], str(name or "cluster"))
+        other.__dict__.update(clusters=clusters, record_outcomes=records.outcome)
+        return other
 
     def with_outcomes(self, outcomes: Array) -> Forecasts:
         """Return the same predictions and weights with other outcomes, given as the weight of y per level.
@@ -182,7 +277,7 @@ class Forecasts:
         other.__dict__["record_outcomes"] = outcomes
         return other
 
-    def _take(self, checked: Checked) -> None:
+    def _take(self, checked: ValidRows) -> None:
         if checked.weight is not None or not checked.binary:
             self.__dict__.update(Forecasts.of_records(Records.of(checked)).__dict__)
             self.__dict__.pop("records")  # made again when they are asked for
@@ -194,7 +289,9 @@ class Forecasts:
                 dropped=checked.dropped,
                 total_weight=checked.largest * len(checked),
             )
-        self.__dict__.update(_source=checked, _probe=_probed(checked))
+        self.__dict__.update(
+            _source=checked, censoring=checked.censoring, _probe=_sample_for_change_check(checked)
+        )
         self._freeze()
 
     @cached_property
@@ -203,12 +300,14 @@ class Forecasts:
 
         They are sorted when first asked for, so the arrays that were given must not have changed since.
         """
-        checked: Checked | None = self.__dict__.get("_source")
+        checked: ValidRows | None = self.__dict__.get("_source")
         if checked is None:
             hint = "pass outcomes and predictions, or Forecasts made from them"
             raise InvalidInputError(sentence("rows", "are not known behind these Forecasts", hint=hint))
         made = Records.of(checked)
-        if not np.array_equal(_probed(checked), self.__dict__["_probe"]) or not self._holds(made):
+        if not np.array_equal(_sample_for_change_check(checked), self.__dict__["_probe"]) or not self._holds(
+            made
+        ):
             rule = "must not change while Forecasts made of them are in use"
             raise InvalidInputError(sentence("y_true and y_prob", rule, hint="pass copies"))
         return made
@@ -229,15 +328,16 @@ class Forecasts:
     def __repr__(self) -> str:
         resolution = "" if self.exact else f", cells up to {self.extents.max():.2g} wide"
         return (
-            f"Forecasts(n={self.n:,}, levels={self.levels:,}, mean prediction {mean(self.mean_prediction)}, "
-            f"base rate {mean(self.base_rate)}{resolution})"
+            f"Forecasts(n={self.n:,}, levels={self.levels:,}, mean prediction "
+            f"{format_mean(self.mean_prediction)}, "
+            f"base rate {format_mean(self.base_rate)}{resolution})"
         )
 
     def __len__(self) -> int:
         return self.n
 
     def __getitem__(self, levels: slice) -> Forecasts:
-        """Return the forecasts of a range of levels, weights normalised anew."""
+        """Return the forecasts of a range of levels, with weights normalized again."""
         if not isinstance(levels, slice) or levels.step not in (None, 1):
             raise TypeError("Forecasts are sliced by a range of levels, f[i:j]")
         start, stop, _ = levels.indices(self.levels)
@@ -257,6 +357,8 @@ class Forecasts:
             record_weights=None if records is None else records[first:last] / share,
             record_outcomes=None if outcomes is None else outcomes[first:last],
             cells=None if cells is None else cells.part(levels, share),
+            clusters=None if self.clusters is None else self.clusters.take(slice(first, last)),
+            censoring=self.censoring,
         )
 
     def between(self, low: float, high: float) -> Forecasts:
@@ -283,12 +385,17 @@ class Forecasts:
     @cached_property
     def curve(self) -> Array:
         """The cumulative residuals C_0 = 0, C_1, ..., C_m: C_j sums the residuals of the first j levels."""
-        return _locked(running(self.residuals))
+        return _locked(cumulative(self.residuals))
 
     @cached_property
     def extents(self) -> Array:
         """Spread of the raw predictions behind each level: all 0 unless this came from a sketch."""
         return _locked(np.zeros(self.levels) if self.cells is None else self.cells.high - self.cells.low)
+
+    @property
+    def outcome_weighted(self) -> bool:
+        """Whether weights follow the outcome, so that outcomes cannot be drawn given the weights."""
+        return self.censoring is not None and self.record_weights is not None
 
     @property
     def levels(self) -> int:
@@ -316,16 +423,16 @@ class Forecasts:
         if self.cells is not None:
             return float(self.cells.null_variance.sum())
         v, squares = self.values, self.squared_weights
-        return summed(lambda part: squares[part] * (v[part] * (1.0 - v[part])), len(v))
+        return chunked_sum(lambda part: squares[part] * (v[part] * (1.0 - v[part])), len(v))
 
     @cached_property
     def largest_variance(self) -> float:
         """The largest variance that calibration gives to the residual of one level."""
         v, squares = self.values, self.squared_weights
-        return largest(lambda part: squares[part] * v[part] * (1 - v[part]), len(v))
+        return chunked_max(lambda part: squares[part] * v[part] * (1 - v[part]), len(v))
 
 
-def _probed(checked: Checked) -> Array:
+def _sample_for_change_check(checked: ValidRows) -> Array:
     """Return a few of the numbers given, to notice later if they were changed."""
     rows = np.linspace(0, len(checked) - 1, min(PROBED, len(checked))).astype(np.intp)
     return np.concatenate((checked.prediction[rows], checked.outcome[rows]))

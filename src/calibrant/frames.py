@@ -8,23 +8,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibrant.errors import InvalidInputError, MissingDependencyError, reject_name, sentence
-from calibrant.inputs import Named, Names
+from calibrant.inputs import InputNames, NamedColumn
 
 ColumnNames = str | Sequence[str] | None
 LIBRARIES = ("pyarrow", "polars", "pandas")  # that hold frames in memory, the least copying first
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Given:
-    """The inputs of a function, whichever way they came: arrays or columns, and what is beside them."""
+class Inputs:
+    """The inputs of a function, from arrays or columns, with its extra columns."""
 
     y_true: Any
     y_prob: Any
     sample_weight: Any
-    beside: Mapping[str, Any]
+    extra: Mapping[str, Any]
 
 
-def inputs_of(
+def resolve_inputs(
     y_true: Any,
     y_prob: Any = None,
     sample_weight: Any = None,
@@ -32,38 +32,38 @@ def inputs_of(
     outcome: str | None = None,
     prediction: ColumnNames = None,
     weight: str | None = None,
-    **beside: Any,
-) -> Given:
+    **extra: Any,
+) -> Inputs:
     """Return arrays as they were given, or the columns of the frame `y_true` that the names call for.
 
-    Of `beside` (groups, covariates, clusters) names of columns become these columns; the rest stays as it is.
+    In `extra` (groups, covariates, clusters), column names are replaced by the columns; the rest is kept.
 
     >>> frame = {"won": [0, 1], "chance": [0.2, 0.7], "team": ["a", "b"]}
-    >>> inputs_of(frame, outcome="won", prediction="chance", groups=["team"]).beside
+    >>> resolve_inputs(frame, outcome="won", prediction="chance", groups=["team"]).extra
     {'groups': {'team': ['a', 'b']}}
     """
     if outcome is None and prediction is None and weight is None:
         _check_arrays(y_true, y_prob)
-        return Given(y_true, y_prob, sample_weight, beside)
+        return Inputs(y_true, y_prob, sample_weight, extra)
     _check_named(y_prob, sample_weight, outcome, prediction)
     several = not isinstance(prediction, str)
     predictions: list[str] = list(prediction or ()) if not isinstance(prediction, str) else [prediction]
     for name in predictions:
-        Names.of_columns(str(outcome), name, weight)
-    named = {argument: names for argument, names in beside.items() if _is_names(names)}
+        InputNames.of_columns(str(outcome), name, weight)
+    named = {argument: names for argument, names in extra.items() if _is_names(names)}
     wanted = [outcome, *predictions, weight, *(name for names in named.values() for name in _listed(names))]
     table = _opened(y_true, [name for name in wanted if name is not None])
     columns = [_column(table, name) for name in predictions]
-    return Given(
+    return Inputs(
         _column(table, str(outcome)),
         dict(zip(predictions, columns, strict=True)) if several else columns[0],
         None if weight is None else _column(table, weight),
-        {**beside, **{argument: _part(table, names) for argument, names in named.items()}},
+        {**extra, **{argument: _part(table, names) for argument, names in named.items()}},
     )
 
 
 def _is_names(given: Any) -> bool:
-    """Return whether something beside the predictions is a name of a column, or several."""
+    """Return whether an extra input is one or more column names."""
     if isinstance(given, str):
         return True
     return isinstance(given, list | tuple) and len(given) > 0 and all(isinstance(n, str) for n in given)
@@ -85,7 +85,7 @@ def _check_arrays(y_true: Any, y_prob: Any) -> None:
 def _check_named(y_prob: Any, sample_weight: Any, outcome: str | None, prediction: ColumnNames) -> None:
     if y_prob is not None or sample_weight is not None:
         hint = "pass a frame and outcome=, prediction=, weight=, or arrays alone"
-        raise InvalidInputError(sentence("arrays", "must not be given beside names of columns", hint=hint))
+        raise InvalidInputError(sentence("arrays", "must not be combined with column names", hint=hint))
     for name, given in (("outcome", outcome), ("prediction", prediction)):
         if given is None or (not isinstance(given, str) and (name == "outcome" or not _is_names(given))):
             raise InvalidInputError(sentence(name, "must name a column of the frame", f"got {given!r}"))
@@ -97,7 +97,7 @@ def frame_columns(frame: Any, wanted: Sequence[str]) -> list[Any]:
     return [_values(table, name) for name in wanted]
 
 
-def tabular(frame: Any, wanted: Sequence[str]) -> Any:
+def from_xarray(frame: Any, wanted: Sequence[str]) -> Any:
     """Return an xarray Dataset as a pandas frame, one row per point; anything else as it is."""
     if not (hasattr(frame, "data_vars") and hasattr(frame, "to_dataframe")):
         return frame
@@ -109,7 +109,7 @@ def tabular(frame: Any, wanted: Sequence[str]) -> Any:
 
 def _opened(frame: Any, wanted: Sequence[str]) -> Any:
     """Return a mapping as it is, or the wanted columns of a frame in memory, all read at once."""
-    frame = tabular(frame, wanted)
+    frame = from_xarray(frame, wanted)
     if isinstance(frame, Mapping):
         _check_columns(wanted, list(frame))
         return frame
@@ -127,10 +127,10 @@ def _opened(frame: Any, wanted: Sequence[str]) -> Any:
         raise InvalidInputError(sentence("frame", "must have columns of different names", got)) from None
     _check_columns(wanted, known)
     table = table.select(*dict.fromkeys(wanted))
-    return in_memory(table)
+    return collect(table)
 
 
-def in_memory(table: Any) -> Any:
+def collect(table: Any) -> Any:
     """Return a lazy frame of narwhals as one in memory, and one that is there already as it is.
 
     Without PyArrow a DuckDB relation becomes a mapping of names to arrays, which needs no other library.
@@ -168,8 +168,8 @@ def _values(table: Any, name: str) -> Any:
     return table[name] if isinstance(table, Mapping) else table[name].to_numpy()
 
 
-def _column(table: Any, name: str) -> Named:
-    return Named(_values(table, name), f"column {name!r}")
+def _column(table: Any, name: str) -> NamedColumn:
+    return NamedColumn(_values(table, name), f"column {name!r}")
 
 
 def _part(table: Any, names: Any) -> Any:

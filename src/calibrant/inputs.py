@@ -1,7 +1,13 @@
-"""From whatever the user holds to checked vectors: the boundary where arrays and frames are checked, once."""
+"""From whatever the user holds to checked vectors: the boundary where arrays and frames are checked, once.
+
+Options of public functions: what is not a number of the right kind and range is refused by its name.
+
+Checks of options that several methods share.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
-from calibrant.numerals import counted
+from calibrant.formatting import pluralize
 from calibrant.results import Array
 
 WIDEST_RATIO = 1e290  # of two weights: beyond it a share of the total, or its reciprocal, overflows
@@ -25,7 +31,7 @@ ROW_SUM = 1e-3 + 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Named:
+class NamedColumn:
     """A column of the user's frame, with the words that errors use for it."""
 
     values: Any
@@ -33,7 +39,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class InputNames:
     """How errors call the three inputs: argument names, or the columns of the user's frame."""
 
     outcome: str = "y_true"
@@ -41,7 +47,7 @@ class Names:
     weight: str = "sample_weight"
 
     @classmethod
-    def of_columns(cls, outcome: str, prediction: str, weight: str | None = None) -> Names:
+    def of_columns(cls, outcome: str, prediction: str, weight: str | None = None) -> InputNames:
         """Return the names of columns; the outcome must be another column than the prediction."""
         if outcome == prediction:
             raise InvalidInputError(
@@ -49,21 +55,21 @@ class Names:
             )
         return cls(f"column {outcome!r}", f"column {prediction!r}", f"column {weight!r}")
 
-    def told_by(self, outcome: Any, prediction: Any, weight: Any) -> Names:
+    def with_names_of(self, outcome: Any, prediction: Any, weight: Any) -> InputNames:
         """Return these names, with those of the columns for inputs that are columns of a frame."""
         given = {"outcome": outcome, "prediction": prediction, "weight": weight}
-        known = {role: column.subject for role, column in given.items() if isinstance(column, Named)}
+        known = {role: column.subject for role, column in given.items() if isinstance(column, NamedColumn)}
         return replace(self, **known) if known else self
 
 
-def values_of(data: Any) -> Any:
+def unwrap(data: Any) -> Any:
     """Return the values of a named column; anything else as it is."""
-    return data.values if isinstance(data, Named) else data
+    return data.values if isinstance(data, NamedColumn) else data
 
 
-def array_of(data: Any, name: str) -> npt.NDArray[Any]:
+def to_array(data: Any, name: str) -> npt.NDArray[Any]:
     """Return `data` as an array of any shape; what is masked is missing: NaN, or None among objects."""
-    data = values_of(data)
+    data = unwrap(data)
     if hasattr(data, "detach"):
         data = _detached(data)
     if isinstance(data, np.ma.MaskedArray):
@@ -98,11 +104,11 @@ def _unmasked(data: np.ma.MaskedArray[Any, Any]) -> npt.NDArray[Any]:
 
 def numeric_vector(data: Any, name: str) -> npt.NDArray[Any]:
     """Return `data` as a one-dimensional bool, integer or float array, missing values as NaN."""
-    array = _one_dimensional(array_of(data, name), name)
+    array = _one_dimensional(to_array(data, name), name)
     if array.dtype.kind == "O":
         array = _numbers(array, name)
     if array.dtype.kind not in "biuf":
-        hint = _label_hint(array[0]) if array.dtype.kind in "US" else ""
+        hint = _label_hint(*np.unique(array)[:3]) if array.dtype.kind in "US" else ""
         raise InvalidInputError(
             sentence(name, "must be numeric", f"got dtype {array.dtype}, {array[0]!r} in row 0", hint)
         )
@@ -130,9 +136,22 @@ def _shape_hint(array: npt.NDArray[Any]) -> str:
     return "flatten it with .ravel()" if array.ndim > 1 else "pass a list or an array"
 
 
-def _label_hint(label: object) -> str:
-    """Say what to do with an outcome of text, which may be a number that was not read as one."""
-    return f"name the label that counts as 1, such as pos_label={str(label)!r}, or pass numbers"
+def _label_hint(*labels: object) -> str:
+    """Name both labels and the option that says which of them counts as 1.
+
+    >>> _label_hint("no", "yes")
+    "the labels are 'no' and 'yes': pass pos_label='yes' if that one counts as 1"
+    """
+    if len(labels) == 2:
+        one, two = (str(label) for label in labels)
+        return f"the labels are {one!r} and {two!r}: pass pos_label={two!r} if that one counts as 1"
+    shown = repr(str(labels[0])) if labels else "'yes'"
+    return f"name the label that counts as 1, such as pos_label={shown}, or pass numbers"
+
+
+def _distinct_texts(array: npt.NDArray[Any]) -> list[str]:
+    """Return up to three distinct texts of a column, in order."""
+    return sorted({item for item in array.tolist() if isinstance(item, str)})[:3]
 
 
 def _numbers(array: npt.NDArray[Any], name: str) -> Array:
@@ -143,22 +162,32 @@ def _numbers(array: npt.NDArray[Any], name: str) -> Array:
             got, hint = f"got {item!r} in row {row}", "make a column of each part"
             raise InvalidInputError(sentence(name, "must have one number per row", got, hint))
         try:
-            out[row] = np.nan if is_gap(item) else float(item)
+            out[row] = np.nan if is_missing(item) else float(item)
         except OverflowError:
-            got = f"got a whole number of {len(str(abs(item)))} digits in row {row}"
+            digits = int(abs(item).bit_length() * 0.30103) + 1  # writing it would take long
+            got = f"got a whole number of {digits:,} digits in row {row}"
             raise InvalidInputError(sentence(name, "must fit into a float64", got)) from None
         except (TypeError, ValueError):
             got = f"got {item!r} in row {row}"
-            raise InvalidInputError(sentence(name, "must be numeric", got, _label_hint(item))) from None
-        if isinstance(item, str):
-            got = f"got the text {item!r} in row {row}"
-            raise InvalidInputError(sentence(name, "must be numeric", got, _label_hint(item)))
+            raise InvalidInputError(
+                sentence(name, "must be numeric", got, _label_hint(*_distinct_texts(array)))
+            ) from None
+        if isinstance(item, str | bytes | bytearray):
+            got = f"got the {'text' if isinstance(item, str) else 'bytes'} {item!r} in row {row}"
+            raise InvalidInputError(
+                sentence(name, "must be numeric", got, _label_hint(*_distinct_texts(array)))
+            )
     return out
 
 
-def is_gap(item: object) -> bool:
-    """Return whether an object stands for a missing value: None, pandas.NA, NaT or NaN."""
-    return item is None or type(item).__name__ in ("NAType", "NaTType") or item != item
+def is_missing(item: object) -> bool:
+    """Return whether an object is a missing value: None, pandas.NA, NaT or NaN."""
+    if item is None or type(item).__name__ in ("NAType", "NaTType"):
+        return True
+    try:
+        return bool(item != item)
+    except ArithmeticError:  # a signaling NaN of the decimal module
+        return True
 
 
 def outcomes_of(data: Any, name: str, pos_label: Any = None) -> npt.NDArray[Any]:
@@ -169,7 +198,7 @@ def outcomes_of(data: Any, name: str, pos_label: Any = None) -> npt.NDArray[Any]
     """
     if pos_label is None:
         return numeric_vector(data, name)
-    array = _one_dimensional(array_of(data, name), name)
+    array = _one_dimensional(to_array(data, name), name)
     gaps, labels = _distinct(array)
     others = [label for label in labels if label != pos_label]
     if len(others) > 1:
@@ -186,7 +215,7 @@ def _distinct(array: npt.NDArray[Any]) -> tuple[npt.NDArray[np.bool_], list[Any]
     if array.dtype.kind != "O":
         gaps = np.asarray(array != array)
         return gaps, np.unique(array[~gaps]).tolist()
-    gaps = np.fromiter((is_gap(item) for item in array), dtype=bool, count=len(array))
+    gaps = np.fromiter((is_missing(item) for item in array), dtype=bool, count=len(array))
     return gaps, list(dict.fromkeys(array[~gaps].tolist()))
 
 
@@ -204,10 +233,10 @@ def _not_two_labels(name: str, pos_label: Any, labels: list[Any], others: list[A
 def positive_column(data: Any, name: str, labels: Any = None, pos_label: Any = None) -> npt.NDArray[Any]:
     """Return predictions as one column; of a pair of columns that sum to 1, that of the positive class.
 
-    Columns stand in the sorted order of the labels, as in scikit-learn; without `pos_label` the second
+    Columns follow the sorted order of the labels, as in scikit-learn; without `pos_label` the second
     counts.
     """
-    array = array_of(data, name)
+    array = to_array(data, name)
     if array.ndim != 2 or array.shape[1] != 2 or len(array) == 0:
         return numeric_vector(array, name)
     first, second = (numeric_vector(array[:, k], name) for k in (0, 1))
@@ -216,7 +245,7 @@ def positive_column(data: Any, name: str, labels: Any = None, pos_label: Any = N
     if pos_label is None:
         return second
     try:
-        known = sorted(_distinct(array_of(labels, "y_true").ravel())[1])
+        known = sorted(_distinct(to_array(labels, "y_true").ravel())[1])
     except TypeError:  # labels that have no order
         known = []
     if len(known) != 2 or pos_label not in known:
@@ -237,7 +266,7 @@ def missing_rows(*arrays: npt.NDArray[Any] | None) -> npt.NDArray[np.bool_] | No
 def check_same_length(first: Any, second: Any, names: tuple[str, str]) -> None:
     """Refuse two columns of different length."""
     if len(first) != len(second):
-        got = f"got {len(first):,} and {counted(len(second), 'row')}"
+        got = f"got {len(first):,} and {pluralize(len(second), 'row')}"
         raise InvalidInputError(sentence(f"{names[0]} and {names[1]}", "must have the same length", got))
 
 
@@ -316,10 +345,107 @@ def check_weights(array: npt.NDArray[Any], name: str) -> Array:
 
 def probabilities(values: npt.ArrayLike, name: str) -> Array:
     """Return numbers of [0, 1] in the shape in which they were given."""
-    array = array_of(values, name)
+    array = to_array(values, name)
     if array.size == 0:
         return np.zeros(array.shape)
     flat = numeric_vector(array.ravel(), name).astype(np.float64)
     reject_rows(name, "must not be missing", flat, np.isnan(flat))
     check_unit_interval(flat, name)
     return flat.reshape(array.shape)
+
+
+def whole_number(name: str, value: Any, least: int = 0, most: int | None = None) -> int:
+    """Return a whole number from `least` to `most`; True, 3.0 and "3" do not count as such."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):
+        bounds = f"of at least {least:,}" if most is None else f"from {least:,} to {most:,}"
+        raise InvalidInputError(sentence(name, f"must be a whole number {bounds}", f"got {value!r}"))
+    return int(value)
+
+
+def number(name: str, value: Any) -> float:
+    """Return a number, infinity included; the caller checks its range."""
+    if not _is_number(value) or math.isnan(value):
+        raise InvalidInputError(sentence(name, "must be a number", f"got {value!r}"))
+    return float(value)
+
+
+def finite_number(name: str, value: Any, least: float = -math.inf) -> float:
+    """Return a finite number of at least `least`."""
+    if not _is_number(value) or not math.isfinite(value) or value < least:
+        bound = "" if least == -math.inf else f" of at least {least:g}"
+        raise InvalidInputError(sentence(name, f"must be a finite number{bound}", f"got {value!r}"))
+    return float(value)
+
+
+def positive_number(name: str, value: Any) -> float:
+    """Return a finite number above 0."""
+    if not _is_number(value) or not math.isfinite(value) or value <= 0:
+        raise InvalidInputError(sentence(name, "must be a positive number", f"got {value!r}"))
+    return float(value)
+
+
+def open_share(name: str, value: Any) -> float:
+    """Return a number strictly between 0 and 1: a confidence, a level, a power."""
+    if not _is_number(value) or not 0 < value < 1:
+        raise InvalidInputError(sentence(name, "must lie strictly between 0 and 1", f"got {value!r}"))
+    return float(value)
+
+
+def positive_share(name: str, value: Any) -> float:
+    """Return a number above 0, and at most 1."""
+    if not _is_number(value) or not 0 < value <= 1:
+        raise InvalidInputError(sentence(name, "must lie in (0, 1]", f"got {value!r}"))
+    return float(value)
+
+
+def closed_share(name: str, value: Any) -> float:
+    """Return a number from 0 to 1, ends included."""
+    if not _is_number(value) or not 0 <= value <= 1:
+        raise InvalidInputError(sentence(name, "must lie in [0, 1]", f"got {value!r}"))
+    return float(value)
+
+
+def confidence_or_none(name: str, value: Any) -> float:
+    """Return a confidence in [0, 1); 0 means no intervals."""
+    if not _is_number(value) or not 0 <= value < 1:
+        rule = "must lie in [0, 1), 0 for no intervals"
+        raise InvalidInputError(sentence(name, rule, f"got {value!r}"))
+    return float(value)
+
+
+def clipping(name: str, value: Any) -> float:
+    """Return how far from 0 and 1 predictions are kept: a number strictly between 0 and 0.5."""
+    if not _is_number(value) or not 0 < value < 0.5:
+        raise InvalidInputError(sentence(name, "must lie in (0, 0.5)", f"got {value!r}"))
+    return float(value)
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return True or False; nothing else is taken for either."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidInputError(sentence(name, "must be True or False", f"got {value!r}"))
+    return bool(value)
+
+
+def whole_numbers(least: int, **options: Any) -> None:
+    """Refuse any of several options that is not a whole number of at least `least`."""
+    for name, value in options.items():
+        whole_number(name, value, least)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def at_least_two(name: str, value: object) -> None:
+    """Refuse what is not a whole number from 2."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 2:
+        raise InvalidInputError(sentence(name, "must be a whole number from 2", f"got {value!r}"))
+
+
+def checked_share(name: str, share: object) -> float:
+    """Return a number between 0 and 1, or say what it must be."""
+    if isinstance(share, bool) or not isinstance(share, (int, float, np.floating)) or not 0 < share < 1:
+        raise InvalidInputError(sentence(name, "must lie between 0 and 1", f"got {share!r}"))
+    return float(share)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.censoring import Censored
 from calibrant.errors import (
     InvalidInputError,
     SwappedArgumentsWarning,
@@ -21,8 +22,9 @@ from calibrant.errors import (
     sentence,
     warn_user,
 )
+from calibrant.formatting import pluralize
 from calibrant.inputs import (
-    Names,
+    InputNames,
     any_fraction,
     check_aligned,
     check_same_length,
@@ -33,10 +35,9 @@ from calibrant.inputs import (
     outcomes_of,
     positive_column,
     row_labels,
-    values_of,
+    unwrap,
 )
-from calibrant.kernels.row_order import Rows, canonical, ties_ordered
-from calibrant.numerals import counted
+from calibrant.kernels.ordering import RowIndex, canonical, ties_ordered
 from calibrant.results import Array
 
 Missing = Literal["error", "drop"]
@@ -46,26 +47,28 @@ LABEL_HINTS = {
     "plain": 'pass variant="real" for responses that are not 0 or 1',
 }
 
-ARGUMENTS = Names()
+ARGUMENTS = InputNames()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Checked:
+class ValidRows:
     """The user's rows after checking, still in their own order.
 
     `rows` says where each came from (None: all rows are here). `weight` is None where all weigh the same,
     which is then the `largest`. `length` is that of the user's columns, `dropped` counts the rows with a
-    missing value, and `labels` is the index of the rows if pandas gave them one.
+    missing value, and `labels` is the index of the rows if pandas gave them one. `censoring` is known where
+    rows were censored before the horizon: weights then follow the outcome.
     """
 
     outcome: npt.NDArray[Any]
     prediction: Array
     weight: Array | None
     largest: float
-    rows: Rows | None
+    rows: RowIndex | None
     length: int
     dropped: int
     labels: Any = None
+    censoring: Censored | None = None
 
     def __len__(self) -> int:
         return len(self.prediction)
@@ -80,13 +83,13 @@ class Checked:
 class Records:
     """Prediction, outcome and weight of every kept row, in the canonical order.
 
-    Rows stand by prediction; ties by a hash of everything else that is known of them, so that rows which
+    Rows are sorted by prediction; ties by a hash of everything else known about them, so that rows which
     change places are the same row. `rows` says where each came from, `length` how long the user's columns
     are, `labels` which index they have, `dropped` how many rows a missing value cost. `weight` is in units of
     the `largest`; unless `weighted`, all weigh the same.
     """
 
-    rows: Rows
+    rows: RowIndex
     prediction: Array
     outcome: Array
     weight: Array
@@ -95,14 +98,15 @@ class Records:
     length: int
     dropped: int
     labels: Any = None
+    censoring: Censored | None = None
 
     @classmethod
-    def of(cls, checked: Checked, columns: Sequence[npt.NDArray[Any]] = ()) -> Records:
+    def of(cls, checked: ValidRows, columns: Sequence[npt.NDArray[Any]] = ()) -> Records:
         """Put checked rows in order; `columns` (codes, masks) belong to the rows of the user."""
         outcome, weight = checked.outcome, checked.weight
         weight = None if weight is None else weight / checked.largest
-        beside = [_kept(column, checked) for column in columns]
-        order, ordered = canonical(checked.prediction, outcome, weight, beside)
+        extra = [_kept(column, checked) for column in columns]
+        order, ordered = canonical(checked.prediction, outcome, weight, extra)
         return cls(
             order if checked.rows is None else checked.rows[order],
             ordered,
@@ -113,6 +117,7 @@ class Records:
             checked.length,
             checked.dropped,
             checked.labels,
+            checked.censoring,
         )
 
     def __len__(self) -> int:
@@ -136,13 +141,14 @@ class Records:
             self.length,
             self.dropped,
             self.labels,
+            self.censoring,
         )
 
-    def refined(self, columns: Sequence[npt.NDArray[Any]]) -> Records:
+    def break_ties(self, columns: Sequence[npt.NDArray[Any]]) -> Records:
         """Break ties by weight, outcome and `columns`, which are given for the rows of the user."""
         weight = self.weight if self.weighted else None
-        beside = [column[self.rows] for column in columns]
-        order = ties_ordered(np.arange(len(self)), self.prediction, self.outcome, weight, beside)
+        extra = [column[self.rows] for column in columns]
+        order = ties_ordered(np.arange(len(self)), self.prediction, self.outcome, weight, extra)
         return self.take(order)
 
 
@@ -151,15 +157,18 @@ def check_records(
     y_prob: Any,
     sample_weight: Any = None,
     missing: Missing = "error",
-    names: Names = ARGUMENTS,
+    names: InputNames = ARGUMENTS,
     kind: OutcomeKind = "shares",
     pos_label: Any = None,
-) -> Checked:
+) -> ValidRows:
     """Check outcome, prediction and weight; leave out rows of weight 0 and, if asked, rows with a gap."""
     if missing not in ("error", "drop"):
         raise reject_name("missing", missing, ["error", "drop"])
-    names = names.told_by(y_true, y_prob, sample_weight)
-    y_true, y_prob, sample_weight = values_of(y_true), values_of(y_prob), values_of(sample_weight)
+    censoring = y_true if isinstance(y_true, Censored) else None
+    if censoring is not None:
+        y_true, sample_weight = censoring.outcome_and_weight(sample_weight)
+    names = names.with_names_of(y_true, y_prob, sample_weight)
+    y_true, y_prob, sample_weight = unwrap(y_true), unwrap(y_prob), unwrap(sample_weight)
     y = outcomes_of(y_true, names.outcome, pos_label)
     p = positive_column(y_prob, names.prediction, y_true, pos_label)
     w = None if sample_weight is None else numeric_vector(sample_weight, names.weight)
@@ -181,10 +190,12 @@ def check_records(
             kept = positive if kept is None else kept[positive]
             y, p, w = y[positive], p[positive], w[positive]
         w = None if np.all(w == largest) else w
-    return Checked(y, np.asarray(p, dtype=np.float64), w, largest, kept, length, dropped, labels)
+    if censoring is not None and not censoring.censored:
+        censoring = None
+    return ValidRows(y, np.asarray(p, dtype=np.float64), w, largest, kept, length, dropped, labels, censoring)
 
 
-def _labels(y_true: Any, y_prob: Any, sample_weight: Any, names: Names) -> Any:
+def _labels(y_true: Any, y_prob: Any, sample_weight: Any, names: InputNames) -> Any:
     """Return the index that the rows have, after comparing those of all three inputs."""
     labels = row_labels(y_prob)
     check_aligned(y_true, labels, (names.outcome, names.prediction))
@@ -194,8 +205,8 @@ def _labels(y_true: Any, y_prob: Any, sample_weight: Any, names: Names) -> Any:
 
 
 def _complete(
-    y: npt.NDArray[Any], p: npt.NDArray[Any], w: npt.NDArray[Any] | None, missing: Missing, names: Names
-) -> Rows | None:
+    y: npt.NDArray[Any], p: npt.NDArray[Any], w: npt.NDArray[Any] | None, missing: Missing, names: InputNames
+) -> RowIndex | None:
     """Return the rows without a missing value; None where that is all of them."""
     absent = missing_rows(y, p, w)
     if absent is None:
@@ -206,7 +217,7 @@ def _complete(
             if array is not None:
                 reject_rows(name, "must not be missing", array, array != array, hint)
     if absent.all():
-        got = f"got {counted(len(p), 'row')}, all with one"
+        got = f"got {pluralize(len(p), 'row')}, all with one"
         empty = (name for array, name in ((y, names.outcome), (w, names.weight)) if _all_missing(array))
         whose = next(empty, names.prediction)
         raise InvalidInputError(sentence(whose, "must have a row without missing values", got))
@@ -217,7 +228,7 @@ def _all_missing(array: npt.NDArray[Any] | None) -> bool:
     return array is not None and bool(np.all(array != array))
 
 
-def _check_ranges(y: npt.NDArray[Any], p: npt.NDArray[Any], names: Names, kind: OutcomeKind) -> None:
+def _check_ranges(y: npt.NDArray[Any], p: npt.NDArray[Any], names: InputNames, kind: OutcomeKind) -> None:
     if kind == "real":
         reject_rows(names.outcome, "must be finite", y, ~np.isfinite(y))
         reject_rows(names.prediction, "must be finite", p, ~np.isfinite(p))
@@ -228,17 +239,17 @@ def _check_ranges(y: npt.NDArray[Any], p: npt.NDArray[Any], names: Names, kind: 
         reject_rows(names.outcome, "must be 0 or 1", y, (y != 0) & (y != 1), LABEL_HINTS[kind])
 
 
-def swapped(checked: Checked) -> bool:
+def swapped(checked: ValidRows) -> bool:
     """Return whether outcomes are fractions and predictions only 0 and 1, as when the two are swapped."""
     return not any_fraction(checked.prediction) and not checked.binary
 
 
 def warn_if_swapped(
-    checked: Checked, names: Names = ARGUMENTS, y_true: Any = None, y_prob: Any = None
+    checked: ValidRows, names: InputNames = ARGUMENTS, y_true: Any = None, y_prob: Any = None
 ) -> None:
     """Warn where the two arguments look swapped; known probabilities as outcomes are legitimate."""
     if swapped(checked):
-        names = names.told_by(y_true, y_prob, None)
+        names = names.with_names_of(y_true, y_prob, None)
         text = sentence(
             f"{names.outcome} and {names.prediction}",
             "may be swapped",
@@ -248,7 +259,7 @@ def warn_if_swapped(
         warn_user(text, SwappedArgumentsWarning)
 
 
-def _kept(column: npt.NDArray[Any], checked: Checked) -> npt.NDArray[Any]:
+def _kept(column: npt.NDArray[Any], checked: ValidRows) -> npt.NDArray[Any]:
     return column if checked.rows is None else column[checked.rows]
 
 

@@ -66,15 +66,16 @@ def test_a_click_on_a_group_picks_it(browser, report):
     browser.open(report)
     chosen = "document.querySelector('#chart-group-curves select').value"
     before = browser.js(chosen)
+    browser.js("document.querySelectorAll('details.more').forEach(d => { d.open = true; })")
     browser.click("#chart-groups .mark-symbol.role-mark path:last-child")
     browser.wait(f"{chosen} !== {before!r}", seconds=5)
 
 
 def test_a_click_on_a_heading_sorts_the_table_both_ways(browser, report):
     browser.open(report)
-    rows = "[...document.querySelector('#how-far table').tBodies[0].rows]"
+    rows = "[...document.querySelector('#measures table').tBodies[0].rows]"
     keys = f"{rows}.map(r => Number(r.cells[2].dataset.key))"
-    button = "document.querySelector('#how-far th:nth-child(3) button').click()"
+    button = "document.querySelector('#measures th:nth-child(3) button').click()"
     browser.js(button)
     up = browser.js(keys)
     browser.js(button)
@@ -152,5 +153,14 @@ def test_the_mathematics_is_folded_until_it_is_asked_for_or_printed(browser, rep
     assert all(browser.js(parts))
     browser.js("window.dispatchEvent(new Event('afterprint'))")
     assert not any(browser.js(parts))
-    browser.js("document.querySelector('nav a[href=\"#how-far\"]').click()")
-    browser.wait("document.querySelector('#how-far details').open")
+    browser.js("location.hash = '#measures'")
+    browser.wait("document.querySelector('#measures details').open")
+    assert browser.js("document.documentElement.scrollHeight") < 3500
+
+
+def test_the_first_screen_has_verdict_diagram_groups_and_next_step(browser, report):
+    browser.open(report, width=1280, height=900)
+    assert browser.js("document.documentElement.scrollHeight") <= 3500
+    for selector in (".verdict", ".next", "#chart-reliability svg", "#overview table"):
+        assert browser.js(f"document.querySelector('{selector}').getBoundingClientRect().top") < 800
+    assert "--" not in browser.js("document.querySelector('header').innerText").replace(HOSTILE, "")

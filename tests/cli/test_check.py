@@ -160,7 +160,7 @@ def test_several_files_are_judged_one_by_one_and_the_worst_decides(folder):
     done = check(folder / "many.csv", folder / "few.csv", *COLUMNS, "--max", "smooth=0.2", "--json")
     found = json.loads(done.stdout)
     assert [part["n"] for part in found["files"]] == [4000, 60]
-    assert (found["schema"], found["schema_version"]) == ("calibrant-check", 1)
+    assert (found["schema"], found["schema_version"]) == ("calibrant-check", 2)
     assert found["files"][0]["outcome"] == "pass"
     assert done.returncode == {"pass": 0, "unclear": 3}[found["files"][1]["outcome"]]
 

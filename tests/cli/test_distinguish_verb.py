@@ -78,5 +78,5 @@ def test_the_page_is_written_whole_and_never_over_the_rows(file, tmp_path):
     columns = ["-y", "y", "-p", "p", "--covariates", "a,b", "--seed", 3, "--draws", 19]
     done = run(file, *columns, "--html", target)
     assert done.returncode == 0, done.stderr
-    assert "What told them apart?" in target.read_text(encoding="utf-8")
+    assert "What gave them away?" in target.read_text(encoding="utf-8")
     assert run(file, *columns, "--html", file).returncode == 2

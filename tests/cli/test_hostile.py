@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import subprocess
 import sys
@@ -10,15 +11,17 @@ import sys
 import numpy as np
 import pytest
 
-from calibrant import recalibrate
-from calibrant.cli import main as command
-from calibrant.cli.verbs import VERBS, bare_verb
+from calibrant import evaluate, recalibrate
+from calibrant.cli import main
+from calibrant.cli.config import COMMANDS, load_command
 from calibrant.errors import CalibrantError
-from calibrant.scale.files import read_table
-from calibrant.scale.sketch import Sketch
+from calibrant.io.read import read_table
+from calibrant.sketch.sketch import Sketch
 
 COLUMNS = ["-y", "y", "-p", "p"]
-OWN_OPTIONS = {verb: {flag for option in bare_verb(verb).params for flag in option.opts} for verb in VERBS}
+OWN_OPTIONS = {
+    verb: {flag for option in load_command(verb).params for flag in option.opts} for verb in COMMANDS
+}
 BAD_NUMBERS = ["nan", "inf", "-1", "x", "", "1e400", "0x10"]
 BAD_SEEDS = ["nan", "-1", "x", "", "1.5", "1e3"]
 BAD_COUNTS = [*BAD_SEEDS, "99999999999999999999999"]
@@ -52,6 +55,7 @@ OPTIONS = {
     ("sketch", "--by"): (["-o", "{here}/x.sketch"], ["none", "", ","]),
 }
 WITHOUT_ROWS = {"demo": "generates its rows", "measures": "prints a table", "merge": "reads sketches alone"}
+BEFORE_ROWS = {"apply": "map.json", "verify": "report.json"}  # what a verb reads first
 PLAN, TRUTH, MAP = ["--records", "100"], ["-m", "smooth"], ["-o", "{here}/x.csv"]
 OPTIONS |= {
     ("stream", "--delay"): ([], BAD_COUNTS),
@@ -115,6 +119,19 @@ OPTIONS |= {
         [],
         ["{here}/none/x", "{here}", "/dev/full", "{here}/rows.csv", "{here}/pipe"],
     ),
+    ("verify", "--outcome"): ([], ["none", "", "g"]),
+    ("verify", "--prediction"): ([], ["none", "", "g"]),
+    ("verify", "--weight"): ([], ["none", "", "g"]),
+    ("verify", "--groups"): ([], ["none", "", ",", "g,,y"]),
+    ("verify", "--id"): ([], ["none", ""]),
+    ("abstain", "--draws"): (["--risk", "0.1"], [*BAD_COUNTS, "0"]),
+    ("abstain", "--risk"): ([], ["none", "", "0", "1", "-1", "nan"]),
+    ("abstain", "--confidence"): (["--risk", "0.1"], ["none", "", "0", "1", "nan"]),
+    ("distributions", "--draws"): (["--members", "p"], [*BAD_COUNTS, "0"]),
+    ("distributions", "--members"): ([], ["none", "", ","]),
+    ("distributions", "--quantiles"): ([], ["none", "", "p=2", "p=0", "p=nan"]),
+    ("distributions", "--at"): (["--members", "p"], ["none", "", "nan", "2,1"]),
+    ("distributions", "--coverage"): (["--lower", "p", "--upper", "p"], ["none", "", "0", "1", "nan"]),
     ("classes", "--draws"): (["-p", "w"], [*BAD_COUNTS, "0"]),
     ("classes", "--measure"): (["-p", "w"], ["none", ""]),
     ("classes", "--labels"): (["-p", "w"], ["a", "a,b,c", "", ","]),
@@ -208,6 +225,8 @@ def folder(tmp_path_factory):
     os.mkfifo(here / "pipe")
     recalibrate(y, p, method="platt").save(here / "map.json")
     Sketch.from_arrays(y, p).save(here / "day.sketch")
+    report = evaluate({"y": y, "p": p}, outcome="y", prediction="p", draws=19)
+    (here / "report.json").write_text(json.dumps(report.to_dict()))
     return here
 
 
@@ -217,7 +236,9 @@ def visible(folder):
 
 
 def columns_of(verb):
-    """Return the columns that a verb takes; verbs of outcomes alone have no -p, for one."""
+    """Return the columns that a verb needs; verbs of outcomes alone have no -p, a report names its own."""
+    if verb == "verify":
+        return []
     return [word for k in (0, 2) if COLUMNS[k] in OWN_OPTIONS[verb] for word in COLUMNS[k : k + 2]]
 
 
@@ -227,7 +248,7 @@ def refused(capsys, monkeypatch, folder, *arguments, hint=""):
     monkeypatch.setattr(
         sys, "argv", ["calibrant", *(str(a).replace("{here}", str(folder)) for a in arguments)]
     )
-    code = command.run_verb()
+    code = main.run_verb()
     out, err = capsys.readouterr()
     assert code != 0, f"{arguments} was accepted{hint}"
     assert code == 2, (arguments, code, out, err)
@@ -244,7 +265,7 @@ def refused(capsys, monkeypatch, folder, *arguments, hint=""):
 @pytest.mark.parametrize("case", CASES, ids=lambda case: " ".join((case[0], *case[-2:])))
 def test_options_of_a_wrong_kind_are_refused(capsys, monkeypatch, folder, case):
     verb, *options = case
-    before = [folder / "map.json"] if verb == "apply" else []
+    before = [folder / BEFORE_ROWS[verb]] if verb in BEFORE_ROWS else []
     rows = [] if verb in WITHOUT_ROWS else [*before, folder / "rows.csv", *columns_of(verb)]
     refused(capsys, monkeypatch, folder, verb, *rows, *options)
 
@@ -260,6 +281,9 @@ NEW_VERBS = {
     "audit": [*COLUMNS, "--groups", "p"],
     "compare": [*COLUMNS, "-p", "y"],
     "classes": [*COLUMNS, "-p", "y"],
+    "abstain": [*COLUMNS, "--risk", "0.1"],
+    "distributions": ["-y", "y", "--members", "p"],
+    "verify": COLUMNS,
 }
 FIRST_VERBS = ["evaluate", "test", "check", "sketch"]
 
@@ -274,7 +298,7 @@ def test_files_that_no_verb_can_read(capsys, monkeypatch, folder, verb):
         if name in skipped:
             continue
         file = folder / name if name in FILES else name
-        before = [folder / "map.json"] if verb == "apply" else []
+        before = [folder / BEFORE_ROWS[verb]] if verb in BEFORE_ROWS else []
         refused(capsys, monkeypatch, folder, verb, *before, file, *NEW_VERBS[verb], hint=hint)
     assert len(FILES) + len(NAMES) - len(skipped) > 30
 
@@ -408,15 +432,22 @@ def test_a_reader_that_goes_away_is_no_fault_and_no_verdict(folder, arguments):
     assert "Traceback" not in said
 
 
+def reading(shown, file, *words):
+    """Return what is shown of the same rows read in another way, which the next command names."""
+    command = f"calibrant evaluate {file} "
+    assert shown.count(command) == 1, shown
+    return shown.replace(command, " ".join(["calibrant", "evaluate", *map(str, words), ""]))
+
+
 def test_standard_input_is_a_file_whatever_it_holds(folder):
     rows = (folder / "rows.csv").read_bytes()
     named = run("evaluate", folder / "rows.csv", *COLUMNS, "--seed", 1)
     piped = [sys.executable, "-m", "calibrant", "evaluate", "-", *COLUMNS, "--seed", "1"]
     done = subprocess.run(piped, input=rows, capture_output=True)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.decode() == named.stdout
+    assert done.stdout.decode() == reading(named.stdout, folder / "rows.csv", "-")
     packed = subprocess.run(piped, input=gzip.compress(rows), capture_output=True)
-    assert packed.stdout.decode() == named.stdout, packed.stderr
+    assert packed.stdout == done.stdout, packed.stderr
     empty = subprocess.run(piped, input=b"", capture_output=True)
     assert empty.returncode == 2
     assert empty.stderr == b"calibrant: standard input must not be empty; got 0 bytes.\n"
@@ -428,5 +459,6 @@ def test_decimal_commas_and_percent_signs_on_the_command_line(folder, tmp_path):
     (tmp_path / "x.csv").write_text("y;p\n" + "".join(f"{y};{p.replace('.', ',')}\n" for y, p, *_ in cells))
     (tmp_path / "z.csv").write_text("y,p\n" + "".join(f"{y},{float(p) * 100:.0f} %\n" for y, p, *_ in cells))
     named = run("evaluate", folder / "rows.csv", *COLUMNS, "--seed", 1).stdout
-    assert run("evaluate", tmp_path / "x.csv", *COLUMNS, "--seed", 1, "--decimal", ",").stdout == named
-    assert run("evaluate", tmp_path / "z.csv", *COLUMNS, "--seed", 1, "--percent").stdout == named
+    for file, *words in ((tmp_path / "x.csv", "--decimal", ","), (tmp_path / "z.csv", "--percent")):
+        found = run("evaluate", file, *COLUMNS, "--seed", 1, *words).stdout
+        assert found == reading(named, folder / "rows.csv", file, *words)

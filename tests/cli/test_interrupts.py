@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from calibrant import recalibrate
-from calibrant.disk import scratch_folder
+from calibrant.files import scratch_folder
 
 CODE = "from calibrant.cli.main import main; print('ready', flush=True); main()"
 START = "from calibrant_command import main; print(1, flush=True); main()"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from calibrant.cli.lines import with_line
+from calibrant.cli.main import with_line
 
 SAID = "column 'p' must lie in [0, 1]; got 1.7 in row 1 (1 row). Hint: divide."
 

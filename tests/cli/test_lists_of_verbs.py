@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from click.shell_completion import BashComplete
 
+from calibrant.cli.config import COMMANDS
 from calibrant.cli.main import calibrant
-from calibrant.cli.verbs import VERBS
 
 TESTS = Path(__file__).parent.parent
 DOCS = TESTS.parent / "docs"
@@ -18,19 +18,23 @@ DOCS = TESTS.parent / "docs"
 
 WITHOUT_LONG_WORK = {  # verbs that nobody needs to interrupt: why there is nothing to leave half done
     "check": "reads, measures and prints like evaluate; its one file is written whole by write_whole",
+    "abstain": "reads and prints, like evaluate",
     "classes": "reads and prints, like evaluate",
     "compare": "reads, resamples and prints, like test",
     "demo": "evaluates generated rows and writes the report, like evaluate",
+    "distributions": "reads, simulates and prints, like evaluate",
     "distinguish": "reads, learns and prints, like audit; its page is written whole by write_whole",
     "measures": "prints a table",
     "merge": "adds up sketches, which are small, and writes like sketch",
     "plan": "simulates and prints, like test",
     "truthful": "enumerates and prints within a budget of seconds",
+    "verify": "reads, measures and prints, like evaluate",
 }
 ONE_BY_ONE = {  # verbs for which several files are not simply the rows of all of them
     "apply": "writes the rows that it reads; tested in the same file",
     "check": "judges every file by itself",
     "sketch": "several files are tested with the sketches in the same file",
+    "verify": "reads a report before the rows; tested in the same file",
 }
 WITHOUT_A_TABLE = {
     "apply": "writes a file of rows and prints sentences",
@@ -38,6 +42,7 @@ WITHOUT_A_TABLE = {
     "merge": "writes a sketch and prints sentences",
     "plan": "prints one sentence",
     "sketch": "writes a sketch and prints sentences",
+    "verify": "prints a sentence, and a line for each number that differs",
 }
 
 
@@ -54,10 +59,10 @@ def smoke_verbs():
 
 
 def lacking(known):
-    return sorted(set(VERBS) - set(known))
+    return sorted(set(COMMANDS) - set(known))
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", COMMANDS)
 def test_the_smoke_test_of_the_wheel_calls_every_verb(verb):
     assert verb in smoke_verbs(), f"add a call of {verb} to VERBS (or NEEDS) of tests/smoke.py"
 
@@ -105,7 +110,7 @@ def test_every_format_is_tried_on_every_verb_that_prints_a_table():
     assert not set(tried) & set(WITHOUT_A_TABLE), "a verb is in one of the two lists"
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", COMMANDS)
 def test_every_verb_stands_in_a_page_that_a_user_would_look_at(verb):
     pages = [*DOCS.glob("*.md"), *DOCS.glob("howto/*.md"), *DOCS.glob("tutorials/*.md")]
     named = re.compile(rf"calibrant {verb}\b")
@@ -115,7 +120,7 @@ def test_every_verb_stands_in_a_page_that_a_user_would_look_at(verb):
     )
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", COMMANDS)
 def test_the_shell_completes_every_verb_and_its_options(verb):
     completer = BashComplete(calibrant, {}, "calibrant", "_CALIBRANT_COMPLETE")
     named = [item.value for item in completer.get_completions([], verb[:3])]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from typed import calibrant
 
-from calibrant.disk import write_whole
-from calibrant.report import vega
+from calibrant.files import atomic_write
+from calibrant.report import page
 
 COLUMNS = ("-y", "y", "-p", "p")
 
@@ -199,7 +199,7 @@ def test_names_that_are_not_utf8_are_read_and_reported(rows, tmp_path):
 
 
 def test_half_characters_are_written_as_escapes(tmp_path):
-    assert write_whole(tmp_path / "x.txt", "a\ud800").read_bytes() == b"a\\ud800"
+    assert atomic_write(tmp_path / "x.txt", "a\ud800").read_bytes() == b"a\\ud800"
 
 
 def test_a_page_needs_no_home_and_no_whole_cache(monkeypatch, tmp_path):
@@ -208,11 +208,11 @@ def test_a_page_needs_no_home_and_no_whole_cache(monkeypatch, tmp_path):
 
     monkeypatch.setattr("vl_convert.javascript_bundle", lambda: "vegaEmbed()")  # the true one takes seconds
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    code = vega.library.__wrapped__()
+    code = page.library.__wrapped__()
     [kept] = (tmp_path / "calibrant").iterdir()
     kept.write_text("")  # a crash between writing and the disk
-    assert vega.library.__wrapped__() == code
+    assert page.library.__wrapped__() == code
     assert kept.read_text(encoding="utf-8") == code
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(Path, "home", classmethod(nobody))
-    assert vega.library.__wrapped__() == code
+    assert page.library.__wrapped__() == code

@@ -171,3 +171,28 @@ def test_groups_are_audited_by_value_and_listed_before_and_after(folder):
     refused = run(*named, "--rules", "rules.json", cwd=folder)
     assert refused.returncode == 2
     assert "--groups" in refused.stderr
+
+
+def test_several_classes_are_recalibrated_from_a_file(tmp_path):
+    rng = np.random.default_rng(0)
+    logits = 2 * rng.normal(size=(300, 3))
+    truth = np.exp(0.5 * logits)
+    truth /= truth.sum(axis=1, keepdims=True)
+    labels = (truth.cumsum(axis=1) > rng.random((300, 1))).argmax(axis=1)
+    table = np.exp(logits)
+    table /= table.sum(axis=1, keepdims=True)
+    rows = "\n".join(
+        ",".join([*map(repr, map(float, line)), "abc"[k]]) for line, k in zip(table, labels, strict=True)
+    )
+    file, written = tmp_path / "rows.csv", tmp_path / "map.json"
+    file.write_text("p_a,p_b,p_c,y\n" + rows + "\n")
+    options = ["recalibrate", str(file), "-y", "y", "-p", "p_a,p_b,p_c", "--method", "temperature"]
+    done = run(*options, "--labels", "a,b,c", "-o", str(written))
+    assert done.returncode == 0, done.stderr
+    by_hand = cb.recalibrate(labels, table, method="temperature", seed=0)
+    assert cb.load_recalibration(written).temperature == pytest.approx(by_hand.temperature)
+    refused = run(*options)
+    assert refused.returncode == 2
+    assert "with --labels" in refused.stderr
+    alone = run("recalibrate", str(file), "-y", "y", "-p", "p_a", "--labels", "a,b,c")
+    assert alone.returncode == 2

@@ -64,11 +64,11 @@ def test_sketch_refuses_swapped_columns_and_writes_nothing(path, tmp_path):
 
 @pytest.mark.parametrize("verb", ["evaluate", "audit"])
 def test_numbers_and_groups_are_read_in_one_go(verb, path, monkeypatch):
-    from calibrant.scale import files
+    from calibrant.io import read
 
-    connections, connect = [], files.connect
+    connections, connect = [], read.connect
     monkeypatch.setattr(
-        files, "connect", lambda *given, **how: connections.append(1) or connect(*given, **how)
+        read, "connect", lambda *given, **how: connections.append(1) or connect(*given, **how)
     )
     assert run(verb, path, "-y", "y", "-p", "p", "--groups", "a,b", "--seed", "1").exit_code == 0
     assert len(connections) == 1

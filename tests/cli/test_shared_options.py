@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -14,11 +15,12 @@ import numpy as np
 import pytest
 from click.shell_completion import ShellComplete
 
-from calibrant.cli import main as command
-from calibrant.cli.verbs import SECTIONS, VERBS
+from calibrant.cli import main
+from calibrant.cli.config import COMMANDS, SECTIONS
 
 ROWS = ["-y", "y", "-p", "p"]
 SEED = ["--seed", "1"]
+OVERWRITES = "--output must not be the file of FILE"
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +46,7 @@ def run(folder, monkeypatch, capsys):
 
     def _run(*arguments, code=0):
         monkeypatch.setattr(sys, "argv", ["calibrant", *map(str, arguments)])
-        found = command.run_verb()
+        found = main.run_verb()
         out, err = capsys.readouterr()
         assert found == code, (arguments, out, err)
         assert "Traceback" not in err
@@ -63,6 +65,8 @@ FILE_VERBS = {
     "stream": ROWS,
     "monitor": ROWS,
     "classes": ["-y", "y", "-p", "q", "-p", "p", "--labels", "0,1", *SEED],
+    "abstain": [*ROWS, "--risk", "0.3", "--confidence", "0.6", *SEED],
+    "distributions": ["-y", "y", "--members", "p,q", "--draws", "19", *SEED],
     "distinguish": [*ROWS, *SEED, "--covariates", "k", "--draws", "19"],
     "truthful": ["-p", "p", "-m", "smooth", *SEED, "--draws", "19"],
     "plan": ["-p", "p", "--records", "200", *SEED, "--draws", "99"],
@@ -98,8 +102,20 @@ def test_apply_takes_several_files(run, folder):
     run("apply", "map.json", "both.csv", "-p", "p", "-o", "applied2.csv")
     assert (folder / "applied.csv").read_bytes() == (folder / "applied2.csv").read_bytes()
     before = (folder / "a.csv").read_bytes()
-    assert "the file that is read" in run("apply", "map.json", "a.csv", "-p", "p", "-o", "a.csv", code=2)[1]
+    assert OVERWRITES in run("apply", "map.json", "a.csv", "-p", "p", "-o", "a.csv", code=2)[1]
     assert (folder / "a.csv").read_bytes() == before
+
+
+def test_verify_takes_several_files(run, folder):
+    run("evaluate", "a.csv", "b.csv", *ROWS, *SEED, "--title", "two", "--html", "two.html")
+    for files in (("a.csv", "b.csv"), ("both.csv",)):
+        assert run("verify", "two.html", *files)[0].startswith("Verified: all")
+    assert run("verify", "two.html", "a.csv", code=1)[0].startswith("Not verified: ")
+
+
+def test_the_next_command_names_every_file_as_it_was_typed(run):
+    shown = run("evaluate", "./a.csv", "b.csv", *ROWS, *SEED)[0]
+    assert shlex.split(shown.partition("Next: ")[2])[2:4] == ["./a.csv", "b.csv"]
 
 
 def test_csv_is_tables_alone_and_markdown_is_markdown(run):
@@ -162,17 +178,18 @@ def test_output_is_written_whole_and_only_for_results(run, folder):
     assert "FAIL" in (folder / "gate.txt").read_text()
     run("evaluate", "a.csv", "-y", "y", "-p", "none", "--output", "gate.txt", code=2)
     assert "FAIL" in (folder / "gate.txt").read_text()
-    assert "the file that is read" in run("evaluate", "a.csv", *ROWS, "-o", "a.csv", code=2)[1]
+    assert OVERWRITES in run("evaluate", "a.csv", *ROWS, "-o", "a.csv", code=2)[1]
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", COMMANDS)
 def test_help_can_be_asked_for_by_its_letter(run, verb):
     assert "Usage:" in run(verb, "-h")[0]
 
 
 def test_quiet_leaves_notes_out_and_errors_in(run):
-    assert run("evaluate", "a.csv", *ROWS, *SEED)[1]
-    assert run("evaluate", "a.csv", *ROWS, *SEED, "--quiet")[1] == ""
+    page = ("--html", "page.html")
+    assert "report: page.html" in run("evaluate", "a.csv", *ROWS, *SEED, *page)[1]
+    assert run("evaluate", "a.csv", *ROWS, *SEED, *page, "--quiet")[1] == ""
     assert "must exist" in run("evaluate", "none.csv", *ROWS, "-q", code=2)[1]
 
 
@@ -185,7 +202,9 @@ def test_names_with_commas_are_quoted(run):
 def test_a_database_is_read_by_table_or_query(run):
     whole = run("evaluate", "both.csv", *ROWS, *SEED, "--measures", "smooth,kuiper")[0]
     found = run("evaluate", "base.duckdb", *ROWS, *SEED, "--measures", "smooth,kuiper", "--table", "rows")[0]
-    assert found == whole
+    next_command = "calibrant evaluate both.csv "
+    assert whole.count(next_command) == 1
+    assert found == whole.replace(next_command, "calibrant evaluate base.duckdb --table rows ")
     half = run("evaluate", "base.duckdb", *ROWS, *SEED, "--table", "s.v", "--measures", "smooth")[0]
     for query in ("SELECT * FROM rows WHERE p > 0.5;", "FROM rows WHERE p > 0.5 -- ä;\n; /* ; */ -- more"):
         found = run("evaluate", "base.duckdb", *ROWS, *SEED, "--query", query, "--measures", "smooth")[0]
@@ -269,12 +288,14 @@ def test_help_shows_the_front_door_first_and_cuts_nothing(run):
     assert places == sorted(places)
     assert "..." not in out.partition("Start here")[2]
     shown = [name for names in SECTIONS.values() for name in names]
-    astray = sorted(set(shown) ^ set(VERBS))
-    assert sorted(shown) == sorted(VERBS), f"cli/verbs.py: {astray} must stand in VERBS and once in SECTIONS"
+    astray = sorted(set(shown) ^ set(COMMANDS))
+    assert sorted(shown) == sorted(COMMANDS), (
+        f"cli/verbs.py: {astray} must stand in VERBS and once in SECTIONS"
+    )
 
 
 def completed(words, incomplete):
-    shell = ShellComplete(command.calibrant, {}, "calibrant", "_CALIBRANT_COMPLETE")
+    shell = ShellComplete(main.calibrant, {}, "calibrant", "_CALIBRANT_COMPLETE")
     return [(item.type, item.value) for item in shell.get_completions(words, incomplete)]
 
 
@@ -342,7 +363,7 @@ def test_no_two_options_write_one_file(run, words, options):
 
 def test_no_output_takes_the_place_of_the_database_that_is_read(run):
     table = ("base.duckdb", "--table", "rows", *ROWS)
-    assert "got the file that is read" in run("test", *table, "--output", "base.duckdb", code=2)[1]
+    assert OVERWRITES in run("test", *table, "--output", "base.duckdb", code=2)[1]
     run("test", *table)
 
 

@@ -1,4 +1,4 @@
-"""`sketch`, `merge` and `evaluate` of a sketch, end to end, and the switch for files too large for memory."""
+"""`sketch`, `merge` and `evaluate` of a sketch, end to end, and the switch for files of too many rows."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from click.testing import CliRunner
 
 import calibrant as cb
 from calibrant import Sketch
-from calibrant.cli.lines import with_line
-from calibrant.cli.main import calibrant
+from calibrant.cli import rows as cli_rows
+from calibrant.cli.main import calibrant, with_line
 from calibrant.errors import CalibrantError, UnreadableFileError
-from calibrant.scale import memory
+from calibrant.io import read
 
 
 def run(*arguments: object):
@@ -74,7 +74,10 @@ def test_a_sketch_is_audited_by_its_groups(tmp_path):
     exact, found = json.loads(from_rows.stdout), json.loads(done.stdout)
     assert found["lower"] <= exact["metric"] <= found["upper"]
     assert {g["rule"] for g in found["groups"]} == {g["rule"] for g in exact["groups"]}
-    assert "None of 3 groups" in run("audit", tmp_path / "a.sketch", "--groups", "g", "--seed", 1).output
+    assert (
+        "No group is wrong beyond chance (3 tested)"
+        in run("audit", tmp_path / "a.sketch", "--groups", "g", "--seed", 1).output
+    )
     page = tmp_path / "a.html"
     done = run("evaluate", tmp_path / "a.sketch", "--html", page, "--json")
     assert len(json.loads(done.stdout)["groups"]["groups"]) == len(found["groups"])
@@ -96,7 +99,7 @@ def test_several_files_and_globs_become_one_sketch(tmp_path):
 
 def test_a_coarse_sketch_says_what_it_cannot_prove(tmp_path):
     run("sketch", csv(tmp_path / "a.csv"), *COLUMNS, "-o", tmp_path / "a.sketch", "--cells", 10)
-    done = run("evaluate", tmp_path / "a.sketch", "--measures", "ece,kuiper", "--json")
+    done = run("evaluate", tmp_path / "a.sketch", "--measures", "level-set,kuiper", "--json")
     ece, kuiper = json.loads(done.stdout)["measures"]
     assert ece["value"] is None
     assert "no certificate on a sketch" in ece["note"]
@@ -105,26 +108,29 @@ def test_a_coarse_sketch_says_what_it_cannot_prove(tmp_path):
     assert "cells of a sketch" in run("evaluate", tmp_path / "a.sketch").output
 
 
-def test_a_file_too_large_for_memory_is_sketched_and_said_so(tmp_path, monkeypatch):
+def test_a_file_of_too_many_rows_is_sketched_and_said_so(tmp_path, monkeypatch):
     file = csv(tmp_path / "a.csv")
-    assert "too large" not in run("evaluate", file, *COLUMNS).output
-    monkeypatch.setattr(memory, "memory", lambda: 10_000)
+    assert "from a sketch" not in run("evaluate", file, *COLUMNS).output
+    for module in (read, cli_rows):  # the limit, and the note that names it
+        monkeypatch.setattr(module, "MAX_EXACT_ROWS", 399)
     done = run("evaluate", file, *COLUMNS, "--json", "--measures", "kuiper")
-    assert "a.csv is too large for memory: measured from a sketch" in done.stderr
+    assert "a.csv has more than 399 rows: measured from a sketch" in done.stderr
     p, y, _ = rows()
     assert json.loads(done.stdout)["measures"][0]["value"] == pytest.approx(cb.kuiper_error(y, p))
 
 
-def test_how_many_rows_there_are_at_most(tmp_path):
+def test_how_many_rows_there_are_at_most(tmp_path, monkeypatch):
     import polars as pl
 
     pl.DataFrame({"p": [0.1] * 1000}).write_parquet(tmp_path / "a.parquet")
     pl.DataFrame({"p": [0.1] * 500}).write_parquet(tmp_path / "b.parquet")
-    assert memory.rows_at_most(tmp_path / "*.parquet") == 1500
-    assert 400 <= memory.rows_at_most(csv(tmp_path / "a.csv")) <= 2000
+    assert read.rows_at_most(tmp_path / "*.parquet") == 1500
+    assert 400 <= read.rows_at_most(csv(tmp_path / "a.csv")) <= 2000
     with pytest.raises(UnreadableFileError, match="must exist"):
-        memory.rows_at_most(tmp_path / "none.parquet")
-    assert memory.memory() > 2**28
+        read.rows_at_most(tmp_path / "none.parquet")
+    for limit in (1500, 1499):
+        monkeypatch.setattr(read, "MAX_EXACT_ROWS", limit)
+        assert read.fits(tmp_path / "*.parquet") == (limit == 1500)
 
 
 @pytest.mark.parametrize(

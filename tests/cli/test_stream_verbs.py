@@ -13,10 +13,10 @@ from click.testing import CliRunner
 
 import calibrant as cb
 from calibrant.cli.main import calibrant
-from calibrant.cli.ordered_rows import OrderedRows
+from calibrant.cli.rows import OrderedRows
 from calibrant.cli.stream import _stepped
 from calibrant.errors import UnwritableFileError
-from calibrant.numerals import short
+from calibrant.formatting import format_value
 from calibrant.online import GroupMonitor, OnlineCalibrator
 
 
@@ -293,7 +293,7 @@ def test_the_page_of_a_stream_that_goes_on_counts_from_its_start(tmp_path):
     assert calibrator.rounds == 498
     text = page.read_text()
     assert "198 records, after 300 earlier ones" in text
-    assert f"at most {short(calibrator.certificate / 498)} from calibrated" in text
+    assert f"at most {format_value(calibrator.certificate / 498)} from calibrated" in text
 
 
 def test_stepping_over_unknown_outcomes_keeps_the_account_of_a_run():
@@ -320,10 +320,10 @@ def test_late_outcomes_are_learnt_when_they_arrive(tmp_path):
     assert "give stream a file of these rows alone, with the same --state" in str(refused)
     waiting = verb("stream", new, *base, "--forget-missing", "-o", tmp_path / "today.csv")
     assert "No outcome is known yet" in waiting.stdout
-    assert "40 rows, 0 outcomes learnt" in waiting.stderr
-    assert "25 rows, 25 outcomes learnt," in verb("stream", arrived, *base).stderr
+    assert "40 rows, 0 outcomes learned" in waiting.stderr
+    assert "25 rows, 25 outcomes learned," in verb("stream", arrived, *base).stderr
     again = verb("stream", new, *base, "--forget-missing", "--output", tmp_path / "out.csv")
-    assert "40 rows, 0 outcomes learnt (25 in all)" in again.stderr
+    assert "40 rows, 0 outcomes learned (25 in all)" in again.stderr
     assert (tmp_path / "out.csv").read_text() != (tmp_path / "today.csv").read_text()
 
 
@@ -445,7 +445,7 @@ def test_a_monitor_whose_results_cannot_be_written_has_counted_nothing(tmp_path,
         raise UnwritableFileError("no space left")
 
     with monkeypatch.context() as patched:
-        patched.setattr("calibrant.cli.showing.write_whole", full)
+        patched.setattr("calibrant.cli.output.atomic_write", full)
         assert isinstance(verb(*arguments).exception, UnwritableFileError)
     assert not state.exists()
     assert verb(*arguments).exit_code == 0

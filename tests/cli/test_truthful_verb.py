@@ -22,14 +22,14 @@ def test_one_measure_at_one_truth():
 
 
 def test_the_worst_truth():
-    found = run("--measure", "ece", "--n", "1", "--json")
+    found = run("--measure", "level-set", "--n", "1", "--json")
     gap = json.loads(found.output)["gaps"][0]
     assert gap["truth"] == [0.25]
     assert gap["gap"] == pytest.approx(0.125)
 
 
 def test_several_measures_make_a_table():
-    found = run("-m", "ece", "-m", "atb", "-m", "brier")
+    found = run("-m", "level-set", "-m", "atb", "-m", "brier")
     assert "decomposition" in found.output
     assert "lower bound" in found.output
 
@@ -41,11 +41,11 @@ def test_sequential():
 def test_a_file_of_predictions(tmp_path):
     file = tmp_path / "forecasts.csv"
     file.write_text("p\n" + "\n".join(f"{k / 100}" for k in range(5, 96)) + "\n")
-    found = run(str(file), "-p", "p", "-m", "ece", "-m", "brier", "--draws", "99", "--seed", "1")
+    found = run(str(file), "-p", "p", "-m", "level-set", "-m", "brier", "--draws", "99", "--seed", "1")
     assert found.exit_code == 0
     assert "Rank by brier or log-loss" in found.output
     whole = json.loads(run(str(file), "-p", "p", "--draws", "20", "--seed", "1", "--json").output)
-    assert whole["best"]["ece"] == "mean"
+    assert whole["best"]["level-set"] == "mean"
     file.write_text("p\n0.5\n\n0.25\nNA\n")
     dropped = run(str(file), "-p", "p", "--missing", "drop", "--draws", "5")
     assert dropped.exit_code == 0, dropped.output
@@ -55,11 +55,11 @@ def test_a_file_of_predictions(tmp_path):
     ("arguments", "words"),
     [
         ((), "either --measure or --all"),
-        (("-m", "ece", "--all"), "either --measure or --all"),
-        (("-m", "ece", "--truth", "a,b"), "numbers with commas"),
-        (("-m", "ece", "--truth", ".2", "--n", "2"), "must not be given together"),
-        (("-m", "ece", "--n", "2", "--sequential"), "needs --truth"),
-        (("file.csv", "-m", "ece"), "must be given together"),
+        (("-m", "level-set", "--all"), "either --measure or --all"),
+        (("-m", "level-set", "--truth", "a,b"), "numbers with commas"),
+        (("-m", "level-set", "--truth", ".2", "--n", "2"), "must not be given together"),
+        (("-m", "level-set", "--n", "2", "--sequential"), "needs --truth"),
+        (("file.csv", "-m", "level-set"), "must be given together"),
         (("file.csv", "-p", "p", "--truth", ".5"), "must not be given with FILE"),
         (("-m", "slope"), "not defined"),
     ],

@@ -52,7 +52,8 @@ def test_evaluate_prints_a_table(folder):
     done = calibrant("evaluate", folder / "good.csv", "-y", "y", "-p", "p")
     assert done.returncode == 0
     assert "400 records" in done.stdout
-    assert "kuiper" in done.stdout
+    table = done.stdout.split("\n\n")[1].splitlines()[1:]
+    assert [line.split()[0] for line in table] == ["ECE", "smooth", "Brier", "slope"]
 
 
 def test_the_page_is_written_even_if_nobody_reads_what_is_printed(folder, tmp_path, monkeypatch):

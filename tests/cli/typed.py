@@ -14,8 +14,8 @@ import sys
 import pytest
 
 from calibrant.cli.main import run_verb
-from calibrant.cli.streams import guard_output
-from calibrant.disk import remove_unfinished
+from calibrant.cli.output import guard_output
+from calibrant.files import remove_unfinished
 
 
 def calibrant(*arguments: object, cwd: object = None, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -34,7 +34,7 @@ def calibrant(*arguments: object, cwd: object = None, **environment: str) -> sub
         code = run_verb()
         remove_unfinished()
         sys.stdout.flush()
-        err.flush()
+        sys.stderr.flush()
         printed, told = (stream.buffer.getvalue().decode() for stream in (out, err))
     return subprocess.CompletedProcess(words, code, printed, told)
 

@@ -13,7 +13,7 @@ import pytest
 
 import calibrant as cb
 from calibrant.cli.main import calibrant as program
-from calibrant.demonstration import load_demo
+from calibrant.demo import load_demo
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -10,7 +10,7 @@ import pytest
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
-@pytest.mark.filterwarnings("ignore::calibrant.measures.level_sets.LevelSetWarning")
+@pytest.mark.filterwarnings("ignore::calibrant.metrics.binned.LevelSetWarning")
 def test_every_number_comes_from_the_script(shared_data):
     spec = importlib.util.spec_from_file_location("decisions", DOCS / "examples" / "decisions.py")
     script = importlib.util.module_from_spec(spec)

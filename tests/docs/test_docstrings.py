@@ -8,9 +8,10 @@ import re
 import pytest
 
 import calibrant as cb
+from calibrant.public_names import all_homes
 
 FUNCTIONS = [
-    name for name in cb.__all__ if callable(getattr(cb, name)) and not inspect.isclass(getattr(cb, name))
+    name for name in all_homes() if callable(getattr(cb, name)) and not inspect.isclass(getattr(cb, name))
 ]
 
 

@@ -12,8 +12,7 @@ from scipy.stats import binom
 
 import calibrant as cb
 from calibrant.evaluation.gate import judge
-from calibrant.evaluation.null_reference import Chance
-from calibrant.evaluation.rows import take
+from calibrant.evaluation.rows import NullReference, measure_row
 
 DOCS = Path(__file__).parents[2] / "docs"
 spec = importlib.util.spec_from_file_location("make_guarantees", DOCS / "make_guarantees.py")
@@ -39,9 +38,9 @@ def test_the_simulated_gate_is_the_gate(name):
     rng = np.random.default_rng(1)
     p = rng.random(200)
     f = cb.Forecasts(rng.random(200) < 0.8 * p, p)
-    luck = Chance(f, draws=make.DRAWS, confidence=make.CONFIDENCE, seed=1)
+    luck = NullReference(f, draws=make.DRAWS, confidence=make.CONFIDENCE, seed=1)
     with make.draws_shared():
-        row = luck.judged(take(f, cb.measures()[name]))
+        row = luck.judged(measure_row(f, cb.measures()[name]))
     for limit in (0.001, 0.05, 0.5):
         gate = judge(f, {name: limit}, confidence=make.CONFIDENCE, draws=make.DRAWS, seed=1)[0]
         found = make.judged_row(row, limit, make.CONFIDENCE, f.n)
@@ -56,8 +55,8 @@ def test_results_say_what_is_approximate():
         (cb.Forecasts(y, p), "exact"),
         (cb.Sketch.from_arrays(y, p, sample_weight=w, cells=8).forecasts(), "approximate"),
     ):
-        luck = Chance(data, draws=19, confidence=0.95, seed=1)
-        row = luck.judged(take(data, cb.measures()["smooth"]))
+        luck = NullReference(data, draws=19, confidence=0.95, seed=1)
+        row = luck.judged(measure_row(data, cb.measures()["smooth"]))
         assert row.pvalue_method == chance
         assert row.interval_method.endswith("(approximate)")
         found = judge(data, {"smooth": 0.1}, confidence=0.95, draws=19, seed=1)[0]
@@ -68,8 +67,11 @@ def test_shared_draws_change_nothing():
     f = make.Piece("tied", "rows", "overconfident", 60).drawn(1)
 
     def judged():
-        luck = Chance(f, draws=19, confidence=0.95, seed=3)
-        return [luck.judged(take(f, cb.measures()[name])) for name in ("kuiper", "smooth", "brier", "slope")]
+        luck = NullReference(f, draws=19, confidence=0.95, seed=3)
+        return [
+            luck.judged(measure_row(f, cb.measures()[name]))
+            for name in ("kuiper", "smooth", "brier", "slope")
+        ]
 
     alone = judged()
     with make.draws_shared():

@@ -10,7 +10,7 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs" / "truthful.md").read_text(
 
 
 def test_sentences_come_from_the_lab():
-    assert str(cb.truthfulness_gap("ece", [0.3])) in PAGE
+    assert str(cb.truthfulness_gap("level-set", [0.3])) in PAGE
     assert str(cb.truthfulness_gap("smooth", [0.25, 0.75])) in PAGE
     told = cb.truthfulness_gap("atb", [0.5, 0.5], sequential=True)
     assert f"from {told.honest:.4g} to {told.best:.4g}" in " ".join(PAGE.split())

@@ -10,7 +10,7 @@ import pytest
 
 from calibrant import Sketch, audit, recalibrate
 from calibrant.errors import InvalidInputError, UnknownNameError
-from calibrant.scale.sketch import certified_measures
+from calibrant.sketch.sketch import certified_measures
 
 pytestmark = [
     # engines' own notices about themselves, which say nothing about this library

@@ -7,7 +7,7 @@ import pytest
 from recalibration.laws import fit, one_per_form
 
 from calibrant import recalibrate
-from calibrant.scale.parquet_append import append_map
+from calibrant.io.apply_file import apply_file
 
 pytestmark = [
     pytest.mark.spark,
@@ -73,7 +73,7 @@ def test_spark_finds_the_column_that_apply_adds(spark_session, tmp_path):
     frame.coalesce(1).write.parquet(str(tmp_path / "in"))
     [source] = (tmp_path / "in").glob("*.parquet")
     target = tmp_path / "out.parquet"
-    assert append_map(fitted, [source], target, prediction="p", into="q") is not None
+    apply_file(fitted, source, target, prediction="p", into="q")
     again = spark_session.read.parquet(str(target))
     assert again.columns == ["id", "p", "words", "note", "q"]
     found = again.where("p > 0.25 AND q < 1").orderBy("id").collect()

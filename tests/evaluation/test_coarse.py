@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from samples import samples
 
 import calibrant as cb
-from calibrant.evaluation.bands import consistency_band
-from calibrant.evaluation.coarse import density, points_to_draw
-from calibrant.inference.merging import coarse
+from calibrant.evaluation.tables import consistency_band, density, points_to_draw
+from calibrant.inference.coarsening import coarse
 
 
 @given(samples(max_size=30), st.integers(2, 12))
@@ -40,7 +39,7 @@ def test_thinning_keeps_ends_and_extremes_and_no_more_than_asked(heights, points
 
 def test_the_density_holds_all_the_weight():
     f = cb.Forecasts([0, 1, 1, 0], [0.1, 0.5, 0.5, 1.0])
-    edges, share = density(f, 0.1, 1.0, bins=10)
+    edges, share = density(f.values, f.weights, 0.1, 1.0, bins=10)
     assert len(edges) == 11
     assert np.isclose(share.sum(), 1)
     assert share[-1] == 0.25
@@ -54,7 +53,7 @@ def test_a_calibrated_forecaster_lies_in_the_band_and_a_wrong_one_does_not():
     assert np.all((band.lower <= band.x)[middle])
     assert np.all((band.upper >= band.x)[middle])
     assert np.max(band.upper - band.lower) < 0.2
-    from calibrant.measures.scores import isotonic_curve
+    from calibrant.metrics.scores import isotonic_curve
 
     def outside(y):
         f = cb.Forecasts(y, p)
@@ -87,13 +86,16 @@ def test_records_whose_squared_weights_vanish_have_a_band():
     assert np.all((band.lower >= 0) & (band.lower <= band.upper) & (band.upper <= 1))
 
 
-def test_a_value_outside_the_interval_of_its_cells_is_explained(monkeypatch):
-    from calibrant.evaluation import null_reference
+def test_the_interval_of_merged_cells_reaches_the_value_of_the_levels(monkeypatch):
+    from calibrant.evaluation import rows
 
-    monkeypatch.setattr(null_reference, "CELLS", 5)
+    monkeypatch.setattr(rows, "MAX_NULL_CELLS", 5)
     rng = np.random.default_rng(1)
     p = rng.random(5_000)
     y = rng.random(5_000) < np.clip(p + 0.15 * np.sin(40 * p), 0, 1)
-    (row,) = cb.evaluate(y, p, measures=["binned"], draws=99, seed=1).rows
-    assert row.value > row.high
-    assert "the value is above the interval, which is of predictions merged into 5 cells" in row.note
+    found = cb.evaluate(y, p, measures=["binned"], draws=99, seed=1)
+    (row,) = found.rows
+    assert found.to_dict()["options"]["cells"] == 5
+    assert row.value == cb.measure(y, p, "binned").value  # of the levels, more than any five cells show
+    assert row.low < row.value == row.high
+    assert row.note == ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from calibrant.evaluation.gate import EXIT_CODES, judge_sketch_groups
-from calibrant.scale.sketch import Sketch
+from calibrant.sketch.sketch import Sketch
 
 
 def test_groups_without_a_record_decide_nothing():

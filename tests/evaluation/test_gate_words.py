@@ -71,3 +71,14 @@ def test_a_sketch_names_its_groups_as_rows_do():
         sketch = cb.Sketch.from_frame(rows, outcome="y", prediction="p", by=by)
         found = judge_sketch_groups(sketch.groups, 1.0, by=sketch.by)
         assert found.reason.startswith(f"worst group {name}: z = ")
+
+
+def test_a_value_on_its_limit_is_undecided_not_short_of_data():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.2, 0.8, 100_000)
+    y = (rng.random(len(p)) < p - 0.05).astype(float)
+    value = abs(float(y.mean() - p.mean()))
+    (found,) = judge(cb.Forecasts(y, p), {"in-the-large": round(value, 3)}, confidence=0.95, draws=99, seed=0)
+    assert (found.outcome, found.word) == ("unclear", "undecided")
+    assert found.reason.startswith("Undecided: the error is 0.0")
+    assert found.reason.endswith(f"right at your limit of {round(value, 3)}")

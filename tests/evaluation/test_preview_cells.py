@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.evaluation import recalibration_preview
-from calibrant.evaluation.recalibration_preview import preview
-from calibrant.measures.registry.lookup import find_measure
+from calibrant.evaluation import repair_preview
+from calibrant.evaluation.repair_preview import preview
+from calibrant.metrics.lookup import find_measure
 
 
 def test_merged_levels_preview_what_levels_do(monkeypatch):
@@ -17,8 +17,8 @@ def test_merged_levels_preview_what_levels_do(monkeypatch):
     forecasts = cb.Forecasts(rng.random(len(p)) < p**1.3, p)
     wanted = [find_measure("smooth"), find_measure("brier")]
     levels = preview(forecasts, wanted, seed=1)
-    monkeypatch.setattr(recalibration_preview, "MANY_LEVELS", 10_000)
-    monkeypatch.setattr(recalibration_preview, "CELLS", 4_096)
+    monkeypatch.setattr(repair_preview, "MANY_LEVELS", 10_000)
+    monkeypatch.setattr(repair_preview, "MAX_PREVIEW_CELLS", 4_096)
     cells = preview(forecasts, wanted, seed=1)
     for one, other in zip(levels.changes, cells.changes, strict=True):
         assert other.before == pytest.approx(one.before, abs=2e-3)
@@ -32,6 +32,6 @@ def test_weighted_records_are_not_merged(monkeypatch):
     p = rng.random(500)
     forecasts = cb.Forecasts(rng.random(len(p)) < p, p, sample_weight=rng.random(len(p)))
     levels = preview(forecasts, [], seed=1)
-    monkeypatch.setattr(recalibration_preview, "MANY_LEVELS", 100)
-    monkeypatch.setattr(recalibration_preview, "CELLS", 50)
+    monkeypatch.setattr(repair_preview, "MANY_LEVELS", 100)
+    monkeypatch.setattr(repair_preview, "MAX_PREVIEW_CELLS", 50)
     assert preview(forecasts, [], seed=1).task.loss == levels.task.loss

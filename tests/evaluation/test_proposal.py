@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.evaluation.proposal import CANDIDATES, CELLS, coarse_sample, propose
+from calibrant.evaluation.repair_preview import CANDIDATES, MAX_PROPOSAL_CELLS, coarse_sample, propose
 from calibrant.report.sections import sections
 
 
@@ -31,20 +31,20 @@ def test_few_levels_give_what_recalibrate_gives():
 def test_coarse_cells_keep_the_records(kind):
     whole = forecasts(2_000, 1.8, **kind)
     sample = coarse_sample(whole)
-    assert len(sample.levels) <= 1.5 * CELLS
+    assert len(sample.levels) <= 1.5 * MAX_PROPOSAL_CELLS
     assert sample.n == 2_000
     assert sample.levels.base_rate == pytest.approx(whole.base_rate, rel=1e-12)
     assert propose(whole, seed=0).assessment.verdict == "helps"
 
 
 def test_the_section_says_the_verdict_and_the_chart_shows_the_map():
-    for slope, words in ((1.8, "Yes: it helps."), (1.0, "Nothing to repair was found on the whole:")):
+    for slope, words in ((1.8, "A map for all records helps"), (1.0, "There is no evidence")):
         evaluation = cb.evaluate(forecasts(1_500, slope), draws=19, confidence=0, measures=["smooth"], seed=1)
         proposal = propose(evaluation.forecasts, seed=1)
         section = {part.id: part for part in sections(evaluation, proposal)}["recalibration"]
         assert section.texts[0].startswith(words)
         chart = evaluation.charts["recalibration"].to_dict(validate=False)
-        assert "jackknife" in " ".join(chart["title"]["subtitle"])
+        assert "true calibration curve" in " ".join(chart["title"]["subtitle"])
 
 
 def test_too_few_records_are_said():

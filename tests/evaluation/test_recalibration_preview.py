@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.evaluation.recalibration_preview import FEWEST, FOLDS, preview
-from calibrant.evaluation.rows import chosen
+from calibrant.evaluation.repair_preview import FEWEST, FOLDS, preview
+from calibrant.evaluation.rows import select_measures
 from calibrant.fits import crossfit
 
 
@@ -39,12 +39,12 @@ def test_every_fold_is_fitted_once(forecasts, monkeypatch):
         return isotonic(values, rates, weights)
 
     monkeypatch.setattr(crossfit, "isotonic_interpolation", counted)
-    preview(forecasts, chosen(None), seed=5)
+    preview(forecasts, select_measures(None), seed=5)
     assert len(fitted) == FOLDS
 
 
 def test_recalibration_removes_what_is_wrong(forecasts):
-    changes = {change.name: change for change in preview(forecasts, chosen(None), seed=5).changes}
+    changes = {change.name: change for change in preview(forecasts, select_measures(None), seed=5).changes}
     assert changes["smooth"].before == pytest.approx(0.1, abs=0.04)
     assert changes["smooth"].after < changes["smooth"].before
 

@@ -12,8 +12,8 @@ from samples import samples
 from scipy.stats import binom, chi2
 
 from calibrant import recalibrate
-from calibrant.fits.bend import CLIP, LEAST, bend_pvalue
 from calibrant.fits.levels import Levels, levels_of_sorted
+from calibrant.fits.spline import CLIP, LEAST, curvature_pvalue
 
 
 def levels(y, p):
@@ -32,7 +32,7 @@ def bent(bend, n=1_000, seed=0):
 def test_level():
     rng = np.random.default_rng(5)
     p = rng.beta(1.2, 1.8, 500)
-    rejected = sum(bend_pvalue(levels(rng.random(500) < p, p)) < 0.05 for _ in range(1_000))
+    rejected = sum(curvature_pvalue(levels(rng.random(500) < p, p)) < 0.05 for _ in range(1_000))
     assert binom.ppf(1e-4, 1_000, 0.05) <= rejected <= binom.ppf(1 - 1e-4, 1_000, 0.05)
 
 
@@ -43,7 +43,7 @@ def test_the_statistic_by_hand():
     statistic = sum(
         (hits - 100 * q) ** 2 / (100 * q * (1 - q)) for hits, q in ((30, 0.2), (50, 0.5), (60, 0.7))
     )
-    assert bend_pvalue(levels(y, p)) == pytest.approx(chi2.sf(statistic, 3), rel=1e-9)
+    assert curvature_pvalue(levels(y, p)) == pytest.approx(chi2.sf(statistic, 3), rel=1e-9)
 
 
 @given(samples(weighted=False), st.integers(0, 3))
@@ -52,7 +52,7 @@ def test_the_statistic_is_what_three_columns_explain(sample, start):
     weights = 10.0 ** ((start + np.arange(len(found))) % 4 - 2)  # not so far apart that rounding decides
     found = Levels(found.values, found.rates, found.weights * weights)
     statistic = oracle.score_statistic_by_projection(found.values, found.rates, found.weights, CLIP, LEAST)
-    assert bend_pvalue(found) == pytest.approx(chi2.sf(statistic, 3), rel=1e-4, abs=1e-9)
+    assert curvature_pvalue(found) == pytest.approx(chi2.sf(statistic, 3), rel=1e-4, abs=1e-9)
 
 
 @settings(max_examples=60)
@@ -62,14 +62,14 @@ def test_the_statistic_is_rao_s_by_finite_differences(twentieths, random):
     y = np.array([random.choice([0.0, 0.3, 1.0]) for _ in p])
     w = np.array([random.choice([0.5, 1.0, 7.0]) for _ in p])
     statistic = oracle.score_statistic_by_differences(p, y, w)
-    assert bend_pvalue(Levels(p, y, w)) == pytest.approx(chi2.sf(statistic, 3), rel=1e-3)
+    assert curvature_pvalue(Levels(p, y, w)) == pytest.approx(chi2.sf(statistic, 3), rel=1e-3)
 
 
 @settings(max_examples=60)
 @given(gridded())
 def test_flipping_outcomes_and_predictions_changes_nothing(sample):
     y, p = sample
-    one, other = bend_pvalue(levels(y, p)), bend_pvalue(levels(1 - y, 1 - p))
+    one, other = curvature_pvalue(levels(y, p)), curvature_pvalue(levels(1 - y, 1 - p))
     assert 0 <= one <= 1
     assert one == pytest.approx(other, abs=1e-6)
 

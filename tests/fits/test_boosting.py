@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from calibrant.fits.boosting import STAGE, STRETCH, _held_out, boosted
-from calibrant.fits.growth import Growth
-from calibrant.fits.trees import boosted_logits
+from calibrant.fits.forest import TreeParams
+from calibrant.fits.trees import STAGE, STRETCH, _held_out, boosted, boosted_logits
 
 pytest.importorskip("lightgbm")
 
@@ -23,8 +22,8 @@ def sample(seed: int, n: int, effect: float) -> tuple[np.ndarray, ...]:
 
 def test_stretches_are_one_long_growth():
     rows, y, start, weight, fold = sample(0, 1500, 1.0)
-    growth = Growth(trees=2 * STRETCH, smallest_leaf=50)
-    losses = _held_out(rows, y, start, weight, fold, growth)
+    growth = TreeParams(trees=2 * STRETCH, smallest_leaf=50)
+    losses = _held_out(rows, y, start, weight, fold, np.unique(fold), growth)
     for k in range(4):
         inside = fold == k
         whole = boosted_logits(rows[~inside], y[~inside], start[~inside], weight[~inside], growth)
@@ -35,7 +34,7 @@ def test_stretches_are_one_long_growth():
 
 def test_a_real_effect_is_kept_and_its_gain_is_out_of_sample():
     rows, y, start, weight, fold = sample(1, 4000, 1.0)
-    made = boosted(rows, y, start, weight, fold, Growth(trees=200))
+    made = boosted(rows, y, start, weight, fold, TreeParams(trees=200))
     assert len(made.forest) == made.trees > 0
     assert made.gain > 3 * made.error
     new, fresh, before, *_ = sample(2, 4000, 1.0)
@@ -45,11 +44,11 @@ def test_a_real_effect_is_kept_and_its_gain_is_out_of_sample():
 
 
 def test_noise_grows_no_trees():
-    kept = sum(len(boosted(*sample(seed, 600, 0.0), Growth(trees=50)).forest) > 0 for seed in range(10))
+    kept = sum(len(boosted(*sample(seed, 600, 0.0), TreeParams(trees=50)).forest) > 0 for seed in range(10))
     assert kept <= 3
 
 
 def test_growth_ends_soon_after_the_best():
     rows, y, start, weight, fold = sample(3, 800, 0.0)
-    losses = _held_out(rows, y, start, weight, fold, Growth(trees=400, smallest_leaf=20))
+    losses = _held_out(rows, y, start, weight, fold, np.unique(fold), TreeParams(trees=400, smallest_leaf=20))
     assert losses.shape[1] * STAGE < 400

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from samples import samples
 
 import calibrant as cb
-from calibrant.fits import dealing
+from calibrant.fits import crossfit
 from calibrant.fits.crossfit import cross_fitted, held_out, isotonic_interpolation
-from calibrant.measures.decisions.thresholds import curve_of
-from calibrant.measures.scores import isotonic_curve
+from calibrant.metrics.decisions.worst_case import curve_of
+from calibrant.metrics.scores import isotonic_curve
 
 
 def draw(n, seed, shift=0.0):
@@ -204,8 +204,8 @@ def test_very_many_records_are_dealt_by_numbers(monkeypatch):
     p = np.round(rng.random(20_000), 2)
     forecasts = cb.Forecasts(rng.random(len(p)) < p**1.3, p)
     one_by_one = cross_fitted(forecasts, "isotonic", 5, 1)
-    monkeypatch.setattr(dealing, "MANY", 10_000)
-    dealt = list(dealing.deal(forecasts, 5, 1))
+    monkeypatch.setattr(crossfit, "MANY", 10_000)
+    dealt = list(crossfit.split_folds(forecasts, 5, 1))
     parts = [part for part, _ in dealt]
     assert len(parts) == 5
     ones = np.rint(forecasts.outcomes * forecasts.n)
@@ -237,7 +237,7 @@ def test_records_known_by_their_numbers_are_dealt_as_if_each_were_known(seed, n,
     level = np.repeat(np.arange(forecasts.levels), forecasts.counts)
     y = np.concatenate([[1] * k + [0] * (m - k) for k, m in zip(ones, forecasts.counts, strict=True)])
     fold = np.random.default_rng(seed).permutation(n) % min(folds, n)
-    for k, (part, rest) in enumerate(dealing.deal(forecasts, min(folds, n), seed)):
+    for k, (part, rest) in enumerate(crossfit.split_folds(forecasts, min(folds, n), seed)):
         for units, own in ((part, fold == k), (rest, fold != k)):
             assert units.level.tolist() == sorted(set(level[own]))
             assert units.counts.tolist() == [np.sum(own & (level == one)) for one in units.level]
@@ -268,7 +268,7 @@ def test_records_beside_a_very_heavy_one_keep_their_weight(recalibrator, heavy):
         p, y = rng.choice([0.1, 0.3, 0.6], 12), rng.integers(0, 2, 12)
         w = np.where(rng.random(12) < 0.3, heavy, 1.0)
         forecasts = cb.Forecasts(y, p, sample_weight=w)
-        for dealt in dealing.deal(forecasts, 3, seed):
+        for dealt in crossfit.split_folds(forecasts, 3, seed):
             fitted = np.add.reduceat(forecasts.record_weights, np.cumsum(forecasts.counts) - forecasts.counts)
             assert np.all(dealt.rest.weights > 0)
             assert np.all(dealt.rest.weights <= fitted[dealt.rest.level])

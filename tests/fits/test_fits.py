@@ -10,16 +10,13 @@ from oracles import fits as oracle
 from samples import samples
 
 from calibrant import Forecasts, smooth_calibration_error
-from calibrant.fits.bounded_slope import bounded_slope
 from calibrant.fits.histogram import bin_rates, clopper_pearson, equal_mass_edges, simultaneous_tolerance
-from calibrant.fits.isotonic import centered_isotonic, few_pooled, isotonic
-from calibrant.fits.levels import Levels, levels_of_sorted, pooled
+from calibrant.fits.isotonic import bounded_slope, centered_isotonic, few_pooled, isotonic, venn_abers
+from calibrant.fits.levels import Levels, levels_of_sorted, logit, pooled, worthwhile_clips
 from calibrant.fits.logistic import logistic, shows_no_slope
-from calibrant.fits.logits import logit, worthwhile_clips
 from calibrant.fits.spline import SplineFit, spline
-from calibrant.fits.venn_abers import venn_abers
-from calibrant.kernels import bounded_slope as bounded_kernel
-from calibrant.kernels import venn_abers as pairs_kernel
+from calibrant.kernels import isotonic as bounded_kernel
+from calibrant.kernels import isotonic as pairs_kernel
 
 FOUR = Levels.of(Forecasts([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.8]))
 
@@ -285,7 +282,9 @@ def test_pooling_does_not_change_the_fit():
 
 def test_clips_that_change_nothing_are_skipped():
     assert worthwhile_clips(FOUR) == (1e-7,)
-    assert len(worthwhile_clips(Levels.of(Forecasts([0, 1], [0.0, 0.9])))) == 5
+    assert worthwhile_clips(Levels.of(Forecasts([0, 1], [0.0, 0.9]))) == (0.05,)
+    many = Levels(np.array([0.0, 0.9]), np.array([0.1, 0.9]), np.array([5e5, 5e5]))
+    assert worthwhile_clips(many) == (0.5 / (1e6 + 1), 1e-5, 1e-4, 1e-3, 1e-2)
 
 
 # Spline

@@ -10,9 +10,7 @@ from oracles import fits as oracle
 from recalibration.laws import GRID, fit, gridded
 from samples import samples
 
-from calibrant.fits.bounded_slope import bounded_slope
-from calibrant.fits.honest_ends import honest_range
-from calibrant.fits.isotonic import centered_isotonic, isotonic
+from calibrant.fits.isotonic import bounded_slope, centered_isotonic, honest_range, isotonic
 from calibrant.fits.levels import Levels
 
 KINDS = ["isotonic", "centered-isotonic", "bounded-slope"]

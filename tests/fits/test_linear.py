@@ -9,7 +9,7 @@ import pytest
 from scipy.special import expit
 
 from calibrant.errors import InvalidInputError
-from calibrant.fits.linear import Linear, logistic_regression
+from calibrant.fits.logistic import Linear, logistic_regression
 
 
 def sample(seed, n=300):

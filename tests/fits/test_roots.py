@@ -1,4 +1,4 @@
-"""Roots without SciPy: where a function changes its sign."""
+"""Roots of functions of one number."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from calibrant.fits.roots import STEPS, brent
+from calibrant.fits.roots import STEPS, root
 
 
 def functions(seed):
@@ -22,7 +22,7 @@ def functions(seed):
     )
 
 
-def test_brent_is_scipys():
+def test_roots_are_scipys():
     from scipy.optimize import brentq
 
     tried = 0
@@ -31,7 +31,7 @@ def test_brent_is_scipys():
         for function in functions(seed):
             if function(low) * function(high) < 0:
                 tried += 1
-                found = brent(function, low, high, 1e-13)
+                found = root(function, low, high, 1e-13)
                 scipys = brentq(function, low, high, xtol=1e-13, maxiter=STEPS)
                 assert found == pytest.approx(scipys, abs=1e-12)
     assert tried > 300
@@ -39,4 +39,14 @@ def test_brent_is_scipys():
 
 @pytest.mark.parametrize("ends", [(0.0, 1.0), (1.0, 0.0), (-2.0, 0.0)])
 def test_an_end_may_be_the_root(ends):
-    assert brent(lambda x: x, *ends, 1e-12) == 0.0
+    assert root(lambda x: x, *ends, 1e-12) == 0.0
+
+
+def test_a_change_of_sign_that_rounding_hides_is_at_the_nearer_end():
+    assert root(lambda x: 1e-17 * (2 - x), 0.0, 1.0, 1e-12) == 1.0
+    assert root(lambda x: -1e-17 * (2 + x), 0.0, 1.0, 1e-12) == 0.0
+
+
+def test_a_function_without_values_is_an_error():
+    with pytest.raises(ValueError, match="NaN"):
+        root(lambda x: math.nan, 0.0, 1.0, 1e-12)

@@ -9,9 +9,9 @@ import pytest
 from scipy.special import expit
 
 from calibrant.errors import CalibrantError
-from calibrant.fits import growth, scikit_learn_trees
-from calibrant.fits.forest import Forest, Node
-from calibrant.fits.growth import Growth
+from calibrant.fits import forest as growth
+from calibrant.fits import tree_backends
+from calibrant.fits.forest import Forest, Node, TreeParams
 from calibrant.fits.trees import GrowingLogits, boosted_logits, boosted_means
 from calibrant.kernels.forest import forest_sums
 
@@ -49,7 +49,7 @@ def slow_sum(forest: Forest, row: np.ndarray) -> float:
 def test_every_walk_is_the_slow_walk_and_stages_are_partial_sums(by):
     pytest.importorskip("lightgbm" if by == "lightgbm" else "sklearn")
     rows, y = table(0, 2000)
-    forest = boosted_logits(rows, y, np.zeros(2000), np.ones(2000), Growth(CODES, trees=30), by)
+    forest = boosted_logits(rows, y, np.zeros(2000), np.ones(2000), TreeParams(CODES, trees=30), by)
     new, _ = table(1, 60)
     new[:10, 3] = 1000.0  # a category that nobody had
     assert forest.predict(new) == pytest.approx([slow_sum(forest, row) for row in new], abs=1e-12)
@@ -66,7 +66,7 @@ def test_lightgbm_says_the_same_as_its_tables():
     lightgbm = pytest.importorskip("lightgbm")
     rows, y = table(2, 3000)
     w = np.random.default_rng(0).random(3000) + 0.5
-    growth = Growth(CODES, trees=40, smallest_leaf=20)
+    growth = TreeParams(CODES, trees=40, smallest_leaf=20)
     forest = boosted_means(rows, y, w, growth, "lightgbm")
     settings = {
         "objective": "regression",
@@ -91,9 +91,9 @@ def test_lightgbm_says_the_same_as_its_tables():
 def test_scikit_learn_says_the_same_as_its_tables():
     ensemble = pytest.importorskip("sklearn.ensemble")
     rows, y = table(4, 3000)
-    growth = Growth(CODES, trees=40, smallest_leaf=20)
+    growth = TreeParams(CODES, trees=40, smallest_leaf=20)
     forest = boosted_means(rows, y, np.ones(3000), growth, "scikit-learn")
-    kept, columns = scikit_learn_trees._few_codes(rows, CODES)
+    kept, columns = tree_backends._few_codes(rows, CODES)
     model = ensemble.HistGradientBoostingRegressor(
         max_iter=40,
         learning_rate=growth.learning_rate,
@@ -118,7 +118,7 @@ def test_boosting_lowers_the_logistic_loss_from_any_start(by):
     pytest.importorskip("lightgbm" if by == "lightgbm" else "sklearn")
     rows, y = table(6, 3000)
     start = np.where(rows[:, 2] > 0, 0.5, -0.2)
-    forest = boosted_logits(rows, y, start, np.ones(3000), Growth(CODES, trees=50), by)
+    forest = boosted_logits(rows, y, start, np.ones(3000), TreeParams(CODES, trees=50), by)
     new, fresh = table(7, 3000)
     before = np.where(new[:, 2] > 0, 0.5, -0.2)
     after = before + forest.predict(new)
@@ -129,7 +129,7 @@ def test_boosting_lowers_the_logistic_loss_from_any_start(by):
 def test_tables_survive_json_to_the_last_bit():
     pytest.importorskip("lightgbm")
     rows, y = table(8, 1500)
-    forest = boosted_logits(rows, y, np.zeros(1500), np.ones(1500), Growth(CODES, trees=20))
+    forest = boosted_logits(rows, y, np.zeros(1500), np.ones(1500), TreeParams(CODES, trees=20))
     again = Forest.from_list(json.loads(json.dumps(forest.to_list())), 4)
     np.testing.assert_array_equal(again.predict(rows), forest.predict(rows))
 
@@ -176,7 +176,7 @@ def test_growing_in_parts_is_growing_at_once(n):
     rng = np.random.default_rng(n)
     rows = np.column_stack((rng.normal(size=n), rng.integers(0, 3, n).astype(float)))
     y, start = (rng.random(n) < expit(rows[:, 0])).astype(float), rng.normal(size=n) / 10
-    growth = Growth((1,), trees=30, smallest_leaf=25, learning_rate=0.1)
+    growth = TreeParams((1,), trees=30, smallest_leaf=25, learning_rate=0.1)
     whole = boosted_logits(rows, y, start, np.ones(n), growth)
     growing = GrowingLogits(rows, y, start, np.ones(n), growth)
     parts = sum(growing.grow(10).filled(10).predict(rows) for _ in range(3))

@@ -14,7 +14,7 @@ from people import people, planted
 import calibrant
 from calibrant import audit
 from calibrant.errors import CalibrantError
-from calibrant.groups.partition import Partition
+from calibrant.groups.subpopulations import Partition
 
 
 def test_a_planted_group_is_found_and_named_among_all_combinations():

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from calibrant import audit
+from calibrant.columns import code_columns
 from calibrant.errors import CalibrantError, UnknownNameError
-from calibrant.groups.coding import code_columns
 
 CONTAINERS = {
     "mapping": lambda values: {"a": values},

@@ -10,9 +10,9 @@ import pytest
 from people import people, planted
 
 from calibrant import audit, distinguish, search_groups
+from calibrant.columns import code_columns
 from calibrant.errors import CalibrantError
-from calibrant.groups.coding import code_columns
-from calibrant.groups.shallow_tree import shallow_tree
+from calibrant.groups.distinguisher import shallow_tree
 
 pytest.importorskip("lightgbm")
 
@@ -49,7 +49,7 @@ class LeastSquares:
 @pytest.fixture
 def only_pvalues(monkeypatch):
     """Leave out the words for what was found, which take longer than the test on so few rows."""
-    monkeypatch.setattr("calibrant.groups.distinguish._leaves", lambda *given: [])
+    monkeypatch.setattr("calibrant.groups.distinguisher._leaves", lambda *given: [])
 
 
 def rejections(seeds: range, draws: int, model: object = None) -> tuple[int, int]:

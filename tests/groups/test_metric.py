@@ -13,10 +13,9 @@ from samples import Sample, samples
 
 from calibrant import kuiper_error
 from calibrant.groups.audit import audit
-from calibrant.groups.batches import Lists
-from calibrant.groups.metric import SUMS
-from calibrant.groups.variants import Variant
-from calibrant.kernels.segments import segment_curves, successive_variances
+from calibrant.groups.statistics import SUMS, Variant
+from calibrant.groups.subpopulations import Lists
+from calibrant.kernels.groups import segment_curves, successive_variances
 
 
 @pytest.mark.parametrize("q", range(1, 100, 2))

@@ -14,11 +14,10 @@ from people import people, planted
 
 from calibrant import audit, search_groups
 from calibrant.errors import CalibrantError
-from calibrant.groups.batches import Lists
-from calibrant.groups.family import Family
-from calibrant.groups.family_null import FamilyNull
-from calibrant.groups.subpopulations import everyone
-from calibrant.groups.variants import Variant
+from calibrant.groups.family import FamilyNull
+from calibrant.groups.family import TestFamily as Family
+from calibrant.groups.statistics import Variant
+from calibrant.groups.subpopulations import Lists, everyone
 from calibrant.records import Records, check_records
 
 

@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrant.groups import partition as module
-from calibrant.groups.coding import code_columns
-from calibrant.groups.metric import SUMS
-from calibrant.groups.partition import Partition
-from calibrant.groups.variants import Variant
-from calibrant.kernels.segments import partition_curves
+from calibrant.columns import code_columns
+from calibrant.groups import subpopulations
+from calibrant.groups.statistics import SUMS, Variant
+from calibrant.groups.subpopulations import Partition
+from calibrant.kernels.groups import partition_curves
 
 
 def _sample(n: int, values: int, digits: int, seed: int):
@@ -75,7 +74,7 @@ def test_many_cells_are_numbered_by_occupation(monkeypatch):
     columns, p, y, w = _sample(300, 5, 2, 2)
     terms = Variant().terms(p, y, w)
     plain = Partition.by(columns)
-    monkeypatch.setattr(module, "MOST_CELLS", 3)
+    monkeypatch.setattr(subpopulations, "MOST_CELLS", 3)
     sparse = Partition.by(columns)
     assert list(sparse.rules) == [
         r for r, size in zip(plain.rules, plain.measure(terms).size, strict=True) if size

@@ -10,8 +10,8 @@ import pytest
 from people import people
 
 from calibrant import audit
-from calibrant.groups.coding import code_columns
-from calibrant.groups.paths import Visited, random_paths
+from calibrant.columns import code_columns
+from calibrant.groups.random_paths import Visited, random_paths
 
 
 def applied(rule: str, frame: pd.DataFrame) -> np.ndarray:

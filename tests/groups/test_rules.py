@@ -17,11 +17,9 @@ from hypothesis import strategies as st
 from people import people
 
 import calibrant as cb
+from calibrant.columns import code_columns
 from calibrant.errors import CalibrantError
-from calibrant.groups.coding import code_columns
-from calibrant.groups.condition_words import written
-from calibrant.groups.conditions import OneOf, Within
-from calibrant.groups.rules import Rule, among, between
+from calibrant.groups.rules import InRange, IsIn, Rule, among, between, written
 
 UGLY = st.text(st.sampled_from("ab =!<>{},\"'\\\n\t\u2028 andorismissingin()"), max_size=8)
 
@@ -66,7 +64,7 @@ def test_names_and_values_of_any_text_are_safe(name, values):
     """Different rules have different texts, on one line, and each picks its own members."""
     column = {name: values}
     (coded,) = code_columns(column, len(values), "covariates")
-    rules = [Rule([OneOf(name, (value,), negated=negated)]) for value in values for negated in (True, False)]
+    rules = [Rule([IsIn(name, (value,), negated=negated)]) for value in values for negated in (True, False)]
     rules += [Rule([among(coded, pair)]) for pair in [(0, 1)] if len(values) > 3]
     assert len(set(rules)) == len(rules)
     for rule in rules:
@@ -124,14 +122,14 @@ def test_every_interval_of_codes_picks_the_rows_it_was_made_of(values):
 
 
 def test_new_values_fall_where_the_words_say():
-    rule = Rule([Within("age", 43.0, None)])
+    rule = Rule([InRange("age", 43.0, None)])
     assert rule.members({"age": [42, 43.5, None, 1000]}).tolist() == [False, True, False, True]
-    assert Rule([OneOf("c", ("a",), negated=True)]).members({"c": ["a", "new", None]}).tolist() == [0, 1, 1]
+    assert Rule([IsIn("c", ("a",), negated=True)]).members({"c": ["a", "new", None]}).tolist() == [0, 1, 1]
     assert Rule().members({"c": [1, 2]}).tolist() == [True, True]
 
 
 def test_frames_that_cannot_be_judged_are_refused():
-    rule = Rule([Within("age", 43.0, None)])
+    rule = Rule([InRange("age", 43.0, None)])
     with pytest.raises(CalibrantError, match=r"column of the rule must .*'age'.*did you mean"):
         rule.members({"ages": [1]})
     with pytest.raises(CalibrantError, match="column 'age' must hold numbers as in the rule; got text"):
@@ -141,7 +139,7 @@ def test_frames_that_cannot_be_judged_are_refused():
 
 
 def test_rules_are_values():
-    rule = Rule([OneOf("city", ("B",)), Within("age", None, 43.0, missing=True)])
+    rule = Rule([IsIn("city", ("B",)), InRange("age", None, 43.0, missing=True)])
     assert rule == "city = B and (age < 43 or missing)"
     again = pickle.loads(pickle.dumps(rule))
     assert again == rule
@@ -160,7 +158,7 @@ def test_rules_are_values():
 )
 def test_new_rows_that_a_rule_cannot_judge_are_refused_clearly(frame, message):
     with pytest.raises(cb.InvalidInputError, match=message):
-        Rule([Within("age", 43.0, None)]).members(frame)
+        Rule([InRange("age", 43.0, None)]).members(frame)
 
 
 def test_a_rule_is_made_of_conditions():
@@ -194,6 +192,6 @@ def test_rules_of_many_values_are_judged_in_one_pass():
     """A set of the values for every one of the labels took half a minute here."""
     values = tuple(range(6_000))
     start = time.process_time()
-    inside = Rule([OneOf("id", values[::2])]).members({"id": np.arange(6_000)})
+    inside = Rule([IsIn("id", values[::2])]).members({"id": np.arange(6_000)})
     assert time.process_time() - start < 2
     assert inside.tolist() == [k % 2 == 0 for k in values]

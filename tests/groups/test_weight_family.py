@@ -13,7 +13,7 @@ from samples import samples
 
 from calibrant import weight_family, weighted_calibration_error
 from calibrant.errors import CalibrantError
-from calibrant.groups.null_sums import null_sums
+from calibrant.groups.family import null_sums
 
 FAMILY = {"mean": lambda v: 1.0, "slope": lambda v: 2 * v - 1, "low": lambda v: (v < 0.4).astype(float)}
 

@@ -12,11 +12,11 @@ from oracles import simple
 from samples import Sample, samples, size_bound
 
 import calibrant as cb
-from calibrant.inference.engine import law_serves
-from calibrant.inference.merging import coarse
-from calibrant.inference.null_outcomes import NullOutcomes, null_values
-from calibrant.measures.level_sets import LevelSetWarning
-from calibrant.measures.registry.laws import BROWNIAN_RANGE
+from calibrant.errors import LevelSetWarning
+from calibrant.inference.coarsening import coarse
+from calibrant.inference.null import NullOutcomes, null_values
+from calibrant.inference.testing import law_serves
+from calibrant.metrics.null_laws import BROWNIAN_RANGE
 
 ROWS = list(cb.measures().values())
 QUICK = [row for row in ROWS if row.null.batch is not None]
@@ -29,7 +29,7 @@ ENUMERATED = [
     ("ks", simple.ks),
     ("atb", simple.atb),
     ("l1-atb", lambda s: simple.atb(s, norm=1)),
-    ("ece", simple.ece),
+    ("level-set", simple.ece),
     ("binned", simple.binned),
     ("ubse", simple.ubse),
     ("in-the-large", lambda s: abs(simple.in_the_large(s))),
@@ -102,9 +102,10 @@ def test_the_threads_do_not_change_the_result(shape):
 
 def test_a_seed_is_drawn_and_recorded():
     f = TINY[0].forecasts
-    first = cb.calibration_test(f)
+    assert cb.calibration_test(f).seed == 0
+    first = cb.calibration_test(f, seed=None)
     assert cb.calibration_test(f, seed=first.seed) == first
-    assert cb.calibration_test(f).seed != first.seed
+    assert cb.calibration_test(f, seed=None).seed != first.seed
 
 
 def test_progress_is_told():

@@ -122,7 +122,7 @@ def test_a_frame_of_models():
     for frame in (pd.DataFrame(models), pl.DataFrame(models), pl.DataFrame(models).lazy()):
         assert cb.compare(y, frame, draws=19, seed=1) == expected
     for named in (models, pd.DataFrame(models)):
-        with pytest.raises(InvalidInputError, match="names must not be given"):
+        with pytest.raises(InvalidInputError, match="names must not be combined"):
             cb.compare(y, named, names=["x", "y"])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calibrant.inference.draw_quantiles import lower_quantile, upper_quantile
+from calibrant.inference.bootstrap import lower_quantile, upper_quantile
 
 
 @pytest.mark.parametrize("draws", [1, 5, 19, 39, 99, 250, 999])

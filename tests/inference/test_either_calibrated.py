@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from calibrant import compare, smooth_calibration_error
-from calibrant.measures.registry.lookup import find_measure
+from calibrant.metrics.lookup import find_measure
 
 
 def models(rng, n):

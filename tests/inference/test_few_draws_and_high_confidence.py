@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.evaluation.sheets import measure_sheet
+from calibrant.evaluation.tables import measure_table
 
 Y, P = np.arange(100) % 2, np.round(np.linspace(0.05, 0.95, 100), 1)
 
@@ -27,8 +27,8 @@ def test_no_confidence_is_rounded_up_to_certainty():
     over = cb.dominance(Y, P[::-1], {str(k): P for k in range(20)}, draws=19, seed=1)
     assert "99.75% interval" in str(over["3"])
     assert "99.9% of 19 draws" in str(cb.estimate_decision_loss(Y, P, confidence=0.999, draws=19, seed=1))
-    assert measure_sheet((), 0.999).columns[5] == "99.9% interval, approx."
-    assert measure_sheet((), 0).columns[5] == "interval"
+    assert measure_table((), 0.999).columns[-2] == "99.9% interval"
+    assert measure_table((), 0).columns[-2] == "interval"
 
 
 def test_more_records_are_asked_for_to_see_what_matters_of_rare_events():
@@ -39,7 +39,7 @@ def test_more_records_are_asked_for_to_see_what_matters_of_rare_events():
     found = cb.evaluate(y, p, measures="smooth", draws=39, seed=1).verdict
     assert found.status == "too little data"
     assert found.unseen < 0.05
-    assert found.next_step.endswith("more records to see errors of 0.0055.")
+    assert found.next_step.endswith("more records to see errors of 0.55 points.")
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from samples import samples
 
 import calibrant as cb
-from calibrant.errors import InvalidInputError, TooFewRecordsError, UnknownNameError
-from calibrant.inference.resample import Resampler, seminorm_power
-from calibrant.inference.stand_ins import StandIns, heaviest
-from calibrant.measures.distances.lower import transport_deviation
-from calibrant.measures.level_sets import LevelSetWarning
+from calibrant.errors import InvalidInputError, LevelSetWarning, TooFewRecordsError, UnknownNameError
+from calibrant.inference.bootstrap import Resampler, seminorm_power
+from calibrant.inference.null import TwoPointWeights, max_record_weight
+from calibrant.metrics.distance.lower import transport_deviation
 
 pytestmark = pytest.mark.filterwarnings(f"ignore::{LevelSetWarning.__module__}.LevelSetWarning")
 
@@ -238,7 +237,7 @@ def test_one_level_of_fractions_is_never_rounded_to_events():
 
 
 @pytest.mark.parametrize(
-    "options", [{"measure": "atb", "norm": 1}, {"measure": "ece", "norm": 2, "root": True}]
+    "options", [{"measure": "atb", "norm": 1}, {"measure": "level-set", "norm": 2, "root": True}]
 )
 def test_the_power_of_a_seminorm_follows_the_options(options):
     rng = np.random.default_rng(3)
@@ -268,7 +267,7 @@ def test_calibration_stays_inside_while_the_exact_test_does_not_reject(name):
 @settings(max_examples=60)
 def test_stand_ins_have_the_number_weight_and_squares_of_every_level(sample):
     f = sample.forecasts
-    parts = StandIns.of(f)
+    parts = TwoPointWeights.of(f)
     assert np.all(parts.heavy + parts.light == f.counts)
     assert np.all(parts.light_weight >= 0)
     weight = parts.heavy * parts.heavy_weight + parts.light * parts.light_weight
@@ -278,7 +277,7 @@ def test_stand_ins_have_the_number_weight_and_squares_of_every_level(sample):
     bare = cb.Forecasts.from_levels(
         f.values, f.weights, f.outcomes, squared_weights=f.squared_weights, counts=f.counts, total_weight=1.0
     )
-    assert heaviest(bare) >= max(heaviest(f), max(parts.heavy_weight)) * (1 - 1e-6)
+    assert max_record_weight(bare) >= max(max_record_weight(f), max(parts.heavy_weight)) * (1 - 1e-6)
 
 
 @pytest.mark.slow

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import calibrant as cb
+from calibrant.errors import LevelSetWarning
 from calibrant.evaluation.gate import judge
-from calibrant.measures.level_sets import LevelSetWarning
 
 pytestmark = pytest.mark.filterwarnings(f"ignore::{LevelSetWarning.__module__}.LevelSetWarning")
 
@@ -198,7 +198,7 @@ def test_resampled_rows_keep_their_numbers(weighted, monkeypatch):
         seen.append((forecasts, drawn))
         return np.zeros(len(drawn.weights))
 
-    monkeypatch.setattr("calibrant.inference.compare_rows.values_of_resamples", kept)
+    monkeypatch.setattr("calibrant.inference.compare.values_of_resamples", kept)
     y, p, q, _, w = tied(weighted)
     cb.compare(y, p, q, sample_weight=w, measure="ubse", draws=5, seed=1)
     assert len(seen) == 2

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.inference import merging
-from calibrant.inference.merging import merged_levels, resolved
-from calibrant.inference.resample import Resampler
-from calibrant.measures.registry.lookup import find_measure
+from calibrant.inference import coarsening
+from calibrant.inference.bootstrap import Resampler
+from calibrant.inference.coarsening import coarsen_for_interval, merged_levels
+from calibrant.metrics.lookup import find_measure
 
 
 def shapes(n):
@@ -32,14 +32,14 @@ def apart_by_merging(forecasts, grid, row, draws):
 
 @pytest.mark.parametrize("name", ["smooth", "emd", "atb", "l1-atb"])
 def test_the_same_noise_on_levels_and_on_cells(name, monkeypatch):
-    monkeypatch.setattr(merging, "MERGED_ABOVE", 1_000)
-    monkeypatch.setattr(merging, "TOLERATED", 0.2)
+    monkeypatch.setattr(coarsening, "MERGED_ABOVE", 1_000)
+    monkeypatch.setattr(coarsening, "TOLERATED", 0.2)
     row = find_measure(name)
     settings = row.settings()
     for p in shapes(6_000):
         y = np.random.default_rng(6).random(len(p)) < p
         forecasts = cb.Forecasts(y, p)
-        grid = resolved(forecasts, row, settings, 0.95)
+        grid = coarsen_for_interval(forecasts, row, settings, 0.95)
         assert grid.starts is not None
         apart = apart_by_merging(forecasts, grid, row, 40)
         assert apart.max() <= grid.added
@@ -60,7 +60,7 @@ def test_predictions_that_hardly_differ_keep_the_promise_too(name):
     settings = row.settings()
     for p in rare_and_narrow(20_000):
         forecasts = cb.Forecasts(np.random.default_rng(6).random(len(p)) < p, p)
-        grid = resolved(forecasts, row, settings, 0.95)
+        grid = coarsen_for_interval(forecasts, row, settings, 0.95)
         assert grid.starts is not None
         assert np.all(apart_by_merging(forecasts, grid, row, 20) <= grid.added)
 
@@ -82,7 +82,7 @@ def test_cells_add_less_than_a_hundredth_and_the_result_says_so():
 def test_cells_keep_every_sum():
     p = np.random.default_rng(9).random(5_000)
     forecasts = cb.Forecasts(p > 0.5, p)
-    cells = merged_levels(forecasts, merging.cell_starts(forecasts, 64))
+    cells = merged_levels(forecasts, coarsening.cell_starts(forecasts, 64))
     for name in ("weights", "outcomes", "counts", "squared_weights"):
         assert getattr(cells, name).sum() == pytest.approx(getattr(forecasts, name).sum())
     assert cells.curve[-1] == pytest.approx(forecasts.curve[-1], abs=1e-14)
@@ -96,9 +96,9 @@ def test_compared_on_cells_as_on_levels(name, monkeypatch):
     other = np.clip(p + 0.1 * rng.random(len(p)), 0, 1)
     how = {"measure": name, "draws": 999, "seed": 1}
     levels = cb.compare(y, p, other, **how)
-    monkeypatch.setattr(merging, "MERGED_ABOVE", 1_000)
-    monkeypatch.setattr(merging, "FEWEST_CELLS", 256)
-    monkeypatch.setattr(merging, "TOLERATED", 0.05)
+    monkeypatch.setattr(coarsening, "MERGED_ABOVE", 1_000)
+    monkeypatch.setattr(coarsening, "FEWEST_CELLS", 256)
+    monkeypatch.setattr(coarsening, "TOLERATED", 0.05)
     cells = cb.compare(y, p, other, **how)
     assert levels.cells is None
     assert cells.cells <= 1_100

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.decision import difference_limits
 
 import calibrant as cb
 from calibrant.report.charts import decision_curves
@@ -78,7 +79,7 @@ def test_sentence_table_frame_and_chart():
     alike = str(cb.net_benefits(y, {"one": p, "other": p}, thresholds=[0.2, 0.5]))
     assert alike.startswith("one and other differ at none of 2 thresholds by more than chance. 2,000 rows")
     assert (
-        "2,000 rows (1 with missing values dropped); approximate 95 % intervals, one threshold at a time."
+        "2,000 rows (1 with missing values dropped); approximate 95 % intervals for one threshold; claims"
         in str(found)
     )
     frame = found.to_frame("pandas")
@@ -94,7 +95,7 @@ def test_sentence_table_frame_and_chart():
     table = found.difference_sheet()
     assert table.columns == ("models", "threshold", "difference per 1,000", "better")
     for line, low, high in zip(
-        table.lines, found.differences[0].lower, found.differences[0].upper, strict=True
+        table.lines, found.differences[0].band_lower, found.differences[0].band_upper, strict=True
     ):
         assert line[0].text == "good - noisy"
         assert line[3].text == ("good" if low > 0 else "noisy" if high < 0 else "within chance")
@@ -138,4 +139,46 @@ def test_memory_does_not_grow_with_the_number_of_thresholds():
             peaks.append(tracemalloc.get_traced_memory()[1])
     finally:
         tracemalloc.stop()
-    assert peaks[1] < peaks[0] + 20 * n  # a list of who is treated takes n bytes
+    assert peaks[1] < peaks[0] + 20 * n + 3 * 8 * 999 * 200  # and three tables of the draws
+
+
+def test_exchangeable_models_are_rarely_told_apart():
+    """Of 120 such pairs 70 were called different beyond chance, when each threshold was judged alone."""
+    rng, claims, pointwise = np.random.default_rng(11), 0, 0
+    for seed in range(120):
+        z = rng.normal(0, 1, 300)
+        y = rng.random(300) < 1 / (1 + np.exp(-z))
+        p, q = (1 / (1 + np.exp(-3 * (z + rng.normal(0, 0.7, 300)))) for _ in range(2))
+        (pair,) = cb.net_benefits(y, p, q, draws=99, seed=seed).differences
+        claims += bool(pair.better.any())
+        pointwise += bool(((pair.lower > 0) | (pair.upper < 0)).any())
+    assert claims <= 13  # 5 % but for a chance of 1 in 1,000
+    assert pointwise > 3 * claims
+    assert np.all(pair.band_lower <= pair.lower + 1e-12)
+
+
+def test_intervals_are_those_of_the_oracle_for_any_weights():
+    rng = np.random.default_rng(12)
+    thresholds = np.array([0.7, 0.2, 0.45])
+    for _ in range(5):
+        y, p, q = sample(rng, 60)
+        w = np.exp(rng.normal(0, 1.5, 60))
+        (pair,) = cb.net_benefits(y, p, q, sample_weight=w, thresholds=thresholds, draws=9).differences
+        w = w / w.sum()
+        for k, t in enumerate(thresholds):
+            lower, upper = difference_limits(y, p >= t, q >= t, w, t / (1 - t))
+            assert (pair.lower[k], pair.upper[k]) == pytest.approx((lower, upper))
+
+
+def test_clusters_widen_the_intervals_and_single_ones_do_not():
+    rng = np.random.default_rng(13)
+    y, p, q = (np.repeat(x, 5) for x in sample(rng, 80))
+    plain = cb.net_benefits(y, p, q, thresholds=[0.3, 0.6])
+    alone = cb.net_benefits(y, p, q, thresholds=[0.3, 0.6], clusters=np.arange(400))
+    assert alone.differences[0].lower == pytest.approx(plain.differences[0].lower)
+    together = cb.net_benefits(y, p, q, thresholds=[0.3, 0.6], clusters=np.repeat(np.arange(80), 5))
+    wider = (together.models["a"].upper - together.models["a"].lower) / (
+        plain.models["a"].upper - plain.models["a"].lower
+    )
+    assert np.all(wider > 1.8)
+    assert "in 80 clusters carry as much information as about 8" in str(together)

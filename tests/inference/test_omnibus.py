@@ -34,7 +34,7 @@ def test_draws_in_a_batch_are_the_statistic_itself():
     rng = np.random.default_rng(1)
     p = rng.random(300).round(2)
     f = cb.Forecasts(rng.random(300) < p, p)
-    from calibrant.inference.statistics import find_test
+    from calibrant.inference.testing import find_test
 
     row = find_test("omnibus", f)
     assert row.null.batch(f, f.residuals[None], {})[0] == pytest.approx(omnibus(f))

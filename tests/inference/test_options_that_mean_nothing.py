@@ -36,7 +36,7 @@ def test_options_of_draws_are_refused_where_nothing_would_be_drawn(call, option)
 
 @pytest.mark.parametrize("several", [cb.compare, cb.net_benefits])
 def test_the_name_of_a_weight_is_not_ignored_beside_arrays(several):
-    with pytest.raises(cb.InvalidInputError, match="arrays must not be given beside names of columns"):
+    with pytest.raises(cb.InvalidInputError, match="arrays must not be combined with column names"):
         several(Y, P, Q, weight="w")
 
 

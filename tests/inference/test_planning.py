@@ -7,7 +7,7 @@ import pytest
 
 import calibrant as cb
 from calibrant.errors import InvalidInputError
-from calibrant.inference.power_study import PowerStudy
+from calibrant.inference.planning import PowerStudy
 
 
 def test_the_promised_power_is_there():

@@ -10,7 +10,7 @@ from scipy.special import expit, logit
 from scipy.stats import binom, t
 
 import calibrant as cb
-from calibrant.inference.score_interval import score_interval
+from calibrant.inference.inversion import score_interval
 
 CONFIDENCE = 0.95
 

@@ -86,7 +86,7 @@ def test_misuse_is_refused():
     for options in (
         {"accept": 0.2, "reject": 0.1},
         {"accept": 0.05, "reject": 0.1, "measure": "smooth"},
-        {"accept": 0.05, "reject": 0.1, "measure": "kuiper"},
+        {"accept": 0.05, "reject": 0.1, "measure": "brier"},
         {"accept": 0.05, "reject": 0.1, "method": "magic"},
         {"accept": 0.05, "reject": 0.1, "confidence": 0},
     ):
@@ -104,3 +104,22 @@ def test_the_bootstrap_seldom_accepts_rare_events_that_are_far_off():
         )
         wrong += found.verdict == "accept"
     assert wrong <= 10
+
+
+@pytest.mark.parametrize("name", ["ece", "kuiper", "ks", "l1-atb", "kernel", "emd"])
+def test_other_measures_decide_about_themselves(name):
+    """The guaranteed interval holds the population's value; far values are told apart."""
+    values, shift = np.linspace(0.05, 0.95, 19), 0.08
+    truth = np.clip(values + shift, 0, 1)
+    population = cb.measure(cb.Forecasts(truth, values), name).value
+    rng = np.random.default_rng(0)
+    for n in (50, 2_000):
+        for _ in range(20):
+            at = rng.integers(0, 19, n)
+            y = (rng.random(n) < truth[at]).astype(int)
+            found = cb.tolerance_test(y, values[at], accept=0.01, reject=0.5, measure=name)
+            assert found.lower <= population <= found.upper
+            assert found.verdict != "reject" or population > 0.01
+    assert "the error is" in str(cb.tolerance_test(y, values[at], accept=0.01, reject=0.5, measure=name))
+    plan = cb.required_samples(accept=0.02, reject=0.1, measure=name)
+    assert plan.n > plan.least > 100

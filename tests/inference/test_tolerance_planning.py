@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import calibrant as cb
 from calibrant.cli.main import calibrant as command
-from calibrant.inference.alternatives import ALTERNATIVES
+from calibrant.inference.planning import ALTERNATIVES
 
 
 def test_the_formula_of_the_lower_distance():

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cb
-from calibrant.truthfulness.outcomes import all_outcomes, chances
+from calibrant.truthfulness.search import all_outcomes, chances
 
 probability = st.one_of(st.sampled_from([0.0, 0.5, 1.0, 0.1, 0.9]), st.floats(0, 1))
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.measures.registry import tails
+from calibrant.metrics import null_laws
 
 TAILS = {
-    "normal": tails.log_normal_tail,
-    "range": tails.log_range_tail,
-    "largest": tails.log_largest_tail,
-    "chi-square": lambda x: tails.log_chi_square_tail(x, 10),
+    "normal": null_laws.log_normal_tail,
+    "range": null_laws.log_range_tail,
+    "largest": null_laws.log_largest_tail,
+    "chi-square": lambda x: null_laws.log_chi_square_tail(x, 10),
 }
 
 

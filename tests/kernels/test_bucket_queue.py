@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrant.kernels import bucket_queue, trimming
+from calibrant.kernels import smooth
 
 
 def curves():
@@ -17,7 +17,7 @@ def curves():
 
 
 def ends(curve, gaps):
-    return bucket_queue.largest_ends(np.append(curve, 0.0), gaps)
+    return smooth.largest_ends(np.append(curve, 0.0), gaps)
 
 
 @settings(max_examples=300, deadline=None)
@@ -27,7 +27,7 @@ def test_equal_to_the_heap(steps):
     gaps = gaps / max(1.0, gaps.sum())
     by_buckets = ends(curve, gaps)
     if by_buckets is not None:
-        assert by_buckets.tolist() == trimming.upper_ends.plain(curve, gaps).tolist()
+        assert by_buckets.tolist() == smooth.upper_ends.plain(curve, gaps).tolist()
 
 
 @pytest.mark.parametrize("bias", [-0.1, 0.0, 0.1])
@@ -38,7 +38,7 @@ def test_long_walks_are_trimmed_by_buckets(bias):
     for side in (curve, -curve):
         by_buckets = ends(side, np.diff(values))
         assert by_buckets is not None
-        assert by_buckets.tolist() == trimming.upper_ends(side, np.diff(values)).tolist()
+        assert by_buckets.tolist() == smooth.upper_ends(side, np.diff(values)).tolist()
 
 
 def test_crowded_and_tiny_positions_are_left_to_the_heap():
@@ -48,10 +48,10 @@ def test_crowded_and_tiny_positions_are_left_to_the_heap():
 
 
 def test_a_long_curve_whose_positions_crowd_is_denoised_all_the_same(monkeypatch):
-    monkeypatch.setattr(trimming, "BUCKETS_ABOVE", trimming.COMPILE_ABOVE)
+    monkeypatch.setattr(smooth, "BUCKETS_ABOVE", smooth.COMPILE_ABOVE)
     rng = np.random.default_rng(2)
-    values = np.sort(rng.beta(0.3, 3, trimming.COMPILE_ABOVE + 10))
+    values = np.sort(rng.beta(0.3, 3, smooth.COMPILE_ABOVE + 10))
     curve = np.append(0.0, np.cumsum((rng.random(len(values)) < values) - values) / len(values))
-    lower, upper = trimming.both_ends(curve[1:-1].copy(), np.diff(values))
-    expected = trimming.swept_back(lower, upper, curve[-1])
-    np.testing.assert_allclose(trimming.denoised(curve, np.diff(values)), expected, atol=1e-14)
+    lower, upper = smooth.both_ends(curve[1:-1].copy(), np.diff(values))
+    expected = smooth.swept_back(lower, upper, curve[-1])
+    np.testing.assert_allclose(smooth.denoised(curve, np.diff(values)), expected, atol=1e-14)

@@ -12,20 +12,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from calibrant.kernels.compiled import compiled
-from calibrant.kernels.machine_code import machine_code, say_once
+from calibrant.kernels import compile as compile_module
+from calibrant.kernels.compile import MachineCode, _warn_once, compiled, machine_code
 
 numba = pytest.importorskip("numba")
 caching = pytest.importorskip("numba.core.caching")
 NUMBERS = np.linspace(0.0, 1.0, 9)
 CODE = """
 import numba, numpy as np
-from calibrant.kernels.thinning import kept_knots
+from calibrant.kernels.cumulative import kept_knots
 print("ready")
 given = np.linspace(0, 1, 50), np.linspace(0, 1, 50) ** 2, 0.01
-kept_knots.expect_much()
+kept_knots.compile_now()
 assert np.array_equal(kept_knots(*given), kept_knots.plain(*given))
-print(getattr(kept_knots.machine_code()._cache, "cache_path", None))
+print(kept_knots.machine_code().stats.cache_path)
 """
 
 
@@ -37,10 +37,11 @@ def doubled(numbers):
 
 
 def hits():
-    """Compile anew, as another process would; return how often the cache had the machine code."""
-    fast = machine_code.__wrapped__(doubled)
+    """Compile as another process would; return how often the cache had the machine code."""
+    machine_code.cache_clear()
+    fast = MachineCode(doubled)
     assert np.array_equal(fast(NUMBERS), doubled(NUMBERS))
-    return sum(fast.stats.cache_hits.values())
+    return sum(fast.fast.stats.cache_hits.values())
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def cache(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("content", [b"", b"\x80\x04 no pickle", b"(]"])
-def test_a_damaged_cache_is_made_anew(cache, content):
+def test_a_damaged_cache_is_rebuilt(cache, content):
     assert (hits(), hits()) == (0, 1)
     for ending in ("*.nbc", "*.nbi"):
         for file in cache.rglob(ending):
@@ -95,7 +96,7 @@ def test_a_home_and_a_source_that_are_read_only_are_no_error():
 
 def test_arrays_that_may_not_be_written_to_need_no_machine_code_of_their_own(cache):
     kernel = compiled(doubled)
-    kernel.expect_much()
+    kernel.compile_now()
     locked = NUMBERS[::-1].copy()
     locked.flags.writeable = False
     assert np.array_equal(kernel(NUMBERS.copy()), 2.0 * NUMBERS)
@@ -104,13 +105,14 @@ def test_arrays_that_may_not_be_written_to_need_no_machine_code_of_their_own(cac
     assert not locked.flags.writeable
 
 
-def test_a_terminal_is_told_once_that_the_first_run_compiles(cache, monkeypatch):
+def test_a_terminal_sees_once_that_the_first_run_compiles(cache, monkeypatch):
     class Terminal(io.StringIO):
         def isatty(self):
             return True
 
     monkeypatch.setattr(sys, "stderr", Terminal())
-    say_once.cache_clear()
+    _warn_once.cache_clear()
+    monkeypatch.setattr(compile_module, "PAUSE", 0.0)
     assert (hits(), hits()) == (0, 1)
     for file in cache.rglob("*.nb?"):
         file.unlink()

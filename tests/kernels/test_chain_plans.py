@@ -10,9 +10,14 @@ from samples import samples
 from scipy.stats import wasserstein_distance
 
 import calibrant as cb
-from calibrant.kernels import chain_nodes
-from calibrant.kernels.chain_bounds import ChainLevels, balanced_plan, split_onto
-from calibrant.kernels.chain_plans import ChainPlan, followed
+from calibrant.kernels import lower_distance
+from calibrant.kernels.lower_distance_bounds import (
+    ChainLevels,
+    ChainPlan,
+    balanced_plan,
+    followed,
+    split_onto,
+)
 
 certify = cb.lower_distance.core
 
@@ -49,8 +54,8 @@ def test_data_cut_at_few_quantiles_get_the_same_distance(sample, quantiles, wide
     f = sample.forecasts
     tight = certify(f, tolerance=1e-9)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(chain_nodes, "QUANTILES", quantiles)
-        patch.setattr(chain_nodes, "WIDEST", widest)
+        patch.setattr(lower_distance, "QUANTILES", quantiles)
+        patch.setattr(lower_distance, "WIDEST", widest)
         found = certify(f)
     assert found.lower <= tight.upper + 1e-12
     assert tight.lower <= found.upper + 1e-12
@@ -78,4 +83,4 @@ def test_some_thousand_nodes_prove_a_millionth(kind):
     """A plan at the nodes alone needs 60,000 of them for that, on most of these data."""
     found = certify(cb.Forecasts(*scattered(kind, 30_000)))
     assert found.upper - found.lower <= 1e-6
-    assert len(found.details["corners"]) <= 2 * chain_nodes.QUANTILES
+    assert len(found.details["corners"]) <= 2 * lower_distance.QUANTILES

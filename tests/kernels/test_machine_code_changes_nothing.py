@@ -10,13 +10,13 @@ import pytest
 LOADING = """
 import importlib, pkgutil, warnings
 import calibrant.kernels
-from calibrant.kernels.compiled import compiled
+from calibrant.kernels.compile import compiled
 
 def load_everything():
     for module in pkgutil.iter_modules(calibrant.kernels.__path__, "calibrant.kernels."):
         for kernel in vars(importlib.import_module(module.name)).values():
             if isinstance(kernel, compiled):
-                kernel.expect_much()
+                kernel.compile_now()
 """
 CODE = """
 import numpy as np

@@ -8,14 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import samples
 
+from calibrant.evaluation.rows import CachedNullOutcomes, CachedResampler
 from calibrant.fits.roots import root
-from calibrant.inference.kept import KeptOutcomes, KeptResampler
-from calibrant.inference.null_outcomes import NullOutcomes, one_by_one, values_of_outcomes
-from calibrant.inference.resample import Resampler, values_of_resamples
-from calibrant.kernels import intervals, logistic, partitions, run_search
-from calibrant.kernels.pooling import isotonic_rates, pooled_scores
-from calibrant.measures.registry.lookup import find_measure
-from calibrant.measures.registry.row import Measure
+from calibrant.inference.bootstrap import Resampler, values_of_resamples
+from calibrant.inference.null import NullOutcomes, one_by_one, values_of_outcomes
+from calibrant.kernels import logistic, partitions
+from calibrant.kernels.isotonic import isotonic_rates, pooled_scores
+from calibrant.metrics.lookup import find_measure
+from calibrant.metrics.registry import Measure
+from calibrant.parallel import cumulative
 
 TABLES = ("slope", "brier-mcb", "log-mcb", "brier", "log-loss")
 
@@ -23,7 +24,7 @@ TABLES = ("slope", "brier-mcb", "log-mcb", "brier", "log-loss")
 @pytest.fixture(autouse=True)
 def machine_code():
     for kernel in (logistic._fits, pooled_scores):
-        kernel.expect_much()
+        kernel.compile_now()
 
 
 def alone(row: Measure) -> Measure:
@@ -70,19 +71,19 @@ def test_compiled_search_finds_the_runs_of_numpy(size, ties, spread, seed):
     weights = 10 ** (spread * rng.random(size))
     weights /= weights.sum()
     outcomes = weights * rng.integers(0, 2, size)
-    curve = partitions.running(outcomes - weights * values)
-    kernels = (run_search.mean_runs, run_search.hull_runs, run_search.level_boundaries)
+    curve = cumulative(outcomes - weights * values)
+    kernels = (partitions.mean_runs, partitions.hull_runs, partitions.level_boundaries)
     found = []
     for fast in (False, True):
         with pytest.MonkeyPatch.context() as patch:
             for kernel in kernels:
-                patch.setattr(kernel, "pays", lambda _, fast=fast: fast)
-            cuts = intervals.spread_boundaries(curve, 30)
+                patch.setattr(kernel, "worth_compiling", lambda _, fast=fast: fast)
+            cuts = partitions.spread_boundaries(curve, 30)
             found.append(
                 (
                     cuts,
                     partitions.contiguous_groups(values, weights, outcomes, cuts),
-                    intervals.least_average_width(values, weights, curve, cuts),
+                    partitions.least_average_width(values, weights, curve, cuts),
                 )
             )
     (cuts, groups, hulls), (fast_cuts, fast_groups, fast_hulls) = found
@@ -96,7 +97,7 @@ def test_compiled_search_finds_the_runs_of_numpy(size, ties, spread, seed):
 @settings(max_examples=20)
 def test_kept_draws_are_the_draws(sample, seed):
     forecasts = sample.forecasts
-    kept, resampler = KeptOutcomes(forecasts), KeptResampler(forecasts)
+    kept, resampler = CachedNullOutcomes(forecasts), CachedResampler(forecasts)
     for _ in range(2):
         fresh = NullOutcomes(forecasts).residuals(np.random.default_rng(seed), 5)
         np.testing.assert_array_equal(kept.residuals(np.random.default_rng(seed), 5), fresh)
@@ -127,7 +128,7 @@ def test_compiled_isotonic_rates_are_those_of_scipy(size, kind, spread, seed):
         "ones": lambda: np.ones(size),
     }
     rates, weights = draws[kind](), 10 ** (spread * rng.random(size))
-    isotonic_rates.expect_much()
+    isotonic_rates.compile_now()
     found = isotonic_rates(rates, weights)
     np.testing.assert_allclose(found, isotonic_regression(rates, weights=weights).x, atol=1e-12)
     assert np.all(np.diff(found) >= 0)

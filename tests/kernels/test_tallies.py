@@ -7,15 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from calibrant.kernels import counted_codes, tallies
-from calibrant.kernels.counted_codes import UNSURE, CountedCodes, PoissonBytes
-from calibrant.kernels.tallies import resampled_tallies
+from calibrant.kernels import resampling
+from calibrant.kernels.resampling import UNSURE, CountedCodes, PoissonBytes, resampled_tallies
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _in_machine_code():
-    tallies.tally_poisson.expect_much()
-    tallies.tally_picked.expect_much()
+    resampling.tally_poisson.compile_now()
+    resampling.tally_picked.compile_now()
 
 
 @pytest.mark.parametrize("mean", [0.2, 0.9, 0.994, 1.0, 7.5, 63.9])
@@ -39,7 +38,7 @@ def test_equal_rows_are_counted_once_and_all_of_them_are_drawn_for():
             np.array(sorted(codes.tolist(), key=lambda r: r if columns == 2 else r[::-1])),
         )
         assert len({tuple(row) for row in counted.codes.tolist()}) == len(counted.codes)
-        mean = 1 - counted_codes.SPARE / math.sqrt(3_000)
+        mean = 1 - resampling.SPARE / math.sqrt(3_000)
         drawn = {tuple(row): 0.0 for row in counted.codes.tolist()}
         for poisson, rows in counted.pieces:
             part = np.bincount(poisson.numbers[poisson.numbers != UNSURE], minlength=200)[:200] / 256
@@ -53,7 +52,7 @@ def test_equal_rows_are_counted_once_and_all_of_them_are_drawn_for():
 
 @pytest.mark.parametrize("spare", [6.0, -0.5], ids=["as it is", "too many drawn half of the time"])
 def test_counts_have_the_means_and_covariances_of_drawing_with_replacement(spare, monkeypatch):
-    monkeypatch.setattr(counted_codes, "SPARE", spare)
+    monkeypatch.setattr(resampling, "SPARE", spare)
     rng = np.random.default_rng(3)
     n, draws = 400, 6_000
     codes = np.stack([rng.integers(0, 3, n), rng.integers(0, 4, n)], axis=1).astype(np.int32)
@@ -81,7 +80,7 @@ def test_machine_code_draws_what_plain_code_draws(monkeypatch):
     codes = rng.integers(0, 10, (500, 2)).astype(np.int32)
     fast = resampled_tallies(np.random.default_rng(7), CountedCodes.of(codes.T, 10), 5)
     for name in ("tally_poisson", "tally_picked"):
-        kernel = getattr(tallies, name)
-        monkeypatch.setattr(tallies, name, kernel.plain)
+        kernel = getattr(resampling, name)
+        monkeypatch.setattr(resampling, name, kernel.plain)
     plain = resampled_tallies(np.random.default_rng(7), CountedCodes.of(codes.T, 10), 5)
     assert np.array_equal(fast, plain)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from calibrant.kernels import laplace, trimming
+from calibrant.kernels import laplace, smooth
 
 
 def walk(n, seed, bias=0.0):
@@ -19,12 +19,12 @@ def solved(values, residuals, lipschitz, run):
     curve = np.concatenate([[0.0], np.cumsum(residuals)])
     gaps = lipschitz * np.diff(values)
     inner = curve[1:-1].copy()
-    lower, upper = run(trimming.both_ends)(inner, gaps)
+    lower, upper = run(smooth.both_ends)(inner, gaps)
     if gaps.sum() <= 1:
-        np.testing.assert_allclose(run(trimming.upper_ends)(inner, gaps), np.maximum(upper, 0), atol=1e-15)
-        np.testing.assert_allclose(-run(trimming.upper_ends)(-inner, gaps), np.minimum(lower, 0), atol=1e-15)
-    path = run(trimming.swept_back)(lower, upper, curve[-1])
-    return path, run(trimming._feasible_weights)(path, curve, gaps)
+        np.testing.assert_allclose(run(smooth.upper_ends)(inner, gaps), np.maximum(upper, 0), atol=1e-15)
+        np.testing.assert_allclose(-run(smooth.upper_ends)(-inner, gaps), np.minimum(lower, 0), atol=1e-15)
+    path = run(smooth.swept_back)(lower, upper, curve[-1])
+    return path, run(smooth._feasible_weights)(path, curve, gaps)
 
 
 @pytest.mark.parametrize("lipschitz", [0.4, 1.0, 2.0, 30.0])
@@ -43,38 +43,38 @@ def test_rows_agree_with_single_calls(draws, lipschitz):
     values, residuals = walk(500, 2)
     rows = residuals * np.linspace(-1, 2, draws)[:, None]
     gaps = lipschitz * np.diff(values)
-    for row, found in zip(rows, trimming.smooth_values(values, rows, lipschitz), strict=True):
+    for row, found in zip(rows, smooth.smooth_values(values, rows, lipschitz), strict=True):
         curve = np.concatenate([[0.0], np.cumsum(row)])
-        path = trimming.denoised(curve, gaps)
-        assert found == pytest.approx(trimming.denoising_cost(path, curve, gaps), abs=1e-15)
+        path = smooth.denoised(curve, gaps)
+        assert found == pytest.approx(smooth.denoising_cost(path, curve, gaps), abs=1e-15)
     for row, found in zip(rows, laplace.laplace_forms(values, rows, 0.1), strict=True):
         assert found == pytest.approx(laplace.laplace_form(values, row, 0.1)[0], rel=1e-12)
 
 
 def test_one_level():
-    assert trimming.smooth_values(np.array([0.3]), np.array([[-0.3], [0.2]])).tolist() == [0.3, 0.2]
+    assert smooth.smooth_values(np.array([0.3]), np.array([[-0.3], [0.2]])).tolist() == [0.3, 0.2]
     assert laplace.laplace_forms(np.array([0.3]), np.array([[-0.5]])).tolist() == [0.25]
 
 
 def test_long_curves_run_compiled_on_two_threads():
-    values, residuals = walk(trimming.COMPILE_ABOVE + 2_000, 3)
+    values, residuals = walk(smooth.COMPILE_ABOVE + 2_000, 3)
     curve = np.concatenate([[0.0], np.cumsum(residuals)])
     gaps = np.diff(values)
-    lower, upper = trimming.both_ends.plain(curve[1:-1], gaps)
-    expected = trimming.swept_back.plain(lower, upper, curve[-1])
-    np.testing.assert_allclose(trimming.denoised(curve, gaps), expected, atol=1e-14)
+    lower, upper = smooth.both_ends.plain(curve[1:-1], gaps)
+    expected = smooth.swept_back.plain(lower, upper, curve[-1])
+    np.testing.assert_allclose(smooth.denoised(curve, gaps), expected, atol=1e-14)
 
 
 def test_machine_code_once_made_serves_every_length():
     """With plain Python up to 20,000 levels the smooth error of 10,000 took longer than that of 30,000."""
-    values, residuals = walk(trimming.COMPILE_ABOVE + 2_000, 3)
+    values, residuals = walk(smooth.COMPILE_ABOVE + 2_000, 3)
     curve = np.concatenate([[0.0], np.cumsum(residuals)])
-    trimming.denoised(curve, np.diff(values))
-    assert trimming.upper_ends.pays(1)
+    smooth.denoised(curve, np.diff(values))
+    assert smooth.upper_ends.worth_compiling(1)
     for m in (1, 2, 3, 50, 3_000):
         gaps, part = np.diff(values[:m]), curve[: m + 1]
-        lower, upper = trimming.both_ends.plain(part[1:-1].copy(), gaps)
-        slow = trimming.swept_back.plain(lower, upper, part[-1])
-        fast = trimming.denoised(part, gaps)
-        costs = [trimming.denoising_cost(path, part, gaps) for path in (slow, fast)]
+        lower, upper = smooth.both_ends.plain(part[1:-1].copy(), gaps)
+        slow = smooth.swept_back.plain(lower, upper, part[-1])
+        fast = smooth.denoised(part, gaps)
+        costs = [smooth.denoising_cost(path, part, gaps) for path in (slow, fast)]
         assert costs[0] == pytest.approx(costs[1], abs=1e-15)

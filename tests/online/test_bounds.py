@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from streams import Adversary, answer
 
 import calibrant as cb
-from calibrant.kernels.online_bins import chosen_pair, potential, weight_of
+from calibrant.kernels.online import chosen_pair, potential, weight_of
 from calibrant.online import (
     DecisionLossForecaster,
     DistanceForecaster,
@@ -30,7 +30,7 @@ from calibrant.online.bounds import (
     uniform_bound,
     uniform_cells,
 )
-from calibrant.online.grid import Grid
+from calibrant.online.distance import Grid
 from reproduce.adversaries import FIXED, against_bins, against_grid, chances, kind_of
 from tests.oracles.online import PlainGrid, bound, cost_of_calibrating, expected_error
 

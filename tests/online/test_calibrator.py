@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cb
-from calibrant.kernels.online_experts import mixed
+from calibrant.kernels.online import mixed
 from calibrant.online import OnlineCalibrator
-from calibrant.online.experts import NAMES, Experts
+from calibrant.online.calibrator import NAMES, Experts
 from tests.oracles.online import aggregate
 
 LEAST = math.log(2) / 2
@@ -64,7 +64,7 @@ def test_batches_keep_the_promise_of_their_delay(rows, delay, prior):
     assert calibrator.brier_bound() == pytest.approx(most)
 
 
-def test_batches_learnt_at_full_speed_can_break_the_promise():
+def test_batches_learned_at_full_speed_can_break_the_promise():
     """Why the rate is divided: 101 equal outcomes at a time, always against where the weights have gone."""
     losses, raw, size = {}, 0.05, 101
     for delay in (0, size - 1):
@@ -130,7 +130,7 @@ def test_predictions_of_0_and_1_and_a_world_that_disagrees():
 
 
 def test_games_by_day(shared_data):
-    """28,366 games of five leagues, days forecast whole before any of their outcomes is learnt."""
+    """28,366 games of five leagues, days forecast whole before any of their outcomes is learned."""
     import duckdb
 
     games = shared_data / "fivethirtyeight_games.parquet"

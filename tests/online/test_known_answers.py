@@ -13,9 +13,9 @@ from calibrant.online import (
     ExpectedErrorForecaster,
     OnlineCalibrator,
 )
+from calibrant.online.bins import counter_uniform, counter_uniforms
 from calibrant.online.bounds import decision_loss_bins, decision_loss_bound, expected_error_bound
-from calibrant.online.coins import coin, coins
-from calibrant.online.grid import Grid
+from calibrant.online.distance import Grid
 from reproduce.adversaries import against_grid
 
 
@@ -50,10 +50,12 @@ def test_blocks(rounds, certificate):
 
 def test_coins():
     first = [0.6524484863740322, 0.03401170130434639, 0.8429655109060831, 0.781499285280747]
-    assert [coin(0, t) for t in range(4)] == coins(0, 0, 4).tolist() == first
-    assert coin(1, 0) == 0.36818951565166946
+    assert [counter_uniform(0, t) for t in range(4)] == counter_uniforms(0, 0, 4).tolist() == first
+    assert counter_uniform(1, 0) == 0.36818951565166946
     seed = 2**63 + 12345
-    assert [coin(seed, t) for t in range(2**33, 2**33 + 50)] == coins(seed, 2**33, 50).tolist()
+    assert [counter_uniform(seed, t) for t in range(2**33, 2**33 + 50)] == counter_uniforms(
+        seed, 2**33, 50
+    ).tolist()
 
 
 def test_bins():

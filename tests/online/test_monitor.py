@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import calibrant as cb
 from calibrant.errors import InvalidInputError
-from calibrant.online.bets import bet_names, log_pays
+from calibrant.online.monitor import bet_names, log_pays
 
 
 @given(v=st.floats(0, 1))
@@ -368,5 +368,8 @@ def test_a_saved_state_notices_every_flipped_digit(tmp_path):
     digits = [k for k, letter in enumerate(text) if letter.isdigit()]
     for k in digits[:: max(1, len(digits) // 200)]:
         damaged = text[:k] + str((int(text[k]) + 1) % 10) + text[k + 1 :]
+        if json.loads(damaged) == json.loads(text):  # a 17th digit that no float64 can tell apart
+            assert cb.Monitor.from_json(damaged).to_json() == watch.to_json()
+            continue
         with pytest.raises(InvalidInputError):
             cb.Monitor.from_json(damaged)

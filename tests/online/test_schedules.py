@@ -1,4 +1,4 @@
-"""Any schedule of forecasts, late, forgotten and learnt outcomes and restarts: the account is as defined."""
+"""Any schedule of forecasts, late, forgotten and learned outcomes and restarts: the account is as defined."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ steps = st.lists(
 
 
 def played(player, schedule):
-    """Follow a schedule; return the player, and raw, answer and outcome of what was learnt, in that order."""
-    waiting, learnt, number = {}, [], 0
+    """Follow a schedule; return the player, and raw, answer and outcome of all learned rounds, in order."""
+    waiting, learned, number = {}, [], 0
     for what, pick, p in schedule:
         if what == "ask":
             key = number if pick % 2 else f"k{number}"
@@ -41,16 +41,16 @@ def played(player, schedule):
             else:
                 outcome = int((pick * 7919) % 13 < 13 * raw) if pick % 3 else int(said < 0.5)
                 player.learn_one(outcome, key=key)
-                learnt.append((raw, said, outcome))
+                learned.append((raw, said, outcome))
     assert player.pending == len(waiting)
-    assert player.rounds == len(learnt)
-    return player, learnt
+    assert player.rounds == len(learned)
+    return player, learned
 
 
-def biases(learnt):
+def biases(learned):
     """T times the expected calibration error: the sum over distinct answers of the absolute bias."""
     sums = defaultdict(float)
-    for _, said, outcome in learnt:
+    for _, said, outcome in learned:
         sums[said] += outcome - said
     return sum(map(abs, sums.values()))
 
@@ -59,15 +59,15 @@ def biases(learnt):
 @given(schedule=steps)
 @settings(max_examples=25, deadline=None)
 def test_the_account_of_any_schedule(maker, schedule):
-    player, learnt = played(maker(), schedule)
-    if not learnt:
+    player, learned = played(maker(), schedule)
+    if not learned:
         assert player.certificate in (0, None)
         return
-    said, y = [q for _, q, _ in learnt], [outcome for *_, outcome in learnt]
+    said, y = [q for _, q, _ in learned], [outcome for *_, outcome in learned]
     if isinstance(player, ExpectedErrorForecaster):
-        assert player.certificate >= biases(learnt) - 1e-9  # epochs may answer the same value: they add
+        assert player.certificate >= biases(learned) - 1e-9  # epochs may answer the same value: they add
         if player.horizon is not None:
-            assert player.certificate == pytest.approx(biases(learnt))
+            assert player.certificate == pytest.approx(biases(learned))
     elif isinstance(player, DecisionLossForecaster):
         forecasts = cb.Forecasts(y, said)
         assert player.certificate == pytest.approx(len(y) * cb.decision_loss.core(forecasts).value, abs=1e-9)
@@ -76,7 +76,7 @@ def test_the_account_of_any_schedule(maker, schedule):
         bound = player.bound()
         assert bound is None or player.certificate <= bound + 1e-9
     if isinstance(player, OnlineCalibrator) and player.brier_bound() is not None and not player.pending:
-        regret = sum((o - q) ** 2 - (o - raw) ** 2 for raw, q, o in learnt)
+        regret = sum((o - q) ** 2 - (o - raw) ** 2 for raw, q, o in learned)
         assert regret <= player.brier_bound() + 1e-9
 
 

@@ -14,7 +14,7 @@ from streams import MAKERS, answer
 
 import calibrant as cb
 from calibrant.errors import InvalidInputError
-from calibrant.kernels import online_bins, online_experts, online_grid
+from calibrant.kernels import online
 from calibrant.online import (
     DecisionLossForecaster,
     DistanceForecaster,
@@ -22,7 +22,7 @@ from calibrant.online import (
     OnlineCalibrator,
     total_certificate,
 )
-from calibrant.online.input_columns import batch_ends
+from calibrant.online.inputs import batch_ends
 
 GOLDEN = Path(__file__).parent / "golden"
 guides = st.one_of(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.75, 1.0]), st.floats(0, 1))
@@ -31,9 +31,9 @@ guides = st.one_of(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.75, 1.0]), st.floats(
 @pytest.fixture
 def compiled():
     """Machine code whatever the length, and plain Python again afterwards."""
-    kernels = [online_grid.run_grid, online_bins.run_bins, online_experts.run_experts]
+    kernels = [online.run_grid, online.run_bins, online.run_experts]
     for kernel in kernels:
-        kernel.expect_much()
+        kernel.compile_now()
     yield
     for kernel in kernels:
         kernel._fast = None
@@ -204,7 +204,7 @@ def test_rolling_outcomes_withdraw_the_brier_promise():
         calibrator.transform_one(0.3, key=key)
     calibrator.learn_one(1, key="a")
     assert calibrator.brier_bound() == pytest.approx(3 * math.log(2) / 2)
-    calibrator.transform_one(0.3, key="c")  # while b waits and a was learnt
+    calibrator.transform_one(0.3, key="c")  # while b waits and a was learned
     assert calibrator.brier_bound() is None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 from samples import Sample
@@ -125,3 +126,52 @@ def best_monotone(sample: Sample) -> np.ndarray:
     fit = [max(min(rate(i, j) for j in range(k, m)) for i in range(k + 1)) for k in range(m)]
     at = {v: fit[k] for k, (v, _, _) in enumerate(table)}
     return np.array([at[float(p)] for p in sample.p])
+
+
+def wilson(share, size, z):
+    """Wilson's interval of a share."""
+    centre = (share + z * z / (2 * size)) / (1 + z * z / size)
+    half = (
+        z * math.sqrt(max(0.0, share * (1 - share) / size + z * z / (4 * size * size))) / (1 + z * z / size)
+    )
+    return min(max(centre - half, 0.0), share), max(min(centre + half, 1.0), share)
+
+
+def difference_limits(y, first, second, w, odds, z=1.959963984540054):
+    """The interval of a difference of net benefits at one threshold, from four weighted shares (MOVER)."""
+    events = [bool(label) for label in y]
+    members = [
+        [f and not s and e for f, s, e in zip(first, second, events, strict=True)],
+        [s and not f and e for f, s, e in zip(first, second, events, strict=True)],
+        [f and not s and not e for f, s, e in zip(first, second, events, strict=True)],
+        [s and not f and not e for f, s, e in zip(first, second, events, strict=True)],
+    ]
+    factors = [1.0, -1.0, -odds, odds]
+    shares = [sum(a for a, i in zip(w, inside, strict=True) if i) for inside in members]
+
+    def covariance(j, k):
+        terms = zip(w, members[j], members[k], strict=True)
+        return sum(a * a * (i - shares[j]) * (m - shares[k]) for a, i, m in terms)
+
+    down, up = [], []
+    for j, (share, factor) in enumerate(zip(shares, factors, strict=True)):
+        own = [a for a, e in zip(w, events, strict=True) if e == (j < 2)]
+        heavy = sum(a * a for a in own) / sum(own) if own else max(w)
+        size = share * (1 - share) / covariance(j, j) if share > 0 else 1 / max(heavy, sum(a * a for a in w))
+        low, high = wilson(share, size, z)
+        ends = (share - low, high - share) if factor > 0 else (high - share, share - low)
+        down.append(abs(factor) * ends[0])
+        up.append(abs(factor) * ends[1])
+
+    def joined(parts):
+        total = sum(part**2 for part in parts)
+        for j in range(4):
+            for k in range(j):
+                if shares[j] > 0 and shares[k] > 0:
+                    related = covariance(j, k) / math.sqrt(covariance(j, j) * covariance(k, k))
+                    sign = math.copysign(1, factors[j]) * math.copysign(1, factors[k])
+                    total += 2 * related * sign * parts[j] * parts[k]
+        return math.sqrt(max(0.0, total))
+
+    value = sum(f * share for f, share in zip(factors, shares, strict=True))
+    return value - joined(down), value + joined(up)

@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 
 from calibrant import Rule, recalibrate, recalibrations
-from calibrant.groups.conditions import OneOf
+from calibrant.groups.rules import IsIn
 
 FOLDER = Path(__file__).parent / "golden"
 FORMAT = 1
-SOUTH = Rule([OneOf("area", ("south",))])
+SOUTH = Rule([IsIn("area", ("south",))])
 # methods with two forms of maps, and options that keep a file short
 CALLS = {
     "rule-patch": ("patch", {"groups": [SOUTH]}),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.special import expit, logit
-from scipy.stats import t
 
 import calibrant as cb
+from calibrant.fits.calibration_curve import fit_calibration_curve
+from calibrant.fits.levels import levels_of_sorted
 from calibrant.recalibration.recalibrate import recalibrate
 
 
@@ -17,29 +18,51 @@ def records(n=400, seed=0, slope=1.5):
     return (rng.random(n) < truth).astype(float), expit(slope * logit(truth))
 
 
-def test_the_band_is_the_delete_a_group_jackknife_of_the_logit():
+def test_the_band_contains_the_map_and_the_limits_of_the_true_curve():
     y, p = records()
     fitted = recalibrate(y, p, method="platt", seed=3)
     at = np.array([0.1, 0.5, 0.9])
     band = fitted.band(at, confidence=0.9)
-    heights = [logit(one.map.predict(at)) for one in fitted._loose_folds.fitted]
-    for k, place in enumerate(at):
-        column = [height[k] for height in heights]
-        variance = 4 / 5 * sum((h - sum(column) / 5) ** 2 for h in column)
-        centre, reach = logit(fitted.predict([place])[0]), t.ppf(0.95, 4) * variance**0.5
-        assert band.lower[k] == pytest.approx(expit(centre - reach), rel=1e-9)
-        assert band.upper[k] == pytest.approx(expit(centre + reach), rel=1e-9)
-    assert "jackknife" in band.how
+    order = np.argsort(p)
+    lower, upper = fit_calibration_curve(levels_of_sorted(p[order], y[order], np.ones(400))).limits(at, 0.9)
+    own = fitted.predict(at)
+    assert band.lower == pytest.approx(np.minimum(lower, own), abs=1e-6)
+    assert band.upper == pytest.approx(np.maximum(upper, own), abs=1e-6)
+    assert "true calibration curve" in band.how
     assert band.to_dict()["confidence"] == 0.9
 
 
-def test_the_band_covers_the_true_map_about_as_often_as_it_says():
+@pytest.mark.parametrize("method", ["platt", "identity"])
+def test_the_band_covers_the_true_curve_whatever_map_was_chosen(method):
     at = np.array([0.1, 0.5, 0.9])
     truth, hits = expit(logit(at) / 1.5), 0
     for seed in range(60):
-        band = recalibrate(*records(seed=seed), method="platt", shrink=None, clip=1e-7, seed=seed).band(at)
+        band = recalibrate(*records(seed=seed), method=method).band(at)
         hits += np.count_nonzero((band.lower <= truth) & (truth <= band.upper))
-    assert hits / 180 >= 0.88
+    assert hits / 180 >= 0.9
+
+
+def test_the_band_of_a_map_for_another_base_rate_moves_with_it():
+    y, p = records()
+    at = np.array([0.3, 0.6])
+    plain = recalibrate(y, p, method="shift").band(at)
+    base = float(y.mean())
+    same = recalibrate(y, p, method="shift", prevalence=base).band(at)
+    higher = recalibrate(y, p, method="shift", prevalence=min(0.95, base + 0.2)).band(at)
+    assert same.lower == pytest.approx(plain.lower, abs=1e-9)
+    assert np.all(higher.lower > plain.lower)
+
+
+def test_weights_and_clusters_widen_the_band():
+    y, p = records(600)
+    at = np.array([0.4, 0.6])
+
+    def width(**more):
+        band = recalibrate(np.repeat(y, 2), np.repeat(p, 2), method="platt", **more).band(at)
+        return band.upper - band.lower
+
+    assert np.all(width(clusters=np.repeat(np.arange(600), 2)) > 1.2 * width())
+    assert np.all(width(sample_weight=np.tile([1.0, 30.0], 600)) > 1.1 * width())
 
 
 @pytest.mark.parametrize("counted", [False, True], ids=["rows", "sketch"])

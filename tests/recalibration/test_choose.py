@@ -7,10 +7,9 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import chi2
 
-from calibrant.fits.levels import Levels
+from calibrant.fits.levels import Costs, Levels
 from calibrant.forecasts import Forecasts
-from calibrant.recalibration import choose as rules
-from calibrant.recalibration.level_losses import Costs
+from calibrant.recalibration import choose
 from calibrant.recalibration.recalibrate import recalibrate
 
 
@@ -31,8 +30,8 @@ def test_cox_rejects_where_the_likelihood_ratio_is_beyond_chi_squared():
     for k in range(30):
         p = rng.uniform(0.05, 0.95, 80)  # no prediction that a clip could move
         y = (rng.random(80) < np.clip(p + 0.03 * (k % 8), 0, 1)).astype(float)
-        rejected = bool(chi2.sf(slow_likelihood_ratio(y, p), 2) < rules.LEVEL)
-        assert rules._cox_rejects(Levels.of(Forecasts(y, p))) == rejected
+        rejected = bool(chi2.sf(slow_likelihood_ratio(y, p), 2) < choose.LEVEL)
+        assert choose._cox_rejects(Levels.of(Forecasts(y, p))) == rejected
         answers.add(rejected)
     assert answers == {True, False}
 
@@ -43,7 +42,7 @@ def test_cox_rejects_where_the_likelihood_ratio_is_beyond_chi_squared():
 def test_gaps_without_noise_are_sure(gaps, expected):
     zero, rates = np.zeros(3), np.ones(3)
     one = Costs(np.array(gaps), zero, rates, rates)
-    assert rules._gap(one, Costs(zero, zero, rates, rates)) == expected
+    assert choose._gap(one, Costs(zero, zero, rates, rates)) == expected
 
 
 def test_no_change_is_kept_on_calibrated_records():

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import calibrant as cb
+from calibrant.files import CHECKSUM, checksum_of
 from recalibration.laws import fit
 from recalibration.several_classes import SEVERAL, overconfident
 
@@ -157,10 +158,10 @@ def test_a_frame_names_its_classes_and_keeps_their_order(tmp_path):
     found.save(tmp_path / "map.json")
     for one in (found, beside, cb.load_recalibration(tmp_path / "map.json")):
         assert one.classes == tuple(names)
-        message = "must stand in the order of the fit, 'cat', 'dog' and 'owl'; got 'owl', 'cat' and 'dog'"
+        message = "must be in the order of the fit, 'cat', 'dog' and 'owl'; got 'owl', 'cat' and 'dog'"
         with pytest.raises(cb.InvalidInputError, match=message):
             one.predict(frame[["owl", "cat", "dog"]])
-        with pytest.raises(cb.InvalidInputError, match="columns must stand in the order of the fit"):
+        with pytest.raises(cb.InvalidInputError, match="columns must be in the order of the fit"):
             one.to_sql(["owl", "cat", "dog"])
         other_names = frame.rename(columns=lambda name: f"p_{name}")
         assert one.predict(other_names).tobytes() == expected.tobytes()
@@ -170,7 +171,7 @@ def test_numbers_of_columns_are_names_too():
     labels, table = overconfident(60)
     numbered = fit(labels, pd.DataFrame(table), method="temperature")
     assert numbered.classes == ("0", "1", "2")
-    with pytest.raises(cb.InvalidInputError, match="must stand in the order of the fit"):
+    with pytest.raises(cb.InvalidInputError, match="must be in the order of the fit"):
         numbered.predict(pd.DataFrame(table)[[2, 0, 1]])
     plain = fit(labels, table, method="temperature")
     assert plain.classes == ()
@@ -186,7 +187,11 @@ def test_numbers_of_columns_are_names_too():
 def test_stored_names_of_classes_are_checked():
     labels, table = overconfident(60)
     stored = fit(labels, table, method="temperature").to_dict()
-    assert cb.Recalibration.from_dict({k: v for k, v in stored.items() if k != "classes"}).classes == ()
+    nameless = {k: v for k, v in stored.items() if k != "classes"}
+    with pytest.raises(cb.UnreadableFileError, match="must be as it was written; got another checksum"):
+        cb.Recalibration.from_dict(nameless)
+    assert cb.Recalibration.from_dict({**nameless, CHECKSUM: checksum_of(nameless)}).classes == ()
     for names in ("abc", ["a", "b"], ["a", "a", "b"], [1, 2, 3]):
+        edited = {**stored, "classes": names}
         with pytest.raises(cb.CalibrantError, match="'classes'"):
-            cb.Recalibration.from_dict({**stored, "classes": names})
+            cb.Recalibration.from_dict({**edited, CHECKSUM: checksum_of(edited)})

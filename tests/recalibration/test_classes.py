@@ -9,8 +9,7 @@ from scipy.optimize import minimize, minimize_scalar
 
 import calibrant as cb
 from calibrant.fits.softmax import ClassBlock, SoftmaxProblem, blocks_of, softmax_fit, softmax_rates
-from calibrant.numerals import short
-from calibrant.recalibration.fit_progress import each_fit
+from calibrant.formatting import format_value
 from calibrant.recalibration.methods import classes as class_methods
 from recalibration.laws import fit
 from recalibration.several_classes import SEVERAL, overconfident
@@ -144,14 +143,24 @@ def test_penalties_that_are_not_tried_would_not_be_chosen(method, n, monkeypatch
     assert fit(labels, table, method=method).details["penalty"] == found.details["penalty"]
 
 
-def test_every_fit_is_told_to_whoever_shows_progress():
-    told = []
-    with each_fit(told.append):
-        found = fit(*overconfident(200))
-        chosen = len(told)
-        assert found.assessment is not None
-    assert chosen == 5 * 3 + (found.chosen != "identity")
-    assert len(told) == pytest.approx(6 * chosen, abs=6)
+def test_progress_is_reported_while_a_method_is_chosen_and_assessed():
+    chosen, assessed = [], []
+    found = cb.recalibrate(*overconfident(200), seed=0, progress=chosen.append)
+    found.assess(assessed.append)
+    for shares in (chosen, assessed):
+        assert len(shares) >= 5
+        assert shares == sorted(shares)
+        assert shares[-1] == 1
+
+
+@pytest.mark.parametrize("method", ["auto", "vector", "dirichlet"])
+def test_permuting_unnamed_columns_permutes_the_fit(method):
+    labels, table = overconfident(300, 5)
+    order = np.array([3, 0, 4, 1, 2])
+    place = np.argsort(order)
+    plain = cb.recalibrate(labels, table, method=method, seed=0).predict(table)
+    moved = cb.recalibrate(place[labels], table[:, order], method=method, seed=0).predict(table[:, order])
+    assert moved == pytest.approx(plain[:, order], abs=1e-6)
 
 
 def test_a_strong_penalty_is_temperature():
@@ -171,7 +180,7 @@ def test_the_temperature_is_shown_and_kept(binary, tmp_path):
     logits = (lambda p: np.log(p / (1 - p))) if binary else (lambda p: np.log(p[:, 0] / p[:, 1]))
     divided = logits(given[1]) / found.temperature
     assert logits(found.predict(given[1])) == pytest.approx(divided, abs=1e-9)
-    assert f"by temperature, T = {short(found.temperature)}, fitted to" in str(found)
+    assert f"by temperature, T = {format_value(found.temperature)}, fitted to" in str(found)
     found.save(tmp_path / "map.json")
     assert cb.load_recalibration(tmp_path / "map.json").temperature == found.temperature
     assert fit(*given, method="shift" if binary else "vector").temperature is None

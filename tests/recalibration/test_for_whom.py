@@ -10,7 +10,7 @@ import pytest
 from scipy.special import expit, logit
 
 from calibrant import load_recalibration, recalibrate
-from calibrant.recalibration.for_whom import for_whom, group_gains
+from calibrant.recalibration.assess_groups import for_whom, group_gains
 from calibrant.recalibration.result import RecalibrationWarning
 
 

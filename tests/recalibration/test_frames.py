@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.recalibration.long_maps import has_many_pieces
+from calibrant.errors import InvalidInputError
+from calibrant.recalibration.apply import has_many_pieces
 from recalibration.laws import fit, one_per_form
 from recalibration.test_recalibrate import X, Y, overconfident
 
@@ -95,7 +96,10 @@ def test_long_maps_on_lazy_frames(kind, method):
     cuts = found.map.values[:400]
     x = np.concatenate((cuts, np.nextafter(cuts, 2.0), np.nextafter(cuts, -1.0), [0.0, 0.5, 1.0])).clip(0, 1)
     column = np.append(x, [np.nan, -0.1, 1.5])
-    frame, back = framed(kind, {"k": np.arange(float(len(column))), "p": column, "q": column})
+    taken, _ = framed(kind, {"k": np.arange(float(len(column))), "p": column, "q": column})
+    with pytest.raises(InvalidInputError, match="must not be in the frame already"):
+        found.apply(taken, prediction="p", into="q")
+    frame, back = framed(kind, {"k": np.arange(float(len(column))), "p": column})
     out = found.apply(frame, prediction="p", into="q")
     assert type(out) is type(frame)
     read = back(out)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from calibrant import load_recalibration
-from calibrant.recalibration.maps.forms import FORMS
+from calibrant.recalibration.storage import FORMS
 
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.json"))
 

@@ -8,9 +8,17 @@ import pytest
 from scipy.special import expit, logit
 
 import calibrant as cb
-from calibrant.recalibration.change_sheets import change_sheet, score_sheet, short_change_sheet
-from calibrant.recalibration.for_whom import ForWhom, for_whom
-from calibrant.recalibration.group_changes import GroupChange, group_changes, named_members, who_pays
+from calibrant.recalibration.assess_groups import (
+    GroupAssessment,
+    GroupChange,
+    change_sheet,
+    for_whom,
+    group_changes,
+    groups_worse_off,
+    named_members,
+    score_sheet,
+    short_change_sheet,
+)
 
 
 def rows(n=3_000, seed=0):
@@ -81,7 +89,7 @@ def test_those_for_whom_it_gets_worse_are_counted_and_the_worst_is_named():
     assert "of 11 groups at the 5 % level)" in found.finding
     assert found.finding.endswith("happened")
     assert by_brier.startswith("by Brier score: 5 of 11 groups are worse off, beyond noise for")
-    assert by_log_loss.startswith("by log loss: of 5 groups, g = a loses most")
+    assert by_log_loss.startswith("by log loss: of 11 groups, g = a and h = m loses most")
     assert by_audit.startswith("by the audit: 3 of 11 groups are wrong at the 5 % level after the repair")
     assert "and not before: the smallest p-value has g = a" in by_audit
     assert by_audit.endswith(" after (p ≤ 0.005)")
@@ -94,7 +102,7 @@ def test_those_for_whom_it_gets_worse_are_counted_and_the_worst_is_named():
         (1.0, 1.0, "after the repair the audit still rejects, the predictions are still wrong for some ("),
         (1.0, 0.0, "after the repair the audit no longer rejects: no evidence is left"),
         (0.0, 1.0, "after the repair the audit rejects, which it did not before: the predictions are wrong"),
-        (0.0, 0.0, "the audit rejects neither before nor after the repair: there is no evidence that"),
+        (0.0, 0.0, "the audit rejects neither before nor after the repair: nothing suggests that"),
     ],
 )
 def test_the_finding_knows_what_the_audit_said_before(before, after, said):
@@ -143,22 +151,37 @@ def test_noise_is_called_a_harm_in_few_of_many_repairs_that_do_nothing_for_the_m
     assert called <= 6  # two expected; about three deviations above
 
 
-def test_covariates_are_listed_by_value_and_range_without_pvalues():
+def test_covariates_are_listed_by_audited_group_and_by_value_alone_and_in_pairs():
     frame = rows()
     frame["h"] = np.random.default_rng(3).normal(size=len(frame))
     found = judged(frame, groups=())
     assert found.audited.startswith("random splits of g, h: ")
     listed = [one.rule for one in found.changes]
-    assert listed[0] == "everyone"
-    assert sum("h" in rule for rule in listed) == 4
-    assert all(one.before.pvalue is None for one in found.changes[1:])
+    assert "everyone" in listed
+    assert len(listed) == len(set(listed))
+    assert {"g = a", "g = b", "g = c"} <= set(listed)
+    assert any(rule.startswith("g = a and ") for rule in listed)
+    tested = [one for one in found.changes if one.before.pvalue is not None]
+    assert len(tested) > 50  # every group that the audit searched
+
+
+def test_a_repair_that_harms_only_pairs_of_values_is_reported():
+    rng = np.random.default_rng(0)
+    n = 3_000
+    a, b, x = rng.integers(0, 2, n), rng.integers(0, 2, n), rng.normal(0, 1, n)
+    y = (rng.random(n) < expit(x + 0.8 * (a != b))).astype(float)
+    covariates = {"a": np.array(["n", "y"])[a], "b": np.array(["n", "y"])[b]}
+    found = for_whom(y, expit(x), expit(x + 0.4), np.ones(n), covariates, seed=0)
+    worse = {one.rule for one in found.changes if one.farther.value > 0}
+    assert worse == {"a = n and b = n", "a = y and b = y"}
+    assert "for 2 of 8 groups" in found.who_pays[0]
 
 
 def test_stored_and_shown():
     found = judged(rows())
-    assert ForWhom.from_dict(found.to_dict()) == found
+    assert GroupAssessment.from_dict(found.to_dict()) == found
     old = {k: v for k, v in found.to_dict().items() if k not in ("changes", "audited")}  # of older files
-    assert ForWhom.from_dict(old).changes == ()
+    assert GroupAssessment.from_dict(old).changes == ()
     sheet, short = change_sheet(found.changes), short_change_sheet(found.changes)
     assert len(sheet.lines) == len(short.lines) == 12
     line = dict(zip(sheet.columns, (cell.text for cell in sheet.lines[0]), strict=True))
@@ -171,6 +194,6 @@ def test_stored_and_shown():
 
 
 def test_nobody_to_judge_says_nothing():
-    assert who_pays([]) == []
+    assert groups_worse_off([]) == []
     one = judged(rows(60)).changes[0]
     assert isinstance(one, GroupChange)

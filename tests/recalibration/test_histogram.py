@@ -56,3 +56,19 @@ def test_histogram_covers_its_bins():
         lower, upper = found.map.lower, found.map.upper
         misses += bool(((area < lower) | (area > upper)).any())
     assert misses / 400 <= 0.1 + 3 * np.sqrt(0.09 / 400)
+
+
+def test_a_tied_pair_hardly_moves_the_map():
+    rng = np.random.default_rng(0)
+    p = rng.random(1_000)
+    y = (rng.random(1_000) < p**1.5).astype(int)
+    at = np.linspace(0.01, 0.99, 99)
+    plain = cb.recalibrate(y, p, method="histogram").predict(at)
+    order = np.argsort(p)
+    for place in range(0, 999, 37):
+        tied = p.copy()
+        tied[order[place + 1]] = tied[order[place]]
+        found = cb.recalibrate(y, tied, method="histogram")
+        assert "strictly inside" in found.guarantee
+        moved = np.abs(found.predict(at) - plain)
+        assert np.count_nonzero(moved > 0.03) <= 1  # a point between two places of one edge

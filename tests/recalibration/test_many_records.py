@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import calibrant as cb
 from calibrant.recalibration import samples
-from calibrant.recalibration.samples import Behind, CountedCells, Rows
+from calibrant.recalibration.samples import CellSample, ForecastSample, RowSample
 
 UGLY = st.one_of(st.sampled_from([0.0, 1.0, 0.1, 0.3, 0.3 + 2.0**-53, 5e-324]), st.floats(0, 1))
 
@@ -31,7 +31,7 @@ def test_cells_hold_every_record_once(pairs, cells):
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(samples, "MOST_DEALT", 0)
         patched.setattr(samples, "FOLD_CELLS", cells)
-        held = Behind(cb.Forecasts(y, p)).in_cells
+        held = ForecastSample(cb.Forecasts(y, p)).in_cells
     assert (held.ones.sum(), held.zeros.sum()) == (y.sum(), (1 - y).sum())
     assert (np.diff(held.values) > 0).all()
     for end in (0.0, 1.0):  # predictions without doubt are merged with no others
@@ -68,7 +68,7 @@ def test_the_choice_is_made_by_cells_too(few_are_many, tmp_path):
     assert cb.load_recalibration(tmp_path / "map.json").assessment.to_dict() == fitted.assessment.to_dict()
 
 
-@pytest.mark.parametrize(("n", "held_out"), [(1_000, Rows), (1_001, CountedCells)])
+@pytest.mark.parametrize(("n", "held_out"), [(1_000, RowSample), (1_001, CellSample)])
 def test_the_limit(few_are_many, n, held_out):
     fitted = cb.recalibrate(*_drawn(n), method="platt", seed=0)
     assert {type(part) for part in fitted.folds.held_out} == {held_out}

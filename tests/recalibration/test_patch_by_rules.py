@@ -13,9 +13,7 @@ from scipy.special import expit, logit
 
 from calibrant import audit, load_recalibration, recalibrate, search_groups
 from calibrant.errors import CalibrantError
-from calibrant.groups.conditions import Masked, OneOf, Within
-from calibrant.groups.rules import Rule
-from calibrant.groups.stored_rules import rule_from_list, rule_to_list
+from calibrant.groups.rules import InRange, IsIn, MaskIs, Rule, rule_from_list, rule_to_list
 from calibrant.recalibration.result import RecalibrationWarning
 
 
@@ -51,7 +49,7 @@ def test_findings_of_a_search_are_repaired_in_new_rows(tmp_path):
 
 def test_only_members_of_patched_rules_differ_from_the_start():
     y, p, frame = people(1)
-    rule = Rule([OneOf("region", ("R2",)), Within("age", 60, None)])
+    rule = Rule([IsIn("region", ("R2",)), InRange("age", 60, None)])
     made = recalibrate(y, p, method="patch", covariates=frame, groups=[rule], seed=1)
     moved = np.abs(made.predict(p, frame) - made.map.start.predict(p)) > 1e-9
     np.testing.assert_array_equal(moved | rule.members(frame), rule.members(frame))
@@ -79,9 +77,7 @@ def test_a_mask_is_a_column_of_new_rows():
 
 def test_unseen_categories_and_gaps_are_counted_aloud():
     y, p, frame = people(4)
-    made = recalibrate(
-        y, p, method="patch", covariates=frame, groups=Rule([OneOf("region", ("R2",))]), seed=0
-    )
+    made = recalibrate(y, p, method="patch", covariates=frame, groups=Rule([IsIn("region", ("R2",))]), seed=0)
     new = frame[:50].assign(region=["R9"] * 3 + [None] * 2 + ["R2"] * 45)
     with pytest.warns(RecalibrationWarning) as said:
         made.predict(p[:50], new)
@@ -93,7 +89,7 @@ def test_unseen_categories_and_gaps_are_counted_aloud():
 @pytest.mark.parametrize("container", [list, dict, pd.DataFrame])
 def test_row_order_and_the_order_of_rules_do_not_matter(container):
     y, p, frame = people(5, 1200)
-    rules = [Rule([OneOf("region", (one,))]) for one in ("R0", "R1", "R2")]
+    rules = [Rule([IsIn("region", (one,))]) for one in ("R0", "R1", "R2")]
     order = np.random.default_rng(0).permutation(1200)
     columns = {name: frame[name].to_numpy()[order] for name in frame}
     columns = {name: list(c) for name, c in columns.items()} if container is list else container(columns)
@@ -113,8 +109,8 @@ def test_row_order_and_the_order_of_rules_do_not_matter(container):
             {"groups": [Rule(), "region = R2"]},
             "must be rules that can be applied to rows; got 'region",
         ),
-        ({"groups": [Rule([OneOf("where", ("R2",))])]}, "where"),
-        ({"groups": [Rule([Within("region", 3.0, None)])]}, "'region' must hold numbers as in the rule"),
+        ({"groups": [Rule([IsIn("where", ("R2",))])]}, "where"),
+        ({"groups": [Rule([InRange("region", 3.0, None)])]}, "'region' must hold numbers as in the rule"),
         ({"groups": Rule(), "method": "hierarchical"}, "groups may be rules for patches only"),
         ({"groups": Rule(), "covariates": None}, "rules need covariates"),
     ],
@@ -129,11 +125,11 @@ def test_rules_that_cannot_be_used_are_refused(options, message):
     "rule",
     [
         Rule(),
-        Rule([OneOf("a", ("x", 3, 2.5, True), missing=True, negated=True, mixed=True)]),
-        Rule([Within("a", None, 0.1, missing=True, gaps=True), Masked("m")]),
-        Rule([Within("a", "low", None, categories=("low", "high"))]),
-        Rule([Within("a", np.datetime64("2020-01-01"), np.datetime64("2021-05-01T10:00"))]),
-        Rule([OneOf("a", (date(2020, 1, 1), timedelta(days=2)))]),
+        Rule([IsIn("a", ("x", 3, 2.5, True), missing=True, negated=True, mixed=True)]),
+        Rule([InRange("a", None, 0.1, missing=True, gaps=True), MaskIs("m")]),
+        Rule([InRange("a", "low", None, categories=("low", "high"))]),
+        Rule([InRange("a", np.datetime64("2020-01-01"), np.datetime64("2021-05-01T10:00"))]),
+        Rule([IsIn("a", (date(2020, 1, 1), timedelta(days=2)))]),
     ],
 )
 def test_rules_survive_json(rule):
@@ -157,7 +153,7 @@ def test_what_is_no_condition_is_refused(bad):
 
 def test_a_patch_of_everyone_is_read_back(tmp_path):
     y, p, frame = people(2)
-    old = Rule([OneOf("region", ("R2",)), Within("age", 60, None)])
+    old = Rule([IsIn("region", ("R2",)), InRange("age", 60, None)])
     made = recalibrate(y, p, method="patch", covariates=frame, groups=[Rule(), old], seed=1)
     made.with_assessment("not asked for").save(tmp_path / "map.json")
     back = load_recalibration(tmp_path / "map.json")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.recalibration.samples import CountedCells, rows_of
+from calibrant.recalibration.samples import CellSample, rows_of
 from recalibration.laws import GRID, fit, overconfident
 
 X, Y = [0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1]
@@ -81,7 +81,7 @@ def test_folds_hold_every_record_once():
     rng = np.random.default_rng(0)
     rows = rows_of(rng.integers(0, 2, 103), rng.random(103), None)
     assert sum(part.n for _, part in rows.cut(5, 0)) == 103
-    cells = CountedCells(np.array([0.2, 0.5]), np.array([7, 11]), np.array([13, 2]))
+    cells = CellSample(np.array([0.2, 0.5]), np.array([7, 11]), np.array([13, 2]))
     parts = cells.cut(5, 0)
     assert sum(part.ones for _, part in parts).tolist() == [7, 11]
     assert sum(part.zeros for _, part in parts).tolist() == [13, 2]
@@ -136,7 +136,7 @@ def test_few_records_are_not_judged():
     assert fit(Y * 3, X * 3, method="shift").assessment.verdict == "too little data to say"
     alone = fit([1], [0.3], method="shift")
     assert alone.assessment is None
-    assert "need 5 records" in alone.why_not_assessed
+    assert "need 2 records" in alone.why_not_assessed
 
 
 def test_same_seed_same_result_and_the_seed_is_recorded():
@@ -224,7 +224,9 @@ def test_new_predictions_are_checked():
 def test_files_are_versioned_and_damage_is_refused(tmp_path):
     file = tmp_path / "map.json"
     y, p = overconfident(200)
-    fit(y, p, method="platt").save(file)
+    fitted = fit(y, p, method="platt")
+    fitted.assess()
+    fitted.save(file)
     stored = json.loads(file.read_text())
     assert cb.load_recalibration(file).assessment.to_dict() == stored["assessment"]
     assert len(stored["fit"]["data"]) == 32
@@ -253,7 +255,7 @@ def test_pickles_predict_the_same():
     found = fit(y, p, method="spline")
     back = pickle.loads(pickle.dumps(found))
     assert back.predict(GRID).tobytes() == found.predict(GRID).tobytes()
-    assert back.why_not_assessed == "the records were not kept"
+    assert back.why_not_assessed == "it was not assessed before it was saved"
     assert found.assessment is not None
     assert pickle.loads(pickle.dumps(found)).assessment.to_dict() == found.assessment.to_dict()
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibrant.recalibration.maps import search
+from calibrant.recalibration.maps import piecewise
 from calibrant.recalibration.maps.piecewise import PiecewiseMap, interpolated
 
 places = st.floats(-1, 2) | st.integers(0, 16).map(lambda k: k / 16) | st.floats(0, 1e-300) | st.just(-0.0)
@@ -22,7 +22,7 @@ places = st.floats(-1, 2) | st.integers(0, 16).map(lambda k: k / 16) | st.floats
 def test_a_grid_finds_what_bisection_finds(cuts, others, side):
     known = np.sort(np.array(cuts))
     x = np.concatenate((known, np.nextafter(known, 9), np.nextafter(known, -9), others, [0.0, 1.0]))
-    found = search.finder(known, side, 10**6)(x)
+    found = piecewise.finder(known, side, 10**6)(x)
     assert found.tolist() == np.searchsorted(known, x, side=side).tolist()
 
 
@@ -31,7 +31,7 @@ def test_many_cuts_and_predictions(size):
     rng = np.random.default_rng(size)
     for cuts in (rng.random(size), rng.random(size) ** 9, np.round(rng.random(size), 2), np.zeros(size)):
         known, x = np.sort(cuts), np.concatenate((rng.random(100_000), cuts))
-        assert (search.finder(known, "left", len(x))(x) == np.searchsorted(known, x)).all()
+        assert (piecewise.finder(known, "left", len(x))(x) == np.searchsorted(known, x)).all()
 
 
 @settings(max_examples=100)
@@ -41,7 +41,7 @@ def test_one_prediction_gets_what_it_gets_among_many(data):
     values = np.unique(data.draw(st.lists(st.floats(0, 1), min_size=1, max_size=30)))
     rates = np.array(data.draw(st.lists(st.floats(0, 1), min_size=len(values), max_size=len(values))))
     x = np.concatenate((values, data.draw(st.lists(st.floats(0, 1), min_size=1, max_size=10)), [0.0, 1.0]))
-    many = interpolated(np.resize(x, 3 * search.BLOCK + 5), values, rates)[: len(x)]
+    many = interpolated(np.resize(x, 3 * piecewise.BLOCK + 5), values, rates)[: len(x)]
     single = np.concatenate([interpolated(x[k : k + 1], values, rates) for k in range(len(x))])
     assert many.tolist() == single.tolist()
     assert (PiecewiseMap(values, rates).predict(x) == single).all()

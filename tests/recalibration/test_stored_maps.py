@@ -16,9 +16,9 @@ import pytest
 from calibrant import load_recalibration
 from calibrant.errors import CalibrantError
 from calibrant.recalibration import maps
-from calibrant.recalibration.maps.form import Map
-from calibrant.recalibration.maps.forms import FORMS
+from calibrant.recalibration.maps.base import Map
 from calibrant.recalibration.result import Recalibration
+from calibrant.recalibration.storage import FORMS
 
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.json"))
 PARTS = ("spline", "vector", "boost")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from calibrant.fits.histogram import simultaneous_tolerance
-from calibrant.kernels.thinning import kept_knots
+from calibrant.kernels.cumulative import kept_knots
 from calibrant.recalibration.maps.piecewise import PiecewiseMap
 from calibrant.recalibration.methods.binning import _finest
 

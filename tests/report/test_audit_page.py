@@ -7,7 +7,7 @@ import pytest
 from people import people, planted
 
 from calibrant import audit, search_groups
-from calibrant.report.audit_page import audit_page
+from calibrant.report.pages import audit_page
 
 pytest.importorskip("jinja2")
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.evaluation.proposal import propose
-from calibrant.measures.scores import isotonic_curve
+from calibrant.evaluation.repair_preview import propose
+from calibrant.metrics.scores import isotonic_curve
 from calibrant.report import charts
+from calibrant.report.charts.canvas import chart_target, image_of, without_text
 from calibrant.report.charts.cumulative import HALF_WIDTH
-from calibrant.report.charts.export import chart_target, image_of, without_text
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +105,7 @@ def test_two_or_three_models_can_be_compared(forecasts):
 def test_tiny_probabilities_fill_the_picture(scale):
     rng = np.random.default_rng(5)
     p = rng.uniform(0, scale, 2000)
-    chart = charts.reliability_diagram(cb.Forecasts(rng.random(2000) < p, p)).to_dict()
+    chart = charts.reliability_diagram(cb.Forecasts(rng.random(2000) < p, p), scale="linear").to_dict()
     domain = next(
         layer["encoding"]["x"]["scale"]["domain"]
         for layer in chart["layer"]
@@ -122,8 +122,9 @@ def one_prediction():
 
 @pytest.mark.parametrize("other", [0.4, 0.4001, 0.4 + 1e-9, 0.9], ids=str)
 def test_the_smoothed_curve_is_drawn_inside_the_frame_however_narrow_that_is(other):
-    chart = charts.reliability_diagram(cb.Forecasts([0, 1, 1, 1] * 20, [0.4, other] * 40))
-    drawn = [r for r in rows(chart, "curve") if r["curve"] == "smoothed"]
+    forecasts = cb.Forecasts([0, 1, 1, 1] * 20, [0.4, other] * 40)
+    chart = charts.reliability_diagram(forecasts, curve="smoothed", scale="linear")
+    drawn = rows(chart, "curve")
     shown = next(
         layer["encoding"] for layer in chart.to_dict()["layer"] if "scale" in layer["encoding"].get("y", {})
     )
@@ -136,8 +137,8 @@ def test_the_smoothed_curve_is_drawn_inside_the_frame_however_narrow_that_is(oth
 def test_predictions_that_begin_with_the_same_digits_are_told_apart(start, gap):
     p = start + gap * np.arange(100)
     forecasts = cb.Forecasts(np.arange(100) % 3 == 0, p)
-    chart = charts.reliability_diagram(forecasts)
-    fit = [row["prediction"] for row in rows(chart, "curve") if row["curve"].startswith("isotonic")]
+    chart = charts.reliability_diagram(forecasts, scale="linear")
+    fit = [row["prediction"] for row in rows(chart, "curve")]
     assert (min(fit), max(fit)) == pytest.approx((p[0], p[-1]), rel=0, abs=gap / 10)
     assert all(row["from"] < row["to"] for row in rows(chart, "from", "to"))
     assert len({row["prediction"] for row in rows(chart, "lower", "upper")}) >= 100
@@ -152,8 +153,8 @@ def test_predictions_a_rounding_apart_have_a_band_that_can_be_seen():
 
 @pytest.mark.parametrize(("y", "p"), [([1, 0, 0, 0, 0], [0.2] * 5), ([1, 0, 0], [1 / 3] * 3), ([0.7], [0.7])])
 def test_the_base_rate_as_prediction_is_drawn_as_a_dot(y, p):
-    chart = charts.reliability_diagram(cb.Forecasts(y, p))
-    drawn = [row for row in rows(chart, "curve") if row["curve"] == "smoothed"]
+    chart = charts.reliability_diagram(cb.Forecasts(y, p), curve="smoothed", scale="linear")
+    drawn = rows(chart, "curve")
     assert drawn
     assert [row[column] for row in drawn for column in ("prediction", "rate")] == pytest.approx(
         [p[0]] * 2 * len(drawn), rel=1e-5
@@ -214,9 +215,42 @@ def test_labels_of_long_groups_are_wrapped_and_stay_apart():
 def test_the_smoothed_curve_fades_where_records_are_few():
     rng = np.random.default_rng(0)
     p = np.concatenate((rng.uniform(0, 0.3, 3000), [0.95, 0.97]))
-    spec = charts.reliability_diagram(cb.Forecasts(rng.random(len(p)) < p, p)).to_dict()
+    spec = charts.reliability_diagram(cb.Forecasts(rng.random(len(p)) < p, p), curve="smoothed").to_dict()
     faint = [
         row["prediction"] for data in spec["datasets"].values() for row in data if row.get("opacity") == 0.3
     ]
     assert faint
     assert min(faint) > 0.25
+
+
+def test_mostly_certain_predictions_are_drawn_as_observed():
+    """A kernel as wide as the data was flat at 0 where 5% occurred; the isotonic fit is not."""
+    p = np.repeat([0.0, 0.02, 0.98, 1.0], [400, 100, 100, 400])
+    y = np.repeat([1, 0, 1, 0, 1, 0, 1, 0], [20, 380, 10, 90, 90, 10, 380, 20])
+    drawn = rows(charts.reliability_diagram(cb.Forecasts(y, p), scale="linear"), "curve")
+    rates = {row["prediction"]: row["rate"] for row in drawn}
+    assert rates[0.0] == pytest.approx(0.05)
+    assert rates[1.0] == pytest.approx(0.95)
+
+
+def test_rare_events_are_placed_by_their_log_odds():
+    rng = np.random.default_rng(0)
+    p = rng.beta(1, 100, 4000)
+    forecasts = cb.Forecasts(rng.random(4000) < p, p)
+    labels = [
+        layer["encoding"]["x"].get("axis", {}).get("labelExpr", "")
+        for layer in charts.reliability_diagram(forecasts).to_dict()["layer"]
+        if isinstance(layer["encoding"].get("x"), dict)
+    ]
+    assert any("exp(-datum.value)" in label for label in labels)
+    for options in ({"scale": "odd"}, {"curve": "odd"}):
+        with pytest.raises(cb.CalibrantError, match="odd"):
+            charts.reliability_diagram(forecasts, **options)
+
+
+@pytest.mark.parametrize("curve", ["isotonic", "spline", "smoothed"])
+def test_the_public_diagram_can_be_saved(curve, tmp_path):
+    loans = cb.load_demo(800)
+    chart = cb.reliability_diagram(loans, outcome="default", prediction="p", curve=curve)
+    chart.save(tmp_path / "diagram.svg")
+    assert "<svg" in (tmp_path / "diagram.svg").read_text(encoding="utf-8")

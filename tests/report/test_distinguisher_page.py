@@ -7,7 +7,7 @@ import pytest
 
 from calibrant import distinguish
 from calibrant.report.charts import carriers, giveaways
-from calibrant.report.distinguisher_page import distinguisher_page
+from calibrant.report.pages import distinguisher_page
 
 pytest.importorskip("jinja2")
 pytest.importorskip("altair")

@@ -1,4 +1,4 @@
-"""Every chart that `charts()` draws stands in a section of the page, and sections name no other."""
+"""Every chart that `charts()` draws is in a section of the page, and sections name no other."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.evaluation.group_differences import group_differences
-from calibrant.evaluation.proposal import propose
+from calibrant.evaluation.repair_preview import group_differences, propose
 from calibrant.report import charts
-from calibrant.report.charts import all as drawn
-from calibrant.report.charts.notebook import drawing
+from calibrant.report.charts.canvas import drawing
 from calibrant.report.sections import sections
 
-WITHOUT_A_SECTION: dict[str, str] = {}  # key of charts(), and why the page does not show it
+WITHOUT_A_SECTION = {"reliability": "in the overview, above all sections"}
 
 
 @pytest.fixture(scope="module")
@@ -28,14 +26,14 @@ def page():
     evaluation = cb.evaluate(rng.random(600) < p**1.5, p, groups=groups, seed=1)
     proposal = propose(evaluation.forecasts, seed=evaluation.seed)
     differences = group_differences(evaluation)
-    keys = set(drawn.charts(evaluation, proposal, differences))
+    keys = set(charts.charts(evaluation, proposal, differences))
     shown = sections(evaluation, proposal, differences=differences)
     return keys, {key for one in shown for key in one.figures}
 
 
 def keys_in_the_source():
     """Return every key that there can be, also those for which these data have nothing to draw."""
-    tree = ast.parse(inspect.getsource(drawn.specifications))
+    tree = ast.parse(inspect.getsource(charts.specifications))
     named = {key.value for node in ast.walk(tree) if isinstance(node, ast.Dict) for key in node.keys}
     stored = [node for node in ast.walk(tree) if isinstance(node, ast.Subscript)]
     return named | {node.slice.value for node in stored if isinstance(node.slice, ast.Constant)}
@@ -51,8 +49,8 @@ def test_every_chart_is_in_a_section(page):
 
 
 def test_every_chart_can_be_drawn_in_a_notebook():
-    used = {name for name in vars(drawn) if getattr(charts, name, None) is vars(drawn)[name]}
-    functions = {name for name, item in vars(drawn).items() if isinstance(item, drawing)}
+    used = {name for name in vars(charts) if getattr(charts, name, None) is vars(charts)[name]}
+    functions = {name for name, item in vars(charts).items() if isinstance(item, drawing)}
     assert functions
     lost = sorted(functions - used | functions - set(charts.__all__))
     assert not lost, f"import {lost} in report/charts/__init__.py and add them to __all__"

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.evaluation.proposal import propose
+from calibrant.evaluation.repair_preview import propose
 from calibrant.online import OnlineCalibrator
 from calibrant.report import charts
-from calibrant.report.charts.all import charts as charts_of
-from calibrant.report.charts.export import image_of
+from calibrant.report.charts import charts as charts_of
+from calibrant.report.charts.canvas import image_of
 
 UNSEEN = (None, "none", "transparent", "0")
 

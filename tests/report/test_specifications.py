@@ -10,12 +10,11 @@ import pandas as pd
 import pytest
 
 import calibrant as cb
-from calibrant.evaluation.group_differences import group_differences
-from calibrant.evaluation.proposal import propose
+from calibrant.evaluation.repair_preview import group_differences, propose
 from calibrant.online import OnlineCalibrator
 from calibrant.report import charts
-from calibrant.report.charts.all import specifications
-from calibrant.report.charts.notebook import Charts, as_altair, drawing
+from calibrant.report.charts import specifications
+from calibrant.report.charts.canvas import Charts, as_altair, drawing
 
 RNG = np.random.default_rng(4)
 P = RNG.integers(1, 20, 400) / 20

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.truthfulness.expected import Expected, Scored
 from calibrant.truthfulness.lies import reports_of
+from calibrant.truthfulness.search import Expected, Scored
 from reproduce import multi_appendix_f, multi_protocol, truthful_examples, truthful_gaps
 from tests.reproduce.test_papers import CLOSE
 
@@ -30,11 +30,11 @@ def test_table_1_of_the_truthfulness_paper_outcome_by_outcome(name, alpha):
         assert scored.values(np.array(report), OUTCOMES) == pytest.approx(printed, abs=2e-7)
 
 
-MEANS = {("ece", 1): (0.1875, 0.375), ("ece", 2): (0.09375, 0.1875)}
+MEANS = {("level-set", 1): (0.1875, 0.375), ("level-set", 2): (0.09375, 0.1875)}
 
 
 @pytest.mark.parametrize(("name", "norm"), MEANS)
-def test_means_of_the_expected_calibration_error(name, norm):
+def test_means_of_the_level_set_error(name, norm):
     expected = Expected(Scored(name, {"norm": norm}), np.array([0.25, 0.75]))
     assert (expected(np.array([0.5, 0.5])), expected(np.array([0.25, 0.75]))) == pytest.approx(
         MEANS[name, norm]
@@ -97,12 +97,12 @@ def test_duels_of_two_hundred_questions():
     p = np.random.default_rng(0).beta(2, 2, 200)
     wins = {row.measure: row.wins for row in _pooled(p)}
     assert wins["atb"] == pytest.approx(0.62, abs=0.04)
-    assert min(wins[name] for name in ("ece", "binned", "l1-atb", "kuiper")) > 0.995
+    assert min(wins[name] for name in ("level-set", "binned", "l1-atb", "kuiper")) > 0.995
     assert wins["brier"] < 0.005
 
 
 def _pooled(p):
-    names = ["atb", "ece", "binned", "l1-atb", "kuiper", "brier"]
+    names = ["atb", "level-set", "binned", "l1-atb", "kuiper", "brier"]
     return cb.incentives(p, names, lies=["mean"], draws=1500, seed=4).table
 
 

@@ -178,7 +178,7 @@ def test_duels_by_the_brier_score_depend_on_how_far_apart_the_predictions_lie():
 def test_duels_on_the_average_sample():
     shares = truthful_duels.wins(20, samples=12)
     assert np.mean(shares["atb"]) == pytest.approx(0.62, abs=0.04)
-    assert min(shares["ece"]) == 1
+    assert min(shares["level-set"]) == 1
     assert np.mean(shares["brier"]) == pytest.approx(0.12, abs=0.04)
 
 

@@ -10,8 +10,8 @@ from samples import samples
 
 import calibrant as cb
 from calibrant.errors import TooFewRecordsError
-from calibrant.measures.registry.resolution import NoCertificateError
-from calibrant.scale.sketch import Sketch, certified_measures
+from calibrant.metrics.certificates import NoCertificateError
+from calibrant.sketch.sketch import Sketch, certified_measures
 
 TRIALS = [
     (row, {**row.law_options, **extra}) for row in certified_measures() for extra in ({}, *row.variants)

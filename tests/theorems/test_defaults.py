@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.measures.registry.resolution import NoCertificateError
-from calibrant.scale.sketch import Sketch
+from calibrant.metrics.certificates import NoCertificateError
+from calibrant.sketch.sketch import Sketch
 
 pytestmark = pytest.mark.filterwarnings("ignore::calibrant.LevelSetWarning")
 
@@ -42,6 +42,8 @@ OTHERS = {
     "shift": ["average"],
     "ties": ["random"],
     "partition": [lambda v: v > 0.4],
+    "midpoints": [True],
+    "time_limit": [0.0],
     "targets": [(0.0, 0.5, 1.0)],
 }
 

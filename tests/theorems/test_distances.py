@@ -27,7 +27,7 @@ def test_the_sandwich(sample):
     low, high = lower_bounds(f)
     upper = cb.upper_distance(f)
     assert low <= upper + ROUNDING
-    assert upper <= cb.expected_calibration_error(f) + ROUNDING
+    assert upper <= cb.level_set_error(f) + ROUNDING
     for width in ("average", "max"):
         interval = cb.interval_calibration_error(f, width=width)
         assert upper <= interval + ROUNDING
@@ -41,7 +41,7 @@ def test_average_width_is_at_most_the_largest(sample):
     f = sample.forecasts
     average = cb.interval_calibration_error(f)
     assert average <= cb.interval_calibration_error(f, width="max") + ROUNDING
-    assert average <= cb.expected_calibration_error(f) + ROUNDING
+    assert average <= cb.level_set_error(f) + ROUNDING
     assert average <= cb.binned_calibration_error(f, add_width=True) + ROUNDING
 
 

@@ -57,7 +57,7 @@ def test_measures_that_are_tied_to_the_lower_distance(sample):
 
 
 CONTRACTING = [
-    (cb.expected_calibration_error, {}),
+    (cb.level_set_error, {}),
     (cb.binned_calibration_error, {"bins": 4}),
     (cb.smooth_calibration_error, {}),
     (cb.earth_mover_error, {}),
@@ -106,7 +106,7 @@ def test_lemma_13_of_the_testing_paper(epsilon):
 def test_the_two_point_example_of_the_distance_paper(epsilon):
     """f(a) = 1/2 - e with y = 0, f(b) = 1/2 + e with y = 1: ECE jumps to 1/2 - e, continuous ones do not."""
     f = cb.Forecasts(np.tile([0, 1], 20), np.tile([0.5 - epsilon, 0.5 + epsilon], 20))
-    assert cb.expected_calibration_error(f) == pytest.approx(0.5 - epsilon, abs=1e-12)
+    assert cb.level_set_error(f) == pytest.approx(0.5 - epsilon, abs=1e-12)
     # residuals -+(1/2 - e)/2 at distance 2 e: the weight function gains its slope times their distance
     assert cb.smooth_calibration_error(f) == pytest.approx((0.5 - epsilon) * epsilon, abs=1e-12)
     assert cb.earth_mover_error(f) == pytest.approx(2 * (0.5 - epsilon) * epsilon, abs=1e-12)

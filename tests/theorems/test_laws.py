@@ -10,8 +10,7 @@ from samples import Sample, calibrated_samples, samples
 from time_limit import time_limit
 
 import calibrant as cb
-from calibrant.errors import TooFewRecordsError
-from calibrant.measures.level_sets import LevelSetWarning
+from calibrant.errors import LevelSetWarning, TooFewRecordsError
 
 ROWS = list(cb.measures().values())
 TRIALS = [(row, {**row.law_options, **extra}) for row in ROWS for extra in ({}, *row.variants)]

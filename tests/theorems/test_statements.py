@@ -35,7 +35,7 @@ def test_ece_is_a_total_variation_distance(sample):
     cells = np.concatenate([f.residuals, -f.residuals])  # of outcome 1 and of outcome 0, level by level
     picks = itertools.product((0, 1), repeat=len(cells)) if len(cells) <= 10 else [cells > 0]
     largest = max(abs(float(np.dot(pick, cells))) for pick in picks)
-    assert cb.expected_calibration_error(f) == pytest.approx(largest, abs=1e-12)
+    assert cb.level_set_error(f) == pytest.approx(largest, abs=1e-12)
 
 
 @pytest.mark.parametrize("bins", range(2, 22))
@@ -47,8 +47,8 @@ def test_the_number_of_bins_decides_between_all_and_nothing(bins):
 
 
 POWERS = [
-    (cb.expected_calibration_error, {"norm": 2}),
-    (cb.expected_calibration_error, {"norm": 3}),
+    (cb.level_set_error, {"norm": 2}),
+    (cb.level_set_error, {"norm": 3}),
     (cb.binned_calibration_error, {"bins": 4, "norm": 2}),
 ]
 
@@ -116,3 +116,53 @@ def test_multi_calibration_implies_multi_accuracy(seed, n):
     for group in found.groups:
         member = groups.get(group.name, np.ones(n, dtype=bool))
         assert group.kuiper >= abs(float(np.mean((y - p)[member]))) - 1e-12
+
+
+@given(sample=samples())
+@settings(max_examples=60)
+def test_monotone_decisions_regret_at_most_twice_kuiper(sample):
+    """Rossellini et al. 2025: who acts on a monotone rule loses at most twice the cutoff error."""
+    f = sample.forecasts
+    assert cb.monotone_regret(f) <= 2 * cb.kuiper_error(f) + 1e-9
+
+
+def test_twice_kuiper_is_attained():
+    assert cb.monotone_regret([1] * 4, [0.5] * 4) == pytest.approx(2 * cb.kuiper_error([1] * 4, [0.5] * 4))
+
+
+@given(sample=samples(), mu=st.floats(0.05, 0.95), width=st.sampled_from([0.1, 0.3, 1.0]))
+@settings(max_examples=60)
+def test_noisy_decision_makers_regret_little_when_the_smooth_error_is_small(sample, mu, width):
+    """A decision maker who adds uniform noise acts with a probability that has slope 1 / width in v.
+
+    Her payoff is (y - mu) per act. Against never or always acting where she may act, the mean of
+    (y - v) times that probability is at most smCE times max(1, 1 / width).
+    """
+    f = sample.forecasts
+    act = np.clip((f.values - mu) / width + 0.5, 0.0, 1.0)
+    assert abs(float(f.residuals @ act)) <= max(1.0, 1 / width) * cb.smooth_calibration_error(f) + 1e-9
+
+
+@pytest.mark.filterwarnings("ignore::calibrant.LevelSetWarning")
+def test_sample_completeness_and_soundness_are_as_the_registry_says():
+    """Truthfulness paper, Definitions 2.8 and 2.9: continuous predictions, calibrated and not."""
+    rng = np.random.default_rng(0)
+    v = rng.random(5_000)
+    good, bad = (rng.random(5_000) < v).astype(int), (rng.random(5_000) < v**2).astype(int)
+    small, large, off = cb.Forecasts(good[:200], v[:200]), cb.Forecasts(good, v), cb.Forecasts(bad, v)
+    for row in cb.measures().values():
+        if not row.complete or row.signed:
+            continue
+        few, many, wrong = (abs(cb.measure(f, row.name).value - row.ideal) for f in (small, large, off))
+        if row.sample_complete:
+            assert many < max(few / 2, 1e-3), row.name
+        else:
+            assert many > few / 2, row.name
+        if row.sample_sound:
+            assert wrong > (1.15 * many if row.sample_complete else 0.05), row.name
+    assert {row.name for row in cb.measures().values() if row.valid} == {
+        "smooth",
+        "lower-distance",
+        "atb",
+        "l1-atb",
+    }

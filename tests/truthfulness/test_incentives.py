@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cb
-from calibrant.truthfulness.expected import Expected, Scored
-from calibrant.truthfulness.incentives import BOARD
-from calibrant.truthfulness.lies import LIES, reports_of
+from calibrant.truthfulness.lies import BOARD, LIES, reports_of
+from calibrant.truthfulness.search import Expected, Scored
 
 
 def test_means_are_those_of_complete_enumeration():
@@ -31,8 +30,8 @@ def test_means_are_those_of_complete_enumeration():
 )
 @settings(max_examples=40)
 def test_row_order_and_seed(values, seed):
-    one = cb.incentives(values, ["brier", "atb", "ece"], draws=20, seed=seed)
-    two = cb.incentives(values[::-1], ["brier", "atb", "ece"], draws=20, seed=seed)
+    one = cb.incentives(values, ["brier", "atb", "level-set"], draws=20, seed=seed)
+    two = cb.incentives(values[::-1], ["brier", "atb", "level-set"], draws=20, seed=seed)
     assert one == two
     assert all(np.isfinite([row.gain, row.expected, row.wins]).all() for row in one.table)
 
@@ -43,11 +42,11 @@ def test_pooling_to_the_mean_wins_duels_under_atb_without_a_gain():
     pooled = {row.measure: row for row in found.table if row.lie == "mean"}
     assert 0.57 < pooled["atb"].wins < 0.67
     assert not pooled["atb"].helps
-    assert min(pooled["ece"].wins, pooled["binned"].wins) > 0.999
+    assert min(pooled["level-set"].wins, pooled["ece"].wins) > 0.999
     assert pooled["brier"].wins < 0.01
     for name in ("brier", "log-loss", "atb", "kernel-squared"):
         assert not found.best[name].helps
-    for name in ("smooth", "kuiper", "binned", "ece"):
+    for name in ("smooth", "kuiper", "ece", "level-set"):
         assert found.best[name].helps
 
 
@@ -58,9 +57,9 @@ def test_few_questions_are_large_wins_for_luck():
 
 
 def test_own_lies_and_names():
-    found = cb.incentives([0.2, 0.7, 0.7], "ece", lies={"half": lambda p: p / 2}, draws=50, seed=0)
+    found = cb.incentives([0.2, 0.7, 0.7], "level-set", lies={"half": lambda p: p / 2}, draws=50, seed=0)
     assert [row.lie for row in found.table] == ["half"]
-    assert [row.lie for row in cb.incentives([0.2], "ece", lies=["mean"], draws=50).table] == ["mean"]
+    assert [row.lie for row in cb.incentives([0.2], "level-set", lies=["mean"], draws=50).table] == ["mean"]
     assert {row.measure for row in cb.incentives([0.2, 0.4], draws=5).table} == set(BOARD)
     assert len(LIES) == 8
 
@@ -74,12 +73,12 @@ def test_own_lies_see_every_prediction_and_not_the_distinct_ones_alone():
 
 
 def test_prints_the_rules_and_the_seed():
-    found = cb.incentives(np.linspace(0.1, 0.9, 30), ["ece", "brier"], draws=99, seed=7)
+    found = cb.incentives(np.linspace(0.1, 0.9, 30), ["level-set", "brier"], draws=99, seed=7)
     text = str(found)
     assert "seed 7" in text
-    assert "ece: lying helps; 'mean'" in text
+    assert "level-set: lying helps; 'mean'" in text
     assert "Rank by brier or log-loss" in text
-    assert found.to_dict()["best"]["ece"] == "mean"
+    assert found.to_dict()["best"]["level-set"] == "mean"
 
 
 @pytest.mark.parametrize(

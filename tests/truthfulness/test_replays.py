@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibrant as cb
-from calibrant.truthfulness import replays
-from calibrant.truthfulness.incentives import BOARD
-from calibrant.truthfulness.lies import LIES, reports_of
+from calibrant.truthfulness import lies
+from calibrant.truthfulness.lies import BOARD, LIES, reports_of
 
 FAIR = [name for name, row in cb.measures().items() if row.fair]
 CHANCES = [0.0, 1e-5, 1e-4, 0.1, 0.3, 0.5, 0.5, 0.97, 0.9999, 1.0]
@@ -51,9 +50,9 @@ def test_few_predictions_are_enumerated(truth, name, lie):
 
 
 def test_ten_predictions_are_enumerated_and_many_are_not():
-    assert cb.incentives(np.linspace(0.1, 0.9, 10), "ece", draws=5).draws == 1024
-    assert not cb.incentives(np.linspace(0.1, 0.9, 11), "ece", draws=5).enumerated
-    assert cb.incentives([0.0] * 50 + [1.0] * 50 + [0.3] * 40, "ece", draws=5).draws == 41
+    assert cb.incentives(np.linspace(0.1, 0.9, 10), "level-set", draws=5).draws == 1024
+    assert not cb.incentives(np.linspace(0.1, 0.9, 11), "level-set", draws=5).enumerated
+    assert cb.incentives([0.0] * 50 + [1.0] * 50 + [0.3] * 40, "level-set", draws=5).draws == 41
 
 
 @pytest.mark.parametrize("name", FAIR)
@@ -79,11 +78,11 @@ def test_a_rare_outcome_that_no_draw_shows_makes_no_lie_helpful():
     assert not any(row.helps for row in asked.table)
 
 
-@pytest.mark.parametrize("name", ["ece", "smooth", "kuiper"])
+@pytest.mark.parametrize("name", ["level-set", "smooth", "kuiper"])
 def test_rare_outcomes_are_drawn_with_their_chances(monkeypatch, name):
     truth = np.array([0.5, 0.3, 0.3, 1e-4, 2e-4, 2e-4, 0.9995, 1 - 1e-6])
     exact = cb.incentives(truth, name)
-    monkeypatch.setattr(replays, "MOST", 1)
+    monkeypatch.setattr(lies, "MOST", 1)
     drawn = cb.incentives(truth, name, draws=200, seed=5)
     assert not drawn.enumerated
     assert drawn.draws == 200
@@ -96,9 +95,9 @@ def test_the_law_of_draws_with_a_rare_outcome():
     p, counts = np.array([0.02, 0.4, 0.95]), np.array([3, 1, 2])
     rare = np.array([True, False, True])
     usual = np.where(rare, np.round(p), p)
-    events = replays._with_rare(p, usual, counts, rare)(np.random.default_rng(0), 40_000)
-    table = replays._everything(p, counts, 100)
-    chances = replays._chances(table, p, counts)
+    events = lies._with_rare(p, usual, counts, rare)(np.random.default_rng(0), 40_000)
+    table = lies._everything(p, counts, 100)
+    chances = lies._chances(table, p, counts)
     assert chances.sum() == pytest.approx(1)
     chances[(table[:, 0] == 0) & (table[:, 2] == 2)] = 0
     chances /= chances.sum()
@@ -114,7 +113,7 @@ def _fails(p):
 @pytest.mark.parametrize("lie", [_fails, lambda p: "text", lambda p, q: p])
 def test_a_lie_that_raises_is_refused_by_name(lie):
     with pytest.raises(cb.InvalidInputError, match=r"lie 'fib' must be a function .* it raised"):
-        cb.incentives([0.2, 0.5], "ece", lies={"fib": lie})
+        cb.incentives([0.2, 0.5], "level-set", lies={"fib": lie})
 
 
 @pytest.mark.parametrize("measure", [lambda y, p: 1 / 0, lambda y, p: "text", lambda y: 0.0])

@@ -1,1 +1,1 @@
-"""The command line: one file per verb; no mathematics."""
+"""The command line: one file per command; no mathematics."""

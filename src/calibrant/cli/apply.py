@@ -8,14 +8,13 @@ from dataclasses import asdict
 import click
 
 from calibrant.cli.options import NAME, as_json, rows_in
-from calibrant.cli.showing import note
-from calibrant.cli.sketched import progress_bar, shown_name
-from calibrant.cli.tables import show_json
-from calibrant.numerals import counted
-from calibrant.recalibration.loading import load_recalibration
+from calibrant.cli.output import print_note, show_json
+from calibrant.cli.rows import progress_bar, shown_name
+from calibrant.formatting import pluralize
+from calibrant.io.apply_file import apply_file
+from calibrant.io.read import FileNames
+from calibrant.recalibration.recalibrate import load_recalibration
 from calibrant.recalibration.result import RecalibrationWarning
-from calibrant.scale.apply_file import apply_file
-from calibrant.scale.files import FileNames
 
 
 @click.command()
@@ -37,18 +36,20 @@ def apply(map_file: str, file: FileNames, prediction: str, into: str, output: st
     covariates takes the columns of the same names, which are held in memory.
     """
     fitted = load_recalibration(map_file)
-    with warnings.catch_warnings(record=True) as told, progress_bar(shown_name(file)) as progress:
+    with warnings.catch_warnings(record=True) as caught, progress_bar(shown_name(file)) as progress:
         warnings.simplefilter("always", RecalibrationWarning)
         done = apply_file(fitted, file, output, prediction=prediction, into=into, progress=progress)
-    for warning in told:
-        note(f"calibrant: {warning.message}")
+    for warning in caught:
+        print_note(f"calibrant: {warning.message}")
     if json_:
         show_json({"output": output, "column": into, **asdict(done)})
         return
-    note(f"{counted(done.rows, 'row')} written to {output}, with the column {into}")
+    print_note(f"{pluralize(done.rows, 'row')} written to {output}, with the column {into}")
     if done.unusable:
-        note(f"{counted(done.unusable, 'row has', 'rows have')} no prediction in [0, 1]: no value for them")
+        print_note(
+            f"{pluralize(done.unusable, 'row has', 'rows have')} no prediction in [0, 1]: no value for them"
+        )
     if done.outside:
         seen = f"[{fitted.fit.low:g}, {fitted.fit.high:g}]"
         verb = "row lies" if done.outside == 1 else "rows lie"
-        note(f"{done.outside:,} {verb} outside {seen}, the range the map was fitted to")
+        print_note(f"{done.outside:,} {verb} outside {seen}, the range the map was fitted to")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from typing import Any, get_args
 
 import click
 
-from calibrant.cli.file_rows import refuse_swapped
+from calibrant.cli.censored_columns import outcome_table, takes_censored
 from calibrant.cli.options import (
+    NAME,
     NAMES,
     as_json,
     columns_unless_sketch,
@@ -19,32 +21,34 @@ from calibrant.cli.options import (
     rows_in,
     seed,
 )
-from calibrant.cli.showing import note, say
-from calibrant.cli.sketched import (
+from calibrant.cli.output import in_csv, print_note, print_result, show_json, show_sheet, show_values
+from calibrant.cli.rows import (
     chosen_groups,
     progress_bar,
     refuse_columns,
+    refuse_swapped,
     shown_name,
     stored_sketch,
 )
-from calibrant.cli.tables import in_csv, show_json, show_table, show_values
-from calibrant.disk import check_target, write_whole
+from calibrant.evaluation.findings import PAGE_WIDTH
+from calibrant.evaluation.standout import audit_sentences, ranked, standouts
+from calibrant.evaluation.tables import group_table
+from calibrant.files import atomic_write, check_target
+from calibrant.formatting import at_floor, dropped_note, format_pvalue, format_value, pluralize
 from calibrant.groups import audit as audits
 from calibrant.groups import search as searches
-from calibrant.groups.audit_result import EACH_BY_ITSELF, INTERVAL, Z_MEANS, Audit
-from calibrant.groups.group import LEVEL, Group, group_values
-from calibrant.groups.rules import Rule
-from calibrant.groups.search_result import Search
-from calibrant.groups.stored_rules import rules_to_json
-from calibrant.groups.variants import StatisticName, VariantName
-from calibrant.inputs import Names
-from calibrant.numerals import at_floor, counted, percent, pvalue_text
+from calibrant.groups.audit_result import LEVEL, Audit, group_values
+from calibrant.groups.rules import Rule, rules_to_json
+from calibrant.groups.search import Search
+from calibrant.groups.statistics import StatisticName, VariantName
+from calibrant.inputs import InputNames
+from calibrant.io.read import FileNames
 from calibrant.records import Missing, check_records
-from calibrant.scale.files import FileNames, read_table
-from calibrant.scale.sketch import Sketch
+from calibrant.sketch.sketch import Sketch
 
 
 @click.command()
+@takes_censored
 @rows_in
 @columns_unless_sketch
 @click.option(
@@ -116,6 +120,16 @@ from calibrant.scale.sketch import Sketch
     show_default=True,
     help="kuiper: gaps that add up anywhere along the scores; mean: each group's mean residual.",
 )
+@click.option(
+    "--clusters", type=NAME, metavar="COLUMN", help="Rows that belong together (patients of a hospital)."
+)
+@click.option(
+    "--null",
+    type=click.Choice(get_args(audits.NullName)),
+    default="auto",
+    show_default=True,
+    help="How p-values are simulated; signs hold for weights that follow the outcome.",
+)
 @click.option("--search", is_flag=True, help="Search the covariates for the worst; confirm on other rows.")
 @click.option("--html", type=click.Path(dir_okay=False), help="Write the report, one self-contained page.")
 @click.option(
@@ -137,6 +151,7 @@ def audit(
     covariates: list[str] | None,
     groups: list[str] | None,
     nominal: list[str] | None,
+    clusters: str | None,
     search: bool,
     html: str | None,
     rules: str | None,
@@ -155,13 +170,16 @@ def audit(
     if options["variant"] not in ("proportional", "proportional-shifted"):
         refuse_typed("applies to the proportional variants alone", "rho")
     if (sketch := stored_sketch(file)) is not None:
-        _refuse_rows({"--covariates": covariates, "--search": search, "--rules": rules})
+        _refuse_rows(
+            {"--covariates": covariates, "--search": search, "--rules": rules, "--clusters": clusters}
+        )
         _tell(_audit_sketch(sketch, groups, options), None, f"sketch {shown_name(file)}", html, top, json_)
         return
     outcome, prediction = require_columns(outcome, prediction)
     _refuse_nobody(covariates, groups, search)
-    main, others = read_table(file, [outcome, prediction] + ([weight] if weight else []), covariates + groups)
-    weights, names = main[weight] if weight else None, Names.of_columns(outcome, prediction, weight)
+    numbers = [outcome, prediction] + ([weight] if weight else [])
+    main, others = outcome_table(file, numbers, covariates + groups + ([clusters] if clusters else []))
+    weights, names = main[weight] if weight else None, InputNames.of_columns(outcome, prediction, weight)
     refuse_swapped(check_records(main[outcome], main[prediction], weights, missing, names, "real"), names)
     shared: dict[str, Any] = {"sample_weight": weights, "nominal": nominal, "missing": missing}
     with progress_bar("testing subpopulations") as progress:
@@ -170,6 +188,7 @@ def audit(
             main[prediction],
             groups={name: others[name] for name in groups} if groups else None,
             covariates={name: others[name] for name in covariates} if covariates else None,
+            clusters={clusters: others[clusters]} if clusters else None,
             progress=progress,
             **shared,
             **options,
@@ -200,7 +219,7 @@ def _refuse_rows(given: Mapping[str, object]) -> None:
 
 
 def _refuse_nobody(covariates: list[str], groups: list[str], search: bool) -> None:
-    """Refuse an audit of nobody, and options of columns that were not named."""
+    """Refuse an audit without groups, and options of columns that were not named."""
     if not covariates and not groups:
         raise click.UsageError("give --covariates or --groups, or both")
     if search and not covariates:
@@ -216,7 +235,7 @@ def _write_rules(path: str, audited: Audit, confirmed: Search | None) -> None:
     groups = audited.significant() if confirmed is None else [one.group for one in confirmed.findings]
     sure = [group.rule for group in groups if group.pvalue is not None and group.pvalue <= LEVEL]
     kept = [rule for rule in sure if isinstance(rule, Rule) and rule.conditions]
-    note(f"{counted(len(kept), 'rule')}: {write_whole(path, rules_to_json(kept))}")
+    print_note(f"{pluralize(len(kept), 'rule')}: {atomic_write(path, rules_to_json(kept))}")
 
 
 def _tell(
@@ -224,10 +243,10 @@ def _tell(
 ) -> None:
     """Write the page if one was asked for, and print the worst."""
     if html:
-        from calibrant.report.audit_page import audit_page
+        from calibrant.report.pages import audit_page
 
         page = audit_page(audited, title=f"For whom: {subject}", confirmed=confirmed)
-        note(f"report: {write_whole(html, page)}")
+        print_note(f"report: {atomic_write(html, page)}")
     if json_:
         data = audited.to_dict(top)
         show_json({**data, "search": confirmed.to_dict()} if confirmed else data)
@@ -236,30 +255,37 @@ def _tell(
 
 
 def _show(audited: Audit, confirmed: Search | None, top: int) -> None:
-    say(str(audited))
+    print_result("\n".join(audit_sentences(audited)))
     if in_csv():
         _show_values(audited, confirmed, top)
         return
-    say()
-    show_table(
-        _columns(audited.statistic),
-        [_row(group, audited.draws, audited.statistic) for group in audited.groups[:top]],
-        f"Groups by evidence, the largest z first{_left(len(audited.groups), top)}",
-    )
-    say(f"\n{Z_MEANS[audited.statistic]} {EACH_BY_ITSELF}")
+    print_result()
+    worst = standouts(audited, None, None)
+    ordered = ranked(audited, str(worst[0].rule) if worst else None)
+    show_sheet(group_table(ordered[:top]), blank=False)
+    if len(ordered) > top:
+        print_result(f"... {pluralize(len(ordered) - top, 'more group')}; --top {len(ordered)} shows all")
+    print_result(f"\n{textwrap.fill(_method(audited), PAGE_WIDTH)}")
     if confirmed is not None:
-        say()
         title = (
-            f"Directed search over {counted(confirmed.examined, 'subpopulation')} of "
-            f"{counted(confirmed.searched, 'row')}, {counted(confirmed.taken, 'rule')} taken to "
+            f"\nSearched {pluralize(confirmed.examined, 'subpopulation')} of "
+            f"{pluralize(confirmed.searched, 'row')}; {pluralize(confirmed.taken, 'rule')} confirmed on "
             f"{confirmed.confirming:,} others"
         )
-        show_table(
-            _columns(confirmed.statistic),
-            [_row(one.group, confirmed.draws, confirmed.statistic) for one in confirmed.findings[:top]],
-            title,
-        )
-        say(f"  not tested there: {confirmed.not_tested}")
+        show_sheet(group_table([one.group for one in confirmed.findings[:top]]), title, blank=False)
+        print_result(f"Not tested there: {confirmed.not_tested}.")
+
+
+def _method(audited: Audit) -> str:
+    """Return what was tested and how, for those who check."""
+    shown = format_pvalue(audited.pvalue, at_floor(audited.pvalue, audited.draws))
+    tested = f"p {shown}, " if shown else ""
+    return (
+        f"{pluralize(audited.n, 'row')}{dropped_note(audited.dropped)}. Difference is "
+        "observed minus predicted, in points, with the interval of each group on its own; p "
+        f"is adjusted for all groups. M = {format_value(audited.metric)} (M / sigma {audited.ratio:.2f}, "
+        f"{tested}{pluralize(audited.draws, 'draw')}, seed {audited.seed}). Not tested: {audited.not_tested}."
+    )
 
 
 def _show_values(audited: Audit, confirmed: Search | None, top: int) -> None:
@@ -267,32 +293,6 @@ def _show_values(audited: Audit, confirmed: Search | None, top: int) -> None:
     show_values([group_values(group, audited.statistic) for group in audited.groups[:top]])
     if confirmed is not None:
         show_values([group_values(one.group, confirmed.statistic) for one in confirmed.findings[:top]])
-
-
-def _left(count: int, top: int) -> str:
-    return f" ({top} of {count:,}; --top {count} shows all)" if count > top else ""
-
-
-def _columns(statistic: str) -> list[str]:
-    result = ["mean residual"] if statistic == "mean" else ["Kuiper"]
-    means = ["predicted", "happened", "difference", INTERVAL]
-    return ["rows", *means, *result, "by chance", "z", "p-value", "predictions", "subpopulation"]
-
-
-def _row(group: Group, draws: int, statistic: str) -> list[str]:
-    mean = statistic == "mean"
-    return [
-        f"{group.size:,}",
-        percent(group.mean_prediction),
-        percent(group.mean_outcome),
-        *group.written_difference(),
-        f"{group.gap:+.4f}" if mean else f"{group.kuiper:.4f}",
-        f"{group.expected:.4f}",
-        f"{group.z:.2f}",
-        "" if group.pvalue is None else pvalue_text(group.pvalue, floor=at_floor(group.pvalue, draws)),
-        group.found(statistic),
-        group.rule,
-    ]
 
 
 def _audit_sketch(sketch: Sketch, groups: list[str], options: dict[str, Any]) -> Audit:

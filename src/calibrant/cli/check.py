@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
 
-from calibrant.cli.file_rows import read_rows
+from calibrant.cli.censored_columns import takes_censored
+from calibrant.cli.log_files import original_name
 from calibrant.cli.options import (
     LIMIT,
     as_json,
@@ -19,15 +20,14 @@ from calibrant.cli.options import (
     grouped,
     refuse_typed,
     seed,
+    takes_clusters,
 )
-from calibrant.cli.showing import say
-from calibrant.cli.sketched import is_sketch, needed_sketch, refuse_columns
-from calibrant.cli.streams import printable
-from calibrant.cli.tables import show_json, show_table
-from calibrant.disk import check_target, write_whole
+from calibrant.cli.output import print_result, print_workflow_command, printable, show_json, show_table
+from calibrant.cli.rows import is_sketch, read_rows, refuse_columns, sketch_if_needed
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.evaluation.gate import (
     EXIT_CODES,
+    FEWEST,
     Finding,
     judge,
     judge_groups,
@@ -35,19 +35,20 @@ from calibrant.evaluation.gate import (
     overall,
     too_few,
 )
-from calibrant.evaluation.needed_records import FEWEST
-from calibrant.inference.interval import check_confidence
-from calibrant.measures.registry.lookup import measures
-from calibrant.numerals import counted
+from calibrant.files import atomic_write, check_target
+from calibrant.formatting import pluralize
+from calibrant.inference.intervals import check_confidence
+from calibrant.metrics.lookup import measures
+from calibrant.parallel import recorded_seed
 from calibrant.records import Missing
-from calibrant.scale.sketch import Sketch
-from calibrant.seeds import recorded_seed
+from calibrant.sketch.sketch import Sketch
 
-SCHEMA, SCHEMA_VERSION = "calibrant-check", 1
-WORDS = {"pass": "pass", "fail": "FAIL", "unclear": "too little data"}
+SCHEMA, SCHEMA_VERSION = "calibrant-check", 2
 
 
 @click.command()
+@takes_clusters
+@takes_censored
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
 @columns_unless_sketch
 @grouped
@@ -75,7 +76,7 @@ WORDS = {"pass": "pass", "fail": "FAIL", "unclear": "too little data"}
     help=f"Fewer records than that decide nothing.  [default: {FEWEST}; 1 with --confidence 0]",
 )
 @click.option("--junit", type=click.Path(dir_okay=False), help="Write a JUnit XML file.")
-@click.option("--github", is_flag=True, help="Print GitHub annotations (on by itself in GitHub Actions).")
+@click.option("--github", is_flag=True, help="Print GitHub annotations (automatic in GitHub Actions).")
 @seed
 @as_json
 def check(
@@ -84,11 +85,11 @@ def check(
     min_records: int | None, junit: str | None, github: bool,
     seed: int | None, json_: bool,
 ) -> None:  # fmt: skip
-    """Hold limits against the predictions in FILE, or in a sketch of them; for continuous integration.
+    """Check predictions in FILE, or in a sketch, against limits; for continuous integration.
 
-    Exit code 0: every limit is kept. 1: a limit is broken. 2: bad input or usage. 3: too little data to
-    say. A limit is kept or broken when the whole confidence interval lies on one side of it. Several files
-    are judged one by one, and the worst of them decides.
+    Exit code 0: every limit is met. 1: a limit is exceeded. 2: bad input or usage. 3: too little data, or
+    undecided. A limit is met or exceeded when the whole confidence interval lies on one side of it. Several
+    files are checked one by one, and the worst of them decides.
     """
     wanted = _parsed(limits)
     if not wanted and max_group_z is None:
@@ -107,11 +108,14 @@ def check(
     columns = {"outcome": outcome, "prediction": prediction, "weight": weight, "missing": missing}
     if all(map(is_sketch, files)):
         refuse_columns()
-    checked = [_checked(file, columns, groups, wanted, max_group_z, how) for file in files]
+    checked = [
+        replace(_checked(file, columns, groups, wanted, max_group_z, how), file=original_name(file))
+        for file in files
+    ]
     _show(checked, used, json_)
     findings = [finding for part in checked for finding in part.findings]
     if junit:
-        write_whole(junit, _junit(checked), files_read())
+        atomic_write(junit, _junit(checked), files_read())
     if github or os.environ.get("GITHUB_ACTIONS") == "true":
         _annotate(checked)
     sys.exit(EXIT_CODES[overall(findings)])
@@ -135,7 +139,7 @@ def _checked(
     max_group_z: float | None,
     how: Mapping[str, Any],
 ) -> _Checked:
-    sketch = needed_sketch(file, **columns, beside_rows=True)
+    sketch = sketch_if_needed(file, **columns, beside_rows=True)
     if sketch is not None:
         forecasts = sketch.forecasts()
         findings = judge(forecasts, wanted, **how)
@@ -189,6 +193,11 @@ def _parsed(limits: Sequence[str]) -> dict[str, float]:
     return collected
 
 
+def _overall_word(checked: Sequence[_Checked], every: str) -> str:
+    """Return the word of the finding that decides."""
+    return next(f.word for part in checked for f in part.findings if f.outcome == every)
+
+
 def _show(checked: Sequence[_Checked], seed: int, json_: bool) -> None:
     from calibrant import __version__
 
@@ -219,20 +228,20 @@ def _show(checked: Sequence[_Checked], seed: int, json_: bool) -> None:
     if len(checked) > 1:
         _show_together(checked)
     for part in checked if len(checked) == 1 else ():
-        dropped = f", {counted(part.dropped, 'row')} left out" if part.dropped else ""
+        dropped = f", {pluralize(part.dropped, 'row')} left out" if part.dropped else ""
         show_table(
             ["limit", "outcome", "finding"],
-            [[f.name, WORDS[f.outcome], f.reason] for f in part.findings],
-            f"{part.file}: {counted(part.n, 'record')}{dropped}",
+            [[f.name, f.word, f.reason] for f in part.findings],
+            f"{part.file}: {pluralize(part.n, 'record')}{dropped}",
         )
     made = f"calibrant {__version__}, schema {SCHEMA} {SCHEMA_VERSION}, seed {seed}"
-    say(f"{WORDS[every]} ({made})")
+    print_result(f"{_overall_word(checked, every)} ({made})")
 
 
 def _show_together(checked: Sequence[_Checked]) -> None:
     """Print one table of all files."""
     lines = [
-        [part.file, f"{part.n:,}", f"{part.dropped:,}", f.name, WORDS[f.outcome], f.reason]
+        [part.file, f"{part.n:,}", f"{part.dropped:,}", f.name, f.word, f.reason]
         for part in checked
         for f in part.findings
     ]
@@ -267,4 +276,4 @@ def _annotate(checked: Sequence[_Checked]) -> None:
                 kind = "error" if f.outcome == "fail" else "warning"
                 text = f"{where}{f.name}: {f.reason}".replace("%", "%25")
                 text = text.replace("\r", "%0D").replace("\n", "%0A")
-                click.echo(f"::{kind} title=calibrant check::{text}", err=True)
+                print_workflow_command(f"::{kind} title=calibrant check::{text}")

@@ -10,13 +10,12 @@ import click
 import numpy as np
 
 from calibrant.cli.options import MEASURE, NAME, NAMES, as_json, missing, option_of, rows_in, seed
-from calibrant.cli.showing import say
-from calibrant.cli.sketched import progress_bar
-from calibrant.cli.tables import show_json, show_sheet
+from calibrant.cli.output import print_result, show_json, show_sheet
+from calibrant.cli.rows import progress_bar
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.inference.class_table import class_table
+from calibrant.io.read import FileNames, read_table
 from calibrant.records import Missing
-from calibrant.scale.files import FileNames, read_table
 
 
 @click.command()
@@ -66,8 +65,8 @@ def classes(
             )
         )
     numbers, categories = read_table(file, [*predictions, *([weight] if weight else [])], [outcome])
-    occurred, names = _named(categories[outcome], predictions, labels)
-    with _told_by_option(outcome, predictions, weight), progress_bar("testing classes") as progress:
+    occurred, names = class_labels(categories[outcome], predictions, labels)
+    with named_by_option(outcome, predictions, weight), progress_bar("testing classes") as progress:
         result = class_table(
             occurred,
             np.column_stack([numbers[name] for name in predictions]),
@@ -82,15 +81,16 @@ def classes(
     if json_:
         show_json(result.to_dict())
         return
-    say(f"{result}\n")
+    print_result(f"{result}\n")
     show_sheet(result.sheet())
 
 
 @contextmanager
-def _told_by_option(outcome: str, predictions: tuple[str, ...], weight: str | None) -> Iterator[None]:
+def named_by_option(outcome: str, predictions: tuple[str, ...], weight: str | None) -> Iterator[None]:
     """Name the columns and the option in place of the arguments that Python has."""
     known = {
         "y_true": f"column {outcome!r}",
+        "y_prob": f"columns {', '.join(map(repr, predictions))}",
         "probabilities": f"columns {', '.join(map(repr, predictions))}",
         "sample_weight": f"column {weight!r}",
         "classes": "--labels",
@@ -103,7 +103,9 @@ def _told_by_option(outcome: str, predictions: tuple[str, ...], weight: str | No
         raise type(error)(text.replace("with classes=,", "with --labels,")) from None
 
 
-def _named(occurred: Any, predictions: tuple[str, ...], labels: list[str] | None) -> tuple[Any, list[Any]]:
+def class_labels(
+    occurred: Any, predictions: tuple[str, ...], labels: list[str] | None
+) -> tuple[Any, list[Any]]:
     """Return labels and the names of the columns in one type: text, or numbers of columns.
 
     Numbers that are names of the columns mean those: with `-p 1 -p 0` a label of 0 is the second column.
@@ -124,7 +126,7 @@ def _absent(item: Any) -> bool:
 
 
 def _text(item: Any, spelled: Mapping[str, str]) -> str:
-    """Write a label as the command line does; whole numbers beside gaps are no fractions.
+    """Write a label as the command line does; 2018.0 next to a missing value is written 2018.
 
     Files of text say true, TRUE or True, which are read as one: it is `spelled` as the user does.
     """

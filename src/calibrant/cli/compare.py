@@ -2,48 +2,63 @@
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.cli.charts import charts_out, check_chart_names, check_chart_targets, write_charts
-from calibrant.cli.file_rows import refuse_swapped
-from calibrant.cli.option_types import Thresholds
+from calibrant.cli.censored_columns import outcome_columns, outcome_table, takes_censored
+from calibrant.cli.log_files import chosen_log, hints_for_options
 from calibrant.cli.options import (
     MEASURE,
     NAME,
+    Thresholds,
     as_json,
+    chosen_clusters,
     missing,
     option_of,
     outcome_option,
     refuse_typed,
     rows_in,
     seed,
+    takes_clusters,
     typed,
 )
-from calibrant.cli.ordered_rows import refuse_dates_as_text
-from calibrant.cli.showing import say
-from calibrant.cli.sketched import progress_bar
-from calibrant.cli.tables import show_json, show_sheet
+from calibrant.cli.output import (
+    charts_out,
+    check_chart_names,
+    check_chart_targets,
+    print_note,
+    print_result,
+    show_json,
+    show_sheet,
+    write_charts,
+)
+from calibrant.cli.rows import listed, progress_bar, refuse_dates_as_text, refuse_swapped
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
+from calibrant.formatting import pluralize
 from calibrant.groups.compare_groups import SEVERAL, compare_groups
-from calibrant.groups.group_comparison import BY_ITSELF
-from calibrant.inference.benefit_curves import NetBenefits
+from calibrant.groups.group_comparison import INTERVALS_ALONE
 from calibrant.inference.compare import compare as compare_models
 from calibrant.inference.comparison import Comparison
-from calibrant.inference.net_benefits import net_benefits
-from calibrant.inputs import Names
-from calibrant.numerals import counted
+from calibrant.inference.net_benefits import NetBenefits, net_benefits
+from calibrant.inputs import InputNames
+from calibrant.io.read import FileNames, read_categories
 from calibrant.records import Missing, check_records
-from calibrant.scale.files import FileNames, read_columns, read_table
+
+if TYPE_CHECKING:
+    from calibrant.logs.answer import Options
 
 DRAWN = (2, 3)  # models in one chart of reliability
 
 
 @click.command()
+@takes_clusters
+@takes_censored
 @rows_in
 @outcome_option
 @click.option(
@@ -106,6 +121,10 @@ def compare(
     json_: bool,
 ) -> None:
     """Compare two or more columns of predictions in FILE row by row, or one between --groups."""  # fmt: skip
+    log = chosen_log()
+    if log is not None:
+        _compare_logs(file, log, missing, confidence, json_)
+        return
     if groups is not None:
         _refuse_measure_of_groups(predictions, groups)
         _refuse_beside_groups(thresholds, charts)
@@ -117,6 +136,8 @@ def compare(
     check_chart_targets(charts)
     _refuse_models_to_draw(predictions, charts)
     read = _read(file, outcome, predictions, weight, missing)
+    column = chosen_clusters()
+    clusters = None if column is None else read_categories(file, [column])
     models = {name: read[name] for name in predictions}
     masses = read[weight] if weight else None
     result = None
@@ -128,6 +149,7 @@ def compare(
                 read[outcome],
                 models,
                 sample_weight=masses,
+                clusters=clusters,
                 missing=missing,
                 measure=measure,
                 draws=draws,
@@ -139,12 +161,38 @@ def compare(
     if thresholds is not None:
         benefits = net_benefits(
             read[outcome], models, thresholds=thresholds, sample_weight=masses, missing=missing,
-            confidence=confidence,
+            confidence=confidence, clusters=clusters, seed=seed,
         )  # fmt: skip
     drawn = _charts(read[outcome], models, masses, missing, confidence) if charts else {}
     check_chart_names(drawn, charts)
     write_charts(drawn, charts, chart_text)
     _show(result, benefits, json_)
+
+
+def _compare_logs(
+    file: FileNames, log: tuple[str | None, Options], missing: Missing, confidence: float, json_: bool
+) -> None:
+    """Compare the models of several logs, each with its own correctness."""
+    from calibrant.logs.comparison import compare_logs
+
+    refuse_typed(
+        "does not apply to logs, which are compared by four scores",
+        "measure", "outcome", "predictions", "weight", "groups", "ordered", "thresholds", "charts",
+    )  # fmt: skip
+    if chosen_clusters() is not None:
+        hint = "--log-option cluster=FIELD names a field of the questions"
+        raise InvalidInputError(sentence("--clusters", "does not apply to logs", hint=hint))
+    tool, options = log
+    with hints_for_options(), warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = compare_logs(listed(file), tool, level=confidence, missing=missing, **asdict(options))
+    for one in said:
+        print_note(str(one.message))
+    if json_:
+        show_json(found.to_dict())
+        return
+    print_result(f"{found}\n")
+    show_sheet(found.table())
 
 
 def _read(
@@ -155,8 +203,8 @@ def _read(
         if predictions.count(name) > 1:
             rule, again = "must be a different column each time", predictions.count(name)
             raise InvalidInputError(sentence("--prediction", rule, f"got {name!r} {again} times"))
-    named = [Names.of_columns(outcome, name, weight) for name in predictions]
-    read = read_columns(file, [outcome, *predictions, *([weight] if weight else [])])
+    named = [InputNames.of_columns(outcome, name, weight) for name in predictions]
+    read = outcome_columns(file, [outcome, *predictions, *([weight] if weight else [])])
     for name, names in zip(predictions, named, strict=True):
         refuse_swapped(
             check_records(read[outcome], read[name], read[weight] if weight else None, missing, names), names
@@ -195,7 +243,7 @@ def _refuse_measure_of_groups(predictions: tuple[str, ...], groups: str) -> None
     if "," in groups:
         raise InvalidInputError(sentence("--groups", "takes one column here", f"got {groups!r}", SEVERAL))
     if len(predictions) > 1:
-        got = f"got {counted(len(predictions), 'column')}"
+        got = f"got {pluralize(len(predictions), 'column')}"
         raise InvalidInputError(
             sentence("--groups", "compares one column of predictions", got, "compare the models one by one")
         )
@@ -223,9 +271,10 @@ def _compare_groups(
     seed: int | None,
     json_: bool,
 ) -> None:
-    names = Names.of_columns(outcome, prediction, weight)
+    names = InputNames.of_columns(outcome, prediction, weight)
     wanted = [outcome, prediction] + ([weight] if weight else [])
-    numbers, labels = read_table(file, wanted, [groups])
+    column = chosen_clusters()
+    numbers, labels = outcome_table(file, wanted, [groups, *([column] if column else [])])
     if ordered:
         refuse_dates_as_text(labels[groups], groups)
     masses = numbers[weight] if weight else None
@@ -233,8 +282,9 @@ def _compare_groups(
     result = compare_groups(
         numbers[outcome],
         numbers[prediction],
-        labels,
+        {groups: labels[groups]},
         sample_weight=masses,
+        clusters={column: labels[column]} if column else None,
         ordered=ordered or None,
         missing=missing,
         confidence=confidence,
@@ -244,14 +294,14 @@ def _compare_groups(
     if json_:
         show_json(result.to_dict())
         return
-    say(f"{result}\n")
+    print_result(f"{result}\n")
     show_sheet(result.group_sheet())
-    say(f"{BY_ITSELF}\n")
+    print_result(f"{INTERVALS_ALONE}\n")
     pairs = result.pair_sheet()
     if pairs.lines:
         show_sheet(pairs)
     if result.pairs_left_out():
-        say(result.pairs_left_out())
+        print_result(result.pairs_left_out())
 
 
 def _show(given: Comparison | None, benefits: NetBenefits | None, json_: bool) -> None:
@@ -260,11 +310,11 @@ def _show(given: Comparison | None, benefits: NetBenefits | None, json_: bool) -
         show_json({**(given.to_dict() if given else {"sentence": str(benefits)}), **parts})
         return
     if given is not None:
-        say(f"{given}\n")
+        print_result(f"{given}\n")
         for sheet in (given.model_sheet(), given.pair_sheet()):
             show_sheet(sheet)
     if benefits is not None:
-        say(f"{benefits}\n")
+        print_result(f"{benefits}\n")
         show_sheet(benefits.sheet())
         if benefits.differences:
             show_sheet(benefits.difference_sheet())

@@ -6,15 +6,16 @@ import click
 
 from calibrant.cli.evaluate import show_evaluation, write_report
 from calibrant.cli.options import as_json
-from calibrant.cli.showing import note
-from calibrant.demonstration import demonstration
-from calibrant.disk import check_target, write_whole
+from calibrant.cli.output import print_note
+from calibrant.demo import demonstration
 from calibrant.errors import MissingDependencyError
-from calibrant.report.evaluation import evaluate
+from calibrant.files import atomic_write, check_target
+from calibrant.report.evaluate import evaluate
 
 
 @click.command()
-@click.option("--rows", default=20_000, show_default=True, help="How many loans to generate.")
+@click.option("--rows", type=click.IntRange(1, 10_000_000), default=20_000, show_default=True,
+              help="How many loans to generate.")  # fmt: skip
 @click.option("--seed", default=1, show_default=True, help="Seed of the generator and of the evaluation.")
 @click.option(
     "--html", default="calibrant-demo.html", show_default=True, type=click.Path(dir_okay=False),
@@ -30,7 +31,7 @@ def demo(rows: int, seed: int, html: str, table: str, json_: bool) -> None:
     for target in filter(None, (html, table)):
         check_target(target)
     data = demonstration(rows, seed)
-    note(f"calibrant demo: {rows:,} generated loans, seed {seed}. {data.truth}")
+    print_note(f"calibrant demo: {rows:,} generated loans, seed {seed}. {data.truth}")
     evaluation = evaluate(
         data.outcome,
         data.prediction,
@@ -40,8 +41,8 @@ def demo(rows: int, seed: int, html: str, table: str, json_: bool) -> None:
     )
     show_evaluation(evaluation, json_)
     if table:
-        note(f"loans: {write_whole(table, data.as_csv())}")
+        print_note(f"loans: {atomic_write(table, data.as_csv())}")
     try:
         write_report(evaluation, html)
     except MissingDependencyError as error:  # the table above needs none of the packages that the page needs
-        note(f"no report: {error}")
+        print_note(f"no report: {error}")

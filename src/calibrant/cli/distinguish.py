@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import click
 
-from calibrant.cli.file_rows import refuse_swapped
 from calibrant.cli.options import NAMES, as_json, columns, files_read, option_of, rows_in, seed
-from calibrant.cli.showing import note, say
-from calibrant.cli.sketched import shown_name
-from calibrant.cli.tables import show_json, show_table
-from calibrant.disk import check_target, write_whole
-from calibrant.groups import distinguish as learned
-from calibrant.inputs import Names
+from calibrant.cli.output import print_note, print_result, show_json, show_table
+from calibrant.cli.rows import refuse_swapped, shown_name
+from calibrant.files import atomic_write, check_target
+from calibrant.groups import distinguisher as learned
+from calibrant.inputs import InputNames
+from calibrant.io.read import FileNames, read_table
 from calibrant.records import Missing, check_records
-from calibrant.scale.files import FileNames, read_table
 
 
 @click.command()
@@ -46,7 +44,7 @@ def distinguish(
     seed: int | None,
     json_: bool,
 ) -> None:
-    """Let a model learn from the covariates in FILE where the predictions fail, and test what it learnt.
+    """Let a model learn from the covariates in FILE where the predictions fail, and test what it learned.
 
     It learns from one half of the rows and is tested on the other, in turns. The question is more than
     calibration: do the covariates know anything that the predictions do not?
@@ -54,7 +52,7 @@ def distinguish(
     if html:
         check_target(html, files_read())
     main, others = read_table(file, [outcome, prediction] + ([weight] if weight else []), covariates)
-    weights, names = main[weight] if weight else None, Names.of_columns(outcome, prediction, weight)
+    weights, names = main[weight] if weight else None, InputNames.of_columns(outcome, prediction, weight)
     refuse_swapped(check_records(main[outcome], main[prediction], weights, missing, names), names)
     distinguished = learned.distinguish(
         main[outcome],
@@ -68,15 +66,15 @@ def distinguish(
         seed=seed,
     )
     if html:
-        from calibrant.report.distinguisher_page import distinguisher_page
+        from calibrant.report.pages import distinguisher_page
 
         page = distinguisher_page(distinguished, title=f"Learned auditor: {prediction} in {shown_name(file)}")
-        note(f"report: {write_whole(html, page)}")
+        print_note(f"report: {atomic_write(html, page)}")
     if json_:
         show_json(distinguished.to_dict())
         return
-    say(str(distinguished))
-    say()
+    print_result(str(distinguished))
+    print_result()
     lines = [
         [f"{one.size:,}", f"{one.share:.1%}", f"{one.gap:+.4f}", f"{one.carried:+.5f}", one.rule]
         for one in distinguished.rules
@@ -84,5 +82,5 @@ def distinguish(
     show_table(
         ["rows", "share", "mean residual", "carried", "group"],
         lines,
-        "What the auditor learnt, as groups; those that carry most of the advantage first",
+        "What the auditor learned, as groups; those that carry most of the advantage first",
     )

@@ -1,30 +1,91 @@
-"""`calibrant`: the group of verbs, its exit codes, and the rule that nobody sees a traceback."""
+"""`calibrant`: the group of commands and its exit codes; a traceback is never shown.
+
+From the row of an error, which is counted from 0, to the line of the text file that was read.
+"""
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 import signal
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 import click
 
 from calibrant import __version__
-from calibrant.cli.lines import with_line
-from calibrant.cli.streams import BAD_INPUT, guard_output, open_closed_streams, printable
-from calibrant.cli.verbs import SECTIONS, VERBS, bare_verb
-from calibrant.disk import SCRATCH, remove_unfinished
-from calibrant.errors import CalibrantError
+from calibrant.cli.config import COMMANDS, SECTIONS, load_command
+from calibrant.cli.output import BAD_INPUT, guard_output, one_line, open_closed_streams
+from calibrant.errors import CalibrantError, TooFewClustersError, UnreadableFileError
+from calibrant.files import SCRATCH, remove_unfinished
+from calibrant.io.csv_dialect import read_dialect
+from calibrant.io.paths import KINDS, PACKED, TEXT_KINDS
+from calibrant.io.read import ENDINGS
 
+ROW = re.compile(r"in row (\d+) \([\d,]+ rows?\)")
+ROW_OF_FILE = re.compile(r"""in row (\d+) of (['"])(.+?)\2""")
+FARTHEST = 5_000_000  # rows that are counted again to find a line
+ASIDE = ("--state", "--output", "--out", "-o", "--rules", "--config")  # options whose files hold no rows
+
+
+def with_line(message: str, arguments: list[str] | None = None) -> str:
+    """Add the line of the file, where one text file and no other file of rows is on the command line."""
+    if (named := ROW_OF_FILE.search(message)) is not None:
+        return _with_line_of(message, named)
+    result = ROW.search(message)
+    if result is None or int(result[1]) > FARTHEST:
+        return message
+    given = sys.argv[1:] if arguments is None else arguments
+    words = [word for before, word in zip(["", *given], given, strict=False) if before not in ASIDE]
+    files = [Path(word) for word in words if word == "-" or _may_hold_rows(Path(word))]
+    known = len(files) == 1 and files[0].suffix.lower() in TEXT_KINDS
+    line = _line(files[0], int(result[1])) if known else None
+    if line is None:
+        return message
+    return f"{message[: result.end()]}, line {line:,} of {files[0].name}{message[result.end() :]}"
+
+
+def _with_line_of(message: str, named: re.Match[str]) -> str:
+    """Add the line where the message names one of several files."""
+    path, row = Path(named[3]), int(named[1])
+    if path.parent.name.startswith(SCRATCH):  # what was piped in, or the answer of a query
+        return message[: named.start()] + f"in row {row}" + message[named.end() :]
+    known = path.suffix.lower() in TEXT_KINDS and row <= FARTHEST
+    line = _line(path, row) if known else None
+    return message if line is None else f"{message[: named.end()]}, line {line:,}{message[named.end() :]}"
+
+
+def _may_hold_rows(path: Path) -> bool:
+    return path.suffix.lower() in (*KINDS, *PACKED, *ENDINGS) and path.is_file()
+
+
+def _line(path: Path, row: int) -> int | None:
+    """Return the line on which a row begins: after the header, lines without anything on them left out."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+            reader = csv.reader(file, delimiter=read_dialect(path).separator)
+            before, left = 0, row + 1  # the header comes before row 0
+            for cells in reader:
+                if cells and left == 0:
+                    return before + 1
+                left -= bool(cells)
+                before = reader.line_num
+    except (OSError, csv.Error, UnreadableFileError):
+        return None
+    return None
+
+
+TOO_LITTLE_DATA = 3
 CLOSED_PIPE = 141  # as shells count a program that SIGPIPE, signal 13, has ended
 
 
 def verb_named(name: str) -> click.Command:
     """Import a verb and give it the options that verbs share."""
-    from calibrant.cli.defaults import with_defaults, with_shared_options
+    from calibrant.cli.config import with_defaults, with_shared_options
 
-    return with_defaults(with_shared_options(bare_verb(name)))
+    return with_defaults(with_shared_options(load_command(name)))
 
 
 class Verbs(click.Group):
@@ -36,13 +97,13 @@ class Verbs(click.Group):
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Import the verb's file and return its command."""
-        return verb_named(name) if name in VERBS else None
+        return verb_named(name) if name in COMMANDS else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the verb, and refuse names that would be lost because a later one takes their place."""
-        from calibrant.cli.once import refuse_repeated
+        from calibrant.cli.options import refuse_repeated
 
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None and not ctx.resilient_parsing:
@@ -92,7 +153,7 @@ def run_verb() -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None) * 2
     except click.ClickException as error:
-        error.show()
+        _show_usage(error)
         return BAD_INPUT
     except (click.Abort, KeyboardInterrupt):
         _say("stopped")
@@ -103,11 +164,21 @@ def run_verb() -> int:
         if os.environ.get("CALIBRANT_TRACEBACK"):
             raise
         _say(_in_options(_without_scratch(with_line(_told(error)))))
-        return BAD_INPUT
+        return TOO_LITTLE_DATA if isinstance(error, TooFewClustersError) else BAD_INPUT
+
+
+def _show_usage(error: click.ClickException) -> None:
+    """Print what is wrong with the command line, and how it is used."""
+    context = getattr(error, "ctx", None)
+    with suppress(OSError):
+        if context is not None:
+            click.echo(context.get_usage(), err=True)
+            click.echo(f"Try '{one_line(context.command_path)} -h' for help.\n", err=True)
+        click.echo(f"Error: {one_line(error.format_message())}", err=True)
 
 
 def _told(error: Exception) -> str:
-    """Return the message of an error; one that is not the house's own is named as a defect."""
+    """Return the message of an error; one that is not a CalibrantError is called a defect."""
     if isinstance(error, CalibrantError):
         return str(error)
     if isinstance(error, MemoryError):
@@ -165,4 +236,4 @@ def _without_scratch(message: str) -> str:
 def _say(message: str) -> None:
     """Print one message on stderr."""
     with suppress(OSError):
-        click.echo(f"calibrant: {printable(message)}", err=True)
+        click.echo(f"calibrant: {one_line(message)}", err=True)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import click
 
 from calibrant.cli.options import MEASURE, as_json
-from calibrant.cli.tables import show_json, show_table
+from calibrant.cli.output import show_json, show_table
 from calibrant.errors import InvalidInputError, reject_name
-from calibrant.measures.registry.bibliography import bibtex as bibliography
-from calibrant.measures.registry.bibliography import entry_of
-from calibrant.measures.registry.lookup import find_measure, measures
-from calibrant.measures.registry.papers import BESIDE_MEASURES
-from calibrant.measures.registry.row import Measure
+from calibrant.metrics.bibliography import BESIDE_MEASURES, entry_of
+from calibrant.metrics.bibliography import bibtex as bibliography
+from calibrant.metrics.lookup import find_measure, measures
+from calibrant.metrics.registry import Measure
 
 PROPERTIES = ("continuous", "complete", "sound", "truthful", "certified")
 
@@ -41,7 +40,7 @@ def list_measures(bibtex: bool, names: tuple[str, ...], json_: bool) -> None:
 
 
 def _beside(name: str) -> str:
-    """Say what a name is that is no measure, what computes it and whom to cite."""
+    """Explain a name that is not a measure: what computes it and whom to cite."""
     test = f"is a test, no measure: calibrant test FILE --measure {name}"
     net = "is a curve, no measure: calibrant compare FILE --net-benefit 0.1,0.2"
     cite = f"cited as {BESIDE_MEASURES[name]} (calibrant measures --bibtex {name})"

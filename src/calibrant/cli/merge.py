@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import click
 
 from calibrant.cli.options import as_json
+from calibrant.cli.rows import different_sketches
 from calibrant.cli.sketch import write
-from calibrant.cli.sketched import different_sketches
-from calibrant.disk import check_target
-from calibrant.scale.sketch import Sketch
-from calibrant.scale.sketch import merge as merged
+from calibrant.files import check_target
+from calibrant.sketch.sketch import Sketch
+from calibrant.sketch.sketch import merge as merged
 
 
 @click.command()
@@ -22,8 +22,8 @@ from calibrant.scale.sketch import merge as merged
 def merge(sketches: Sequence[str], output: str, same: bool, json_: bool) -> None:
     """Add SKETCHES up; they must have the same cells and the same groups.
 
-    Two sketches with the same contents are refused, and so is a day's beside a month's into which it was
-    merged: the same day would count twice.
+    Two sketches with the same contents are refused, and so is the sketch of a day with that of a month that
+    contains it: the same day would count twice.
     """
     check_target(output)
     hint = "leave one out; --same adds them up all the same"

@@ -12,20 +12,25 @@ import click
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.cli.learnt_parts import counted_parts, same_option, with_beginning, with_part, with_parts
 from calibrant.cli.options import NAME, as_json, files_read, outcome_option, rows_in
-from calibrant.cli.ordered_rows import OrderedRows, read_ordered
-from calibrant.cli.showing import deliver_results, note
-from calibrant.cli.tables import show_json, show_table
-from calibrant.disk import check_target, write_whole
+from calibrant.cli.output import deliver_results, print_note, show_json, show_table
+from calibrant.cli.rows import (
+    OrderedRows,
+    counted_parts,
+    read_ordered,
+    register_batch,
+    same_option,
+    with_beginning,
+    with_parts,
+)
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.numerals import counted, pvalue_text
+from calibrant.files import atomic_write, check_target, lock_file
+from calibrant.formatting import pluralize, pvalue_text
+from calibrant.io.read import FileNames
 from calibrant.online.group_monitor import GroupMonitor
-from calibrant.online.monitor import Monitor
-from calibrant.online.reading import Reading
-from calibrant.online.segment_names import label_names
-from calibrant.online.state import locked, read_text, sealed
-from calibrant.scale.files import FileNames
+from calibrant.online.inputs import label_names
+from calibrant.online.monitor import Monitor, Reading
+from calibrant.online.state import read_text, sealed
 
 ALPHA = 0.05
 NAMED = 3  # groups named in the line of an alarm
@@ -74,15 +79,17 @@ def monitor(
     with _kept(state) as path:
         watch = _opened(path, rows, by, groups, alpha)
         parts = counted_parts(path, type(watch).__name__)
-        parts = with_beginning(parts, rows, _seen(watch)) if grown else with_part(parts, rows, same, path)
+        parts = (
+            with_beginning(parts, rows, _seen(watch)) if grown else register_batch(parts, rows, same, path)
+        )
         before = _readings(watch)
         readings = _updated(watch, rows, by, grown)
         if readings[GroupMonitor.EVERYBODY].n == before[GroupMonitor.EVERYBODY].n:
-            note("no new rows in FILE: nothing was counted")
+            print_note("no new rows in FILE: nothing was counted")
         _show(readings, before, watch.alpha, json_)
         deliver_results()
         if path is not None:
-            write_whole(path, sealed(with_parts(watch.to_json(), parts)))
+            atomic_write(path, sealed(with_parts(watch.to_json(), parts)))
     sys.exit(ALARM if any(reading.alarm for reading in readings.values()) else 0)
 
 
@@ -92,7 +99,7 @@ def _kept(state: str | None) -> Iterator[Path | None]:
     if state is None:
         yield None
         return
-    with locked(state):
+    with lock_file(state):
         yield Path(state)
 
 
@@ -154,7 +161,7 @@ def _check_known(names: npt.NDArray[Any], known: Sequence[str], by: str) -> None
     if strange:
         rule = f"must hold the groups that the monitor began with, {', '.join(known)}"
         hint = "begin a new state, with a --group for every group that may come"
-        got = f"got {strange[0]!r} ({counted(len(strange), 'row')} of other groups)"
+        got = f"got {strange[0]!r} ({pluralize(len(strange), 'row')} of other groups)"
         raise InvalidInputError(sentence(f"column {by!r}", rule, got, hint))
 
 
@@ -186,8 +193,8 @@ def _show(readings: Mapping[str, Reading], before: Mapping[str, Reading], alpha:
     show_table(["group", *columns], [_line(name, one, new[name]) for name, one in readings.items()])
     when = "" if raised else ", raised by an earlier run"
     words = f"ALARM{when}: evidence against calibration{_since(readings)}" if alarm else "no alarm"
-    stays = "; it stays on, a new state file starts anew" if alarm else ""
-    note(f"{words} (a false alarm, ever, has a chance of at most {alpha:g}{stays})")
+    stays = "; it stays on, start over with a new state file" if alarm else ""
+    print_note(f"{words} (a false alarm, ever, has a chance of at most {alpha:g}{stays})")
 
 
 def _since(readings: Mapping[str, Reading]) -> str:

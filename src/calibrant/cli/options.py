@@ -1,18 +1,131 @@
-"""Options that several verbs share, so that they read and behave the same everywhere."""
+"""Options that several verbs share, so that they read and behave the same everywhere.
+
+What the values of options may be, how they are read and how the shell completes them.
+
+What the shell completes: columns of the files typed so far, methods and measures; never an error.
+
+Options that name columns are given once: else the last of several wins and the others are lost.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import csv
+import functools
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from inspect import signature
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
-from calibrant.cli.option_types import Limit, MeasureName, MeasureNames, MethodName, Name, NameList
+from calibrant.cli.paths import BEHIND
 from calibrant.errors import InvalidInputError, sentence
+from calibrant.metrics.lookup import measures
+
+
+class Name(click.ParamType):  # type: ignore[type-arg] # generic from click 8.4 on
+    """The name of a column: any text that is not blank; columns of the files typed complete in the shell."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name as it is."""
+        if not str(value).strip():
+            self.fail(f"{value!r} is an empty name", param, ctx)
+        try:
+            str(value).encode()
+        except UnicodeEncodeError:
+            self.fail(f"{value!r} is not UTF-8 text", param, ctx)
+        return str(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        """Return the columns whose names begin so."""
+        return starting_with(incomplete, columns_typed(ctx))
+
+
+class NameList(click.ParamType):  # type: ignore[type-arg]
+    """Several names with commas between them; quotes around a name that has a comma itself."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
+        """Split the text as a line of CSV; a list (of a TOML file) is taken as it is."""
+        if isinstance(value, (list, tuple)):
+            cells = list(value)
+        else:
+            cells = self._split(str(value), param, ctx)
+        names = [cell.strip() for cell in cells]
+        if not names or not all(names):
+            self.fail(f"{value!r} has an empty name in it", param, ctx)
+        return names
+
+    def _split(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
+        try:
+            return next(csv.reader([text], skipinitialspace=True), [])
+        except csv.Error:
+            self.fail(f"{text!r} needs quotes around a name that has a line break", param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        """Return the columns whose names begin so; after a comma the next one."""
+        return next_of_list(incomplete, columns_typed(ctx))
+
+
+class MeasureNames(NameList):
+    """Names of measures, which complete in the shell."""
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        """Return the measures whose names begin so; after a comma the next one."""
+        return next_of_list(incomplete, measures())
+
+
+class MeasureName(Name):
+    """The name of a measure, which completes in the shell."""
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        """Return the measures whose names begin so."""
+        return starting_with(incomplete, measures())
+
+
+class Limit(MeasureName):
+    """MEASURE=LIMIT, split by the command that checks the limits."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text."""
+        return str(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        """Return the measures whose names begin so, ready for the limit."""
+        return [] if "=" in incomplete else starting_with(incomplete, (f"{name}=" for name in measures()))
+
+
+class MethodName(Name):
+    """The name of a recalibration method, which completes in the shell."""
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        """Return the methods whose names begin so."""
+        from calibrant.recalibration.methods.table import recalibrations
+
+        return starting_with(incomplete, ["auto", *recalibrations()])
+
+
+class Thresholds(click.ParamType):  # type: ignore[type-arg]
+    """Several numbers with commas between them."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[float]:
+        """Read the numbers; a list (of a TOML file) is taken as it is."""
+        cells = value if isinstance(value, (list, tuple)) else str(value).split(",")
+        try:
+            return [float(cell) for cell in cells]
+        except (TypeError, ValueError):
+            self.fail(f"{value!r} must be numbers with commas between them, such as 0.1,0.2", param, ctx)
+
 
 F = TypeVar("F", bound=Callable[..., Any])
-BEHIND = "calibrant.behind"  # where the context keeps the files behind FILE
 
 NAME, NAMES = Name(), NameList()
 MEASURE, MEASURES, LIMIT = MeasureName(), MeasureNames(), Limit()
@@ -41,14 +154,14 @@ def rows_if_any(verb: F) -> F:
 
 
 def typed(option: str) -> bool:
-    """Return whether an option stands on the command line itself, not in a file of defaults."""
+    """Return whether an option was typed, not taken from a file of defaults."""
     from click.core import ParameterSource
 
     return click.get_current_context().get_parameter_source(option) is ParameterSource.COMMANDLINE
 
 
 def refuse_typed(rule: str, *options: str) -> None:
-    """Refuse options that mean nothing beside the others; those in a file of defaults may wait their turn."""
+    """Refuse typed options that have no effect with the others; those in a file of defaults are ignored."""
     for option in options:
         if typed(option):
             shown = next(p for p in click.get_current_context().command.params if p.name == option).opts[0]
@@ -119,6 +232,113 @@ def as_json(verb: F) -> F:
 
 def seed(verb: F) -> F:
     """Add --seed."""
-    return click.option("--seed", type=int, help="Seed of everything random; drawn and printed when absent.")(
+    return click.option("--seed", type=int, default=0, show_default=True, help="Seed of everything random.")(
         verb
     )
+
+
+FILES_LOOKED_AT = 3
+
+
+def columns_typed(context: click.Context) -> list[str]:
+    """Return the columns of the files on the command line so far, each once, in their order."""
+    names: dict[str, None] = {}
+    for file in list(_files(context))[:FILES_LOOKED_AT]:
+        with suppress(Exception):  # a half-typed name or a broken file: nothing to suggest
+            names.update(dict.fromkeys(_column_names(file)))
+    return list(names)
+
+
+def starting_with(start: str, words: Iterable[str]) -> list[CompletionItem]:
+    """Return the words that begin so."""
+    return [CompletionItem(word) for word in words if word.startswith(start) and _is_safe(word)]
+
+
+def next_of_list(incomplete: str, words: Iterable[str]) -> list[CompletionItem]:
+    """Return completions of the last name in a list with commas, without the names it already has."""
+    before, comma, start = incomplete.rpartition(",")
+    taken = set(before.split(",")) if comma else set()
+    return [
+        CompletionItem(f"{before}{comma}{word}")
+        for word in words
+        if word.startswith(start) and word not in taken and _is_safe(word)
+    ]
+
+
+def _is_safe(word: str) -> bool:
+    """Return whether every shell takes a word as it is: the name of a column may be a command.
+
+    >>> _is_safe("größe_2"), _is_safe("$(reboot)"), _is_safe("a b"), _is_safe("=ls")
+    (True, False, False, False)
+    """
+    return word[:1].isalnum() and all(mark.isalnum() or mark in "_-.,:/@%+=" for mark in word)
+
+
+def _files(context: click.Context) -> Iterator[Path]:
+    """Yield the files among the arguments; click cannot yet tell them from option values here."""
+    known = [context.params.get(key) for key in ("file", "files")]
+    given = [name for names in known if names for name in ([names] if isinstance(names, str) else names)]
+    for name in (*given, *context.args):
+        if Path(name).is_file():
+            yield Path(name)
+
+
+def _column_names(file: Path) -> Iterable[str]:
+    """Return the names in the header or schema of a file; a sketch has no columns."""
+    if file.suffix == ".parquet":
+        import duckdb
+
+        with duckdb.connect(":memory:") as connection:
+            relation = connection.read_parquet(str(file), hive_partitioning=False)
+            return list(relation.columns)
+    if file.suffix in (".sketch", ".json", ".duckdb", ".db"):
+        return []
+    from calibrant.io.csv_dialect import read_dialect
+
+    return read_dialect(file).names
+
+
+SEVERAL_PREDICTIONS = "calibrant compare takes several columns, and calibrant classes one for each class"
+
+
+CLUSTERS = "calibrant.clusters"  # where the context keeps the column that --clusters names
+
+
+def takes_clusters(command: F) -> F:
+    """Add --clusters, which reading rows picks up from the context."""
+
+    @functools.wraps(command)
+    def call(*args: Any, **given: Any) -> Any:
+        click.get_current_context().meta[CLUSTERS] = given.pop("clusters")
+        return command(*args, **given)
+
+    text = "Rows that belong together (patients of a hospital): allow for their correlation."
+    return click.option("--clusters", type=NAME, metavar="COLUMN", help=text)(call)  # type: ignore[return-value]
+
+
+def chosen_clusters() -> str | None:
+    """Return the column that --clusters names; None where the command has no such option or none is given."""
+    context = click.get_current_context(silent=True)
+    return None if context is None else context.meta.get(CLUSTERS)
+
+
+def refuse_repeated(command: click.Command, parent: click.Context, arguments: list[str]) -> None:
+    """Refuse a name typed twice where the verb takes one, before anything is read."""
+    try:
+        context = click.Context(command, parent=parent)  # click keeps the help option of the first parser
+        _, _, order = command.make_parser(context).parse_args(list(arguments))
+    except click.UsageError:
+        return  # reported with the usage of the command when it parses them
+    for option, times in Counter(order).items():
+        if times > 1 and isinstance(option, click.Option) and not option.multiple:
+            _refuse(option, times)
+
+
+def _refuse(option: click.Option, times: int) -> None:
+    if isinstance(option.type, NameList):
+        hint = "write several names with commas between them"
+    elif isinstance(option.type, Name):
+        hint = SEVERAL_PREDICTIONS if option.name == "prediction" else "leave all but one out"
+    else:
+        return
+    raise InvalidInputError(sentence(option.opts[0], "must be given once", f"got it {times} times", hint))

@@ -17,17 +17,19 @@ from calibrant.cli.options import (
     seed,
     typed,
 )
-from calibrant.cli.showing import say
-from calibrant.cli.tables import show_json
+from calibrant.cli.output import print_result, show_json
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.inference.alternatives import ALTERNATIVES
-from calibrant.inference.planning import detectable_distance, required_samples
-from calibrant.inference.power_study import checked_predictions
-from calibrant.inference.statistics import DEFAULT_TEST
-from calibrant.numerals import counted
+from calibrant.formatting import pluralize
+from calibrant.inference.planning import (
+    ALTERNATIVES,
+    checked_predictions,
+    detectable_distance,
+    required_samples,
+)
+from calibrant.inference.testing import DEFAULT_TEST
+from calibrant.io.read import FileNames, read_columns
 from calibrant.records import Missing
 from calibrant.results import Array
-from calibrant.scale.files import FileNames, read_columns
 
 
 @click.command()
@@ -107,9 +109,9 @@ def plan(
     if json_:
         show_json({**planned.to_dict(), "dropped": dropped})
         return
-    say(str(planned))
+    print_result(str(planned))
     if dropped:
-        say(f"{counted(dropped, 'row')} without a prediction dropped")
+        print_result(f"{pluralize(dropped, 'row')} without a prediction dropped")
 
 
 def _refuse_what_tolerance_ignores(file: FileNames | None) -> None:

@@ -12,8 +12,10 @@ from inspect import signature
 from typing import Any
 
 import click
+import numpy as np
 
-from calibrant.cli.file_rows import read_rows, refuse_swapped
+from calibrant.cli.censored_columns import outcome_table, takes_censored
+from calibrant.cli.classes import class_labels, named_by_option
 from calibrant.cli.options import (
     METHOD,
     NAME,
@@ -25,39 +27,36 @@ from calibrant.cli.options import (
     rows_in,
     seed,
 )
-from calibrant.cli.showing import note, say
-from calibrant.cli.sketched import listed, needed_sketch, progress_bar
-from calibrant.cli.tables import show_json, show_sheet, show_table
-from calibrant.disk import check_target, write_whole
+from calibrant.cli.output import print_note, print_result, show_json, show_sheet, show_table
+from calibrant.cli.paths import InputPath
+from calibrant.cli.rows import listed, progress_bar, read_rows, refuse_swapped, sketch_if_needed
 from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
-from calibrant.groups.rules import Rule
-from calibrant.groups.stored_rules import rules_from_json
-from calibrant.inputs import Names
-from calibrant.numerals import counted, short
+from calibrant.files import atomic_write, check_target
+from calibrant.formatting import format_value, pluralize
+from calibrant.groups.rules import Rule, rules_from_json
+from calibrant.inputs import InputNames
+from calibrant.io.read import FileNames
 from calibrant.online.state import read_text
-from calibrant.recalibration.assess import FEWEST, FEWEST_EACH, FOLDS, Assessment
-from calibrant.recalibration.change_sheets import short_change_sheet
-from calibrant.recalibration.choose import FOLDS as CHOICE_FOLDS
-from calibrant.recalibration.fit_progress import each_fit
-from calibrant.recalibration.group_changes import GroupChange
-from calibrant.recalibration.loading import load_recalibration
+from calibrant.recalibration.assess import MIN_EACH, MIN_RECORDS, Assessment
+from calibrant.recalibration.assess_groups import GroupChange, short_change_sheet
+from calibrant.recalibration.recalibrate import load_recalibration
 from calibrant.recalibration.recalibrate import recalibrate as fit
 from calibrant.recalibration.result import Recalibration
-from calibrant.recalibration.table import recalibrations
 from calibrant.records import Missing, check_records
-from calibrant.scale.files import FileNames, read_table
 
 HARMS, TOO_LITTLE = 1, 3
 MOST_GROUPS = 100  # printed
+FIT_SHARE = 0.25  # of the progress bar; the rest is the assessment
 ARGUMENTS = {p.name for p in signature(fit).parameters.values() if p.kind is not p.VAR_KEYWORD}
 FITTING = (
     "outcome", "weight", "missing", "method", "settings", "weights", "covariates", "groups", "rules",
-    "clusters", "prevalence", "force", "seed",
+    "clusters", "labels", "prevalence", "force", "seed",
 )  # fmt: skip
 OWN_ROWS = "The predictions must come from rows that the model was not trained on."
 
 
 @click.command()
+@takes_censored
 @rows_in
 @columns_unless_sketch
 @click.option(
@@ -89,11 +88,17 @@ OWN_ROWS = "The predictions must come from rows that the model was not trained o
 )
 @click.option(
     "--rules",
-    type=click.Path(dir_okay=False),
+    type=InputPath(dir_okay=False),
     help="Groups to repair with --method patch, as calibrant audit --rules wrote them.",
 )
 @click.option(
     "--clusters", type=NAME, metavar="COLUMN", help="Rows that belong together (patients): never split."
+)
+@click.option(
+    "--labels",
+    type=NAMES,
+    metavar="A,B,C",
+    help="Several classes (-p p_a,p_b,p_c): what the outcome calls them, if not by column name or 0, 1, 2.",
 )
 @click.option("--prevalence", type=float, help="Base rate where the map will be used, if it differs.")
 @click.option(
@@ -110,7 +115,8 @@ OWN_ROWS = "The predictions must come from rows that the model was not trained o
 def recalibrate(
     file: FileNames, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
     method: str, settings: tuple[str, ...], weights: str, covariates: list[str] | None,
-    groups: list[str] | None, rules: str | None, clusters: str | None, prevalence: float | None,
+    groups: list[str] | None, rules: str | None, clusters: str | None,
+    labels: list[str] | None, prevalence: float | None,
     output: str | None, force: bool, sql: bool, dialect: str, seed: int | None, json_: bool,
 ) -> None:  # fmt: skip
     """Fit a map that makes the predictions in FILE better calibrated, and write it as JSON.
@@ -118,6 +124,8 @@ def recalibrate(
     Exit code 0: written (also when auto finds that no change is justified). 1: the method you named harms;
     nothing is written without --force. 2: bad input. 3: too little data. The predictions must come from rows
     that the model was not trained on: that cannot be seen from the file.
+
+    Name three columns or more (-p p_a,p_b,p_c) to recalibrate the probabilities of several classes.
     """
     if sql:
         refuse_typed("does not apply to --sql, which prints a map as it was fitted", *FITTING)
@@ -137,15 +145,24 @@ def recalibrate(
         refuse_typed("does not apply to --rules, which name the groups already", "groups")
         options["groups"] = _rules(rules)
         covariates = [*(covariates or []), *_spoken_of(options["groups"], covariates or [])]
-    beside = _Beside(tuple(covariates or ()), tuple(groups or ()), clusters)
-    with _too_little(), _bar(method, bool(covariates or groups)):
-        fitted = _fitted(file, outcome, prediction, weight, missing, beside, options)
+    extra = _Extra(tuple(covariates or ()), tuple(groups or ()), clusters)
+    with _too_little(), progress_bar("fitting") as bar:
+        options["progress"] = None if bar is None else lambda share: bar(share * FIT_SHARE)
+        several = () if prediction is None else tuple(name.strip() for name in prediction.split(","))
+        if len(several) > 2 and outcome is not None:
+            fitted = _fitted_classes(file, outcome, several, weight, missing, extra, options, labels)
+        else:
+            refuse_typed("needs three columns or more in --prediction", "labels")
+            fitted = _fitted(file, outcome, prediction, weight, missing, extra, options)
         refused = _too_few(fitted) and not force
-        _ = None if refused else fitted.assessment  # computed on first access: while the bar is there
+        if not refused:
+            rest = 1.0 - FIT_SHARE
+            fitted.assess(None if bar is None else lambda share: bar(FIT_SHARE + share * rest))
     if refused:
-        result = f"{counted(fitted.fit.n, 'record')}, base rate {fitted.fit.base_rate:g}"
-        click.echo(f"calibrant: too little data: {result}; {FEWEST} records and {FEWEST_EACH} of each outcome"
-                   " are needed. Nothing written; --force overrides.", err=True)  # fmt: skip
+        result = f"{pluralize(fitted.fit.n, 'record')}, base rate {fitted.fit.base_rate:g}"
+        needed = f"{MIN_RECORDS} records and {MIN_EACH} of each outcome"
+        click.echo(f"calibrant: too little data: {result}; {needed} are needed."
+                   " Nothing written; --force overrides.", err=True)  # fmt: skip
         sys.exit(TOO_LITTLE)
     harms = method != "auto" and fitted.assessment is not None and fitted.assessment.verdict == "harms"
     if output is not None and (force or not harms):
@@ -158,8 +175,8 @@ def recalibrate(
 
 
 @dataclass(frozen=True, slots=True)
-class _Beside:
-    """The columns that stand beside predictions, by name."""
+class _Extra:
+    """Names of covariates, groups and clusters."""
 
     covariates: tuple[str, ...]
     groups: tuple[str, ...]
@@ -182,20 +199,6 @@ def _too_little() -> Iterator[None]:
         sys.exit(TOO_LITTLE)
 
 
-@contextmanager
-def _bar(method: str, columns: bool) -> Iterator[None]:
-    """Show how many of the fits are done: all of the choice, and again without each fold in turn."""
-    rows = [row for row in recalibrations().values() if row.fit is not None and row.auto_options]
-    candidates = [row for row in rows if columns or not row.needs_covariates]
-    fits = CHOICE_FOLDS * len(candidates) + 2 if method == "auto" else 1
-    with progress_bar("fitting") as progress:
-        if progress is None:
-            yield
-            return
-        with each_fit(lambda done: progress(min(1.0, done / (fits * (1 + FOLDS))))):
-            yield
-
-
 def _rules(path: str) -> tuple[Rule, ...]:
     """Read the groups to repair; an empty file says that there is nothing to do."""
     result = rules_from_json(read_text(path), f"--rules {path}")
@@ -215,7 +218,7 @@ def _one(file: FileNames) -> str:
     """Return the name of the map's file."""
     names = listed(file)
     if len(names) > 1:
-        raise InvalidInputError(sentence("--sql", "needs one map", f"got {counted(len(names), 'file')}"))
+        raise InvalidInputError(sentence("--sql", "needs one map", f"got {pluralize(len(names), 'file')}"))
     return names[0]
 
 
@@ -226,52 +229,77 @@ def _as_sql(fitted: Recalibration, prediction: str, dialect: str) -> str:
 
 def _show_sql(text: str, output: str | None, json_: bool) -> None:
     if output is not None:
-        write_whole(output, text + "\n", files_read())
+        atomic_write(output, text + "\n", files_read())
     elif json_:
         show_json({"sql": text})
     else:
-        say(text)
+        print_result(text)
 
 
 def _fitted(
     file: FileNames, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
-    beside: _Beside, options: dict[str, Any],
+    extra: _Extra, options: dict[str, Any],
 ) -> Recalibration:  # fmt: skip
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        sketch = needed_sketch(file, outcome=outcome, prediction=prediction, weight=weight, missing=missing)
+        sketch = sketch_if_needed(
+            file, outcome=outcome, prediction=prediction, weight=weight, missing=missing
+        )
         if sketch is not None:
-            if beside.named:
+            if extra.named:
                 rule = "need the rows, which a sketch no longer has"
                 raise InvalidInputError(sentence("--covariates, --groups and --clusters", rule))
             fitted = fit(sketch, **options)
         else:
-            fitted = _fitted_rows(file, str(outcome), str(prediction), weight, missing, beside, options)
-    for warning in told:
-        note(f"calibrant: {warning.message}")
+            fitted = _fitted_rows(file, str(outcome), str(prediction), weight, missing, extra, options)
+    for warning in caught:
+        print_note(f"calibrant: {warning.message}")
+    return fitted
+
+
+def _fitted_classes(
+    file: FileNames, outcome: str, predictions: tuple[str, ...], weight: str | None, missing: Missing,
+    extra: _Extra, options: dict[str, Any], labels: list[str] | None,
+) -> Recalibration:  # fmt: skip
+    """Fit a map of several classes, one column of probabilities each."""
+    if extra.named:
+        rule = "do not apply to several classes"
+        raise InvalidInputError(
+            sentence("--covariates, --groups and --clusters", rule, hint="leave them out")
+        )
+    numbers, columns = outcome_table(file, [*predictions, *([weight] if weight else [])], [outcome])
+    occurred, names = class_labels(columns[outcome], predictions, labels)
+    with warnings.catch_warnings(record=True) as caught, named_by_option(outcome, predictions, weight):
+        warnings.simplefilter("always")
+        fitted = fit(
+            occurred, np.column_stack([numbers[name] for name in predictions]),
+            sample_weight=numbers[weight] if weight else None, classes=names, missing=missing, **options,
+        )  # fmt: skip
+    for warning in caught:
+        print_note(f"calibrant: {warning.message}")
     return fitted
 
 
 def _fitted_rows(
     file: FileNames, outcome: str, prediction: str, weight: str | None, missing: Missing,
-    beside: _Beside, options: dict[str, Any],
+    extra: _Extra, options: dict[str, Any],
 ) -> Recalibration:  # fmt: skip
     if weight is None:
         refuse_typed("needs --weight", "weights")
-    if not beside.named:
+    if not extra.named:
         data = read_rows(
             file, outcome=outcome, prediction=prediction, weight=weight, missing=missing, groups=None
         )
         return fit(data.forecasts, **options)
-    numbers, columns = read_table(file, [outcome, prediction, *([weight] if weight else [])], beside.named)
-    masses, names = numbers[weight] if weight else None, Names.of_columns(outcome, prediction, weight)
+    numbers, columns = outcome_table(file, [outcome, prediction, *([weight] if weight else [])], extra.named)
+    masses, names = numbers[weight] if weight else None, InputNames.of_columns(outcome, prediction, weight)
     refuse_swapped(check_records(numbers[outcome], numbers[prediction], masses, missing, names), names)
-    if beside.groups:
-        options = {**options, "groups": {name: columns[name] for name in beside.groups}}
+    if extra.groups:
+        options = {**options, "groups": {name: columns[name] for name in extra.groups}}
     return fit(
         numbers[outcome], numbers[prediction], sample_weight=masses,
-        covariates={name: columns[name] for name in beside.covariates} or None,
-        clusters=columns[beside.clusters] if beside.clusters else None, missing=missing, **options,
+        covariates={name: columns[name] for name in extra.covariates} or None,
+        clusters=columns[extra.clusters] if extra.clusters else None, missing=missing, **options,
     )  # fmt: skip
 
 
@@ -295,8 +323,10 @@ def _parsed(settings: tuple[str, ...]) -> dict[str, Any]:
 
 def _too_few(fitted: Recalibration) -> bool:
     facts = fitted.fit
+    if fitted.columns is not None:
+        return facts.n < MIN_RECORDS
     each = min(facts.base_rate, 1 - facts.base_rate) * facts.effective_n
-    return facts.n < FEWEST or each < FEWEST_EACH
+    return facts.n < MIN_RECORDS or each < MIN_EACH
 
 
 def _show(fitted: Recalibration, output: str | None, json_: bool) -> None:
@@ -304,18 +334,20 @@ def _show(fitted: Recalibration, output: str | None, json_: bool) -> None:
         show_json({**fitted.to_dict(), "output": output})
         return
     came_to = fitted.chosen if fitted.chosen == fitted.method else f"{fitted.chosen} (chosen by auto)"
-    came_to += "" if fitted.temperature is None else f", T = {short(fitted.temperature)}"
-    say(f"method: {came_to}, fitted to {counted(fitted.fit.n, 'record')}")
-    if fitted.chosen == "identity" and fitted.method == "auto":
-        say("no change is justified by these records")
+    came_to += "" if fitted.temperature is None else f", T = {format_value(fitted.temperature)}"
+    print_result(f"method: {came_to}, fitted to {pluralize(fitted.fit.n, 'record')}")
+    if fitted.clip_note:
+        print_result(fitted.clip_note)
+    if fitted.chosen in ("identity", "limits") and fitted.method == "auto":
+        print_result("no change is justified by these records")
     assessment = fitted.assessment
     if assessment is None:
-        say(f"not assessed: {fitted.why_not_assessed}")
+        print_result(f"not assessed: {fitted.why_not_assessed}")
     else:
-        say(f"on held-out records: {assessment.verdict}")
+        print_result(f"on held-out records: {assessment.finding}")
         _show_changes(assessment)
-    note(OWN_ROWS)
-    note(f"seed {fitted.fit.seed}" + (f", written to {output}" if output else ""))
+    print_note(OWN_ROWS)
+    print_note(f"seed {fitted.fit.seed}" + (f", written to {output}" if output else ""))
 
 
 def _show_changes(assessment: Assessment) -> None:
@@ -323,29 +355,40 @@ def _show_changes(assessment: Assessment) -> None:
         [name.replace("_", " "), *(f"{value:.6f}" for value in (c.before, c.after, c.gain, c.lower, c.upper))]
         for name, c in assessment.changes.items()
     ]
-    say()
+    print_result()
     show_table(["held-out", "before", "after", "gain", "from, approx.", "to, approx."], rows)
-    note(
+    print_note(
         "Means over the parts that were held out in turn. The smooth error of parts is on average no smaller "
         "than that of all records, which evaluate shows."
     )
+    if assessment.certain_note:
+        print_note(assessment.certain_note)
+    if assessment.n_records is not None:
+        print_note(
+            f"Assessed on a sample of {assessment.n:,} of {assessment.n_records:,} rows;"
+            " the map is fitted to all."
+        )
     if assessment.cells is not None:
-        note(f"Records were held out by {counted(assessment.cells, 'cell')} of neighbouring predictions.")
+        print_note(
+            f"Records were held out by {pluralize(assessment.cells, 'cell')} of neighbouring predictions."
+        )
     if assessment.for_whom is not None:
-        say()
-        say("For whom, on held-out records")
-        say(str(assessment.for_whom))
+        print_result()
+        print_result("For whom, on held-out records")
+        print_result(str(assessment.for_whom))
         _show_groups(assessment.for_whom.changes)
 
 
 def _show_groups(changes: Sequence[GroupChange]) -> None:
     """Print every group before and after, or the first of very many, and say what was left out."""
-    say()
-    say("Every group before and after: mean predictions, and happened minus predicted in points")
+    print_result()
+    print_result("Every group before and after: mean predictions, and happened minus predicted in points")
     show_sheet(short_change_sheet(changes[:MOST_GROUPS]))
     left = len(changes) - MOST_GROUPS
     if left > 0:
-        say(f"{counted(left, 'more group is', 'more groups are')} in the output of --json, largest z first")
-    note(
+        print_result(
+            f"{pluralize(left, 'more group is', 'more groups are')} in the output of --json, largest z first"
+        )
+    print_note(
         "After: each record repaired by a map that was fitted without it. --json has intervals and p-values."
     )

@@ -7,19 +7,18 @@ from collections.abc import Sequence
 import click
 import numpy as np
 
-from calibrant.cli.file_rows import swapped_columns
 from calibrant.cli.options import NAMES, as_json, columns, files_read
-from calibrant.cli.showing import say
-from calibrant.cli.sketched import progress_bar
-from calibrant.cli.tables import show_json
-from calibrant.disk import check_target
+from calibrant.cli.output import one_line, print_result, show_json
+from calibrant.cli.rows import progress_bar, swapped_columns
+from calibrant.files import check_target
 from calibrant.forecasts import Forecasts
-from calibrant.inputs import Names
+from calibrant.inputs import InputNames
+from calibrant.io.paths import resolve_paths
+from calibrant.io.read import refuse_same_contents
 from calibrant.records import Missing
-from calibrant.scale.cells import CELLS
-from calibrant.scale.located import located
-from calibrant.scale.same_contents import refuse_same_contents
-from calibrant.scale.sketch import Sketch, merge
+from calibrant.sketch.aggregate import MAX_GROUPS
+from calibrant.sketch.cells import CELLS
+from calibrant.sketch.sketch import Sketch, merge
 
 
 @click.command()
@@ -30,13 +29,15 @@ from calibrant.scale.sketch import Sketch, merge
     "--by", type=NAMES, metavar="COLUMN,COLUMN", help="Columns whose values are groups: a sketch of each."
 )
 @click.option("--cells", type=int, default=CELLS, show_default=True, help="Cells between 0 and 1.")
+@click.option("--max-groups", type=click.IntRange(min=1), default=MAX_GROUPS, show_default=True,
+              help="Refuse more groups than that.")  # fmt: skip
 @click.option("--invalid", type=click.Choice(["error", "drop"]), default="error", show_default=True,
               help="Refuse values outside [0, 1], or leave them out and count them.")  # fmt: skip
 @click.option("--same", is_flag=True, help="Count files even if two have the same contents.")
 @as_json
 def sketch(
     files: Sequence[str], outcome: str, prediction: str, weight: str | None, missing: Missing,
-    output: str, by: list[str] | None, cells: int, invalid: Missing, same: bool, json_: bool,
+    output: str, by: list[str] | None, cells: int, max_groups: int, invalid: Missing, same: bool, json_: bool,
 ) -> None:  # fmt: skip
     """Summarise FILES (CSV or Parquet, names or globs) into one sketch, in memory that stays bounded.
 
@@ -45,7 +46,7 @@ def sketch(
     are refused: the same day would count twice.
     """
     check_target(output, files_read())
-    read = located(files)  # refuses a file that two names stand for
+    read = resolve_paths(files)  # refuses a file that is named twice
     if not same:
         refuse_same_contents(read, outcome)
     parts = []
@@ -54,12 +55,12 @@ def sketch(
             parts.append(
                 Sketch.from_file(
                     file, outcome=outcome, prediction=prediction, weight=weight, missing=missing,
-                    invalid=invalid, by=by, cells=cells, progress=progress,
+                    invalid=invalid, by=by, cells=cells, max_groups=max_groups, progress=progress,
                 )
             )  # fmt: skip
     made = merge(*parts)
     if made.n and _looks_swapped(made.forecasts()):
-        raise swapped_columns(Names.of_columns(outcome, prediction, weight))
+        raise swapped_columns(InputNames.of_columns(outcome, prediction, weight))
     write(made, output, json_)
 
 
@@ -70,7 +71,7 @@ def write(made: Sketch, output: str, json_: bool) -> None:
         facts = {"output": output, "n": made.n, "cells": made.cells, "groups": len(made.groups)}
         show_json({**facts, "dropped": made.dropped, "rejects": dict(made.rejects)})
     else:
-        say(f"{output}: {made}")
+        print_result(one_line(f"{output}: {made}"))
 
 
 def _looks_swapped(forecasts: Forecasts) -> bool:

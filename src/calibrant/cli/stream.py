@@ -12,24 +12,29 @@ from typing import Any
 import click
 import numpy as np
 
-from calibrant.cli.learnt_parts import counted_parts, same_option, with_part, with_parts
-from calibrant.cli.options import NAME, NAMES, as_json, files_read, outcome_option, rows_in, typed
-from calibrant.cli.ordered_rows import OrderedRows, read_ordered
-from calibrant.cli.showing import note, say
-from calibrant.cli.sketched import shown_name
-from calibrant.cli.tables import readable_number, show_json, show_table
-from calibrant.disk import check_target, write_whole
+from calibrant.cli.options import NAME, NAMES, as_json, outcome_option, rows_in, typed
+from calibrant.cli.output import print_note, print_result, readable_number, show_json, show_table
+from calibrant.cli.rows import (
+    OrderedRows,
+    counted_parts,
+    read_ordered,
+    register_batch,
+    same_option,
+    shown_name,
+    with_parts,
+)
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.measures.distances.lower import lower_distance
-from calibrant.measures.smooth import smooth_calibration_error
-from calibrant.numerals import counted
+from calibrant.files import atomic_write, check_target, lock_file
+from calibrant.formatting import pluralize
+from calibrant.io.read import FileNames, read_cells
+from calibrant.metrics.distance.lower import lower_distance
+from calibrant.metrics.smooth import smooth_calibration_error
+from calibrant.online.base import Run
+from calibrant.online.calibrator import NAMES as EXPERTS
 from calibrant.online.calibrator import OnlineCalibrator
-from calibrant.online.experts import NAMES as EXPERTS
-from calibrant.online.input_columns import batch_ends
-from calibrant.online.run import Run
-from calibrant.online.state import locked, read_text, sealed
+from calibrant.online.inputs import batch_ends
+from calibrant.online.state import read_text, sealed
 from calibrant.results import Array
-from calibrant.scale.files import FileNames, read_cells
 
 FEW = 100_000  # rows up to which the lower distance is computed while one waits
 
@@ -41,9 +46,11 @@ FEW = 100_000  # rows up to which the lower distance is computed while one waits
 @click.option("--order", type=NAME, help="Column to sort the rows by.  [default: the order of the file]")
 @click.option("--by", type=NAME, help="Column of segments, each of which gets a calibrator of its own.")
 @click.option(
-    "--batch-by", type=NAME, help="Column such as a date: its rows are calibrated before any is learnt."
+    "--batch-by",
+    type=NAME,
+    help="Column such as a date: its rows are calibrated before any outcome is learned.",
 )
-@click.option("--delay", type=int, help="Late outcomes that the Brier promise shall cover.  [default: 0]")
+@click.option("--delay", type=int, help="Late outcomes that the Brier promise must cover.  [default: 0]")
 @click.option("--guard/--no-guard", default=True, show_default=True, help="Keep the certificate.")
 @click.option(
     "--forget-missing", is_flag=True, help="Calibrate rows without outcome too, and learn nothing from them."
@@ -71,7 +78,7 @@ def stream(
     Writes a CSV file with the columns named here (those of --keep are copied) and the column `calibrated`,
     in the order of FILE, and prints the certificate
     and the scores of raw and calibrated side by side. The state is written whole and last of all: a run that
-    was stopped before has changed nothing and can be repeated. Rows that the state has learnt are refused
+    was stopped before has changed nothing and can be repeated. Rows that the state has learned are refused
     unless --same learns them again.
     """
     _check_targets({"--output": out, "--state": state, "--html": html})
@@ -88,28 +95,24 @@ def stream(
             "are known, give stream a file of these rows alone, with the same --state"
         ),
     )
-    with locked(state) if state else nullcontext():
+    with lock_file(state) if state else nullcontext():
         calibrator = _opened(state, by, delay, guard)
-        parts = with_part(counted_parts(state, "OnlineCalibrator"), rows, same, state)
+        parts = register_batch(counted_parts(state, "OnlineCalibrator"), rows, same, state)
         run = _played(calibrator, rows, by, batch_by)
         if out:
             named = {*rows.columns, outcome, prediction}
             copied = [*(name for name in keep or () if name not in named), *rows.columns]
             cells = read_cells(file, copied) if copied else {}
-            write_whole(out, _as_csv(rows, run, outcome, prediction, cells))
+            atomic_write(out, _as_csv(rows, run, outcome, prediction, cells))
         if html:
             _write_page(html, calibrator, rows, run, shown_name(file))
         _show(_summary(calibrator, rows, run), json_)
         if state:
-            write_whole(state, sealed(with_parts(calibrator.to_json(), parts)))
+            atomic_write(state, sealed(with_parts(calibrator.to_json(), parts)))
 
 
 def _check_targets(targets: Mapping[str, str | None]) -> None:
-    """Refuse files that are read, an output that is not CSV, and places that cannot be written."""
-    read = {Path(name).resolve() for name in files_read()}
-    for option, path in targets.items():
-        if path and Path(path).resolve() in read:
-            raise InvalidInputError(sentence(option, "must not be the file of FILE", f"got {path!r}"))
+    """Refuse an output that is not CSV, and places that cannot be written."""
     out = targets["--output"]
     if out and Path(out).suffix.lower() != ".csv":
         raise InvalidInputError(sentence("--output", "must end in .csv", f"got {out!r}"))
@@ -220,24 +223,24 @@ def _show(summary: Mapping[str, Any], json_: bool) -> None:
     if summary["learnt"]:
         show_table(["predictions", "Brier score", "smooth error", "lower distance"], table)
     else:
-        say("No outcome is known yet, so nothing was learnt and there are no scores.")
-    note("\n".join(_promises(summary)))
+        print_result("No outcome is known yet, so nothing was learned and there are no scores.")
+    print_note(*_promises(summary))
 
 
 def _promises(summary: Mapping[str, Any]) -> list[str]:
     """Return what is certified and promised, in sentences."""
     rounds, certificate, bound = (summary[name] for name in ("rounds", "certificate", "bound"))
     in_all = "" if rounds == summary["learnt"] else f" ({rounds:,} in all)"
-    read = f"{counted(summary['rows'], 'row')}, {counted(summary['learnt'], 'outcome')} learnt{in_all}"
+    read = f"{pluralize(summary['rows'], 'row')}, {pluralize(summary['learnt'], 'outcome')} learned{in_all}"
     lines = [f"{read}, {summary['steered']:,} steered"]
     unknown = summary["rows"] - summary["learnt"]
     if unknown:
-        rows = counted(unknown, "row was calibrated without an outcome", "rows were calibrated without one")
+        rows = pluralize(unknown, "row was calibrated without an outcome", "rows were calibrated without one")
         lines.append(f"{rows}; scores and promises do not cover them")
     if certificate is not None and rounds:
         promised = f" (at most {bound / rounds:.4f} whatever happens)" if bound < rounds else ""
         lines.append(
-            f"distance to calibration of the rows learnt at most {certificate / rounds:.4f}{promised}"
+            f"distance to calibration of the learned rows at most {certificate / rounds:.4f}{promised}"
         )
     if summary["brier_bound"] is not None:
         lines.append(f"total Brier score at most {summary['brier_bound']:.3f} above raw, whatever happens")
@@ -247,24 +250,24 @@ def _promises(summary: Mapping[str, Any]) -> list[str]:
 
 
 def _why_no_brier_bound(summary: Mapping[str, Any]) -> str:
-    """Say what stands against a promise on the Brier score, and which options give one."""
+    """Say why there is no promise on the Brier score, and which options give one."""
     reasons, options = [], []
     if summary["most_pending"] > summary["delay"] + 1:
         reasons.append(f"{summary['most_pending']:,} outcomes were unknown at once")
         options.append(f"--delay {summary['most_pending'] - 1}")
     if summary["steered"]:
-        reasons.append(f"the guard moved {counted(summary['steered'], 'prediction')}")
+        reasons.append(f"the guard moved {pluralize(summary['steered'], 'prediction')}")
         options.append("--no-guard")
     without = ", without the bound on the distance" if summary["steered"] else ""
     return f"{' and '.join(reasons)} ({' '.join(options)} gives one{without})"
 
 
 def _write_page(path: str, calibrator: OnlineCalibrator, rows: OrderedRows, run: Run, title: str) -> None:
-    from calibrant.report.stream_page import stream_page
+    from calibrant.report.pages import stream_page
 
     known = ~np.isnan(rows.outcome)
     if not known.any():
         raise InvalidInputError(sentence("--html", "needs an outcome that is known", "got none"))
     numbers = _summary(calibrator, rows, run)
     page = stream_page(rows.outcome[known], rows.prediction[known], run.taken(known), numbers, title=title)
-    write_whole(path, page)
+    atomic_write(path, page)

@@ -6,7 +6,7 @@ import math
 
 import click
 
-from calibrant.cli.file_rows import read_rows
+from calibrant.cli.censored_columns import takes_censored
 from calibrant.cli.options import (
     MEASURE,
     as_json,
@@ -15,25 +15,25 @@ from calibrant.cli.options import (
     refuse_typed,
     rows_in,
     seed,
+    takes_clusters,
 )
-from calibrant.cli.showing import say
-from calibrant.cli.sketched import needed_sketch, progress_bar
-from calibrant.cli.tables import readable_number, show_json, show_table
+from calibrant.cli.output import print_result, readable_number, show_json, show_table
+from calibrant.cli.rows import progress_bar, read_rows, sketch_if_needed
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.inference.calibration_test import calibration_test
-from calibrant.inference.engine import Method
-from calibrant.inference.interval import confidence_interval
-from calibrant.inference.statistics import DEFAULT_TEST
+from calibrant.formatting import pvalue_text
+from calibrant.inference.intervals import confidence_interval
+from calibrant.inference.testing import DEFAULT_TEST, Method, calibration_test
 from calibrant.inference.tolerance import tolerance_test
-from calibrant.measures.registry.lookup import measures
-from calibrant.numerals import pvalue_text
+from calibrant.io.read import FileNames
+from calibrant.metrics.lookup import measures
+from calibrant.parallel import recorded_seed
 from calibrant.records import Missing
-from calibrant.scale.files import FileNames
-from calibrant.seeds import recorded_seed
 
 
 @click.command("test")
+@takes_clusters
+@takes_censored
 @rows_in
 @columns_unless_sketch
 @click.option(
@@ -103,7 +103,7 @@ def test(
     if json_:
         show_json(collected)
         return
-    say(f"{tested}\n")
+    print_result(f"{tested}\n")
     for name, facts in collected.items():
         facts |= facts.pop("details", {})
         facts.pop("sentence", None)  # said above
@@ -111,14 +111,14 @@ def test(
             facts["pvalue"] = pvalue_text(tested.pvalue, tested.log_pvalue, tested.pvalue_is_bound)
         lines = [[key, _shown(key, value)] for key, value in facts.items() if value not in (None, [])]
         show_table([name, ""], lines)
-        say()
+        print_result()
 
 
 def _forecasts(
     file: FileNames, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing
 ) -> Forecasts:
     """Return the forecasts of a file of rows, or of a sketch."""
-    sketch = needed_sketch(file, outcome=outcome, prediction=prediction, weight=weight, missing=missing)
+    sketch = sketch_if_needed(file, outcome=outcome, prediction=prediction, weight=weight, missing=missing)
     if sketch is not None:
         return sketch.forecasts()
     return read_rows(

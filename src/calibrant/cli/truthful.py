@@ -15,18 +15,16 @@ from calibrant.cli.options import (
     seed,
     typed,
 )
-from calibrant.cli.showing import note, say
-from calibrant.cli.sketched import progress_bar
-from calibrant.cli.tables import readable_number, show_json, show_table
+from calibrant.cli.output import print_note, print_result, readable_number, show_json, show_table
+from calibrant.cli.rows import progress_bar
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.measures.registry.lookup import measures
-from calibrant.numerals import counted
+from calibrant.formatting import pluralize
+from calibrant.io.read import FileNames, read_columns
+from calibrant.metrics.lookup import measures
 from calibrant.records import Missing
-from calibrant.scale.files import FileNames, read_columns
-from calibrant.truthfulness.gap import Truthfulness, truthfulness_gap
-from calibrant.truthfulness.incentives import RULES, Incentives
-from calibrant.truthfulness.incentives import incentives as ask_incentives
-from calibrant.truthfulness.worst import worst_truth
+from calibrant.truthfulness.gap import Truthfulness, truthfulness_gap, worst_truth
+from calibrant.truthfulness.lies import RULES, Incentives
+from calibrant.truthfulness.lies import incentives as ask_incentives
 
 EXAMPLE = (0.25, 0.75)  # Table 1 of the truthfulness paper
 
@@ -115,12 +113,12 @@ def _parsed(truth: str) -> list[float]:
 
 
 def _predictions(file: FileNames, prediction: str, missing: Missing) -> object:
-    from calibrant.inference.power_study import checked_predictions
+    from calibrant.inference.planning import checked_predictions
 
     read = read_columns(file, [prediction])[prediction]
     kept = read if missing == "error" else read[read == read]  # only NaN differs from itself
     if len(kept) < len(read):
-        note(f"{counted(len(read) - len(kept), 'row')} without a prediction dropped")
+        print_note(f"{pluralize(len(read) - len(kept), 'row')} without a prediction dropped")
     return checked_predictions(kept, f"column {prediction!r}", "pass --missing drop to leave such rows out")
 
 
@@ -128,13 +126,13 @@ def _show_gaps(results: list[Truthfulness], json_: bool) -> None:
     if json_:
         show_json({"gaps": [found.to_dict() for found in results]})
     elif len(results) == 1:
-        say(str(results[0]))
+        print_result(str(results[0]))
     else:
         show_table(
             ["measure", "honest", "best lie", "gap", "report", "proof", "registry"],
             [_gap_row(found) for found in results],
         )
-        say("\nA gap found by search is a lower bound: a better lie may exist.")
+        print_result("\nA gap found by search is a lower bound: a better lie may exist.")
 
 
 def _gap_row(truthfulness: Truthfulness) -> list[str]:
@@ -152,7 +150,7 @@ def _show_incentives(asked: Incentives, json_: bool) -> None:
     if json_:
         show_json(asked.to_dict())
         return
-    say(
+    print_result(
         f"Would lying help? {asked.n:,} predictions taken for the truth, {asked.draws:,} replays of their "
         f"outcomes, seed {asked.seed}.\n"
     )
@@ -170,6 +168,6 @@ def _show_incentives(asked: Incentives, json_: bool) -> None:
             for row in asked.best.values()
         ],
     )
-    say("\nwins: share of replays in which an honest, perfect forecaster loses to the lie.\n")
+    print_result("\nwins: share of replays in which an honest, perfect forecaster loses to the lie.\n")
     for rule in RULES:
-        say(rule)
+        print_result(rule)

@@ -1,1 +1,1 @@
-"""evaluate: measures, tests, groups and the verdict on one set of forecasts; drawing them is in report."""
+"""The numbers, tests and verdict of one evaluation; drawing them is in `report`."""

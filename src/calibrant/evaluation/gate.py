@@ -1,4 +1,9 @@
-"""The gate: limits on measures and groups, each kept, broken, or not decidable with so little data."""
+"""The gate: limits on measures and groups, each kept, broken, or not decidable with so little data.
+
+assert_calibrated: the gate as one line of a test suite.
+
+About how many records would decide a limit that these leave open.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +12,52 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from calibrant.evaluation.needed_records import FEWEST, records_needed
-from calibrant.evaluation.null_reference import Chance
-from calibrant.evaluation.rows import Row, chosen, take_all
+from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.evaluation.rows import NullReference, ResultRow, measure_rows, select_measures
 from calibrant.forecasts import Forecasts
-from calibrant.groups.conditions import OneOf
-from calibrant.groups.no_evidence import too_small
-from calibrant.measures.registry.resolution import no_certificate
-from calibrant.numerals import beside, counted, exact, short
+from calibrant.formatting import format_limit, format_near_limit, format_value, pluralize
+from calibrant.groups.audit_result import too_small
+from calibrant.groups.rules import IsIn
+from calibrant.inputs import confidence_or_none, number, whole_number
+from calibrant.metrics.calling import accepts_clusters
+from calibrant.metrics.certificates import no_certificate
+from calibrant.metrics.lookup import measures
+from calibrant.parallel import check_drawing, recorded_seed
 from calibrant.results import json_object
 
 if TYPE_CHECKING:
     from calibrant.groups.audit_result import Audit
-    from calibrant.scale.sketch import Sketch
+    from calibrant.sketch.sketch import Sketch
+
+
+FEWEST = 20  # records; the gate's errors were measured from there on (docs/guarantees.md)
+MAX_FACTOR = 10  # times the records there are: advice to collect more than that helps little
+NARROW = 0.5  # of the limit: an interval with a smaller half-width says that the value lies on the limit
+
+
+def records_needed(records: int, distance: float, low: float, high: float, limit: float) -> int | None:
+    """Return about how many records would decide if the value stays as it is, None where more hardly help.
+
+    The ends of an interval approach the value as 1 / sqrt(n); the one beyond the limit has to cross it. A
+    value outside its interval counts as the nearer end. Fewer than FEWEST are never advised.
+
+    >>> records_needed(1000, 0.01, 0.0, 0.04, 0.02)
+    9000
+    >>> records_needed(100_000, 0.0201, 0.0187, 0.0214, 0.02) is None
+    True
+    >>> records_needed(2, 0.3, 0.0, 0.8, 0.75)
+    20
+    """
+    value = min(max(distance, low), high)
+    reach = high - value if value <= limit else value - low
+    gap = abs(limit - value)
+    factor = (reach / gap) ** 2 if gap > 0 else math.inf
+    if factor > MAX_FACTOR and (high - low) / 2 <= NARROW * limit:
+        return None
+    wanted = max(FEWEST, math.ceil(records * max(1.1, min(factor, 1000.0)) - 1e-6))
+    unit: int = 10 ** max(0, len(str(wanted)) - 2)
+    return -(-wanted // unit) * unit
+
 
 Outcome = Literal["pass", "fail", "unclear"]
 DRAWS = 999
@@ -28,7 +66,10 @@ EXIT_CODES: Mapping[Outcome, int] = {"pass": 0, "fail": 1, "unclear": 3}
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One limit held against the data: kept or broken when the whole interval is on one side of it."""
+    """One limit and what the data say about it: decided when the whole interval is on one side of it.
+
+    `undecided` marks a value that lies on its limit, so that more records would hardly help.
+    """
 
     name: str
     limit: float
@@ -37,8 +78,16 @@ class Finding:
     high: float | None
     outcome: Outcome
     reason: str
-    distance: float | None = None  # from the ideal, which is what the limit is held against
+    distance: float | None = None  # from the ideal, which the limit applies to
     method: str | None = None  # of the interval
+    undecided: bool = False
+
+    @property
+    def word(self) -> str:
+        """The outcome in a word or three."""
+        if self.outcome == "unclear":
+            return "undecided" if self.undecided else "too little data"
+        return {"pass": "pass", "fail": "FAIL"}[self.outcome]
 
     @property
     def approximate(self) -> tuple[str, ...]:
@@ -59,31 +108,31 @@ def judge(
     seed: int,
     fewest: int | None = None,
 ) -> list[Finding]:
-    """Hold limits on measures against the data.
+    """Check measures against limits.
 
     With fewer records than `fewest` nothing is decided; by default that is FEWEST, unless plain values are
     compared (confidence 0). A measure that cannot be had from a sketch raises NoCertificateError.
     """
-    wanted = chosen(list(limits))
+    wanted = select_measures(list(limits))
     few = too_few(forecasts.n, confidence, fewest)
     if few:
         return [Finding(row.name, limits[row.name], None, None, None, "unclear", few) for row in wanted]
-    luck = Chance(forecasts, draws=draws, confidence=confidence, seed=seed)
+    null = NullReference(forecasts, draws=draws, confidence=confidence, seed=seed)
     for about in wanted:
         if not forecasts.exact and not about.certified:
             raise no_certificate(about.name)
-    rows = map(luck.bounded, take_all(forecasts, wanted))
+    rows = map(null.bounded, measure_rows(forecasts, wanted))
     return [judged_row(row, limits[row.about.name], confidence, forecasts.n) for row in rows]
 
 
 def too_few(records: int, confidence: float, fewest: int | None) -> str:
-    """Say that so few records decide nothing; nothing where there are enough.
+    """Explain that there are too few records to decide; "" where there are enough.
 
     >>> too_few(7, 0.95, None), too_few(7, 0.0, None)
     ('7 records are too few to say; at least 20 are needed', '')
     """
     least = (FEWEST if confidence else 1) if fewest is None else fewest
-    are = counted(records, "record is", "records are")
+    are = pluralize(records, "record is", "records are")
     return f"{are} too few to say; at least {least:,} are needed" if records < least else ""
 
 
@@ -105,12 +154,15 @@ def judge_sketch_groups(
         if ends[0] > worst:
             worst, label = ends[0], key
         least, most = max(least, ends[1]), max(most, ends[2])
-    who, shown = f"worst group {_rule(by, label)!r}: z = {beside(worst, limit)}", exact(limit)
+    who, shown = (
+        f"worst group {_rule(by, label)!r}: z = {format_near_limit(worst, limit)}",
+        format_limit(limit),
+    )
     if least > limit:
         return Finding("group-z", limit, worst, least, most, "fail", f"{who}, above the limit {shown}")
     if most <= limit:
         return Finding("group-z", limit, worst, least, most, "pass", f"{who}, within the limit {shown}")
-    span = f"between {beside(least, limit)} and {beside(most, limit)}"
+    span = f"between {format_near_limit(least, limit)} and {format_near_limit(most, limit)}"
     reason = f"{who}, {span}: the sketch is too coarse for the limit {shown}"
     return Finding("group-z", limit, worst, least, most, "unclear", reason)
 
@@ -121,7 +173,7 @@ def _rule(by: Sequence[str], label: Any) -> Any:
         return label
     values = (label,) if len(by) == 1 else label
     conditions = (
-        OneOf(name, () if value is None else (value,), missing=value is None)
+        IsIn(name, () if value is None else (value,), missing=value is None)
         for name, value in zip(by, values, strict=True)
     )
     return " and ".join(map(str, conditions))
@@ -141,13 +193,13 @@ def judge_groups(audit: Audit, limit: float, few: str = "") -> Finding:
         return Finding("group-z", limit, None, None, None, "unclear", few)
     worst, small = audit.worst, audit.not_tested.too_small
     who = "everyone together" if worst is audit.everyone else f"worst group {worst.rule!r}"
-    z, shown = f"{who}: z = {beside(worst.z, limit)}", exact(limit)
+    z, shown = f"{who}: z = {format_near_limit(worst.z, limit)}", format_limit(limit)
     untested = f"; {too_small(audit)}" if small else ""
     if worst.z > limit:
         reason = f"{z}, above the limit {shown}{untested}"
         return Finding("group-z", limit, worst.z, None, None, "fail", reason)
     if small and audit.tested == 1 and not audit.not_tested.duplicates:
-        reason = f"no group is large enough to be tested ({counted(small, 'group')} too small); {z}"
+        reason = f"no group is large enough to be tested ({pluralize(small, 'group')} too small); {z}"
         return Finding("group-z", limit, worst.z, None, None, "unclear", reason)
     reason = f"{z}, within the limit {shown}{untested}"
     return Finding("group-z", limit, worst.z, None, None, "pass", reason)
@@ -159,45 +211,63 @@ def overall(findings: Sequence[Finding]) -> Outcome:
     return "fail" if "fail" in outcomes else "unclear" if "unclear" in outcomes else "pass"
 
 
-def judged_row(row: Row, limit: float, confidence: float, records: int) -> Finding:
-    """Hold one limit against a measure that was taken and bounded."""
+def judged_row(row: ResultRow, limit: float, confidence: float, records: int) -> Finding:
+    """Check a measure and its interval against one limit."""
     name = row.about.name
     if row.value is None:
         return Finding(name, limit, None, None, None, "unclear", row.note)
     distance, low, high = _from_ideal(row)
     if confidence and (low is None or high is None):
-        reason = f"{short(row.value)}, but no interval: {row.note}"
+        reason = f"{format_value(row.value)}, but no interval: {row.note}"
         return Finding(name, limit, row.value, None, None, "unclear", reason, distance)
     low, high = _widened(row, distance if low is None else low, distance if high is None else high)
-    sure, shown = _in_words(row, distance, low, high, limit, confidence), exact(limit)
+    sure, shown = _in_words(row, distance, low, high, limit, confidence), format_limit(limit)
     outcome: Outcome
     if low > limit:
         outcome, words = "fail", f"above the limit {shown}"
     elif high <= limit:
         outcome, words = "pass", f"within the limit {shown}"
     else:
-        needed = records_needed(records, distance, low, high, limit) if confidence else ""
-        outcome, words = "unclear", f"too little data to say whether it is within the limit {shown}{needed}"
+        return _unclear(row, limit, distance, low, high, records)
     note = f" ({row.note})" if row.note else ""
     reason = f"{sure}: {words}{note}"
     return Finding(name, limit, row.value, low, high, outcome, reason, distance, row.interval_method)
 
 
-def _in_words(row: Row, distance: float, low: float, high: float, limit: float, confidence: float) -> str:
+def _unclear(row: ResultRow, limit: float, distance: float, low: float, high: float, records: int) -> Finding:
+    """Say that the value lies on the limit, or how many records would decide."""
+    value, shown = format_near_limit(distance, limit), format_limit(limit)
+    ends = f"{format_near_limit(low, limit)} to {format_near_limit(high, limit)}"
+    needed = records_needed(records, distance, low, high, limit)
+    if needed is None:
+        reason = f"Undecided: the error is {value} ({ends}), right at your limit of {shown}"
+    else:
+        about = f"about {needed:,} records would decide"
+        reason = f"Too little data: the error is {value} ({ends}), and your limit is {shown}; {about}"
+    note = f" ({row.note})" if row.note else ""
+    return Finding(
+        row.about.name, limit, row.value, low, high, "unclear", f"{reason}{note}", distance,
+        row.interval_method, undecided=needed is None,
+    )  # fmt: skip
+
+
+def _in_words(
+    row: ResultRow, distance: float, low: float, high: float, limit: float, confidence: float
+) -> str:
     """Say the value, for a signed measure with its distance from the ideal, and the interval.
 
     Of a slope of 1.256: "1.26, 0.256 from 1". Digits are those that tell each number from the limit.
     """
-    written = beside(distance, limit)
-    text = f"{short(row.value)}, {written} from {row.about.ideal:g}" if row.about.signed else written
+    written = format_near_limit(distance, limit)
+    text = f"{format_value(row.value)}, {written} from {row.about.ideal:g}" if row.about.signed else written
     if low == high:
         return text
     roughly = "" if row.interval_method is None else "approximately "  # every interval is
-    ends = f"between {beside(low, limit)} and {beside(high, limit)}"
+    ends = f"between {format_near_limit(low, limit)} and {format_near_limit(high, limit)}"
     return f"{text}, {roughly}{ends} at confidence {confidence:g}"
 
 
-def _widened(row: Row, low: float, high: float) -> tuple[float, float]:
+def _widened(row: ResultRow, low: float, high: float) -> tuple[float, float]:
     """Widen an interval by how far the exact value can lie from the one taken of a sketch; not below 0."""
     taken = row.measurement
     if taken is None or taken.exact:
@@ -205,7 +275,7 @@ def _widened(row: Row, low: float, high: float) -> tuple[float, float]:
     return max(low - (taken.value - taken.lower), min(low, 0.0)), high + taken.upper - taken.value
 
 
-def _from_ideal(row: Row) -> tuple[float, float | None, float | None]:
+def _from_ideal(row: ResultRow) -> tuple[float, float | None, float | None]:
     """Return value and interval; for a signed measure, of its distance from the ideal value."""
     assert row.value is not None
     if not row.about.signed:
@@ -216,3 +286,75 @@ def _from_ideal(row: Row) -> tuple[float, float | None, float | None]:
     ends = row.low - row.about.ideal, row.high - row.about.ideal
     nearest = 0.0 if ends[0] <= 0 <= ends[1] else min(abs(ends[0]), abs(ends[1]))
     return value, nearest, max(abs(ends[0]), abs(ends[1]))
+
+
+@accepts_clusters
+def assert_calibrated(
+    forecasts: Forecasts,
+    *,
+    max: Mapping[str, float],
+    confidence: float = 0.95,
+    fewest: int | None = None,
+    draws: int = DRAWS,
+    seed: int | None = 0,
+) -> list[Finding]:
+    """Raise AssertionError unless every limit is met beyond doubt; for test suites.
+
+    The rules are those of ``calibrant check``: a limit is met, or exceeded, when the whole confidence
+    interval lies on one side of it. Undecided limits fail here too, and the message says why.
+
+    Parameters
+    ----------
+    forecasts
+        Outcomes, predictions and weights (``y_true, y_prob, sample_weight=``), Forecasts alone, or a frame
+        with ``outcome=``, ``prediction=`` and ``weight=``.
+    max
+        Largest value allowed per measure; of a signed measure, the largest distance from its ideal.
+    confidence
+        How sure a verdict must be; 0 compares the plain values.
+    fewest
+        Fewer records than that decide nothing; 20 by default, 1 with confidence 0.
+    draws, seed
+        Simulations, and the seed of everything random.
+
+    Returns
+    -------
+    list of Finding
+        One per limit, all of them passed.
+
+    Examples
+    --------
+    >>> y, p = [0, 0, 0, 1] * 500, [0.25] * 2000
+    >>> [finding.outcome for finding in assert_calibrated(y, p, max={"smooth": 0.05}, seed=1)]
+    ['pass']
+    >>> assert_calibrated(y, [0.5] * 2000, max={"smooth": 0.05}, seed=1)
+    Traceback (most recent call last):
+    ...
+    AssertionError: 1 of 1 limit not kept (2,000 records, seed 1)
+    smooth: broken: 0.250, approximately between 0.232 and 0.268 at confidence 0.95: above the limit 0.05
+    """
+    if not isinstance(max, Mapping) or not max:
+        raise InvalidInputError(
+            sentence("max", "must map measures to limits", f"got {max!r}", 'max={"smooth": 0.02}')
+        )
+    for name, limit in max.items():
+        if name not in measures():
+            raise reject_name("measure of max", name, list(measures()))
+        if number(f"limit of {name!r}", limit) < 0:
+            raise InvalidInputError(
+                sentence(f"limit of {name!r}", "must be a number from 0", f"got {limit!r}")
+            )
+    confidence_or_none("confidence", confidence)
+    if fewest is not None:
+        whole_number("fewest", fewest, 1)
+    check_drawing(draws, seed, None)
+    used = recorded_seed(seed)
+    findings = judge(forecasts, max, confidence=confidence, draws=draws, seed=used, fewest=fewest)
+    wrong = [finding for finding in findings if finding.outcome != "pass"]
+    if wrong:
+        words = {"fail": "broken: ", "unclear": ""}
+        lines = [f"{finding.name}: {words[finding.outcome]}{finding.reason}" for finding in wrong]
+        data = f"{pluralize(forecasts.n, 'record')}, seed {used}"
+        head = f"{len(wrong)} of {pluralize(len(findings), 'limit')} not kept ({data})"
+        raise AssertionError("\n".join([head, *lines]))
+    return findings

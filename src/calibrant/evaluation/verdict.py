@@ -1,71 +1,74 @@
-"""The verdict: one sentence that answers how far, whether it is real, and where; and what to do next.
+"""The verdict: two sentences that say what is wrong and for whom, and what to do next.
 
-Size, direction and p-value come from the part of the test that spoke. The default test looks at Kuiper's
-range, which sees stretches of predictions that are wrong, and at Cox's score, which sees predictions that
-are too high on the whole or too extreme. Whichever has the smaller p-value is the one quoted.
+The omnibus test decides whether chance explains the error. The component of the test with the most evidence
+decides which pattern the first sentence describes; the second names the worst of the groups that are wrong
+in a way of their own. The sentences hold counts and means only; p-values belong to the table below them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from calibrant.evaluation.certainty import certainty
-from calibrant.evaluation.null_reference import Chance
-from calibrant.evaluation.recalibration_preview import FEWEST
-from calibrant.evaluation.rejection import rejection
-from calibrant.evaluation.rows import SIZE, WHERE, Row
+from calibrant.errors import CalibrantError
+from calibrant.evaluation import wording
+from calibrant.evaluation.repair_preview import FEWEST
+from calibrant.evaluation.rows import LOCATION_MEASURE, SIZE_MEASURE, NullReference, ResultRow
+from calibrant.evaluation.standout import standouts, wrong_groups
 from calibrant.forecasts import Forecasts
-from calibrant.groups.no_evidence import none_wrong, too_small
-from calibrant.groups.people import worst_in_people
-from calibrant.inference.engine import TestResult
-from calibrant.inference.omnibus import visible_bias
-from calibrant.inference.spoken import speaker
-from calibrant.inference.upside_down import upside_down
-from calibrant.numerals import counted, short
+from calibrant.formatting import pluralize, pvalue_text
+from calibrant.groups.rules import MaskIs
+from calibrant.inference.omnibus import leading_component, ranks_inverted, visible_bias
+from calibrant.inference.testing import TestResult
+from calibrant.metrics.cox import calibration_slope
+from calibrant.results import Result
 
 if TYPE_CHECKING:
-    from calibrant.groups.audit_result import Audit
-    from calibrant.groups.group import Group
+    from calibrant.groups.audit_result import Audit, Group
 
 Status = Literal["calibrated", "miscalibrated", "groups", "too little data", "untested"]
+Action = Literal["recalibrate", "collect", "check labels", "check groups", "monitor", "use rows"]
 
 LEADS: Mapping[Status, str] = {
-    "calibrated": "Calibrated within noise.",
-    "miscalibrated": "Not calibrated.",
-    "groups": "Calibrated on the whole, but not for everyone.",
-    "too little data": "Too little data to say.",
-    "untested": "Cannot be tested.",
+    "calibrated": "No miscalibration found",
+    "miscalibrated": "Miscalibrated",
+    "groups": "Miscalibrated for some groups",
+    "too little data": "Too little data",
+    "untested": "Not tested",
 }
-ALPHA = 0.05  # the level of the verdict
-LARGE = 0.15  # an error of this size must not go unseen, nor half of the mean prediction if that is less
-WANTED = 0.05  # what more records should make visible
+ALPHA = 0.05  # level of the test behind the verdict
+MAX_UNSEEN = 0.15  # errors of this size must not go unseen, nor half of the mean prediction if that is less
+TARGET_ERROR = 0.05  # what more records should make visible
+WHOLE_SHARE = 0.7  # of all records that a stretch must hold to be called a bias
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What to tell somebody who reads one line.
+@dataclass(frozen=True, slots=True, repr=False)
+class Verdict(Result):
+    """What to tell a reader with ten seconds: `what` is wrong, for `whom`, and the `next_step`.
 
     `status` is "calibrated" when chance alone gives such a deviation with probability above `alpha`,
-    "groups" when that holds for everyone together but not for every group, "too little data" when errors
+    "groups" when that holds for all records together but not for every group, "too little data" when errors
     of a size that matters would go unseen, "untested" when the data allow no test. `calibrated` is True for
-    the first alone. `spoke` names the part of the test that rejected: "kuiper", "bias", "slope" or
-    "certainty" (a prediction of 0 or 1 that was wrong). `size` is the smooth calibration error, `noise` its
-    mean for calibrated forecasts with the same predictions (None for fractional outcomes, which cannot be
-    simulated), `unseen` the largest error that the data could hide. Predictions are `direction` ("too high"
-    or "too low") on balance between `start` and `stop`, where the residuals add up most.
+    the first only. `component` names the part of the omnibus test with the most evidence: "kuiper", "bias",
+    "slope" or "certainty" (a prediction of 0 or 1 that was wrong). `size` is the smooth calibration error,
+    `noise` its mean for calibrated forecasts with the same predictions (None where outcomes cannot be
+    simulated), `unseen` the largest error that the data could hide. Residuals add up most between `start`
+    and `stop`, where predictions are `direction` ("too high" or "too low"). `worst_group` and
+    `group_columns` name the group of the second sentence. `pvalue` belongs to the omnibus test.
     """
 
-    sentence: str
+    what: str
+    whom: str
     status: Status
     calibrated: bool
     next_step: str
-    spoke: str
+    action: Action
+    component: str
     pvalue: float | None
     pvalue_is_bound: bool  # no simulated value reached the observed one
-    approximate: tuple[str, ...]  # the fields that hold only approximately: the p-value, or nothing
+    approximate: tuple[str, ...]  # fields that hold only approximately: the p-value, or none
     alpha: float
     size: float
     noise: float | None
@@ -73,42 +76,56 @@ class Verdict:
     direction: str
     start: float
     stop: float
+    worst_group: str | None = None
+    group_columns: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """Both sentences."""
+        return f"{self.what} {self.whom}".rstrip()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields and the sentence, ready for JSON."""
+        return {"sentence": self.sentence, **Result.to_dict(self)}
 
     @property
     def lead(self) -> str:
-        """The first words: what the sentence then explains."""
+        """The status in a few words."""
         return LEADS[self.status]
 
 
 def verdict(
-    rows: Mapping[str, Row],
-    luck: Chance,
+    rows: Mapping[str, ResultRow],
+    null: NullReference,
     forecasts: Forecasts,
     audit: Audit | None,
     alpha: float,
+    groups: Any = None,
 ) -> Verdict:
-    """Judge by the default test (or say why there is none); then by the groups, if there are any."""
-    size, where, tested = rows[SIZE], rows[WHERE], luck.verdict()
+    """Judge by the omnibus test, then by the groups if there are any."""
+    size, where, tested = rows[SIZE_MEASURE], rows[LOCATION_MEASURE], null.verdict()
     assert size.measurement is not None  # both exist for any data
     assert where.measurement is not None
     details, unseen = where.measurement.details, largest_unseen(size, forecasts)
-    status, spoke = _judged(tested, audit, unseen, forecasts, alpha)
-    if spoke == "certainty" and not isinstance(tested, str):
-        text = certainty(rows, luck, forecasts, tested, alpha)
-    else:
-        text = _SENTENCES[status](rows, tested, forecasts, spoke, unseen)
-    if audit is not None:
-        text += _about_groups(audit, alpha, status)
-    known = None if isinstance(tested, str) else tested
+    status = _status(tested, audit, unseen, forecasts, alpha)
+    result = tested if isinstance(tested, TestResult) else None
+    component = leading_component(result.details) if result is not None and status == "miscalibrated" else ""
+    worst = _standouts(audit, forecasts, groups, alpha)
+    first, second = _sentences(status, component, tested, null, details, unseen, alpha)
+    second = _about_groups(audit, worst, status, alpha) or second
+    action, next_step = _next_step(status, audit, worst, unseen, forecasts)
+    what, whom = wording.fit(first, second)
     return Verdict(
-        sentence=text,
+        what=what,
+        whom=whom,
         status=status,
         calibrated=status == "calibrated",
-        next_step=_next_step(status, audit, unseen, forecasts),
-        spoke=spoke,
-        pvalue=known.pvalue if known else None,
-        pvalue_is_bound=known is not None and known.pvalue_is_bound,
-        approximate=known.approximate if known else (),
+        next_step=next_step,
+        action=action,
+        component=component,
+        pvalue=result.pvalue if result else None,
+        pvalue_is_bound=result is not None and result.pvalue_is_bound,
+        approximate=result.approximate if result else (),
         alpha=alpha,
         size=size.measurement.value,
         noise=size.chance,
@@ -116,116 +133,153 @@ def verdict(
         direction=details["predictions"],
         start=details["start"],
         stop=details["stop"],
+        worst_group=str(worst[0].rule) if worst else None,
+        group_columns=_columns(worst),
     )
 
 
-def largest_unseen(size: Row, forecasts: Forecasts) -> float:
+def largest_unseen(size: ResultRow, forecasts: Forecasts) -> float:
     """Return the largest error the data could hide: the upper confidence limit of the smooth error.
 
-    Never less than a common bias that would be noticed with probability 90 %; that alone where there is no
-    interval. Outcomes of 0 or 1 have a variance of at most 1 / 4 whatever was predicted, so predictions of
-    exactly 0 and 1 do not make the data look surer than they are: with n records of which none disagrees, a
-    rate up to 3 / n is still possible at 95 %.
+    Never less than a common bias that would be noticed with probability 90%; that alone where there is no
+    interval. Predictions of exactly 0 and 1 do not make the data look more certain than they are: with n
+    records of which none disagrees, a rate up to 3 / n is still possible at 95%.
     """
     return min(1.0, max(visible_bias(forecasts), size.high or 0.0))
 
 
-def _judged(
+def _status(
     tested: TestResult | str, audit: Audit | None, unseen: float, forecasts: Forecasts, alpha: float
-) -> tuple[Status, str]:
+) -> Status:
     if isinstance(tested, str):
-        return "untested", ""
+        return "untested"
     if tested.pvalue <= alpha:
-        return "miscalibrated", speaker(tested.details)
-    if audit is not None and _wrong_groups(audit, alpha):
-        return "groups", ""
-    return ("too little data" if unseen > _matters(forecasts) else "calibrated"), ""
+        return "miscalibrated"
+    if audit is not None and wrong_groups(audit, alpha):
+        return "groups"
+    return "too little data" if unseen > _max_unseen(forecasts) else "calibrated"
 
 
-def _matters(forecasts: Forecasts) -> float:
-    """Return the size from which on an error must not go unseen: of rare events half of their rate does."""
+def _max_unseen(forecasts: Forecasts) -> float:
+    """Return the size from which an error must not go unseen: half of the rate for rare events."""
     mean = forecasts.mean_prediction
-    return min(LARGE, max(min(mean, 1 - mean) / 2, 1e-3))
+    return min(MAX_UNSEEN, max(min(mean, 1 - mean) / 2, 1e-3))
 
 
-def _calibrated(
-    rows: Mapping[str, Row], tested: TestResult | str, forecasts: Forecasts, spoke: str, unseen: float
-) -> str:
-    assert isinstance(tested, TestResult)
-    size = rows[SIZE]
-    by_chance = "" if size.chance is None else f"; chance alone would give about {short(size.chance)}"
-    records = counted(forecasts.n, "calibrated record")
-    return (
-        f"The deviation (smooth calibration error {short(size.value)}{by_chance}) is what chance gives "
-        f"{records} (omnibus test: {tested.written_pvalue}). An error of up to {short(unseen, 2)} could "
-        "still go unseen."
-    )
-
-
-def _too_little(
-    rows: Mapping[str, Row], tested: TestResult | str, forecasts: Forecasts, spoke: str, unseen: float
-) -> str:
-    assert isinstance(tested, TestResult)
-    return (
-        f"Errors of up to {short(unseen, 2)} would go unseen with {counted(forecasts.n, 'record')}; nothing "
-        f"was found beyond chance ({tested.written_pvalue})."
-    )
-
-
-def _untested(
-    rows: Mapping[str, Row], tested: TestResult | str, forecasts: Forecasts, spoke: str, unseen: float
-) -> str:
-    error = short(rows[SIZE].value)
-    return f"The smooth calibration error is {error}; whether chance explains it is open: {tested}"
-
-
-_SENTENCES = {
-    "calibrated": _calibrated,
-    "groups": _calibrated,
-    "too little data": _too_little,
-    "untested": _untested,
-    "miscalibrated": rejection,
-}
-
-
-def _wrong_groups(audit: Audit, alpha: float) -> list[Group]:
-    """Return the groups, other than everyone, that are wrong beyond chance."""
-    return [group for group in audit.significant(alpha) if group is not audit.everyone]
-
-
-def _about_groups(audit: Audit, alpha: float, status: Status) -> str:
-    named, tested = _wrong_groups(audit, alpha), counted(audit.tested - 1, "group")
-    if not named:
-        few = f" ({too_small(audit)})" if audit.not_tested.too_small else ""
-        return "" if status == "miscalibrated" else f" {none_wrong(audit, 'wrong beyond chance')}{few}."
-    return f" Wrong for {len(named):,} of {tested}. {worst_in_people(audit, named)}"
-
-
-def _next_step(status: Status, audit: Audit | None, unseen: float, forecasts: Forecasts) -> str:
-    if status == "untested":
-        return "Measure the raw rows with outcomes of 0 or 1 to have it tested."
+def _sentences(
+    status: Status,
+    component: str,
+    tested: TestResult | str,
+    null: NullReference,
+    details: Mapping[str, Any],
+    unseen: float,
+    alpha: float,
+) -> tuple[wording.Texts, wording.Texts]:
+    """Return the first sentence, and a second one for data without groups."""
+    forecasts = null.forecasts
+    if isinstance(tested, str):
+        return (f"Not tested: {tested.rstrip('.')}.",), ()
     if status == "groups":
-        return "Repair it by group: recalibrate with the groups' columns (--groups), then audit again."
+        return wording.but_not_for_all(forecasts), ()
+    if status == "too little data":
+        return wording.too_little(forecasts, unseen), ()
+    if status == "calibrated":
+        return wording.none_found(forecasts, unseen), ()
+    if component != "certainty":
+        return _pattern(component, tested, forecasts, details), ()
+    others = null.without_certain()
+    judged = None if others is None else others.verdict()
+    if others is None or not isinstance(judged, TestResult) or judged.pvalue > alpha:
+        return wording.certain(forecasts), ()
+    return _pattern(leading_component(judged.details), judged, forecasts, details), wording.certain(forecasts)
+
+
+def _pattern(
+    component: str, tested: TestResult, forecasts: Forecasts, details: Mapping[str, Any]
+) -> wording.Texts:
+    """Describe the pattern that a component of the omnibus test found."""
+    if ranks_inverted(forecasts):
+        return wording.describe_inverted(forecasts, proven=True)
+    if component == "slope":
+        return _slope(tested, forecasts)
+    start, stop = details["start"], details["stop"]
+    share = float(forecasts.weights[(forecasts.values >= start) & (forecasts.values <= stop)].sum())
+    if component == "bias" or share >= WHOLE_SHARE:
+        return wording.describe_bias(forecasts)
+    return wording.stretch(forecasts, start, stop)
+
+
+def _slope(tested: TestResult, forecasts: Forecasts) -> wording.Texts:
+    try:
+        slope = calibration_slope.value(forecasts)
+    except CalibrantError:  # every outcome is the same, or all predictions are
+        slope = 1.0
+    if slope < 0:
+        return wording.describe_inverted(forecasts, proven=False)
+    return wording.extremes(forecasts, over=bool(tested.details["slope_z"] < 0))
+
+
+def _standouts(audit: Audit | None, forecasts: Forecasts, groups: Any, alpha: float) -> list[Group]:
+    if audit is None:
+        return []
+    records = forecasts.records if groups is not None and forecasts.cells is None else None
+    return standouts(audit, records, groups, alpha)
+
+
+def _about_groups(audit: Audit | None, worst: Sequence[Group], status: Status, alpha: float) -> wording.Texts:
+    if audit is None:
+        return ()
+    if worst:
+        return wording.worst_group(worst[0])
+    tested, small = audit.tested - 1, audit.not_tested.too_small
+    if tested == 0:
+        return ("No group is large enough to test.",) if small else ()
+    who = f"None of the {tested:,} groups" if tested > 1 else "The one group tested"
     if status == "miscalibrated":
-        return _repair(audit, forecasts)
+        differs = "stands out" if tested > 1 else "does not stand out"
+        return (f"{who} {differs}.",)
+    if status == "groups":  # wrong, but no more so than others with the same predictions
+        return wording.worst_group(wrong_groups(audit, alpha)[0])
+    verb = "is wrong beyond chance" if tested > 1 else "is not wrong beyond chance"
+    few = f" ({small:,} too small to test)" if small else ""
+    return f"{who} {verb}{few}.", f"{who} {verb}."
+
+
+def _next_step(
+    status: Status, audit: Audit | None, worst: Sequence[Group], unseen: float, forecasts: Forecasts
+) -> tuple[Action, str]:
+    if status == "untested":
+        return "use rows", "Evaluate the rows themselves, with outcomes of 0 or 1."
+    if status in ("miscalibrated", "groups"):
+        return _repair(worst, forecasts)
     if status == "too little data":
         records = 1.0 / float(forecasts.squared_weights.sum())
-        wanted = min(WANTED, _matters(forecasts))
-        more = math.ceil(records * max(1.0, (unseen / wanted) ** 2 - 1))
-        return f"Collect about {counted(_rounded(more), 'more record')} to see errors of {wanted:.2g}."
+        target = min(TARGET_ERROR, _max_unseen(forecasts))
+        more = _rounded(math.ceil(records * max(1.0, (unseen / target) ** 2 - 1)))
+        return (
+            "collect",
+            f"Collect about {pluralize(more, 'more record')} to see errors of {wording.points(target)}.",
+        )
     if audit is None:
-        return "Audit groups: predictions that are right on the whole can be wrong for some."
-    return "Nothing to repair was found. Monitor new outcomes as they arrive."
+        return "check groups", "Check groups: predictions that are right overall can be wrong for some."
+    return "monitor", "Nothing to repair. Monitor new outcomes as they arrive."
 
 
-def _repair(audit: Audit | None, forecasts: Forecasts) -> str:
-    if upside_down(forecasts):
-        return "Check whether 1 is the outcome that is predicted: higher predictions go with fewer events."
+def _repair(worst: Sequence[Group], forecasts: Forecasts) -> tuple[Action, str]:
+    if ranks_inverted(forecasts):
+        return "check labels", "Check which outcome is coded as 1: higher predictions go with fewer events."
     if forecasts.n < FEWEST:
-        few = counted(forecasts.n, "is", "are")
-        return f"Collect {FEWEST} records or more: {few} too few to fit a repair to."
-    by_group = ", with the groups' columns (--groups)" if audit and _wrong_groups(audit, ALPHA) else ""
-    return f"Recalibrate on records the model was not trained on{by_group}, and check that it helps."
+        few = pluralize(forecasts.n, "is", "are")
+        return "collect", f"Collect at least {FEWEST} records: {few} too few to fit a repair."
+    columns = _columns(worst)
+    by_group = f" by {wording.join(columns)}" if columns else " by group" if worst else ""
+    return "recalibrate", f"Recalibrate{by_group}, on records the model was not trained on."
+
+
+def _columns(worst: Sequence[Group]) -> tuple[str, ...]:
+    """Return the columns of the worst group; none where it is a mask."""
+    conditions = [condition for group in worst[:1] for condition in group.rule.conditions]
+    return tuple(dict.fromkeys(one.column for one in conditions if not isinstance(one, MaskIs)))
 
 
 def _rounded(count: int) -> int:
@@ -236,3 +290,18 @@ def _rounded(count: int) -> int:
     """
     unit: int = 10 ** max(0, len(str(count)) - 2)
     return -(-count // unit) * unit
+
+
+def disagreement_note(found: Verdict, rows: Sequence[ResultRow]) -> str:
+    """Explain rows of the table that seem to contradict the verdict; "" where none does."""
+    pvalues = [row.pvalue for row in rows if row.pvalue is not None]
+    if found.pvalue is None or not pvalues or found.status == "groups":
+        return ""
+    rejected, shown = found.pvalue <= found.alpha, pvalue_text(found.pvalue, floor=found.pvalue_is_bound)
+    if rejected == any(pvalue <= found.alpha for pvalue in pvalues):
+        return ""
+    if rejected:
+        return f"No single row is unusual; the omnibus test of level, slope and shape is (p = {shown})."
+    return (
+        f"A single row can be unusual by chance; the omnibus test, chosen in advance, is not (p = {shown})."
+    )

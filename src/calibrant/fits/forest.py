@@ -1,16 +1,20 @@
-"""Trees as tables: what boosting has grown, ready for JSON, and the sum of their leaves for any rows."""
+"""Trees as tables: what boosting has grown, ready for JSON, and the sum of their leaves for any rows.
+
+How boosted trees grow, and by which package.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from importlib.util import find_spec
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.errors import InvalidInputError, MissingDependencyError, sentence
 from calibrant.kernels.forest import forest_sums
 from calibrant.results import Array
 
@@ -70,7 +74,7 @@ class Forest:
         """Return the sums after `every`, 2 `every`, ... trees, one column each."""
         sums = np.zeros((len(rows), len(self) // every))
         if len(rows) * len(self) >= MACHINE_CODE_ABOVE:
-            forest_sums.expect_much()
+            forest_sums.compile_now()
         nodes, thresholds, values, bits, roots = self._arrays
         given = np.ascontiguousarray(rows, dtype=np.float64)
         forest_sums(given, nodes, thresholds, values, bits, roots, every, sums)
@@ -151,3 +155,36 @@ def _is_tree(tree: Tree, features: int) -> bool:
         if not (inside and sensible and min(codes) >= 0 and max(codes) < MOST_CODES):
             return False
     return len(tree) > 0
+
+
+WORTH_THREADS = 200_000  # records; on fewer, threads that wait for one another cost more than they bring
+Grower = Literal["lightgbm", "scikit-learn"]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeParams:
+    """How trees grow; the columns in `categorical` hold codes of categories, NaN is missing everywhere.
+
+    `scattered` trees draw what a node may ask at random: LightGBM one threshold per column, scikit-learn
+    half of the columns. Greedy trees hardly ever ask about two columns that say nothing one by one and much
+    together.
+    """
+
+    categorical: tuple[int, ...] = ()
+    trees: int = 400
+    learning_rate: float = 0.03
+    leaves: int = 15
+    smallest_leaf: int = 100
+    ridge: float = 10.0
+    seed: int = 1
+    scattered: bool = False
+
+
+def grower() -> Grower:
+    """Return which package grows the trees here."""
+    if find_spec("lightgbm") is not None:
+        return "lightgbm"
+    if find_spec("sklearn") is not None:
+        return "scikit-learn"
+    hint = "pip install 'calibrant[boost]' for LightGBM, or 'calibrant[sklearn]' for scikit-learn"
+    raise MissingDependencyError(sentence("boosted trees", "need LightGBM or scikit-learn", hint=hint))

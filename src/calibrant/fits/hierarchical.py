@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.parallel import dot
 from calibrant.results import Array
-from calibrant.sums import dot
 
 Codes = npt.NDArray[np.int64]
 
@@ -68,7 +68,7 @@ class HierarchicalFit:
 
 
 def hierarchical(logit: Array, outcome: Array, weight: Array, blocks: Sequence[Block]) -> HierarchicalFit:
-    """Fit all coefficients; intercept and slope are shrunk to 0 and 1 in the same way, each by itself."""
+    """Fit all coefficients; intercept and slope are shrunk to 0 and 1 in the same way, each on its own."""
     work = _Work.of(logit, outcome, weight, blocks)
     precision = np.full(len(work.spans), FIRST)
     precision[:2] = 1.0

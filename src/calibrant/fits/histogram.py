@@ -29,6 +29,28 @@ def equal_mass_edges(levels: Levels, bins: int) -> Array:
     return inner
 
 
+def untied_edges(levels: Levels, bins: int) -> Array | None:
+    """Return edges of equal mass at predictions that occur once; None if there are none near.
+
+    An edge that is tied moves up to the next prediction that occurs once, by a quarter of a bin at most.
+    """
+    if bins == 1 and levels.weights.max() > 1.5:
+        return None
+    reached = np.cumsum(levels.weights)
+    targets = np.arange(1, bins) * (reached[-1] / bins)
+    once = np.flatnonzero(levels.weights < 1.5)  # numbers of records, but for rounding
+    wanted = np.minimum(np.searchsorted(reached, targets * (1.0 - 1e-12)), len(levels) - 1)
+    at = np.searchsorted(once, wanted)
+    if len(once) == 0 or at.max(initial=0) >= len(once):
+        return None
+    found = once[at]
+    if np.any(reached[found] - targets > reached[-1] / bins / 4 + 1.0) or np.any(np.diff(found) <= 0):
+        return None
+    edges: Array = levels.values[found]
+    inner: Array = edges[edges < levels.values[-1]]
+    return inner
+
+
 def bin_rates(levels: Levels, edges: Array, *, without_edges: bool) -> RateBins:
     """Return the rate of each bin, over all its levels or over those strictly between its edges.
 
@@ -56,7 +78,7 @@ def simultaneous_tolerance(records: int, bins: int, alpha: float) -> float:
 
 
 def hoeffding_tolerance(smallest: float, bins: int, alpha: float) -> float:
-    """Return eps for bins of which the smallest has so many records; infinite if it has none."""
+    """Return eps for bins whose smallest has `smallest` records; infinite if it has none."""
     return float(np.sqrt(np.log(2 * bins / alpha) / (2 * smallest))) if smallest > 0 else np.inf
 
 

@@ -1,4 +1,11 @@
-"""Isotonic fits: the best non-decreasing rates, with honest ends, and with blocks drawn to their centres."""
+"""Isotonic fits: the best non-decreasing rates, with honest ends, and with blocks drawn to their centres.
+
+Honest ends: how far down and up rates may go, given the number of records at the ends.
+
+The best gentle correction: least squares over maps whose slope lies between 0 and a bound.
+
+Inductive Venn-Abers predictors: the isotonic values that a new record would get under either outcome.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +14,41 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.fits.honest_ends import honest_range
 from calibrant.fits.levels import Levels
+from calibrant.kernels.isotonic import bounded_slope_rates as exact_fit
+from calibrant.kernels.isotonic import values_of_one_more
 from calibrant.results import Array
+
+
+@dataclass(frozen=True, slots=True)
+class HonestRange:
+    """The range that rates are held to; it always holds one half."""
+
+    low: float
+    high: float
+
+    def holds(self, rates: Array) -> Array:
+        """Return the rates held to the range."""
+        return np.clip(rates, self.low, self.high)
+
+
+def honest_range(rates: Array, weights: Array) -> HonestRange:
+    """Return the range that non-decreasing rates are held to.
+
+    N records without any outcome 1 have the rate (1/2) / (N + 1), by Krichevsky and Trofimov (1981). The low
+    end is the greatest value that is at most this estimate for the weight of all rates below it. For 0/1
+    records of equal weight it moves a lowest block of rate 0, never beyond the next block. Fractions
+    of an outcome move it by as little as they move the rates: a rule for the rate 0 alone would jump.
+    """
+    low = np.minimum(_estimates(weights), np.append(rates, 1.0)).max()  # where two curves cross
+    high = np.maximum(1.0 - _estimates(weights[::-1])[::-1], np.append(0.0, rates)).min()
+    return HonestRange(float(low), float(high))
+
+
+def _estimates(weights: Array) -> Array:
+    """Return the estimate for the records before each level, and for all."""
+    return 0.5 / (1.0 + np.append(0.0, np.cumsum(weights)))
+
 
 FEW = 2_000  # levels up to which pooling them here takes less time than loading SciPy's
 TIED = 1e-12  # rates closer than this differ by rounding, which must not decide how blocks are pooled
@@ -131,3 +170,38 @@ def _means(places: Array, weights: Array, starts: npt.NDArray[np.integer]) -> Ar
     away = places - np.repeat(places[starts], counts)
     means = places[starts] + np.add.reduceat(weights * away, starts) / np.add.reduceat(weights, starts)
     return np.asarray(np.clip(means, places[starts], places[starts + counts - 1]))
+
+
+def bounded_slope(levels: Levels, *, slope: float = 2.0, honest_ends: bool = False) -> Knots:
+    """Return the rates g of least squared error with 0 <= g_{i+1} - g_i <= slope (v_{i+1} - v_i).
+
+    With slope 2 these are the maps v + e(v), e with slopes between -1 and 1, of Błasiok, Gopalan, Hu and
+    Nakkiran (2023): what they gain in Brier score lies between smCE^2 and 2 smCE, whatever the data.
+    """
+    fit = exact_fit(levels.values, levels.rates, levels.weights, float(slope))
+    fit = np.clip(fit, 0.0, 1.0)  # only rounding can leave [0, 1]
+    if honest_ends:
+        fit = honest_range(fit, levels.weights).holds(fit)  # which cannot make a slope steeper
+    return Knots(levels.values, fit)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VennAbersPairs:
+    """Levels, and the pair of values of each gap before, between and after them."""
+
+    values: Array
+    if_zero: Array
+    if_one: Array
+
+
+def venn_abers(levels: Levels) -> VennAbersPairs:
+    """Return, for every gap, the isotonic value of a new record with outcome 0 and with outcome 1.
+
+    Vovk and Petej (2014). With exchangeable records of weight 1, one of the two values is perfectly
+    calibrated: the guarantee is for the pair.
+    """
+    weights = np.concatenate(([0.0], np.cumsum(levels.weights)))
+    ones = np.concatenate(([0.0], np.cumsum(levels.ones)))
+    low = np.clip(values_of_one_more(weights, ones, 0.0), 0.0, 1.0)
+    high = np.clip(values_of_one_more(weights, ones, 1.0), 0.0, 1.0)
+    return VennAbersPairs(levels.values, np.maximum.accumulate(low), np.maximum.accumulate(high))

@@ -1,13 +1,20 @@
-"""Levels: what a fit needs to know of the records, one number per distinct prediction."""
+"""Levels: what a fit needs to know of the records, one number per distinct prediction.
+
+Logits of predictions that may be 0 or 1, and the clips worth trying.
+
+What predictions cost on levels, and how sure a difference of two costs is.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from calibrant.forecasts import Forecasts
+from calibrant.parallel import dot
 from calibrant.results import Array
 
 
@@ -88,3 +95,92 @@ def pooled(places: Array, levels: Levels, cells: int) -> tuple[Array, Levels]:
 
     rates = np.clip(mean(levels.rates), 0.0, 1.0)
     return mean(places), Levels(mean(levels.values), rates, mass)
+
+
+MAX_END_LIMIT = 0.05
+CLIPS = (1e-7, 1e-5, 1e-4, 1e-3, 1e-2)
+SMALLEST_CLIP = 1e-16  # 1 less half of it is 1, whose logit is infinite
+
+
+def logit(values: Array, clip: float) -> Array:
+    """Return ln(c / (1 - c)) with c = min(max(value, clip), 1 - clip)."""
+    clipped = np.clip(values, clip, 1.0 - clip)
+    return np.asarray(np.log(clipped) - np.log1p(-clipped))
+
+
+def held(logits: Array, clip: float) -> Array:
+    """Return the logits of predictions held within [clip, 1 - clip], from those of a smaller clip."""
+    ends = np.array([clip, 1.0 - clip])
+    low, high = logit(ends, clip)
+    return np.clip(logits, low, high)
+
+
+def worthwhile_clips(levels: Levels) -> tuple[float, ...]:
+    """Return the smallest clip, and of the others those that change some level.
+
+    Where predictions of 0 and 1 count as certain is a parameter that no data fix in advance: a clip of 1e-2
+    gained 40 thousandths of a nat on physicians' predictions and lost 30 on those of a neural network. Where
+    predictions are exactly 0 or 1 the smallest clip is `end_limit`.
+    """
+    closest = min(float(levels.values[0]), 1.0 - float(levels.values[-1]))
+    smallest = max(CLIPS[0], end_limit(levels))
+    return (smallest, *(clip for clip in CLIPS[1:] if clip > max(closest, smallest)))
+
+
+def end_limit(levels: Levels) -> float:
+    """Return how close to 0 and 1 these records allow predictions, if some are exactly 0 or 1; else 0.
+
+    n records that were all right leave a rate of 0.5 / (n + 1) for a miss (Krichevsky and Trofimov 1981).
+    Rounded and human predictions of 0 and 1 are wrong more often than never.
+    """
+    if levels.values[0] > 0 and levels.values[-1] < 1:
+        return 0.0
+    return min(0.5 / (levels.total + 1.0), MAX_END_LIMIT)
+
+
+SAFE = 1e-6  # predictions closer to 0 and 1 are charged as this: one miss costs 14 nats, not 36
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Costs:
+    """The loss of each level under outcome 1 and under outcome 0, with what the level holds."""
+
+    if_one: Array
+    if_zero: Array
+    rates: Array
+    weights: Array
+
+    @property
+    def mean(self) -> float:
+        """Mean loss per record."""
+        return dot(self.weights, _expected(self.if_one, self.if_zero, self.rates)) / float(self.weights.sum())
+
+    def standard_error_against(self, other: Costs) -> float:
+        """Standard error of the mean difference of the two losses, record by record."""
+        one, zero = self.if_one - other.if_one, self.if_zero - other.if_zero
+        total = float(self.weights.sum())
+        mean = dot(self.weights, _expected(one, zero, self.rates)) / total
+        squares = dot(self.weights, _expected((one - mean) ** 2, (zero - mean) ** 2, self.rates)) / total
+        return math.sqrt(squares / total)
+
+
+def _expected(if_one: Array, if_zero: Array, rates: Array) -> Array:
+    return np.asarray(rates * if_one + (1.0 - rates) * if_zero)
+
+
+def costs(levels: Levels, predictions: Array, loss: str) -> Costs:
+    """Return the log loss or Brier score of one prediction per level."""
+    if loss == "brier":
+        return Costs((1.0 - predictions) ** 2, predictions**2, levels.rates, levels.weights)
+    safe = np.clip(predictions, SAFE, 1.0 - SAFE)
+    return Costs(-np.log(safe), -np.log1p(-safe), levels.rates, levels.weights)
+
+
+def joined_costs(parts: list[Costs]) -> Costs:
+    """Return the costs of several folds as one."""
+    return Costs(
+        np.concatenate([part.if_one for part in parts]),
+        np.concatenate([part.if_zero for part in parts]),
+        np.concatenate([part.rates for part in parts]),
+        np.concatenate([part.weights for part in parts]),
+    )

@@ -3,21 +3,168 @@
 All of them are logit q = g + a ln c - b ln(1 - c) with c the clipped prediction: shift has a = b = 1,
 temperature g = 0 and a = b, Platt a = b, beta a, b >= 0. The prior is Gaussian around the identity
 (a = b = 1, g = 0); its width, and where predictions are clipped, are chosen by the evidence.
+
+Penalised logistic regression by Newton's method, for any design that knows its own sums.
+
+Logistic regression on columns of numbers and of categories, with a ridge on every coefficient but one.
+
+The ridge is that of scikit-learn's default (half the sum of squares plus the sum of the losses), numbers
+are divided by their largest absolute value, categories have one coefficient each, and what is missing or was
+never seen adds nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from itertools import pairwise
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.fits.levels import Levels, pooled
-from calibrant.fits.logits import CLIPS, SMALLEST_CLIP, held, logit, worthwhile_clips
-from calibrant.fits.newton import Optimum, Regressors, minimise, polished
+from calibrant.fits.levels import CLIPS, SMALLEST_CLIP, Levels, held, logit, pooled, worthwhile_clips
 from calibrant.results import Array
+
+MAX_NEWTON_STEPS = 100
+SMALLEST_HALVING = 2.0**-40
+POLISHING = 1e-4  # shorter steps are judged by the gradient alone, which has twice the digits of the loss
+NEARLY_THERE = 4  # plain steps from a good start
+GAIN_LEFT = 1e-12  # of the total weight: coefficients are then off by 1e-6, and by its square after the step
+BLOCK = 2**13  # levels at a time: they stay in the cache, and products of them on one thread
+
+
+class Design(Protocol):
+    """How coefficients become a linear predictor, and the two sums that Newton's method needs."""
+
+    def predictor(self, beta: Array) -> Array:
+        """Return eta, one number per level."""
+
+    def gradient(self, surplus: Array) -> Array:
+        """Return X' surplus."""
+
+    def curvature(self, spread: Array) -> Array:
+        """Return X' diag(spread) X."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Regressors:
+    """A few columns, and an offset that has no coefficient."""
+
+    columns: tuple[Array, ...]
+    offset: Array | float = 0.0
+
+    def part(self, rows: slice) -> Regressors:
+        """Return some of the levels."""
+        offset = self.offset[rows] if isinstance(self.offset, np.ndarray) else self.offset
+        return Regressors(tuple(column[rows] for column in self.columns), offset)
+
+    def predictor(self, beta: Array) -> Array:
+        """Return the offset plus the weighted sum of the columns."""
+        eta = self.columns[0] * beta[0] + self.offset
+        for column, coefficient in zip(self.columns[1:], beta[1:], strict=True):
+            eta = eta + coefficient * column
+        return np.asarray(eta)
+
+    def gradient(self, surplus: Array) -> Array:
+        """Return the product of each column with the surplus."""
+        return np.array([column @ surplus for column in self.columns])
+
+    def curvature(self, spread: Array) -> Array:
+        """Return the products of all pairs of columns, weighted by the spread."""
+        spreads = [column * spread for column in self.columns]
+        return np.array([[left @ right for right in self.columns] for left in spreads])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Optimum:
+    """The coefficients, the penalised negative log likelihood there, and its curvature."""
+
+    beta: Array
+    loss: float
+    curvature: Array
+
+    def evidence(self, precision: Array) -> float:
+        """Return the Laplace approximation of the log marginal likelihood, up to a constant."""
+        prior, posterior = np.linalg.slogdet(precision)[1], np.linalg.slogdet(self.curvature)[1]
+        return float(-self.loss + 0.5 * prior - 0.5 * posterior)
+
+
+def minimise(
+    design: Design,
+    rates: Array,
+    weights: Array,
+    *,
+    centre: Array,
+    precision: Array,
+    start: Array | None = None,
+    tolerance: float = 1e-15,
+    steps: int = MAX_NEWTON_STEPS,
+) -> Optimum:
+    """Minimise sum w (ln(1 + e^eta) - r eta) + (beta - centre)' P (beta - centre) / 2.
+
+    Newton's method with halved steps; it ends when a step promises less than `tolerance` of the total weight.
+    """
+    from scipy.special import expit
+
+    def loss(eta: Array, beta: Array) -> float:
+        away = beta - centre
+        return float(weights @ (np.logaddexp(0.0, eta) - rates * eta) + 0.5 * away @ precision @ away)
+
+    total = float(weights.sum())
+    beta = (centre if start is None else start).astype(np.float64)
+    eta = design.predictor(beta)
+    best, length = loss(eta, beta), np.inf
+    for _ in range(steps):
+        rate = expit(eta)
+        gradient = design.gradient(weights * (rate - rates)) + precision @ (beta - centre)
+        curvature = design.curvature(weights * rate * (1.0 - rate)) + precision
+        step = np.linalg.solve(curvature, gradient)
+        promise, size, share = float(gradient @ step), float(np.abs(step).max()), 1.0
+        if promise <= 0 or (size < POLISHING and not size < length / 2):
+            break  # no step helps any more: rounding
+        while True:
+            trial = beta - share * step
+            moved = design.predictor(trial)
+            reached = loss(moved, trial)
+            enough = size < POLISHING or reached <= best - 0.25 * share * promise
+            if enough or share < SMALLEST_HALVING:
+                break
+            share /= 2
+        if not enough and reached > best:
+            break
+        beta, eta, best, length = trial, moved, reached, share * size
+        if promise <= tolerance * total:
+            break
+    rate = expit(eta)
+    return Optimum(beta, best, design.curvature(weights * rate * (1.0 - rate)) + precision)
+
+
+def polished(
+    design: Regressors, rates: Array, weights: Array, *, centre: Array, precision: Array, start: Array
+) -> Array:
+    """Return the optimum from a start that is nearly there: a few plain Newton steps, each exact."""
+    beta, total = start, float(weights.sum())
+    for _ in range(NEARLY_THERE):
+        gradient, curvature = precision @ (beta - centre), precision
+        for first in range(0, len(rates), BLOCK):
+            rows = slice(first, first + BLOCK)
+            slope, bend = _sums(design.part(rows), rates[rows], weights[rows], beta)
+            gradient, curvature = gradient + slope, curvature + bend
+        step = np.linalg.solve(curvature, gradient)
+        beta = beta - step
+        if gradient @ step <= GAIN_LEFT * total:
+            break
+    return beta
+
+
+def _sums(design: Design, rates: Array, weights: Array, beta: Array) -> tuple[Array, Array]:
+    """Return what some levels add to the gradient and to the curvature."""
+    from scipy.special import expit
+
+    rate = expit(design.predictor(beta))
+    return design.gradient(weights * (rate - rates)), design.curvature(weights * rate * (1.0 - rate))
+
 
 Family = Literal["shift", "temperature", "platt", "beta"]
 Shrink = Literal["auto"] | float | None
@@ -26,7 +173,7 @@ Clip = Literal["auto"] | float
 CELLS = 4096  # of the logit, in which many levels are pooled before the last, exact steps
 WIDTHS = np.geomspace(10.0, 1e-3, 28)  # of the prior, from weak to strong
 COARSE = 4  # of this many widths one is tried at first; then the best is climbed to
-HARDLY_ANY = 1e-9  # precision of the prior that keeps split outcomes finite when there is no shrinkage
+HARDLY_ANY = 1e-9  # precision of the prior that keeps split outcomes finite without shrinkage
 SMALLEST_SCALE = 1e-3
 ROUNDING = 1e-12  # relative differences between logits that rounding may have made
 CENTRES = {"shift": (0.0,), "temperature": (1.0,), "platt": (0.0, 1.0), "beta": (0.0, 1.0, 1.0)}
@@ -195,3 +342,98 @@ def _as_beta(beta: Array, family: Family) -> tuple[float, float, float]:
     if family == "platt":
         return numbers[0], numbers[1], numbers[1]
     return numbers[0], numbers[1], numbers[2]
+
+
+TOLERANCE = 1e-8  # of the gradient, per record
+MAX_LINEAR_STEPS = 2_000
+LARGEST = float(np.finfo(np.float64).max)
+FARTHEST = 1e6  # multiples of the largest number seen that count
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Linear:
+    """An intercept, and the coefficients of every column: one for a number, one per code for categories."""
+
+    intercept: float
+    columns: tuple[Array, ...]
+    scales: tuple[float | None, ...]  # what numbers are divided by; None for categories
+
+    def predict(self, rows: Array) -> Array:
+        """Return the logit of each row."""
+        total = np.full(len(rows), self.intercept)
+        for j, (coefficients, scale) in enumerate(zip(self.columns, self.scales, strict=True)):
+            codes, values = _terms(rows[:, j], scale, len(coefficients))
+            total += np.append(coefficients, 0.0)[codes] * values
+        return total
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all numbers, ready for JSON."""
+        columns = [column.tolist() for column in self.columns]
+        return {"intercept": self.intercept, "coefficients": columns, "scales": list(self.scales)}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any], features: int) -> Linear:
+        """Read back what `to_dict` wrote; what is not a model of this many features is refused."""
+        try:
+            columns = tuple(np.array(column, dtype=np.float64) for column in stored["coefficients"])
+            scales = tuple(None if scale is None else float(scale) for scale in stored["scales"])
+            made = cls(float(stored["intercept"]), columns, scales)
+        except (KeyError, TypeError, ValueError):
+            made = cls(np.nan, (), ())
+        finite = np.isfinite([made.intercept, *(scale for scale in made.scales if scale is not None)]).all()
+        shaped = all(column.ndim == 1 and np.isfinite(column).all() for column in made.columns)
+        single = all(
+            scale is None or (len(column) == 1 and scale > 0)
+            for column, scale in zip(made.columns, made.scales, strict=False)
+        )
+        right = len(made.columns) == len(made.scales) == features
+        if not (finite and shaped and single and right):
+            raise InvalidInputError(sentence("a linear model", f"must have {features} columns of numbers"))
+        return made
+
+
+def logistic_regression(rows: Array, outcome: Array, weight: Array, categorical: Sequence[int]) -> Linear:
+    """Fit an intercept and all coefficients at once."""
+    from scipy import sparse
+    from scipy.optimize import minimize
+    from scipy.special import expit
+
+    n, parts, scales = len(rows), list[Any](), list[float | None]()
+    for j, column in enumerate(rows.T):
+        known = column[np.isfinite(column)]
+        scale = None if j in set(categorical) else float(np.max(np.abs(known), initial=0.0)) or 1.0
+        width = int(known.max(initial=-1.0)) + 1 if scale is None else 1
+        codes, values = _terms(column, scale, width)
+        inside = np.flatnonzero(codes < width)
+        parts.append(sparse.csr_matrix((values[inside], (inside, codes[inside])), (n, width)))
+        scales.append(scale)
+    design = sparse.hstack(parts).tocsr()
+
+    def cost(beta: Array) -> tuple[float, Array]:
+        eta = beta[0] + design @ beta[1:]
+        pull = weight * (expit(eta) - outcome)
+        gradient = np.append(pull.sum(), design.T @ pull + beta[1:])
+        return float(weight @ (np.logaddexp(0.0, eta) - outcome * eta) + beta[1:] @ beta[1:] / 2), gradient
+
+    options: Any = {
+        "gtol": TOLERANCE * n,
+        "ftol": 0.0,
+        "maxiter": MAX_LINEAR_STEPS,
+        "maxfun": 2 * MAX_LINEAR_STEPS,
+    }
+    beta = minimize(cost, np.zeros(1 + design.shape[1]), jac=True, method="L-BFGS-B", options=options).x
+    ends = np.cumsum([1, *(part.shape[1] for part in parts)])
+    columns = tuple(beta[start:stop] for start, stop in pairwise(ends))
+    return Linear(float(beta[0]), columns, tuple(scales))
+
+
+def _terms(column: Array, scale: float | None, width: int) -> tuple[Any, Array]:
+    """Return which coefficient each value takes (`width` for none), and what it is multiplied by."""
+    absent = np.isnan(column)
+    if scale is not None:
+        inside = np.clip(np.where(absent, 0.0, column), -LARGEST, LARGEST)
+        with np.errstate(over="ignore"):
+            scaled = inside / scale
+        return np.where(absent, width, 0), np.clip(scaled, -FARTHEST, FARTHEST)
+    codes = np.where(absent, width, column).astype(np.int64)
+    return np.minimum(codes, width), np.ones(len(column))

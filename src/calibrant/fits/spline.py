@@ -5,6 +5,8 @@ has two widths, one of level and slope and one of bending, both chosen by the ev
 are the identity. Coefficients are in the prior's own units (level, slope and bends, each divided by its
 width): there the curvature of the penalised loss is at least 1 in every direction, so that the evidence keeps
 its digits however stiff the bends are.
+
+A test for a bent curve: Rao's score test of intercept, slope and bend of the logit together.
 """
 
 from __future__ import annotations
@@ -17,17 +19,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.fits.levels import Levels, pooled
-from calibrant.fits.logistic import Clip, LogisticFit, checked_clip, logistic
-from calibrant.fits.logits import logit, worthwhile_clips
-from calibrant.fits.newton import Optimum, minimise
+from calibrant.fits.levels import Levels, logit, pooled, worthwhile_clips
+from calibrant.fits.logistic import Clip, LogisticFit, Optimum, checked_clip, logistic, minimise
 from calibrant.results import Array
 
 CELLS = 2048
 KNOTS = 32
 CLOSEST = 1e-3  # knots nearer to each other than that are one
 FEWEST = 4  # knots; a spline on fewer is a straight line
-STARTS = ((-8, -6), (-2, -4), (0, 0))  # (2 ln tau, 2 ln kappa), from which the evidence is climbed
+STARTS = ((-8, -6), (-2, -4), (0, 0), (-4, 2))  # (2 ln tau, 2 ln kappa); the best of them is climbed from
 TAU_RANGE, KAPPA_RANGE = (-14, 4), (-14, 8)
 TIED = 1e-6  # evidence by which widths do not differ: the narrower one is taken, not what rounding prefers
 
@@ -131,7 +131,7 @@ class _Trial:
 
     @cached_property
     def _curves(self) -> Array:
-        """The shifts at the knots that a level, a slope or a bend of 1 stands for, a column each."""
+        """The shifts at the knots that a level, a slope or a bend of 1 means, one column each."""
         weights = self.cells.weights / self.cells.total
         mean = float(weights @ self.places)
         spread = float(np.sqrt(weights @ (self.places - mean) ** 2))
@@ -161,13 +161,19 @@ class _Trial:
         return np.asarray(np.exp(np.repeat((tau / 2, kappa / 2), (2, len(self.knots) - 2))))
 
     def climb(self, starts: Sequence[tuple[int, int]]) -> None:
-        """Find the pair of widths with the largest evidence, climbing from several starts."""
-        self.peak = self._best([self._climbed(*start) for start in starts])
+        """Find the pair of widths with the largest evidence, from the best start by ever smaller steps.
+
+        Climbing from every start took 2.5 times as long and reached the same evidence.
+        """
+        self.peak = self._best(starts)
+        for step in (2, 1):
+            self.peak = self._climbed(*self.peak, step)
         self.evidence = self.at(*self.peak)
 
-    def _climbed(self, tau: int, kappa: int) -> tuple[int, int]:
+    def _climbed(self, tau: int, kappa: int, step: int) -> tuple[int, int]:
+        around = (-step, 0, step)
         while True:
-            steps = [(tau + i, kappa + j) for i in (-1, 0, 1) for j in (-1, 0, 1)]
+            steps = [(tau + i, kappa + j) for i in around for j in around]
             best = self._best([(t, k) for t, k in steps if _within(t, TAU_RANGE) and _within(k, KAPPA_RANGE)])
             if self.at(*best) <= self.at(tau, kappa) + TIED:
                 return tau, kappa
@@ -246,3 +252,41 @@ def _bend_root(knots: Array) -> Array:
     bends[inner, inner + 2] = 1.0 / gaps[1:]
     bends /= np.sqrt((gaps[:-1] + gaps[1:]) / 2)[:, None]
     return bends
+
+
+TERMS = 3  # intercept, slope and bend
+CLIP = 1e-3  # beyond it the squares of logits would belong to a few predictions
+LEAST = 1e-9  # variance of an outcome that the prediction rules out
+DISTINCT = 1e-8  # part of a column that others must leave unexplained for it to count
+
+
+def curvature_pvalue(levels: Levels) -> float:
+    """Return how surprising the residuals are if no power of the logit up to the second explains them.
+
+    Cox's test of a line cannot see a curve whose two ends are off to the same side; this one can. The law is
+    that of chi squared with three degrees of freedom, for many records.
+    """
+    from scipy.special import gammaincc
+
+    spread = np.sqrt(np.maximum(levels.values * (1.0 - levels.values), LEAST))
+    root = np.sqrt(levels.weights)
+    residuals = root * (levels.rates - levels.values) / spread
+    statistic = _explained(residuals, (root * spread)[:, None] * _powers(levels))
+    return float(gammaincc(TERMS / 2, statistic / 2))
+
+
+def _powers(levels: Levels) -> Array:
+    """Return the powers of the logit, a column each, of its distance from the mean in standard deviations."""
+    place = logit(levels.values, CLIP)
+    place = place - np.average(place, weights=levels.weights)
+    scale = float(np.sqrt(np.average(place**2, weights=levels.weights)))
+    return np.asarray((place / max(scale, LEAST))[:, None] ** np.arange(TERMS))
+
+
+def _explained(residuals: Array, columns: Array) -> float:
+    """Return the sum of squares that columns explain; products of columns would lose half the digits."""
+    sizes = np.linalg.norm(columns, axis=0)
+    orthogonal, corner = np.linalg.qr(columns / np.where(sizes > 0, sizes, 1.0))
+    directions, lengths, _ = np.linalg.svd(corner)
+    seen = directions[:, : len(lengths)][:, lengths > DISTINCT * lengths[0]]
+    return float(np.sum((seen.T @ (orthogonal.T @ residuals)) ** 2))

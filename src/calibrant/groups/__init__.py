@@ -1,1 +1,5 @@
-"""For whom? Subpopulations, the multi-calibration metric, its significance, and the audit."""
+"""Calibration by subpopulation: audits, comparisons of groups, and searches for the worst group."""
+
+from calibrant.public_names import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__name__)

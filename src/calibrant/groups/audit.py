@@ -1,4 +1,4 @@
-"""audit(): for whom are the predictions wrong, and is that more than chance among so many groups?"""
+"""audit(): for which groups are the predictions wrong, allowing for how many were tested?"""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, sentence
+from calibrant.clusters import Clusters
+from calibrant.columns import Column, cluster_labels, code_columns
+from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.frames import Given, inputs_of
+from calibrant.frames import Inputs, resolve_inputs
 from calibrant.groups.audit_result import Audit
 from calibrant.groups.audit_sketch import refuse_beside_a_sketch, strata_family
-from calibrant.groups.batches import Batch, Lists
-from calibrant.groups.coding import code_columns
-from calibrant.groups.column_codes import Column
-from calibrant.groups.family import Family
-from calibrant.groups.family_null import FamilyNull
-from calibrant.groups.paths import FRUITLESS, random_paths
+from calibrant.groups.family import FamilyNull, TestFamily
+from calibrant.groups.random_paths import FRUITLESS, random_paths
+from calibrant.groups.statistics import StatisticName, Variant, VariantName
 from calibrant.groups.subpopulations import (
+    Batch,
+    Lists,
     Masks,
     as_masks,
     combinations,
@@ -29,13 +30,14 @@ from calibrant.groups.subpopulations import (
     masked,
     offered_combinations,
 )
-from calibrant.groups.variants import StatisticName, Variant, VariantName
-from calibrant.kernels.segments import segment_curves
-from calibrant.options import finite_number, whole_numbers
-from calibrant.progress import Progress
-from calibrant.records import LABEL_HINTS, Checked, Missing, OutcomeKind, Records, check_records
-from calibrant.seeds import recorded_seed
+from calibrant.inference.signs import ClusterSummary, check_enough
+from calibrant.inputs import finite_number, whole_numbers
+from calibrant.kernels.groups import segment_curves
+from calibrant.parallel import Progress, recorded_seed
+from calibrant.records import LABEL_HINTS, Missing, OutcomeKind, Records, ValidRows, check_records
 
+NullName = Literal["auto", "exact", "signs"]
+MAX_SKEWNESS = 0.4  # of a group's sum: beyond it random signs reject too often
 MUCH = 500_000  # records times subpopulations wanted, from which compiling repays
 
 
@@ -50,7 +52,7 @@ def audit(
     min_size: int = 10,
     min_variance: float = 0.0,
     draws: int = 199,
-    seed: int | None = None,
+    seed: int | None = 0,
     depth: int = 2,
     limit: int = 10_000,
     nominal: Sequence[str] = (),
@@ -62,6 +64,8 @@ def audit(
     outcome: str | None = None,
     prediction: str | None = None,
     weight: str | None = None,
+    clusters: Any = None,
+    null: NullName = "auto",
     progress: Progress | None = None,
 ) -> Audit:
     """Measure calibration in many subpopulations at once, and whether the worst is more than chance.
@@ -98,6 +102,11 @@ def audit(
         multi-accuracy: the mean residual of each group, which is never more than its Kuiper statistic.
     variant, rho
         "plain", "proportional", "proportional-shifted", "low-prevalence" or "real"; see `Variant`.
+    clusters, null
+        Labels of rows that belong together, or the name of their column. The null is "exact" (outcomes
+        drawn from the predictions) or "signs" (a random sign for the residuals of each cluster, or row);
+        "auto" uses signs for clusters, censored times and real responses. Signs need enough records:
+        groups whose sums would be too skewed count as too small.
     progress
         Called with the share that is done, from 0 to 1, as the work goes on.
 
@@ -117,7 +126,7 @@ def audit(
     >>> round(mean.worst.gap, 3)
     0.725
     """
-    given_rows = inputs_of(
+    given_rows = resolve_inputs(
         y_true,
         y_prob,
         sample_weight,
@@ -126,14 +135,16 @@ def audit(
         weight=weight,
         groups=groups,
         covariates=covariates,
+        clusters=clusters,
     )
-    groups, covariates = given_rows.beside["groups"], given_rows.beside["covariates"]
+    groups, covariates = given_rows.extra["groups"], given_rows.extra["covariates"]
     whole_numbers(1, subpopulations=subpopulations, depth=depth, limit=limit, min_size=min_size)
     whole_numbers(0, draws=draws)
     finite_number("min_variance", min_variance, least=0)
     kind, seed = Variant(variant, rho, statistic), recorded_seed(seed)
-    if hasattr(type(y_true), "strata"):  # a Sketch, of a room above this one
+    if hasattr(type(y_true), "strata"):  # a Sketch, which a higher package defines
         refuse_beside_a_sketch(y_prob, sample_weight, pos_label, covariates, nominal, variant)
+        _refuse_signs_of_sketch(clusters, null)
         family, cells = strata_family(
             y_true.strata().scaled(), groups, depth=depth, limit=limit, min_size=min_size,
             min_variance=min_variance, statistic=statistic, draws=draws, seed=seed, progress=progress,
@@ -147,17 +158,74 @@ def audit(
         given = _Given.of(groups, rows)
         split = [] if covariates is None else _coded(covariates, rows, "covariates", nominal)
     known = [*given.masks.values(), *(column.codes for column in given.columns + split)]
-    records = sorting.result().refined(known)
-    null = FamilyNull.simulate(records, kind, draws, null_rng) if draws else None
+    records = sorting.result().break_ties(known)
+    joint = _clusters(given_rows, rows, records, null, kind)
+    simulator = FamilyNull.simulate(records, kind, draws, null_rng, joint) if draws else None
+    if joint is not None:
+        min_size = max(min_size, _size_for_signs(records))
     terms = kind.terms(records.prediction, records.outcome, records.weight)
     own = Variant().terms(records.prediction, records.outcome, records.weight) if kind.reweights else None
-    family = Family(records, terms, null, min_size, min_variance, progress, own)
+    family = TestFamily(records, terms, simulator, min_size, min_variance, progress, own)
+    family.clusters = None if joint is None or joint.all_single else joint
     offered = 1 + given.offered(depth)
     family.expected = min(1 + limit, offered) + (subpopulations if split else 0)
     family.take_all(chain([everyone(len(records))], given.batches(records, depth)), 1 + limit, offered)
     if split:
         _fill_from_paths(family, [c.take(records.rows) for c in split], subpopulations, path_rng)
     return _result(family, kind, draws, seed, _backend(groups, covariates))
+
+
+def _refuse_signs_of_sketch(clusters: Any, null: NullName) -> None:
+    if clusters is not None or null == "signs":
+        subject = 'null="signs"' if clusters is None else "clusters"
+        raise InvalidInputError(
+            sentence(subject, "must come with single rows", "got a sketch", "pass the rows themselves")
+        )
+
+
+def _clusters(
+    given: Inputs, rows: ValidRows | Records, records: Records, null: NullName, kind: Variant
+) -> Clusters | None:
+    """Return what shares a random sign, in the order of the records; None for the exact null."""
+    if null not in get_args(NullName):
+        raise reject_name("null", null, list(get_args(NullName)))
+    labels, source = given.extra["clusters"], given.y_true
+    found = None
+    if labels is not None:
+        values, gaps = cluster_labels(labels, rows.length)
+        used = np.isin(np.arange(rows.length), records.rows)
+        hint = "leave such rows out, or give each a label of its own"
+        reject_rows("clusters", "must not be missing", values, gaps & used, hint)
+        found = Clusters.of(values[records.rows])
+    elif isinstance(source, Forecasts) and source.clusters is not None:
+        codes = np.zeros(rows.length, dtype=np.intp)
+        codes[source.records.rows] = source.clusters.codes
+        found = Clusters.of(codes[records.rows], source.clusters.name)
+    follows = isinstance(source, Forecasts) and source.outcome_weighted
+    dependent = found is not None and not found.all_single
+    if null == "exact" and kind.real:
+        hint = 'null="signs", or "auto"'
+        raise InvalidInputError(sentence('null="exact"', "must come with outcomes of 0 or 1", hint=hint))
+    if null == "exact" or not (null == "signs" or dependent or follows or kind.real):
+        return None
+    found = Clusters.of_single_records(len(records)) if found is None else found
+    if not found.all_single:
+        residuals = records.weight * (records.outcome - records.prediction)
+        spread = records.weight * np.sqrt(np.abs(records.prediction * (1 - records.prediction)))
+        deviations = spread if spread.any() else records.weight
+        check_enough(ClusterSummary.of(found, residuals, deviations), found, residuals)
+    return found
+
+
+def _size_for_signs(records: Records) -> int:
+    """Return how many records make the skewness of a sum small enough for random signs."""
+    residual = records.weight * (records.outcome - records.prediction)
+    residual = residual - residual.mean()
+    spread = float(residual @ residual) / len(residual)
+    if spread == 0:
+        return 1
+    skewness = float(np.mean(residual**3)) / spread**1.5
+    return int(np.ceil((skewness / MAX_SKEWNESS) ** 2))
 
 
 def _check_choice(groups: Any, covariates: Any, nominal: Sequence[str]) -> None:
@@ -171,7 +239,7 @@ def _check_choice(groups: Any, covariates: Any, nominal: Sequence[str]) -> None:
         )
 
 
-def _rows(given: Given, missing: Missing, kind: Variant, pos_label: Any) -> Checked | Records:
+def _rows(given: Inputs, missing: Missing, kind: Variant, pos_label: Any) -> ValidRows | Records:
     """Check the rows, or take those behind Forecasts, which are in order already."""
     y_true, y_prob, sample_weight = given.y_true, given.y_prob, given.sample_weight
     if not isinstance(y_true, Forecasts):
@@ -187,13 +255,15 @@ def _rows(given: Given, missing: Missing, kind: Variant, pos_label: Any) -> Chec
     return y_true.records
 
 
-def _sorted(rows: Checked | Records) -> Records:
+def _sorted(rows: ValidRows | Records) -> Records:
     return rows if isinstance(rows, Records) else Records.of(rows)
 
 
-def _coded(columns: Any, rows: Checked | Records, argument: str, nominal: Sequence[str] = ()) -> list[Column]:
+def _coded(
+    columns: Any, rows: ValidRows | Records, argument: str, nominal: Sequence[str] = ()
+) -> list[Column]:
     coded = code_columns(columns, rows.length, argument, nominal, rows.labels)
-    return coded if rows.rows is None else [column.known_from(rows.rows) for column in coded]
+    return coded if rows.rows is None else [column.drop_unused_labels(rows.rows) for column in coded]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -204,14 +274,14 @@ class _Given:
     columns: list[Column]
 
     @classmethod
-    def of(cls, groups: Any, rows: Checked | Records) -> _Given:
+    def of(cls, groups: Any, rows: ValidRows | Records) -> _Given:
         if groups is None:
             return cls({}, [])
         masks = as_masks(groups, rows.length, rows.labels)
         return cls({}, _coded(groups, rows, "groups")) if masks is None else cls(masks, [])
 
     def offered(self, depth: int) -> int:
-        """Return how many masks or combinations of values there are, those that nobody has among them."""
+        """Return how many masks or combinations of values there are, including empty ones."""
         return len(self.masks) + offered_combinations(self.columns, depth)
 
     def batches(self, records: Records, depth: int) -> Iterator[Batch]:
@@ -221,10 +291,12 @@ class _Given:
         return masked(self.masks, records.rows)
 
 
-def _fill_from_paths(family: Family, columns: list[Column], wanted: int, rng: np.random.Generator) -> None:
+def _fill_from_paths(
+    family: TestFamily, columns: list[Column], wanted: int, rng: np.random.Generator
+) -> None:
     """Walk random paths until enough new subpopulations were found, or hardly any new ones come up."""
     if wanted * family.records.n >= MUCH:
-        segment_curves.expect_much()
+        segment_curves.compile_now()
     fruitless = 0
     for steps in random_paths(columns, family.min_size, rng):
         offered = steps[:wanted]
@@ -241,7 +313,7 @@ def _fill_from_paths(family: Family, columns: list[Column], wanted: int, rng: np
 
 
 def _result(
-    family: Family, kind: Variant, draws: int, seed: int, backend: Any, cells: int | None = None
+    family: TestFamily, kind: Variant, draws: int, seed: int, backend: Any, cells: int | None = None
 ) -> Audit:
     ranked = family.ranked()
     sigma = float(family.parts[0].sigma[0])
@@ -265,6 +337,7 @@ def _result(
         lower=max(group.metric_of(group.lower, sigma) for group in ranked),
         upper=max(group.metric_of(group.upper, sigma) for group in ranked),
         cells=cells,
+        null="signs" if getattr(family.null, "signs", False) else "exact",
     )
 
 

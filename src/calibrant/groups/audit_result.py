@@ -1,21 +1,303 @@
-"""What an audit found: the numbers, the worst subpopulation in words, and the table of all of them."""
+"""What an audit found: the numbers, the worst subpopulation in words, and the table of all of them.
+
+One group of an audit: who it is, what was predicted, what happened.
+
+What an audit that found nothing leaves open: how little it could see in small groups.
+
+A finding in people: how many records a group has, and how many events more or fewer than predicted.
+
+Groups under the groups that hold them: region = north and age = 44 under region = north.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from calibrant.groups.group import LEVEL, Group, GroupCurve, NotTested, plain
-from calibrant.groups.no_evidence import left_open, none_wrong
-from calibrant.groups.people import worst_in_people
-from calibrant.numerals import at_floor, counted, left_out, percent, pvalue_phrase, pvalue_text
-from calibrant.options import closed_share, whole_number
-from calibrant.sheets import Cell, Sheet, number_cell, paragraphs, text_cell
+from calibrant.formatting import (
+    at_floor,
+    dropped_note,
+    format_points,
+    format_value,
+    percent,
+    pluralize,
+    predicted_happened,
+    pvalue_phrase,
+    pvalue_text,
+)
+from calibrant.groups.rules import Rule
+from calibrant.inputs import closed_share, whole_number
+from calibrant.results import Array, Table, TableCell, html_paragraphs, number_cell, text_cell
 
-INTERVAL = "95% interval"  # of the difference of a group by itself
+LEVEL = 0.05  # family-wise, of adjusted p-values: above it a finding is within chance
+NOTHING = 1e-12  # a statistic so small may be rounding, whose z counts as 0
+CONFIDENCE = 0.95  # of the interval of a group's difference
+BEHIND = ("interval", "draws", "tested_by")  # fields left out of the facts of a group
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One subpopulation. `rule` says who is in it, in words and by `rule.members(frame)` among new rows.
+
+    `name` is its text, or the name of the user's mask.
+
+    `kuiper` is D_k, `gap` the mean residual (outcome minus prediction), `sigma` its deviation if calibrated.
+    `z` is the statistic over sigma, kuiper or |gap|, `expected` the mean of that statistic if calibrated, and
+    `metric` = z sigma_0 what the group contributes to M. `share`, `mean_prediction` and `mean_outcome` are by
+    the records' own weights, whatever the variant. `pvalue` is adjusted for all subpopulations tested (None
+    without draws). `predictions` says whether they are "too high", "too low" or neither ("none") for scores
+    from `start` to `stop`, the interval where residuals add up most (for the mean, all scores). The statistic
+    on the raw rows is at least `lower` and at most `upper`, which differ from it for a sketch alone.
+    """
+
+    name: str
+    rule: Rule
+    size: int
+    share: float
+    kuiper: float
+    gap: float
+    expected: float
+    sigma: float
+    z: float
+    metric: float
+    pvalue: float | None
+    predictions: str
+    start: float
+    stop: float
+    mean_prediction: float
+    mean_outcome: float
+    lower: float
+    upper: float
+    interval: tuple[float, float] | None = None  # of the difference, where its rows were looked at
+    draws: int = 0  # behind the p-value
+    tested_by: str = "kuiper"  # or "mean"
+    beyond: float | None = None  # adjusted p-value against all others, where the group is wrong
+
+    @property
+    def pvalue_is_bound(self) -> bool:
+        """Whether no draw reached the observed value, so that the p-value is this or less."""
+        return at_floor(self.pvalue, self.draws)
+
+    def means(self) -> str:
+        """Say what was predicted and what happened, and where the error is if the means do not show it."""
+        said = predicted_happened(self.mean_prediction, self.mean_outcome)
+        if self.predictions == "none" or self.in_the_mean:
+            return said
+        return f"{said}; {self.predictions} {self._where('for scores')}"
+
+    def _where(self, among: str) -> str:
+        """Name the scores between which the errors add up, or the one at which they are."""
+        if self.start == self.stop:
+            return f"at {self.start:.3g}"
+        return f"{among} {self.start:.3g} to {self.stop:.3g}"
+
+    @property
+    def in_the_mean(self) -> bool:
+        """Whether the means show the error; else errors of both signs cancel in them."""
+        return 2 * abs(self.difference) >= self.kuiper
+
+    @property
+    def within_chance(self) -> bool:
+        """Whether the group was tested and is not wrong beyond chance."""
+        return self.pvalue is not None and self.pvalue > LEVEL
+
+    def found(self, statistic: str = "kuiper") -> str:
+        """Say in which direction predictions are off, and for which scores; chance has no direction."""
+        if self.predictions == "none":
+            return ""
+        if self.within_chance:
+            return "within chance"
+        return self.predictions if statistic == "mean" else f"{self.predictions} {self._where('from')}"
+
+    @property
+    def difference(self) -> float:
+        """Mean outcome minus mean prediction."""
+        return self.mean_outcome - self.mean_prediction
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The 95% interval of the difference, for this group alone; nan where there is none.
+
+        It borrows no variance from the predictions. Groups of weighted, clustered or fractional records have
+        one if they are among those that tables show, and if enough records support it.
+        """
+        if self.interval is None:
+            return math.nan, math.nan
+        low, high = self.interval
+        return min(low, self.difference), max(high, self.difference)  # means differ by rounding
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """All fields by name, with the ends of the interval of the difference."""
+        low, high = self.limits
+        facts = {name: value for name, value in asdict(self).items() if name not in BEHIND}
+        facts |= {"difference": self.difference, "low": low, "high": high}
+        return facts | {"pvalue_is_bound": self.pvalue_is_bound}
+
+    def written_difference(self) -> tuple[str, str]:
+        """Write the difference and its limits, in points; no limits where nothing is known of them."""
+        low, high = self.limits
+        known = self.interval is not None
+        width = high - low if known else 1.0
+        span = f"{format_points(low, width)} to {format_points(high, width)}" if known else "–"
+        return f"{format_points(self.difference, width)} points", span
+
+    def statistic(self, name: str) -> float:
+        """Return what was tested: D_k, or the absolute mean residual."""
+        return abs(self.gap) if name == "mean" else self.kuiper
+
+    def metric_of(self, bound: float, sigma_0: float) -> float:
+        """Return what the group contributes to M if its statistic is this bound."""
+        if self.lower == self.upper or self.sigma == 0:
+            return self.metric
+        if bound <= self.lower <= NOTHING:
+            return 0.0
+        return contribution(bound / self.sigma, bound, sigma_0)
+
+    def __str__(self) -> str:
+        """Say who this is and what was found: a range of scores, or for the mean by how much on average."""
+        real = "" if self.pvalue is None else f", {pvalue_phrase(self.pvalue, self.draws)}"
+        if self.tested_by == "mean":
+            value, where = f"mean residual {self.gap:+.4f}", f"by {abs(self.gap):.3g} on average"
+        else:
+            value, where = f"Kuiper {_written(self.kuiper)}", self._where("for scores")
+        off = "within chance" if self.within_chance else f"predictions {self.predictions} {where}"
+        said = "" if self.predictions == "none" else f"; {off}"
+        return f"{self.rule}: {pluralize(self.size, 'row')}, {value}, z = {self.z:.2f}{real}{said}"
+
+
+def group_values(group: Group, statistic: str) -> dict[str, Any]:
+    """Return a group as plain values, for a table that programs read."""
+    numbers = {name: value for name, value in group.facts.items() if name not in ("name", "rule")}
+    return {"group": group.name, **numbers, "finding": group.found(statistic)}
+
+
+def _written(value: float) -> str:
+    return f"{value:.4f}" if value == 0 or value >= 0.001 else format_value(value)
+
+
+def contribution(z: float, statistic: float, sigma_0: float) -> float:
+    """D_k sigma_0 / sigma_k of eq. (4); D_k itself where no prediction leaves any doubt (sigma_0 = 0)."""
+    return z * sigma_0 if sigma_0 > 0 else statistic
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupCurve:
+    """The cumulative curve of one subpopulation, thinned for a chart: its extremes are kept.
+
+    `share` is the part of the subpopulation's weight at or below `prediction`; `cumulative` is C there.
+    """
+
+    rule: Rule
+    share: Array
+    prediction: Array
+    cumulative: Array
+
+
+@dataclass(frozen=True, slots=True)
+class NotTested:
+    """How many subpopulations came up and were not tested, and why.
+
+    Once the limit is reached, groups are counted without a look at them: `over_limit` has those among them
+    that are too small or the same as another, and combinations of values without records.
+    """
+
+    too_small: int = 0
+    duplicates: int = 0
+    over_limit: int = 0
+
+    def __str__(self) -> str:
+        return (
+            f"{self.too_small:,} too small, {self.duplicates:,} with the same members as another, "
+            f"{self.over_limit:,} over the limit"
+        )
+
+
+def plain(value: Any) -> Any:
+    """Return a value that JSON can say."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def power_note(audit: Audit) -> str:
+    """Say how wide the widest interval of a group is, and how many groups were too small to be tested."""
+    smallest = min(audit.groups, key=lambda group: group.size)
+    known = [group for group in audit.groups if group.interval] if audit.variant != "real" else []
+    untested = f"; {too_small(audit)}" if audit.not_tested.too_small else ""
+    return (
+        "No evidence of error does not prove that there is none: the smallest group tested has "
+        f"{pluralize(smallest.size, 'row')}{_widest(known)}{untested}."
+    )
+
+
+def _widest(groups: Sequence[Group]) -> str:
+    if not groups:
+        return ""
+    widest = max(groups, key=lambda group: group.limits[1] - group.limits[0])
+    low, high = widest.limits
+    size = pluralize(widest.size, "row")
+    wide = format_points(high - low, high - low).lstrip("+")
+    return f", and the widest 95% interval ({widest.rule}, {size}) spans {wide} points"
+
+
+def none_wrong(audit: Audit, wrong: str) -> str:
+    """Say that no group is `wrong`, or that none was large enough to be tested."""
+    groups = audit.tested - 1
+    if groups > 1:
+        return f"None of {groups:,} groups is {wrong}"
+    if groups == 1:
+        return f"The one group that was tested is not {wrong}"
+    if audit.not_tested.too_small:
+        return "No group is large enough to be tested"
+    return "No groups were given besides everyone together"
+
+
+def too_small(audit: Audit) -> str:
+    """Count the groups that were too small to be tested; nothing where there are none."""
+    few = audit.not_tested.too_small
+    return f"{pluralize(few, 'group was', 'groups were')} too small to be tested" if few else ""
+
+
+def describe_group(audit: Audit, group: Group) -> str:
+    """Say who a group is, what was predicted and what happened, for how many, and what that comes to."""
+    size = pluralize(group.size, "record")
+    return f"{group.rule}, {group.means()} ({size}{_unexpected(audit, group)})"
+
+
+def worst_in_people(audit: Audit, wrong: Sequence[Group]) -> str:
+    """Name the group with the most evidence against it, and the one with the largest difference if another.
+
+    Evidence grows with the number of records: a large group that is a little wrong comes before a small one
+    that is badly wrong.
+    """
+    largest = max(wrong, key=lambda group: abs(group.difference))
+    worst = f"Worst by evidence (z): {describe_group(audit, wrong[0])}."
+    if largest is wrong[0]:
+        return worst
+    return f"{worst} Largest difference among them: {describe_group(audit, largest)}."
+
+
+def _explains(part: Group, group: Group) -> bool:
+    """Return whether a group is a combination whose interval holds the difference of this part of it."""
+    some, conditions = set(map(str, part.rule.conditions)), set(map(str, group.rule.conditions))
+    low, high = group.limits
+    return some < conditions and low <= part.difference <= high
+
+
+def _unexpected(audit: Audit, group: Group) -> str:
+    """Count the events that were not predicted, where records weigh the same and errors do not cancel."""
+    events = round(group.size * group.difference)
+    weighted = abs(group.share * audit.n - group.size) > 1e-6 * group.size
+    if weighted or events == 0 or audit.variant == "real" or not group.in_the_mean:
+        return ""
+    more = "more" if events > 0 else "fewer"
+    return f", about {pluralize(abs(events), f'{more} event')} than predicted"
+
+
+INTERVAL = "95% interval"  # of the difference of one group alone
 EACH_BY_ITSELF = (
-    "The intervals are of the mean difference of each group by itself: among many groups some leave out 0 by "
+    "Each interval is for the mean difference of one group alone: among many groups some exclude 0 by "
     "chance. p-values allow for all groups, and z also sees errors that cancel in the mean of a group."
 )
 Z_MEANS = {
@@ -37,9 +319,9 @@ class Audit:
     of so large an M if every prediction were right (None without draws). `ablated` is the largest statistic
     not divided by its deviation, noise mostly and for comparison only, and `ablated_group` the group that has
     it. `groups` are ranked by z; `columns` and `table` hold the same by column. On the raw rows M lies in
-    `lower` to `upper`, which differ for a sketch alone; its p-values are simulated on so many `cells`, and
-    are those of the statistics of these cells, and approximate, as are those of responses of any size, whose
-    null takes errors for symmetric about 0. `approximate` says which fields hold only approximately.
+    `lower` to `upper`, which differ for a sketch alone; its p-values are simulated on `cells` merged cells
+    and approximate. `null` is "exact" or "signs"; the p-values of random signs are approximate too.
+    `approximate` names the fields that hold only approximately.
     """
 
     metric: float
@@ -60,6 +342,7 @@ class Audit:
     lower: float = 0.0
     upper: float = math.inf
     cells: int | None = None
+    null: str = "exact"
 
     @property
     def ratio(self) -> float:
@@ -69,11 +352,8 @@ class Audit:
     @property
     def approximate(self) -> tuple[str, ...]:
         """The fields, here and of the groups, that hold only approximately."""
-        rough = self.cells is not None or self.variant == "real"
-        whole = (
-            self.variant == "plain" and self.cells is None and all(group.interval for group in self.groups)
-        )
-        return (*(("pvalue",) if self.draws and rough else ()), *(() if whole else ("low", "high")))
+        rough = self.cells is not None or self.null == "signs"
+        return (*(("pvalue",) if self.draws and rough else ()), "low", "high")
 
     @property
     def worst(self) -> Group:
@@ -97,6 +377,18 @@ class Audit:
         """
         most = closed_share("alpha", alpha if level is None else level)
         return tuple(group for group in self.groups if group.pvalue is not None and group.pvalue <= most)
+
+    def beyond_overall(self, alpha: float = LEVEL) -> tuple[Group, ...]:
+        """Return the groups that are wrong beyond the overall error, the largest differences first.
+
+        They are wrong at level `alpha`, and their outcomes differ from those of other records with the same
+        predictions. A combination is left out where the difference of one of its parts explains it: a column
+        that plays no role has the overall error, and no error of its own. Sketches do not know.
+        """
+        most = closed_share("alpha", alpha)
+        found = [g for g in self.significant(most) if g.beyond is not None and g.beyond <= most]
+        own = [group for group in found if not any(_explains(part, group) for part in found)]
+        return tuple(sorted(own, key=lambda group: -abs(group.difference)))
 
     @property
     def columns(self) -> dict[str, list[Any]]:
@@ -147,6 +439,7 @@ class Audit:
             "approximate": list(self.approximate),
             "draws": self.draws,
             "cells": self.cells,
+            "null": self.null,
             "seed": self.seed,
             "variant": self.variant,
             "statistic": self.statistic,
@@ -162,28 +455,43 @@ class Audit:
     @property
     def verdict(self) -> str:
         """For how many groups the predictions are wrong, for whom by evidence, and for whom by difference."""
-        others = counted(self.tested - 1, "group")
+        others = pluralize(self.tested - 1, "group")
         if self.pvalue is None:
-            return f"{others} and everyone ranked by z; without draws there are no p-values."
+            return f"{others} and everyone ranked by z; p-values need draws."
         wrong = self.significant()
         if not wrong:
-            return f"{none_wrong(self, 'wrong by more than chance at the 5 % level')}. {left_open(self)}"
+            return f"{none_wrong(self, 'wrong by more than chance at the 5 % level')}. {power_note(self)}"
         named = [group for group in wrong if group is not self.everyone]
         whole = f"everyone together: {self.everyone.means()}"
         if not named:
             return f"Predictions are wrong at the 5 % level for {whole}. {none_wrong(self, 'wrong alone')}."
         also = f" Also for {whole}." if len(named) < len(wrong) else ""
+        if any(group.beyond is not None for group in named):
+            return self._beyond_sentence(named, whole, also)
         return (
             f"Predictions are wrong for {len(named):,} of {others} at the 5 % level. "
             f"{worst_in_people(self, named)}{also}"
         )
 
+    def _beyond_sentence(self, named: Sequence[Group], whole: str, also: str) -> str:
+        others, own = pluralize(self.tested - 1, "group"), self.beyond_overall()
+        if not own:
+            return (
+                f"Predictions are wrong at the 5 % level for {whole}. No group differs from the others at "
+                f"equal predictions by more than chance: the error of {len(named):,} of {others} is the "
+                "overall error."
+            )
+        return (
+            f"Predictions are wrong for {len(own):,} of {others} beyond the overall error, at the 5 % level. "
+            f"Largest difference: {describe_group(self, own[0])}.{also}"
+        )
+
     @property
     def looked_at(self) -> str:
         """How many were tested, in words."""
-        return f"{counted(self.tested - 1, 'group')} and everyone"
+        return f"{pluralize(self.tested - 1, 'group')} and everyone"
 
-    def sheet(self, top: int = 50, elsewhere: str = "") -> Sheet:
+    def sheet(self, top: int = 50, elsewhere: str = "") -> Table:
         """Return the table of the worst groups; `elsewhere` says where else the interval of everyone is."""
         means = ("predicted", "happened", "difference", INTERVAL)
         columns = ("group", "records", *means, "z", "p-value", "finding")
@@ -192,13 +500,13 @@ class Audit:
             _line(group, self.draws, self.statistic, elsewhere if group is whole else "")
             for group in self.groups[:top]
         )
-        return Sheet(columns, tuple(lines))
+        return Table(columns, tuple(lines))
 
     def _repr_html_(self) -> str:
         left = len(self.groups) - IN_NOTEBOOKS
-        are = counted(left, "more group is", "more groups are")
+        are = pluralize(left, "more group is", "more groups are")
         more = f"{are} in .groups, the worst first." if left > 0 else ""
-        return paragraphs(self.verdict) + self.sheet(IN_NOTEBOOKS).as_html() + paragraphs(more)
+        return html_paragraphs(self.verdict) + self.sheet(IN_NOTEBOOKS).as_html() + html_paragraphs(more)
 
     def _of_everyone(self) -> str:
         if self.statistic == "mean":
@@ -212,16 +520,16 @@ class Audit:
         return pvalue_text(pvalue, floor=at_floor(pvalue, self.draws))
 
     def _drawn(self) -> str:
-        of_cells = "" if self.cells is None or not self.draws else f" of {counted(self.cells, 'cell')}"
+        of_cells = "" if self.cells is None or not self.draws else f" of {pluralize(self.cells, 'cell')}"
         roughly = ", approximate" if "pvalue" in self.approximate else ""
-        return f"{counted(self.draws, 'draw')}{of_cells}, seed {self.seed}{roughly}"
+        return f"{pluralize(self.draws, 'draw')}{of_cells}, seed {self.seed}{roughly}"
 
     def __str__(self) -> str:
         p = "not simulated" if self.pvalue is None else self._written(self.pvalue)
         return "\n".join(
             [
                 self.verdict,
-                f"{AUDITED[self.statistic]} audit of {counted(self.n, 'row')}{left_out(self.dropped)}, "
+                f"{AUDITED[self.statistic]} audit of {pluralize(self.n, 'row')}{dropped_note(self.dropped)}, "
                 f"{self.looked_at}",
                 f"  M          {self.metric:.6g}   ({self._of_everyone()}){self._on_raw_rows()}",
                 f"  M/sigma_0  {self.ratio:.4g}",
@@ -232,7 +540,7 @@ class Audit:
         )
 
 
-def _line(group: Group, draws: int, statistic: str, elsewhere: str) -> tuple[Cell, ...]:
+def _line(group: Group, draws: int, statistic: str, elsewhere: str) -> tuple[TableCell, ...]:
     difference, span = group.written_difference()
     return (
         text_cell(str(group.rule)),
@@ -245,3 +553,38 @@ def _line(group: Group, draws: int, statistic: str, elsewhere: str) -> tuple[Cel
         number_cell(group.pvalue, pvalue_text(group.pvalue, floor=at_floor(group.pvalue, draws))),
         text_cell(group.found(statistic)),
     )
+
+
+def parent_of(rule: Rule, others: Sequence[Rule]) -> Rule | None:
+    """Return the first of the rules, other than everyone, whose conditions are some of those of `rule`.
+
+    >>> from calibrant.groups.rules import IsIn
+    >>> north, old = IsIn("region", ("north",)), IsIn("age", ("old",))
+    >>> print(parent_of(Rule([north, old]), [Rule(), Rule([old]), Rule([north])]))
+    age = old
+    """
+    conditions = set(map(str, rule.conditions))
+    for other in others:
+        some = set(map(str, other.conditions))
+        if some and some < conditions and len(some) == 1:
+            return other
+    return None
+
+
+def nested_sheet(audit: Audit, top: int, elsewhere: str = "") -> Table:
+    """Return the table of the worst groups, combinations folded under the worst of their parts."""
+    shown = audit.groups[:top]
+    rules = [group.rule for group in shown]
+    parents = {group.rule: parent_of(group.rule, rules) for group in shown}
+    ordered: list[Group] = []
+    inside: list[int | None] = []
+    for group in shown:
+        if parents[group.rule] is not None:
+            continue
+        place = len(ordered)
+        within = [other for other in shown if parents[other.rule] == group.rule]
+        ordered += [group, *within]
+        inside += [None, *(place for _ in within)]
+    flat = audit.sheet(top, elsewhere)
+    lines = {group.rule: line for group, line in zip(shown, flat.lines, strict=True)}
+    return Table(flat.columns, tuple(lines[group.rule] for group in ordered), tuple(inside))

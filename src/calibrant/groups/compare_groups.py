@@ -2,37 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, reject_name, sentence
-from calibrant.frames import inputs_of
-from calibrant.groups.coding import code_columns
-from calibrant.groups.column_codes import Column
-from calibrant.groups.gap_interval import gap_interval, law_of, shift_interval
-from calibrant.groups.group_comparison import UNNAMED, GroupComparison, GroupDifference, GroupLevel
-from calibrant.groups.group_parts import GroupPart, parts_of
-from calibrant.groups.group_trend import approximate_tests, exact_tests
-from calibrant.inference.adjusting import holm
-from calibrant.inference.fitted_shift import approximate_shift
-from calibrant.inference.interval import check_confidence
-from calibrant.inference.shift import ShiftPair, common_shift, exact_pair, odds_of
-from calibrant.measures.scores import decompose
-from calibrant.options import flag
-from calibrant.records import Checked, Missing, check_records, warn_if_swapped
-from calibrant.seeds import checked_draws, recorded_seed
+from calibrant.clusters import Clusters
+from calibrant.columns import Column, cluster_labels, code_columns
+from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
+from calibrant.forecasts import Forecasts
+from calibrant.frames import resolve_inputs
+from calibrant.groups.gap_interval import Codes, row_interval
+from calibrant.groups.group_comparison import UNNAMED, GroupComparison, GroupDifference, GroupLevel, Trend
+from calibrant.groups.rules import label_in_words
+from calibrant.groups.stratified import StratifiedScores, compare_pair, difference_tests, log_odds_slope
+from calibrant.inference.intervals import check_confidence
+from calibrant.inference.multiple_testing import holm
+from calibrant.inference.odds_shift import common_shift, odds_of
+from calibrant.inference.signs import ClusterSummary, check_enough
+from calibrant.inputs import flag
+from calibrant.metrics.scores import decompose
+from calibrant.parallel import checked_draws, recorded_seed
+from calibrant.records import Missing, ValidRows, check_records, warn_if_swapped
+from calibrant.results import Array
 
-Method = Literal["auto", "exact", "approximate"]
-METHODS = ("auto", "exact", "approximate")
-MOST = 200  # groups
+Method = Literal["auto", "permutation", "approximate", "exact"]
+METHODS = ("auto", "permutation", "approximate")
+MAX_GROUPS = 200
+MAX_PAIRED = 30  # groups up to which every pair is compared
+MAX_PERMUTED = 500_000  # records: seconds, not minutes
+MAX_WEIGHTED = 20_000  # the same where every draw has a covariance of its own
 SEVERAL = (
     "audit takes several columns and their combinations; for a trend within each group, compare the rows of "
     "one group at a time, or make one column of both"
 )
-PAIRED = 30  # groups up to which every pair is compared
-MOST_EXACT = 2_000_000  # records: seconds, not minutes
 
 
 def compare_groups(
@@ -48,17 +53,18 @@ def compare_groups(
     outcome: str | None = None,
     prediction: str | None = None,
     weight: str | None = None,
+    clusters: Any = None,
     confidence: float = 0.95,
     draws: int = 999,
-    seed: int | None = None,
+    seed: int | None = 0,
 ) -> GroupComparison:
-    """Compare how right predictions are for groups of different rows: sites, leagues, seasons.
+    """Test whether predictions mean the same in different groups: sites, leagues, seasons.
 
-    The question is whether the odds of the outcome, given the predictions, are off by the same factor in
-    every group. Given the events of all groups together that factor drops out, which leaves Fisher's exact
-    test with a prediction for every record: p-values hold in groups of any size and whatever their
-    predictions. Errors that cancel within a group are not seen: `audit` looks for those. Nor is a group's
-    Brier score compared, since that also says how hard its records are.
+    The question is whether the outcome depends on the group at equal predictions. Outcomes are permuted
+    between records of nearly equal predictions, so the answer holds whatever the calibration curve: a model
+    that is wrong for everyone in the same way raises no alarm. Errors that cancel within a group are not
+    seen: `audit` looks for those. Brier scores are shown and not compared, since they also depend on how
+    hard the records of a group are.
 
     Parameters
     ----------
@@ -66,19 +72,23 @@ def compare_groups(
         Outcomes, predictions and weights; or a frame with the names of its columns.
     groups
         One label per row, or one column (a named series, a mapping with one name, the name of a column).
-        Missing labels are a group of their own, which is in no trend.
+        Missing labels form a group of their own, which takes no part in a trend.
     ordered
         Whether the groups have an order, so that a trend is tested. By default numbers, dates and ordered
-        categories have one; True orders text by name ("2014-15", "2015-16", ...).
+        categories do; True orders text by name ("2014-15", "2015-16", ...).
     method
-        "exact" for outcomes of 0 or 1 without weights; "approximate" by a sandwich estimate, right where
-        every group has many records; "auto" takes the exact one where it can.
+        "permutation" within strata of the prediction, "approximate" for the chi-square law of the same
+        statistic; "auto" permutes unless there are too many rows. "exact" is an older name of "permutation".
     missing, pos_label, outcome, prediction, weight
         As in `evaluate`.
+    clusters
+        Labels of rows that belong together, or the name of their column. Each cluster then gets a random
+        sign in place of permutations.
     confidence
         Of the intervals, and 1 minus the level at which a difference is called real.
     draws, seed
-        Draws for the p-values of all groups and of the trend; pairs need none.
+        Permutations for the p-values of several groups and of a trend. Ten times as many are drawn where the
+        verdict would depend on the seed; None draws a fresh seed.
 
     Returns
     -------
@@ -88,72 +98,99 @@ def compare_groups(
     --------
     >>> p = [0.2, 0.4, 0.6, 0.8] * 100
     >>> y = [0, 0, 1, 1] * 50 + [0, 1, 1, 1] * 50
-    >>> found = compare_groups(y, p, ["A"] * 200 + ["B"] * 200, seed=1)
+    >>> found = compare_groups(y, p, ["A"] * 200 + ["B"] * 200)
     >>> [(group.name, round(group.gap, 3)) for group in found.groups], found.pvalue < 1e-6
     ([('A', 0.0), ('B', 0.25)], True)
     """
-    given = inputs_of(
-        y_true, y_prob, sample_weight, outcome=outcome, prediction=prediction, weight=weight, groups=groups
+    given = resolve_inputs(
+        y_true,
+        y_prob,
+        sample_weight,
+        outcome=outcome,
+        prediction=prediction,
+        weight=weight,
+        groups=groups,
+        clusters=clusters,
     )
     check_confidence(confidence)
     count, used = checked_draws(draws), recorded_seed(seed)
-    if method not in METHODS:
+    if method not in (*METHODS, "exact"):
         raise reject_name("method", method, list(METHODS))
     checked = check_records(given.y_true, given.y_prob, given.sample_weight, missing, pos_label=pos_label)
     warn_if_swapped(checked, y_true=given.y_true, y_prob=given.y_prob)
-    column = _column(given.beside["groups"], checked)
+    column = _column(given.extra["groups"], checked)
     in_order = not column.nominal if ordered is None else flag("ordered", ordered)
-    return compare_column(column, checked, _is_exact(method, checked), in_order, confidence, count, used)
+    joint = _clusters(given.extra["clusters"], checked)
+    return compare_column(column, checked, in_order, confidence, count, used, method=method, clusters=joint)
 
 
 def compare_column(
     column: Column,
-    checked: Checked,
-    exact: bool,
+    checked: ValidRows,
     in_order: bool,
     confidence: float,
     draws: int,
     seed: int,
-    most: int = MOST_EXACT,
+    *,
+    method: Method = "auto",
+    max_permuted: int = MAX_PERMUTED,
+    clusters: Clusters | None = None,
 ) -> GroupComparison:
-    """Compare the groups of one coded column, whose codes belong to the checked rows one by one.
-
-    `most` is how many rows are tested exactly unless somebody asks.
-    """
-    parts = parts_of(column, checked)
-    pvalue, trend = (exact_tests if exact else approximate_tests)(parts, in_order, draws, seed)
-    pairs = _differences(parts, exact, confidence) if len(parts) <= PAIRED else ()
+    """Compare the groups of one coded column, whose codes belong to the checked rows one by one."""
+    about = None if clusters is None or clusters.all_single else _summary(clusters, checked)
+    rows = _Rows.of(column, checked, None if about is None else clusters)
+    plain = checked.weight is None or rows.cluster is not None
+    limit = max_permuted if plain else min(max_permuted, MAX_WEIGHTED)
+    permuted = method in ("permutation", "exact") or (method == "auto" and len(checked) <= limit)
+    scores = rows.scores(np.arange(len(column.labels)))
+    pairs = _differences(rows, scores, confidence) if len(column.labels) <= MAX_PAIRED else ()
+    several = difference_tests(scores, None, draws if permuted and len(pairs) != 1 else 0, seed, confidence)
+    reason = "" if permuted else "as requested" if method == "approximate" else f"more than {limit:,} rows"
+    certain = (rows.prediction == 0) | (rows.prediction == 1)
     return GroupComparison(
         column=column.name,
-        groups=tuple(_level(part, exact, confidence) for part in parts),
+        groups=tuple(_level(rows, code, confidence) for code in range(len(column.labels))),
         differences=pairs,
-        pvalue=pairs[0].pvalue if len(pairs) == 1 else pvalue,  # one test of two groups, not two
-        trend=trend,
+        pvalue=pairs[0].pvalue if len(pairs) == 1 else several.pvalue,  # one test of two groups, not two
+        trend=_trend(rows, draws if permuted else 0, seed, confidence) if in_order else None,
         ordered=in_order,
         confidence=confidence,
-        method="exact" if exact else "approximate",
+        method=("signs" if about else "permutation") if permuted else "approximate",
         n=len(checked),
         dropped=checked.dropped,
-        certain=sum(part.certain for part in parts),
-        wrong=sum(part.wrong for part in parts),
-        draws=draws,
+        certain=int(np.count_nonzero(certain)),
+        wrong=int(np.count_nonzero(rows.outcome[certain] != rows.prediction[certain])),
+        draws=several.draws or (draws if permuted else 0),
         seed=seed,
-        reason="" if exact else _why_approximate(checked, most),
+        reason=reason,
+        comparable=scores.rank > 0,
+        clusters=str(about or ""),
     )
 
 
-def _why_approximate(checked: Checked, most: int) -> str:
-    """Say why p-values are approximate, and what to do about it where something can be done."""
-    fractions = int(np.count_nonzero((checked.outcome > 0) & (checked.outcome < 1)))
-    if checked.weight is not None:
-        return "rows have weights"
-    if fractions:
-        are = "outcome is a fraction" if fractions == 1 else "outcomes are fractions"
-        return f"{fractions:,} {are}; leave such rows (ties) out for exact ones"
-    return f"more than {most:,} rows" if len(checked) > most else "as asked"
+def _clusters(labels: Any, checked: ValidRows) -> Clusters | None:
+    """Number the clusters of the rows that are kept."""
+    if labels is None:
+        return None
+    values, gaps = cluster_labels(labels, checked.length)
+    rows = np.arange(checked.length) if checked.rows is None else checked.rows
+    used = np.isin(np.arange(checked.length), rows)
+    hint = "leave such rows out, or give each a label of its own"
+    reject_rows("clusters", "must not be missing", values, gaps & used, hint)
+    return Clusters.of(values[rows])
 
 
-def _column(groups: Any, checked: Checked) -> Column:
+def _summary(clusters: Clusters, checked: ValidRows) -> ClusterSummary:
+    """Summarize clusters of several rows; refuse too few of them."""
+    weight = np.ones(len(checked)) if checked.weight is None else checked.weight / checked.weight.max()
+    residual = weight * (checked.outcome - checked.prediction)
+    centered = residual - weight * (residual.sum() / weight.sum())
+    found = ClusterSummary.of(clusters, centered, weight)
+    check_enough(found, clusters, residual)
+    return found
+
+
+def _column(groups: Any, checked: ValidRows) -> Column:
     """Code the one column of groups, for the rows that are kept."""
     if groups is None:
         raise InvalidInputError(sentence("groups", "must be given", "got None", "one label per row"))
@@ -165,114 +202,151 @@ def _column(groups: Any, checked: Checked) -> Column:
         names = ", ".join(column.name for column in columns)
         raise InvalidInputError(sentence("groups", "must be one column", f"got {names}", SEVERAL))
     rows = np.arange(checked.length) if checked.rows is None else checked.rows
-    column = columns[0].known_from(rows).take(rows)
-    if not 2 <= len(column.labels) <= MOST:
-        rule, got = f"must have 2 to {MOST} different values", f"got {len(column.labels):,}"
-        hint = (
-            "cut numbers into ranges"
-            if len(column.labels) > MOST
-            else "one group has no other to differ from"
-        )
+    column = columns[0].drop_unused_labels(rows).take(rows)
+    if not 2 <= len(column.labels) <= MAX_GROUPS:
+        rule, got = f"must have 2 to {MAX_GROUPS} different values", f"got {len(column.labels):,}"
+        many = len(column.labels) > MAX_GROUPS
+        hint = "cut numbers into ranges" if many else "one group has no other to differ from"
         raise InvalidInputError(sentence(f"groups {column.name!r}", rule, got, hint))
     return column
 
 
-def _is_exact(method: Method, checked: Checked) -> bool:
-    able = checked.binary and checked.weight is None
-    if method == "exact" and not able:
-        got = "got weights" if checked.weight is not None else "got fractional outcomes"
-        raise InvalidInputError(
-            sentence(
-                'method="exact"', "needs outcomes of 0 or 1 without weights", got, 'method="approximate"'
-            )
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """The rows and the group of each."""
+
+    labels: list[Any]
+    group: npt.NDArray[np.intp]
+    prediction: Array
+    outcome: Array
+    weight: Array | None
+    cluster: npt.NDArray[np.intp] | None
+
+    @classmethod
+    def of(cls, column: Column, checked: ValidRows, clusters: Clusters | None) -> _Rows:
+        """Put rows in an order that does not depend on theirs, so that sums agree in the last digit."""
+        outcome = checked.outcome.astype(np.float64)
+        weight = checked.weight
+        keys = (outcome, checked.prediction, column.codes)
+        order = np.lexsort(keys if weight is None else (weight, *keys))
+        return cls(
+            list(column.labels),
+            column.codes[order].astype(np.intp),
+            checked.prediction[order],
+            outcome[order],
+            None if weight is None else weight[order] / weight.max(),
+            None if clusters is None else clusters.codes[order],
         )
-    return method == "exact" or (method == "auto" and able and len(checked) <= MOST_EXACT)
+
+    def scores(self, codes: npt.NDArray[np.intp]) -> StratifiedScores:
+        """Stratify the rows of some groups."""
+        place = np.full(len(self.labels), -1)
+        place[codes] = np.arange(len(codes))
+        group = place[self.group]
+        inside = group >= 0
+        weight = None if self.weight is None else self.weight[inside]
+        cluster = None
+        if self.cluster is not None:
+            cluster = np.unique(self.cluster[inside], return_inverse=True)[1]
+        p, y = self.prediction[inside], self.outcome[inside]
+        return StratifiedScores.of(p, y, group[inside], len(codes), weight, cluster)
+
+    def name(self, code: int) -> str:
+        """Write a label; 2018.0 is 2018, which a missing value turned into a float."""
+        label = self.labels[code]
+        if label is None:
+            return "missing"
+        whole = isinstance(label, float | np.floating) and float(label).is_integer()
+        return str(int(label)) if whole else label_in_words(label)
 
 
-def _level(part: GroupPart, exact: bool, confidence: float) -> GroupLevel:
-    """Measure one group: rates, the factor of its odds, and what that makes of the rates."""
-    low, high = shift_interval(part, exact, confidence)
-    gap_low, gap_high = gap_interval(part, (low, high), confidence)
-    forecasts, scores = part.forecasts, decompose(part.forecasts)
+def _level(rows: _Rows, code: int, confidence: float) -> GroupLevel:
+    """Measure one group: rates, their difference, and the factor by which its odds are off."""
+    inside = rows.group == code
+    p, y = rows.prediction[inside], rows.outcome[inside]
+    weight = None if rows.weight is None else rows.weight[inside]
+    forecasts = Forecasts(y, p, sample_weight=weight)
+    scores = decompose(forecasts)
+    cluster = None if rows.cluster is None else rows.cluster[inside]
+    low, high = row_interval(p, y, weight, cluster, confidence)
+    odds, odds_lower, odds_upper = _odds(p, y, weight, cluster, confidence)
     return GroupLevel(
-        name=part.name,
+        name=rows.name(code),
         n=forecasts.n,
         predicted=forecasts.mean_prediction,
         happened=forecasts.base_rate,
         gap=forecasts.base_rate - forecasts.mean_prediction,
-        lower=gap_low,
-        upper=gap_high,
-        odds=odds_of(_fitted(part)),
-        odds_lower=odds_of(low),
-        odds_upper=odds_of(high),
+        lower=low,
+        upper=high,
+        odds=odds,
+        odds_lower=odds_lower,
+        odds_upper=odds_upper,
         brier=scores.score,
         miscalibration=scores.miscalibration,
         discrimination=scores.discrimination,
     )
 
 
-def _fitted(part: GroupPart) -> float:
-    """Return the shift that fits best; infinite where every outcome is the same."""
-    if len(part.known) == 0:
-        return float("nan")
-    mass = part.mass / part.mass.max()
-    events, others = float(mass @ part.known), float(mass @ (1 - part.known))
-    if events == 0 or others == 0:
-        return -np.inf if events == 0 else np.inf
-    return common_shift(part.logits, events, mass, others)
+def _odds(
+    p: Array, y: Array, weight: Array | None, cluster: Codes | None, confidence: float
+) -> tuple[float, float, float]:
+    """Return the factor between observed and predicted odds, with its interval.
+
+    The ends are the factors that make the mean prediction the ends of the rate's interval. Predictions of
+    exactly 0 and 1, which no factor moves, are left out.
+    """
+    from scipy.special import logit
+
+    free = (p > 0) & (p < 1)
+    p, y = p[free], y[free]
+    weight = None if weight is None else weight[free]
+    cluster = None if cluster is None else cluster[free]
+    if len(p) == 0:
+        return float("nan"), 0.0, float("inf")
+    mass = np.ones(len(p)) if weight is None else weight / weight.max()
+    logits, total = np.asarray(logit(p)), float(mass.sum())
+    events, others = float(mass @ y), float(mass @ (1 - y))
+    gap, (low, high) = float(mass @ (y - p)) / total, row_interval(p, y, weight, cluster, confidence)
+
+    def factor(wanted: float, rest: float) -> float:
+        if np.isnan(wanted):
+            return float("nan")
+        if wanted <= 0 or rest <= 0:
+            return 0.0 if wanted <= 0 else float("inf")
+        return odds_of(common_shift(logits, wanted, mass, rest))
+
+    odds = factor(events, others)
+    lower = factor(events + total * (low - gap), others - total * (low - gap))
+    upper = factor(events + total * (high - gap), others - total * (high - gap))
+    return odds, min(lower, odds), max(upper, odds)
 
 
-def _differences(parts: list[GroupPart], exact: bool, confidence: float) -> tuple[GroupDifference, ...]:
-    pairs = list(combinations(range(len(parts)), 2))
-    compared = (_exact_pairs if exact else _approximate_pairs)(parts, pairs, confidence)
+def _differences(rows: _Rows, whole: StratifiedScores, confidence: float) -> tuple[GroupDifference, ...]:
+    chosen = list(combinations(range(len(rows.labels)), 2))
+    scores = [whole] if len(chosen) == 1 else [rows.scores(np.array(pair)) for pair in chosen]
+    compared = [compare_pair(one, confidence) for one in scores]
     adjusted = holm([pair.pvalue for pair in compared])
     return tuple(
         GroupDifference(
-            parts[i].name,
-            parts[j].name,
+            rows.name(i),
+            rows.name(j),
             odds_of(pair.shift),
             odds_of(pair.lower),
             odds_of(pair.upper),
             pair.pvalue,
             p,
         )
-        for (i, j), pair, p in zip(pairs, compared, adjusted, strict=True)
+        for (i, j), pair, p in zip(chosen, compared, adjusted, strict=True)
     )
 
 
-NOTHING_KNOWN = ShiftPair(float("nan"), float("-inf"), float("inf"), 1.0)
-
-
-def _exact_pairs(parts: list[GroupPart], pairs: list[tuple[int, int]], confidence: float) -> list[ShiftPair]:
-    laws = [law_of(part) if len(part.logits) else None for part in parts]
-    fitted = [_fitted(part) for part in parts]
-    collected = []
-    for i, j in pairs:
-        one, other = laws[i], laws[j]
-        if one is None or other is None:
-            collected.append(NOTHING_KNOWN)
-        else:
-            events = parts[i].events, parts[j].events
-            collected.append(exact_pair(one, other, events, (fitted[i], fitted[j]), confidence))
-    return collected
-
-
-def _approximate_pairs(
-    parts: list[GroupPart], pairs: list[tuple[int, int]], confidence: float
-) -> list[ShiftPair]:
-    from scipy.special import ndtr, ndtri
-
-    reach = float(ndtri((1 + confidence) / 2))
-    fits = [approximate_shift(p.logits, p.known, p.mass) if len(p.logits) else None for p in parts]
-    collected = []
-    for i, j in pairs:
-        one, other = fits[i], fits[j]
-        if one is None or other is None:
-            collected.append(NOTHING_KNOWN)
-            continue
-        shift, error = one.value - other.value, float(np.hypot(one.error, other.error))
-        z = abs(shift) / error if error > 0 else 0.0 if shift == 0 else np.inf
-        collected.append(
-            ShiftPair(shift, shift - reach * error, shift + reach * error, min(1.0, 2 * float(ndtr(-z))))
-        )
-    return collected
+def _trend(rows: _Rows, draws: int, seed: int, confidence: float) -> Trend | None:
+    placed = np.flatnonzero([label is not None for label in rows.labels])
+    if len(placed) < 3:
+        return None
+    scores, place = rows.scores(placed), np.arange(len(placed), dtype=np.float64)
+    found = difference_tests(scores, place, draws, seed, confidence)
+    slope = log_odds_slope(scores, place) if scores.rank else 0.0
+    direction = "up" if slope > 0 else "down" if slope < 0 else "none"
+    first, last = rows.name(int(placed[0])), rows.name(int(placed[-1]))
+    return Trend(1.0 if found.trend is None else found.trend, odds_of(slope), direction, first, last)

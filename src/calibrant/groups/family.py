@@ -2,34 +2,210 @@
 
 Only numbers are kept of each, and the members of the few worst for their curves, so that memory stays a
 small multiple of the data however many subpopulations there are.
+
+The null: the distribution of the largest z of all subpopulations when every prediction is right.
+
+All subpopulations see the same simulated outcomes, so the simulated maxima carry their overlap, and the
+p-values are exact for any number of subpopulations, ties, weights and small sizes.
+
+Simulated sums of w (y - v) over many records: exact coins, a block of records at a time.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from calibrant.cores import WORKERS, on_all_cores
-from calibrant.groups.batches import Batch
-from calibrant.groups.condensed import LARGE, CondensedRecords
-from calibrant.groups.family_null import adjusted_pvalues
-from calibrant.groups.gap_interval import gap_interval, shift_interval
-from calibrant.groups.group import CONFIDENCE, Group, GroupCurve, NotTested, contribution
-from calibrant.groups.group_parts import part_of
-from calibrant.groups.metric import Curves
-from calibrant.groups.partition import Partition
+from calibrant.clusters import Clusters
+from calibrant.groups.audit_result import CONFIDENCE, LEVEL, Group, GroupCurve, NotTested, contribution
+from calibrant.groups.gap_interval import binary_moments, difference_interval, row_interval
 from calibrant.groups.rules import Rule
-from calibrant.groups.variants import Terms
-from calibrant.kernels.segments import Index, thinned_curve
-from calibrant.progress import Progress, tell
+from calibrant.groups.statistics import Curves, Terms, Variant
+from calibrant.groups.stratified import OverallCurve
+from calibrant.groups.subpopulations import Batch, Lists, Partition
+from calibrant.kernels.compile import numba_is_loaded
+from calibrant.kernels.groups import (
+    LANES,
+    Index,
+    Words,
+    null_ranges,
+    partition_curves,
+    segment_curves,
+    thinned_curve,
+)
+from calibrant.parallel import WORKERS, Progress, map_threads, report_progress
 from calibrant.records import Records
 from calibrant.results import Array
+
+NULL_BLOCK = 1 << 12  # records drawn at a time, so that the work stays in the cache
+DIGITS = 5  # binary digits between looks at which records are done
+ALL = ~np.uint64(0)
+SMALL_WORK = 50_000_000  # steps of simulated curves below which numpy is quicker than starting numba
+SMALL_IF_LOADED = 5_000_000  # the same where numba is in the process already
+ROUNDING = 1e-10  # a simulated z this close below an observed one counts as equal to it
+
+
+@dataclass(slots=True, eq=False)
+class FamilyNull:
+    """Simulated outcomes of every record in every draw, one bit each; `work` counts steps done so far.
+
+    A row of `steps` is a prediction and what its record adds to the curve for outcome 1 and for 0. The range
+    of a curve counts only between distinct predictions; where the mean is the statistic, all are written as
+    equal, and the range is how far from 0 the curve ends. With random `signs` a bit is the sign of a
+    residual, the same for all records of a cluster.
+    """
+
+    records: Records
+    variant: Variant
+    draws: int
+    bits: Words
+    steps: Array
+    signs: bool = False
+    work: int = 0
+
+    @classmethod
+    def simulate(
+        cls,
+        records: Records,
+        variant: Variant,
+        draws: int,
+        rng: np.random.Generator,
+        clusters: Clusters | None = None,
+    ) -> FamilyNull:
+        """Draw every outcome with the predicted probability, or a fair sign for every cluster."""
+        p, n = records.prediction, len(records)
+        weight = variant.weights(p, records.outcome, records.weight)
+        value = np.zeros(n) if variant.statistic == "mean" else p
+        words = -(-draws // LANES)
+        if clusters is not None:
+            coins = rng.integers(0, 2**64, (clusters.number, words), dtype=np.uint64)
+            residual = weight * (records.outcome - p)
+            steps = np.column_stack((value, residual, -residual))
+            return cls(records, variant, draws, coins[clusters.codes], steps, signs=True)
+        bits = np.empty((n, words), dtype=np.uint64)
+        for start in range(0, n, NULL_BLOCK):
+            bits[start : start + NULL_BLOCK] = bernoulli_words(p[start : start + NULL_BLOCK], words, rng)
+        return cls(records, variant, draws, bits, np.column_stack((value, weight * (1.0 - p), -weight * p)))
+
+    def z(self, batch: Batch, deviation: Array) -> Array:
+        """Return the simulated z, one row per subpopulation, one column per draw.
+
+        `deviation` is that of the end of each curve, not divided by its weight.
+        """
+        if not (self.signs or self.variant.weights_fixed):
+            return self._z_draw_by_draw(batch)
+        certain = deviation == 0  # every simulated curve is flat
+        return self._ranges(batch.lists) / np.where(certain, 1.0, deviation)[:, None]
+
+    def _ranges(self, batch: Lists) -> Array:
+        self.work += len(batch.members) * self.draws
+        if self.work >= (SMALL_IF_LOADED if numba_is_loaded() else SMALL_WORK):
+            kernel = null_ranges.machine_code()
+            if kernel is not null_ranges.plain:
+                return self._ranges_by_threads(kernel, batch)
+        return self._ranges_by_numpy(batch)
+
+    def _ranges_by_threads(self, kernel: Callable[..., None], batch: Lists) -> Array:
+        """Advance many curves at once, the subpopulations shared out among the cores."""
+        ranges = np.empty((len(batch), LANES * self.bits.shape[1]))
+
+        def run(part: slice) -> None:
+            offsets = batch.offsets[part.start : part.stop + 1]
+            kernel(batch.members, offsets, self.steps, self.bits, ranges[part])
+
+        batch.share_out(run)
+        return ranges[:, : self.draws]
+
+    def _ranges_by_numpy(self, batch: Lists) -> Array:
+        """Compute the same ranges with whole arrays: quick for small work, and where numba is absent."""
+        ranges = np.empty((len(batch), self.draws))
+        for k in range(len(batch)):
+            members = batch.members_of(k)
+            value, high, low = self.steps[members].T
+            last = np.flatnonzero(np.append(value[1:] != value[:-1], True))
+            for word in range(self.bits.shape[1]):
+                lanes = slice(LANES * word, min(LANES * (word + 1), self.draws))
+                ones = self._ones(members, word)[:, : lanes.stop - lanes.start]
+                curve = np.cumsum(np.where(ones, high[:, None], low[:, None]), axis=0)[last]
+                top, bottom = curve.max(axis=0), curve.min(axis=0)
+                ranges[k, lanes] = np.maximum(top, 0.0) - np.minimum(bottom, 0.0)
+        return ranges
+
+    def _ones(self, members: Index, word: int) -> npt.NDArray[np.bool_]:
+        column = np.ascontiguousarray(self.bits[members, word], dtype="<u8")
+        return np.unpackbits(column.view(np.uint8).reshape(-1, 8), axis=1, bitorder="little").astype(bool)
+
+    def _z_draw_by_draw(self, batch: Batch) -> Array:
+        """Recompute weights and variances from every draw, where they depend on the outcomes."""
+        self.work += len(self.records) * self.draws
+        if self.work >= SMALL_WORK // 100:  # these steps are taken one by one
+            for kernel in (segment_curves, partition_curves):
+                kernel.compile_now()
+        records, out = self.records, np.empty((len(batch), self.draws))
+        for draw in range(self.draws):
+            word, lane = divmod(draw, LANES)
+            one = ((self.bits[:, word] >> np.uint64(lane)) & np.uint64(1)).astype(np.float64)
+            terms = self.variant.terms(records.prediction, one, records.weight)
+            out[:, draw] = batch.measure(terms).z
+        return out
+
+
+def bernoulli_words(chance: Array, words: int, rng: np.random.Generator) -> Words:
+    """Return one row of `words` words for each chance; every bit is 1 with exactly that chance.
+
+    A uniform number is below the chance if it is in the first binary digit where the two differ. They
+    differ in a digit by the fall of a fair coin, so 64 lanes are decided at once, digit by digit: a lane
+    whose coin falls takes the chance's digit. Doubling a float64 is exact, so nothing is approximated,
+    however small the chance.
+    """
+    out = np.zeros((len(chance), words), dtype=np.uint64)
+    out[chance >= 1.0] = ALL
+    rows = np.flatnonzero((chance > 0.0) & (chance < 1.0))
+    rest = chance[rows]
+    undecided = np.full((len(rows), words), ALL)
+    while len(rows):
+        ones = np.zeros_like(undecided)
+        for _ in range(DIGITS):
+            rest = rest + rest
+            digit = rest >= 1.0
+            rest -= digit
+            coins = rng.integers(0, 2**64, undecided.shape, dtype=np.uint64)
+            coins &= undecided
+            undecided ^= coins
+            coins &= np.where(digit, ALL, np.uint64(0))[:, None]
+            ones |= coins
+        out[rows] |= ones
+        alive = (rest > 0.0) & undecided.any(axis=1)  # a chance with no digits left loses every lane
+        rows, rest, undecided = rows[alive], rest[alive], undecided[alive]
+    return out
+
+
+def adjusted_pvalues(z: Array, simulated: Array) -> Array:
+    """Return step-down max-statistic p-values (Westfall and Young): family-wise error exact, strongly.
+
+    Subpopulations are taken from the largest z down; each is compared with the simulated maximum over
+    itself and all after it. A subpopulation whose predictions are right has the same simulated z whatever
+    the others are, which is what the step down needs.
+    """
+    order = np.argsort(-z, kind="stable")
+    draws = simulated.shape[1]
+    least = np.where(np.isinf(z), np.inf, z * (1.0 - ROUNDING))
+    running = np.full(draws, -np.inf)
+    exceeded = np.empty(len(z))
+    for k in order[::-1]:
+        np.maximum(running, simulated[k], out=running)
+        exceeded[k] = np.count_nonzero(running >= least[k])
+    pvalue = np.empty(len(z))
+    pvalue[order] = np.maximum.accumulate((1.0 + exceeded[order]) / (draws + 1.0))
+    return pvalue
+
 
 CURVES = 5  # worst subpopulations whose curves are kept
 SHOWN = 50  # worst subpopulations whose rows are looked at for an interval: as many as tables show
@@ -37,7 +213,7 @@ CHART_POINTS = 512
 BROWNIAN = {"kuiper": math.sqrt(8.0 / math.pi), "mean": math.sqrt(2.0 / math.pi)}  # null means, in sigmas
 
 
-class Audited(Protocol):
+class Population(Protocol):
     """What is divided into subpopulations: Records, or the Strata of a sketch."""
 
     @property
@@ -61,19 +237,20 @@ class Simulator(Protocol):
 
 
 @dataclass(slots=True, eq=False)
-class Family:
+class TestFamily:
     """Take batches of subpopulations; test each distinct one that is large enough.
 
     Shares and means are by the records' own weights: those of `plain`, where `terms` has others.
     """
 
-    records: Audited
+    records: Population
     terms: Terms
     null: Simulator | None
     min_size: int
     min_variance: float = 0.0
     progress: Progress | None = None
     plain: Terms | None = None
+    clusters: Clusters | None = None
     expected: int = 0
     rules: list[Rule] = field(default_factory=list)
     parts: list[Curves] = field(default_factory=list)
@@ -88,7 +265,7 @@ class Family:
     def take_all(self, batches: Iterable[Batch], limit: int, offered: int) -> None:
         """Test up to `limit` new subpopulations of some batches, measured on all cores, a few ahead.
 
-        The batches together offer so many. Once the limit is reached the rest is counted and not looked at.
+        The batches together offer `offered`. Past the limit, subpopulations are counted and not measured.
         """
         with ThreadPoolExecutor(WORKERS) as pool:
             for batch, curves in self._measured(batches, pool):
@@ -117,7 +294,7 @@ class Family:
         least = self.min_size if self.rules else 1
         small = curves.size < least
         if isinstance(batch, Partition):
-            small &= curves.size > 0  # a combination that nobody has is no subpopulation
+            small &= curves.size > 0  # an empty combination does not count
         self.too_small += int(np.count_nonzero(small))
         large = np.flatnonzero(curves.size >= least).tolist()
         batch, curves = batch.select(large), curves.take(large)
@@ -134,9 +311,9 @@ class Family:
         self.described.append(curves if self.plain is None else batch.measure(self.plain))
         self.rules.extend(batch.rules)
         if self.null is not None:
-            self.simulated.append(self.null.z(batch, curves.sigma * curves.weight))
+            self.simulated.append(self.null.z(batch, curves.deviation))
         self._remember_worst(batch, curves.z)
-        tell(self.progress, len(self.rules), max(self.expected, len(self.rules)))
+        report_progress(self.progress, len(self.rules), max(self.expected, len(self.rules)))
         return len(batch)
 
     def count_again(self, sizes: Iterable[int]) -> None:
@@ -177,12 +354,12 @@ class Family:
         kuiper, gap = _column(self.parts, "kuiper"), _column(self.parts, "gap")
         lower, upper = _column(self.parts, "lower"), _column(self.parts, "upper")
         size_of = np.abs(gap) if self.terms.statistic == "mean" else kuiper
-        expected = self._expected(sigma)
+        expected = sigma * BROWNIAN[self.terms.statistic]
         described = ("weight", "mean_prediction", "mean_outcome")
         weight, predicted, observed = (_column(self.described, name) for name in described)
         share = weight / weight[0]
         value = self.records.prediction
-        intervals = self._intervals()
+        intervals, beyond = self._intervals(), self._beyond(pvalue)
         order = sorted(range(len(z)), key=lambda k: (-z[k], -size_of[k], -size[k], self.rules[k]))
         return tuple(
             Group(
@@ -204,7 +381,8 @@ class Family:
                 mean_outcome=float(observed[k]),
                 lower=float(lower[k]),
                 upper=float(upper[k]),
-                interval=intervals.get(self.rules[k]),
+                interval=intervals[k],
+                beyond=beyond.get(self.rules[k]),
                 draws=draws,
                 tested_by=self.terms.statistic,
             )
@@ -218,35 +396,50 @@ class Family:
         simulated = np.concatenate(self.simulated)
         return adjusted_pvalues(_column(self.parts, "tested"), simulated), simulated.shape[1]
 
-    def _intervals(self) -> dict[Rule, tuple[float, float]]:
-        """Return the intervals of the worst subpopulations, of the rows themselves."""
-        if not isinstance(self.records, Records) or not _are_rates(self.records):
-            return {}
-        y = self.records.outcome
-        exact = not self.records.weighted and bool(np.all((y == 0) | (y == 1)))
-        cells = CondensedRecords(self.records) if exact and len(y) >= LARGE else None
-        return {batch.rules[0]: self._interval(batch.members_of(0), exact, cells) for _, batch in self.worst}
+    def _intervals(self) -> list[tuple[float, float] | None]:
+        """Return the interval of each difference: of all groups if sums suffice, else of the worst few."""
+        records, none = self.records, [None] * len(self.rules)
+        if not isinstance(records, Records) or self._sums_suffice(records):
+            names = ("effective", "mean_prediction", "mean_outcome", "squares")
+            moments = binary_moments(*(_column(self.described, name) for name in names))
+            low, high = difference_interval(moments, CONFIDENCE)
+            return list(zip(low.tolist(), high.tolist(), strict=True))
+        rates, place = _are_rates(records), {rule: k for k, rule in enumerate(self.rules)}
+        intervals: list[tuple[float, float] | None] = list(none)
+        for _, batch in self.worst:
+            members = batch.members_of(0)
+            y, p = records.outcome[members], records.prediction[members]
+            weight = records.weight[members] if records.weighted else None
+            clusters = None if self.clusters is None else self.clusters.codes[members]
+            ends = row_interval(p, y, weight, clusters, CONFIDENCE, rates=rates)
+            intervals[place[batch.rules[0]]] = None if math.isnan(ends[0]) else ends
+        return intervals
 
-    def _interval(self, members: Index, exact: bool, cells: CondensedRecords | None) -> tuple[float, float]:
+    def _beyond(self, pvalue: Array | None) -> dict[Rule, float]:
+        """Return p-values of wrong groups against all others at equal predictions, Bonferroni-adjusted."""
         records = self.records
-        assert isinstance(records, Records)
-        ends = cells.interval(members, CONFIDENCE) if cells and len(members) >= LARGE else None
-        if ends is not None:
-            return ends
-        y, weight = records.outcome[members], records.weight[members] if records.weighted else None
-        part = part_of("", records.prediction[members], y, weight)
-        return gap_interval(part, shift_interval(part, exact, CONFIDENCE), CONFIDENCE)
+        if pvalue is None or not isinstance(records, Records) or not _are_rates(records):
+            return {}
+        wrong = {self.rules[k] for k in np.flatnonzero(pvalue <= LEVEL).tolist() if self.rules[k].conditions}
+        chosen = [batch for _, batch in self.worst if batch.rules[0] in wrong]
+        if not chosen:
+            return {}
+        weight = records.weight if records.weighted else None
+        clusters = None if self.clusters is None else self.clusters.codes
+        overall = OverallCurve(records.prediction, records.outcome, weight, clusters)
+        return {
+            batch.rules[0]: min(1.0, len(self.rules) * overall.pvalue(batch.members_of(0)))
+            for batch in chosen
+        }
 
-    def _expected(self, sigma: Array) -> Array:
-        """Return the mean of each statistic if calibrated: of the draws, or else that of Brownian motion."""
-        if not self.simulated:
-            return sigma * BROWNIAN[self.terms.statistic]
-        mean = np.concatenate([part.mean(axis=1) for part in self.simulated])
-        return np.asarray(np.multiply(sigma, mean, where=sigma > 0, out=np.zeros_like(sigma)))
+    def _sums_suffice(self, records: Records) -> bool:
+        """Return whether outcomes are 0 or 1 and rows count the same and on their own."""
+        alike = not records.weighted and self.clusters is None
+        return alike and bool(np.all((records.outcome == 0) | (records.outcome == 1)))
 
     def curves(self) -> tuple[GroupCurve, ...]:
         """Return the curves of the worst subpopulations."""
-        return tuple(on_all_cores(self._curve, (batch for _, batch in self.worst[:CURVES])))
+        return tuple(map_threads(self._curve, (batch for _, batch in self.worst[:CURVES])))
 
     def _curve(self, alone: Batch) -> GroupCurve:
         members = alone.members_of(0)
@@ -266,3 +459,22 @@ def _are_rates(records: Records) -> bool:
 def _column(parts: Sequence[Curves], name: str) -> Array:
     """Return one number of every subpopulation, in the order they came."""
     return np.concatenate([getattr(part, name) for part in parts])
+
+
+SUM_BLOCK = 1 << 12  # records drawn at a time, so that the work stays in the cache
+
+
+def null_sums(prediction: Array, loads: Array, draws: int, rng: np.random.Generator) -> Array:
+    """Return the sum of load (y - v) for each row of `loads` and each draw, y being 1 with probability v.
+
+    All rows of loads see the same simulated outcomes.
+    """
+    sums = np.zeros((len(loads), draws))
+    words = -(-draws // LANES)
+    for start in range(0, len(prediction), SUM_BLOCK):
+        part = slice(start, start + SUM_BLOCK)
+        coins = bernoulli_words(prediction[part], words, rng)
+        bits = np.ascontiguousarray(coins, dtype="<u8").view(np.uint8)
+        ones = np.unpackbits(bits, axis=1, bitorder="little")[:, :draws]
+        sums += loads[:, part] @ (ones - prediction[part, None])
+    return sums

@@ -1,105 +1,164 @@
-"""The interval of a group's difference, happened minus predicted: one method for every verb and page.
+"""The interval of a group's difference: observed rate minus mean prediction.
 
-If the odds of all records of a group are off by one factor, its number of events has a known law. The factors
-that the events do not reject make an interval of the factor, and so of the rate: it holds in groups of any
-size and never leaves what rates can reach.
+No variance is borrowed from the predictions, which may be wrong. The interval is the union of two: Student's
+interval of the mean residual, and Wilson's interval of the observed rate minus the mean prediction, at the
+sample size that the residuals amount to. The first holds where outcomes vary as much as predictions explain;
+the second where events are rare, so that the records in hand show too little variance. `compare_groups`, the
+audit and its tables all use it.
 """
 
 from __future__ import annotations
 
-import math
-from typing import Protocol
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from calibrant.groups.group_parts import Certain, GroupPart
-from calibrant.groups.wilson import wilson_end
-from calibrant.inference.event_count import EventCount
-from calibrant.inference.fitted_shift import approximate_shift
-from calibrant.inference.large_counts import normal_shift_interval
-from calibrant.inference.shift import common_shift
 from calibrant.results import Array
-from calibrant.sums import dot
 
-FAR = 10.0  # shifts from the tilt of a law, which is cut off at exp(-138)
-
-
-def law_of(part: GroupPart) -> EventCount:
-    """Return the law of the group's events, tilted to what was seen, so that it is precise there."""
-    return EventCount.of(part.logits, common_shift(part.logits, part.events))
+MIN_WEIGHTED_RECORDS = 5  # of either outcome: with fewer, weighted intervals covered 65 % for 95 %
+MIN_CLUSTERS = 10.0  # effective number below which a group's interval is not given
+GUARD = 2.0  # records of the rarer outcome that are assumed to show no gain from the predictions
+Codes = npt.NDArray[np.intp]
 
 
-def shift_interval(part: GroupPart, exact: bool, confidence: float) -> tuple[float, float]:
-    """Return the shifts of all logits that the group's events do not reject."""
-    if len(part.logits) == 0:
-        return -np.inf, np.inf
-    if exact:
-        ends = normal_shift_interval(part.logits, part.events, confidence)
-        return _exact_interval(part, confidence) if ends is None else ends
+class Moments(NamedTuple):
+    """What the interval needs of each group, as arrays with one entry per group.
+
+    The variances are those of the two means. `freedom` is how many records, or clusters, show them, less
+    one; `size` is the sample size that counts where all outcomes are equal, and `rarer` the number of
+    records with the rarer outcome. All of them are effective numbers where records have weights.
+    """
+
+    mean_prediction: Array
+    mean_outcome: Array
+    residual_variance: Array
+    outcome_variance: Array
+    freedom: Array
+    size: Array
+    rarer: Array
+
+
+def binary_moments(size: Array, mean_prediction: Array, mean_outcome: Array, squares: Array) -> Moments:
+    """Return the moments of groups without weights and outcomes of 0 or 1, from their sums.
+
+    `squares` is the mean squared residual of each group.
+    """
+    fewer = np.maximum(size - 1.0, 1e-9)
+    gap = mean_outcome - mean_prediction
+    return Moments(
+        mean_prediction,
+        mean_outcome,
+        np.maximum(squares - gap**2, 0.0) / fewer,
+        mean_outcome * (1 - mean_outcome) / fewer,
+        size - 1.0,
+        size,
+        size * np.minimum(mean_outcome, 1 - mean_outcome),
+    )
+
+
+def row_moments(
+    prediction: Array, outcome: Array, weight: Array | None = None, cluster: Codes | None = None
+) -> Moments:
+    """Return the moments of one group of rows, with weights and clusters."""
+    n = len(outcome)
+    share = np.full(n, 1 / n) if weight is None else weight / weight.sum()
+    predicted, observed = float(share @ prediction), float(share @ outcome)
+    units = np.arange(n) if cluster is None else np.unique(cluster, return_inverse=True)[1]
+    whole = np.bincount(units, share)
+    effective, count = 1 / float(whole @ whole), len(whole)
+    enlarge = count / max(count - 1, 1e-9)
+
+    def variance(values: Array, mean: float) -> float:
+        return float(np.sum(np.bincount(units, share * (values - mean)) ** 2)) * enlarge
+
+    def kish(masses: Array) -> float:
+        sums = np.bincount(units, masses)
+        return float(sums.sum() ** 2 / (sums @ sums)) if sums.any() else 0.0
+
+    one = (
+        predicted,
+        observed,
+        variance(outcome - prediction, observed - predicted),
+        variance(outcome, observed),
+        min(count, effective) - 1.0,
+        min(effective, 1 / float(whole.max())),
+        min(kish(share * outcome), kish(share * (1 - outcome))),
+    )
+    return Moments(*(np.array([value]) for value in one))
+
+
+def difference_interval(moments: Moments, confidence: float, *, rates: bool = True) -> tuple[Array, Array]:
+    """Return the ends of the interval of each group's difference.
+
+    Unless outcomes are `rates`, between 0 and 1, Student's interval is all there is.
+    """
+    from scipy.special import stdtrit
+
+    gap = moments.mean_outcome - moments.mean_prediction
+    reach: Array = np.asarray(stdtrit(np.maximum(moments.freedom, 1.0), (1 + confidence) / 2), np.float64)
+    half = reach * np.sqrt(moments.residual_variance)
+    half = np.where(moments.freedom > 0, half, np.inf)
+    if not rates:
+        return gap - half, gap + half
+    low, high = _rate_interval(moments, reach, confidence)
+    worst = -moments.mean_prediction, 1 - moments.mean_prediction  # no rate leaves [0, 1]
+    low = np.minimum(low - moments.mean_prediction, np.maximum(gap - half, worst[0]))
+    high = np.maximum(high - moments.mean_prediction, np.minimum(gap + half, worst[1]))
+    return np.minimum(low, gap), np.maximum(high, gap)
+
+
+def _rate_interval(moments: Moments, reach: Array, confidence: float) -> tuple[Array, Array]:
+    """Return Wilson's interval of the rates, at the sample size that the residuals amount to.
+
+    The ratio of the variances of residuals and outcomes says what the predictions explain. Few records of the
+    rarer outcome show it badly: it is drawn toward 1 as if `GUARD` more of them explained nothing.
+    """
     from scipy.special import ndtri
 
-    fitted = approximate_shift(part.logits, part.known, part.mass)
-    half = float(ndtri((1 + confidence) / 2)) * fitted.error
-    never, always = not part.known.any(), bool(np.all(part.known == 1))
-    return -np.inf if never else fitted.value - half, np.inf if always else fitted.value + half
+    z, rate = float(ndtri((1 + confidence) / 2)), moments.mean_outcome
+    varies = moments.outcome_variance > 0
+    known = np.where(varies, moments.outcome_variance, 1.0)
+    ratio = np.where(varies, moments.residual_variance / known, 1.0)
+    ratio = np.maximum(ratio, (moments.rarer * ratio + GUARD) / (moments.rarer + GUARD))
+    size = rate * (1 - rate) / (known * ratio) * (z / reach) ** 2
+    return wilson_interval(rate, np.where(varies, size, moments.size), z)
 
 
-def _exact_interval(part: GroupPart, confidence: float) -> tuple[float, float]:
-    """Return the exact interval of the shift.
+def wilson_interval(rate: Array, size: Array, z: float) -> tuple[Array, Array]:
+    """Return Wilson's interval of a rate among this many records.
 
-    A law lacks what is all but impossible at its own tilt. Ends far from there, where predictions are next
-    to 0 and 1 and were right, are looked for once more, by a law that is tilted to them.
+    >>> [round(float(end), 4) for end in wilson_interval(np.array(81 / 263), np.array(263), 1.96)]
+    [0.2553, 0.3662]
     """
-    law = law_of(part)
-    ends = list(law.shift_interval(part.events, confidence))
-    for side, last, beyond in ((0, 0, part.events - 1), (1, len(part.logits), part.events + 1)):
-        if part.events != last and abs(ends[side] - law.tilt) > FAR:
-            near = ends[side] if math.isfinite(ends[side]) else common_shift(part.logits, beyond)
-            ends[side] = EventCount.of(part.logits, near).shift_interval(part.events, confidence)[side]
-    return ends[0], ends[1]
+    extra = z**2 / np.maximum(size, 1e-9)
+    center = (rate + extra / 2) / (1 + extra)
+    half = np.sqrt(np.maximum(extra * (rate * (1 - rate) + extra / 4), 0.0)) / (1 + extra)
+    return np.clip(center - half, 0.0, rate), np.clip(center + half, rate, 1.0)
 
 
-class Shifted(Protocol):
-    """A group: predictions other than 0 and 1, their outcomes and weights, and the rows of 0 and 1."""
-
-    @property
-    def logits(self) -> Array: ...
-    @property
-    def known(self) -> Array: ...
-    @property
-    def mass(self) -> Array: ...
-    @property
-    def never(self) -> Certain: ...
-    @property
-    def always(self) -> Certain: ...
-    @property
-    def weight(self) -> float: ...
-    @property
-    def gap(self) -> float: ...
-
-
-def gap_interval(part: Shifted, shifts: tuple[float, float], confidence: float) -> tuple[float, float]:
-    """Return what an interval of shifts makes of the difference between outcome and prediction.
-
-    No shift moves a prediction of 0 or 1. The rates of outcomes among them have Wilson's intervals, be they
-    right or wrong: a few records do not show that something never happens. The deviations of the parts are
-    added as squares (Zou & Donner 2008, Construction of confidence limits about effect measures).
-    """
-    from scipy.special import expit, ndtri
-
-    low, high = (dot(part.mass, expit(part.logits + shift)) for shift in shifts)
-    events, squared = dot(part.mass, part.known), float(ndtri((1 + confidence) / 2)) ** 2
-    reach = [(events - low, high - events), *(_reach(one, squared) for one in (part.never, part.always))]
-    down, up = (
-        math.hypot(*(max(one, 0.0) for one in side)) / part.weight for side in zip(*reach, strict=True)
-    )
-    return part.gap - down, part.gap + up
+def row_interval(
+    prediction: Array,
+    outcome: Array,
+    weight: Array | None = None,
+    cluster: Codes | None = None,
+    confidence: float = 0.95,
+    *,
+    rates: bool = True,
+) -> tuple[float, float]:
+    """Return the interval of one group of rows; (nan, nan) where there is too little data to give one."""
+    if len(outcome) == 0 or (rates and not _is_enough(outcome, weight)):
+        return float("nan"), float("nan")
+    moments = row_moments(prediction, outcome, weight, cluster)
+    if cluster is not None and float(moments.freedom[0]) + 1 < MIN_CLUSTERS:
+        return float("nan"), float("nan")
+    low, high = difference_interval(moments, confidence, rates=rates)
+    return float(low[0]), float(high[0])
 
 
-def _reach(certain: Certain, squared: float) -> tuple[float, float]:
-    """Return how many events fewer and more these rows may stand for, by Wilson's interval of their rate."""
-    if not certain.weight:
-        return 0.0, 0.0
-    rate = certain.events / certain.weight
-    low, high = (wilson_end(rate, squared / certain.effective, side) for side in (-1.0, 1.0))
-    return certain.weight * (rate - low), certain.weight * (high - rate)
+def _is_enough(outcome: Array, weight: Array | None) -> bool:
+    if weight is None or np.ptp(weight) == 0:
+        return True
+    events = int(np.count_nonzero(outcome > 0))
+    others = int(np.count_nonzero(outcome < 1))
+    return min(events, others) >= MIN_WEIGHTED_RECORDS

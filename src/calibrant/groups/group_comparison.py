@@ -7,40 +7,39 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.frames import frame_of
-from calibrant.numerals import (
-    counted,
-    left_out,
+from calibrant.formatting import (
+    dropped_note,
+    format_points,
+    format_value,
     percent,
-    points,
+    pluralize,
     predicted_happened,
     pvalue_phrase,
     pvalue_text,
-    short,
 )
-from calibrant.results import Result
-from calibrant.sheets import Sheet, number_cell, paragraphs, text_cell
+from calibrant.frames import frame_of
+from calibrant.groups.stratified import could_flip
+from calibrant.results import Result, Table, html_paragraphs, number_cell, text_cell
 
-ROUGH = ("pvalue", "adjusted", "lower", "upper", "odds_lower", "odds_upper")  # unless they are exact
-BY_ITSELF = (
-    "The interval is of the mean difference of each group by itself: among many groups some leave out 0 by "
-    "chance. Who is off is decided by p-values adjusted for all groups (calibrant audit); the tests here say "
-    "whether groups differ from each other."
+APPROXIMATE = ("pvalue", "adjusted", "lower", "upper", "odds_lower", "odds_upper")
+INTERVALS_ALONE = (
+    "Each interval is for one group alone: among many groups some exclude 0 by chance. The tests here ask "
+    "whether groups differ from each other; `calibrant audit` says which groups are wrong."
 )
 UNNAMED = "group"  # the column of groups that came without a name
-SAID = 3  # pairs told in words
-MOST_PAIRS = 15  # in the table
-FEW_PAIRS = 5  # that are shown where none differs beyond chance
+MAX_PAIRS_DESCRIBED = 3
+MAX_PAIRS_SHOWN = 15
+MIN_PAIRS_SHOWN = 5  # where no pair differs by more than chance
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GroupLevel(Result):
-    """One group: what was predicted, what happened, and by which factor the odds were off.
+    """One group: what was predicted, what was observed, and the factor by which the odds were off.
 
-    `gap` is `happened` - `predicted`, between `lower` and `upper`. `odds` is the factor between the odds of
-    the outcome and what was predicted, 1 if right on the whole, between `odds_lower` and `odds_upper`.
-    `brier`, `miscalibration` and `discrimination` are its score and parts; they depend on how hard the
-    records of a group are, so that the gap alone is compared.
+    `gap` is `happened` - `predicted`, between `lower` and `upper` (nan where there is too little data).
+    `odds` is the factor between the observed odds and those predicted, 1 if right on the whole, between
+    `odds_lower` and `odds_upper`. `brier`, `miscalibration` and `discrimination` also depend on how hard the
+    records of a group are, so they are shown and not compared.
     """
 
     name: str
@@ -60,10 +59,10 @@ class GroupLevel(Result):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GroupDifference(Result):
-    """Two groups: by which factor the odds of the first, given its predictions, exceed those of the second.
+    """Two groups: the factor by which the odds of the first exceed those of the second at equal predictions.
 
-    `pvalue` is for this pair alone and at most 1 - confidence exactly where the interval leaves out 1;
-    `adjusted` allows for all pairs looked at (Holm).
+    `pvalue` is for this pair alone and at most 1 - confidence exactly where the interval excludes 1;
+    `adjusted` allows for all pairs (Holm).
     """
 
     first: str
@@ -77,10 +76,10 @@ class GroupDifference(Result):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Trend(Result):
-    """Whether the outcome happens more often ("up") or less often ("down") along the ordered groups.
+    """Whether the outcome becomes more frequent ("up") or less frequent ("down") along the ordered groups.
 
-    That is meant at equal predictions: whether those become worse or better depends on where they started.
-    `odds_ratio` is the factor of the odds, given the predictions, from one group to the next.
+    This is at equal predictions; whether the predictions get worse or better depends on where they started.
+    `odds_ratio` is the factor of the odds from one group to the next.
     """
 
     pvalue: float
@@ -92,13 +91,14 @@ class Trend(Result):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupComparison(Result):
-    """Groups of different rows compared: is the model as right, on the whole, for one as for another?
+    """Groups of different rows compared: is the model as right for one as for another?
 
-    `pvalue` is the chance of groups so different if the odds of all were off by one common factor, and
-    `trend` the same for a steady drift along an ordered column (None where there is no order). `method` is
-    "exact" or "approximate", and `reason` says why it is not exact. `certain` counts predictions of exactly
-    0 or 1, which no factor changes: they count in the rates of their group and in no test. `wrong` of them
-    did not come true.
+    `pvalue` tests whether the outcome depends on the group at equal predictions, and `trend` whether it
+    drifts along an ordered column (None without an order). `method` is "permutation" or
+    "approximate", and `reason` says why it is approximate. `certain` counts predictions of exactly 0 or 1;
+    `wrong` of them did not come true. Unless `comparable`, the groups share no predictions with different
+    outcomes, and nothing can be tested. `clusters` says how much clustered rows tell; `method` is then
+    "signs".
     """
 
     column: str
@@ -116,11 +116,22 @@ class GroupComparison(Result):
     draws: int
     seed: int
     reason: str = ""
+    comparable: bool = True
+    clusters: str = ""
 
     @property
     def approximate(self) -> tuple[str, ...]:
         """The fields, here and of groups and differences, that hold only approximately."""
-        return () if self.method == "exact" else ROUGH
+        return APPROXIMATE
+
+    @property
+    def undecided(self) -> bool:
+        """Whether other draws could change the verdict."""
+        return self._simulated and could_flip(self.pvalue, self.draws, 1 - self.confidence)
+
+    @property
+    def _simulated(self) -> bool:
+        return self.method != "approximate" and len(self.groups) > 2
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields and the verdict in words, ready for JSON."""
@@ -128,7 +139,7 @@ class GroupComparison(Result):
 
     @property
     def real(self) -> tuple[GroupDifference, ...]:
-        """The pairs whose adjusted p-value is at most 1 - confidence, the surest first."""
+        """The pairs whose adjusted p-value is at most 1 - confidence, the clearest first."""
         most = 1 - self.confidence + 1e-12
         return tuple(sorted((d for d in self.differences if d.adjusted <= most), key=lambda d: d.adjusted))
 
@@ -138,42 +149,53 @@ class GroupComparison(Result):
         )
 
     def __str__(self) -> str:
-        return " ".join([self.sentence(), *map(self._pair, self.real[:SAID]), *self._drift(), self._how()])
+        return " ".join(
+            [self.sentence(), *map(self._pair, self.real[:MAX_PAIRS_DESCRIBED]), *self._drift(), self._how()]
+        )
 
     def sentence(self) -> str:
         """Say whether the groups differ by more than chance, and which are farthest apart."""
         low = min(self.groups, key=lambda group: group.gap)
         high = max(reversed(self.groups), key=lambda group: group.gap)
         ends = "; ".join(
-            f"{group.name} ({counted(group.n, 'row')}): {predicted_happened(group.predicted, group.happened)}"
+            f"{group.name} ({pluralize(group.n, 'row')}): "
+            f"{predicted_happened(group.predicted, group.happened)}"
             for group in (low, high)
         )
         of_column = "" if self.column == UNNAMED else f" of {self.column}"
         which, p = f"{len(self.groups):,} groups{of_column}", self._written(self.pvalue)
-        if self.certain == self.n:
-            return f"Whether the {which} differ cannot be tested: every prediction is exactly 0 or 1. {ends}."
+        if not self.comparable:
+            return f"The {which} cannot be compared: {self._why_not()}. {ends}."
+        if self.undecided:
+            return f"Undecided whether the {which} differ ({p}). Farthest apart: {ends}."
         if self.pvalue <= 1 - self.confidence + 1e-12:
-            return f"Predictions are not equally right for the {which} ({p}). Farthest apart: {ends}."
+            return f"Predictions do not mean the same for the {which} ({p}). Farthest apart: {ends}."
         alone = "Apart from a trend, the" if self._drifts() else "The"
         return (
             f"{alone} {which} do not differ by more than chance ({p}). Farthest apart: {ends}."
-            f"{self._left_open()}"
+            f"{self._power_note()}"
         )
 
-    def _left_open(self) -> str:
+    def _why_not(self) -> str:
+        if self.certain == self.n:
+            return "every prediction is exactly 0 or 1"
+        if {group.happened for group in self.groups} in ({0.0}, {1.0}):
+            return "every outcome is the same"
+        return "their predictions overlap too little"
+
+    def _power_note(self) -> str:
         """Say by how much two groups could still differ, as the interval of some pair allows."""
         if not self.differences:  # too many groups for pairs
             return ""
         most = max(max(pair.upper, 1 / pair.lower if pair.lower else np.inf) for pair in self.differences)
-        factor = "any factor" if np.isinf(most) else f"a factor of up to {short(most, 2)}"
+        factor = "any factor" if np.isinf(most) else f"a factor of up to {format_value(most, 2)}"
         return f" At equal predictions the odds of two groups could still differ by {factor}."
 
     def _drifts(self) -> bool:
         return self.trend is not None and self.trend.pvalue <= 1 - self.confidence + 1e-12
 
     def _written(self, pvalue: float) -> str:
-        simulated = self.method == "exact" and len(self.groups) > 2
-        return pvalue_phrase(pvalue, self.draws if simulated else 0)
+        return pvalue_phrase(pvalue, self.draws if self._simulated else 0)
 
     def _pair(self, pair: GroupDifference) -> str:
         high, low = (pair.first, pair.second) if pair.odds_ratio >= 1 else (pair.second, pair.first)
@@ -184,49 +206,53 @@ class GroupComparison(Result):
 
     def _drift(self) -> list[str]:
         trend = self.trend
-        if trend is None:
+        if trend is None or not self.comparable:
             return []
         if not self._drifts():
             along = f"along {self.column} from {trend.first} to {trend.last}"
             return [f"No trend {along} beyond chance ({self._written(trend.pvalue)})."]
         more = "more" if trend.direction == "up" else "less"
-        gaps = {group.name: points(group.gap, group.upper - group.lower) for group in self.groups}
+        gaps = {group.name: format_points(group.gap, group.upper - group.lower) for group in self.groups}
         ends = ", ".join(f"{gaps[name]} points in {name}" for name in (trend.first, trend.last))
         return [
-            f"Along {self.column} the outcome tends to happen {more} often at equal predictions: the odds "
-            f"change by a factor of {short(trend.odds_ratio)} from one group to the next, on average "
-            f"({self._written(trend.pvalue)}). Happened minus predicted: {ends}."
+            f"Along {self.column} the outcome becomes {more} frequent at equal predictions: the odds "
+            f"change by a factor of {format_value(trend.odds_ratio)} from one group to the next, on average "
+            f"({self._written(trend.pvalue)}). Observed minus predicted: {ends}."
         ]
 
     def trend_phrase(self) -> str:
         """Say in a clause whether there is a trend."""
         if self.trend is None:
             return "no trend was tested"
-        found = "there is a trend beyond chance" if self._drifts() else "there is no trend beyond chance"
+        found = "there is a trend beyond chance" if self._drifts() else "no trend exceeds chance"
         return f"{found} ({self._written(self.trend.pvalue)})"
 
     def _how(self) -> str:
-        exact = self.method == "exact"
-        how = (
-            f"{counted(self.draws, 'draw')}, seed {self.seed}"
-            if exact
-            else f"approximate p-values and intervals ({self.reason})"
+        if self.method == "approximate":
+            how = f", approximate p-values ({self.reason})"
+        else:
+            drawn = pluralize(self.draws, "permutation" if self.method == "permutation" else "draw")
+            how = ", approximate" + (f", {drawn}, seed {self.seed}" if self._simulated else "")
+        about = f" {self.clusters}" if self.clusters else ""
+        return f"{pluralize(self.n, 'row')}{dropped_note(self.dropped)}{how}.{self._certainty()}{about}"
+
+    def _certainty(self) -> str:
+        """Say how many predictions left no doubt, and how many of them were wrong."""
+        if not self.certain:
+            return ""
+        wrong = pluralize(self.wrong, "of them was", "of them were") if self.wrong else "none of them was"
+        return (
+            f" {pluralize(self.certain, 'prediction is', 'predictions are')} exactly 0 or 1; {wrong} wrong."
         )
-        aside = ""
-        if self.certain:
-            certain = f"{counted(self.certain, 'prediction')} of exactly 0 or 1"
-            failed = f"{self.wrong:,}" if self.wrong else "none"
-            aside = f" In no test: {certain}, of which {failed} {'was' if self.wrong <= 1 else 'were'} wrong."
-        return f"{counted(self.n, 'row')}{left_out(self.dropped)}, {how}.{aside}"
 
     def to_frame(self, backend: str = "pandas") -> Any:
         """Return the groups as a frame of the library named: "pandas", "polars" or "pyarrow"."""
         names = [part.name for part in fields(GroupLevel)]
         return frame_of({name: [getattr(group, name) for group in self.groups] for name in names}, backend)
 
-    def group_sheet(self) -> Sheet:
+    def group_sheet(self) -> Table:
         """Return the table of the groups, in order."""
-        columns = (self.column, "records", "predicted", "happened", "difference", "interval", "Brier",
+        columns = (self.column, "records", "predicted", "observed", "difference", "interval", "Brier",
                    "miscalibration", "discrimination")  # fmt: skip
         lines = tuple(
             (
@@ -234,32 +260,32 @@ class GroupComparison(Result):
                 number_cell(group.n, f"{group.n:,}"),
                 number_cell(group.predicted, percent(group.predicted)),
                 number_cell(group.happened, percent(group.happened)),
-                number_cell(group.gap, f"{points(group.gap, group.upper - group.lower)} points"),
+                number_cell(group.gap, f"{format_points(group.gap, group.upper - group.lower)} points"),
                 number_cell(group.lower, _span(group.lower, group.upper)),
                 *map(number_cell, (group.brier, group.miscalibration, group.discrimination)),
             )
             for group in self.groups
         )
-        return Sheet(columns, lines)
+        return Table(columns, lines)
 
     def _pairs_shown(self) -> int:
-        """Return how many pairs are worth a line: all of few, else those beyond chance, or the surest."""
-        if len(self.differences) <= MOST_PAIRS:
+        """Return how many pairs the table shows: all of few, else those beyond chance, or the clearest."""
+        if len(self.differences) <= MAX_PAIRS_SHOWN:
             return len(self.differences)
-        return min(max(len(self.real), FEW_PAIRS), MOST_PAIRS)
+        return min(max(len(self.real), MIN_PAIRS_SHOWN), MAX_PAIRS_SHOWN)
 
     def pairs_left_out(self) -> str:
-        """Say how many pairs the table leaves out, and whether any of them differ beyond chance."""
+        """Say how many pairs the table leaves out, and how many of them differ beyond chance."""
         shown = self._pairs_shown()
         left, real = len(self.differences) - shown, max(0, len(self.real) - shown)
         if not left:
             return ""
-        are = counted(left, "more pair is", "more pairs are")
+        are = pluralize(left, "more pair is", "more pairs are")
         beyond = f"{real:,} of them beyond chance" if real else "none of them beyond chance"
         return f"{are} not shown, {beyond}; to_dict() and --json have all {len(self.differences):,}."
 
-    def pair_sheet(self, top: int | None = None) -> Sheet:
-        """Return the table of the pairs, the surest first; of many, those that are worth a line."""
+    def pair_sheet(self, top: int | None = None) -> Table:
+        """Return the table of the pairs, the clearest first; of many, those worth showing."""
         columns = ("first", "second", "odds ratio", "from", "to", "p-value", "adjusted")
         ranked = sorted(self.differences, key=lambda pair: (pair.adjusted, pair.pvalue))
         ranked = ranked[: self._pairs_shown() if top is None else top]
@@ -273,16 +299,18 @@ class GroupComparison(Result):
             )
             for pair in ranked
         )
-        return Sheet(columns, lines)
+        return Table(columns, lines)
 
     def _repr_html_(self) -> str:
         sheets = self.group_sheet().as_html() + self.pair_sheet().as_html()
-        return paragraphs(str(self)) + sheets + paragraphs(self.pairs_left_out())
+        return html_paragraphs(str(self)) + sheets + html_paragraphs(self.pairs_left_out())
 
 
 def _span(low: float, high: float) -> str:
-    return f"{points(low, high - low)} to {points(high, high - low)}"
+    if np.isnan(low):
+        return "too little data"
+    return f"{format_points(low, high - low)} to {format_points(high, high - low)}"
 
 
 def _odds(value: float) -> str:
-    return "any" if np.isposinf(value) else short(value)
+    return "any" if np.isposinf(value) else format_value(value)

@@ -1,19 +1,212 @@
-"""Rules: who is in a subpopulation, in words ("age >= 43 and county in {Inyo, Mono}") and among new rows."""
+"""Rules: who is in a subpopulation, in words ("age >= 43 and county in {Inyo, Mono}") and among new rows.
+
+Conditions on one column: what a rule is made of. Each reads as words and judges the values of new rows.
+
+Conditions in words, so that quotes and signs in names and values are safe.
+
+Rules in files: the conditions of a rule as JSON, and back.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from functools import lru_cache
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.columns import Column, code_columns, named_columns
 from calibrant.errors import InvalidInputError, reject_name, sentence
-from calibrant.groups.coding import code_columns, named_columns
-from calibrant.groups.column_codes import Column
-from calibrant.groups.conditions import Condition, Masked, OneOf, Within, check_kind
 from calibrant.inputs import check_same_length
+
+AMBIGUOUS = re.compile(
+    r'[=<>{},"\\\x00-\x1f\x7f-\x9f\u2028\u2029]|^[\s(]|\s$|^$|^missing$| (and|or|in|is|not) '
+)
+
+
+def written(name: str) -> str:
+    """Return a column or category as written in a rule: quoted where it could be read as something else.
+
+    >>> written("age"), written("rate = high")
+    ('age', '"rate = high"')
+    """
+    return _quoted(name) if AMBIGUOUS.search(name) else name
+
+
+def _quoted(text: str) -> str:
+    """Quote as JSON does; what would break the line or steer a terminal is escaped."""
+    plain = json.dumps(text, ensure_ascii=False)
+    return re.sub(r"[\x7f-\x9f\u2028\u2029]", lambda found: f"\\u{ord(found[0]):04x}", plain)
+
+
+def label_in_words(value: Any) -> str:
+    """Return a value as text; a moment without the zeros at its end, so that a date is one.
+
+    >>> label_in_words(np.datetime64("2018-10-16T00:00:00.000000")), label_in_words(3)
+    ('2018-10-16', '3')
+    >>> label_in_words(np.datetime64("2018-10-16T08:30:00.500000"))
+    '2018-10-16 08:30:00.5'
+    """
+    if not isinstance(value, np.datetime64 | datetime):
+        return str(value)
+    text = re.sub(r"\.(\d*?)0+$", r".\1", str(value).replace("T", " ")).rstrip(".")
+    return text.removesuffix(" 00:00:00")
+
+
+def value_in_words(value: Any, quoted: bool = False) -> str:
+    """Return a value as written in a rule."""
+    if isinstance(value, float | np.floating):
+        return f"{value:.17g}" if float(f"{value:.12g}") != value else f"{value:.12g}"
+    if not isinstance(value, str):
+        return written(label_in_words(value))
+    return _quoted(value) if quoted else written(value)
+
+
+@dataclass(frozen=True, slots=True)
+class IsIn:
+    """The column has one of some values, or none of them where `negated`; `missing` is one of the values.
+
+    `mixed` says that the column holds text and other values, so that text is quoted.
+    """
+
+    column: str
+    values: tuple[Any, ...]
+    missing: bool = False
+    negated: bool = False
+    mixed: bool = False
+
+    def __str__(self) -> str:
+        name, values = written(self.column), [value_in_words(value, self.mixed) for value in self.values]
+        if self.missing and not values:
+            return f"{name} is {'not ' if self.negated else ''}missing"
+        if len(values) == 1 and not self.missing:
+            return f"{name} {'!=' if self.negated else '='} {values[0]}"
+        listed = ", ".join((["missing"] if self.missing else []) + values)
+        return f"{name} {'not in' if self.negated else 'in'} {{{listed}}}"
+
+    def holds(self, value: Any) -> bool:
+        """Return whether a value, None for missing, meets the condition."""
+        return self.holds_each([value])[0]
+
+    def holds_each(self, values: Sequence[Any]) -> list[bool]:
+        """Return which of several values meet the condition."""
+        known = {_plain(one) for one in self.values}
+        inside = (self.missing if value is None else _plain(value) in known for value in values)
+        return [one != self.negated for one in inside]
+
+
+@dataclass(frozen=True, slots=True)
+class InRange:
+    """The column lies at or above `low` and below `high`, either may be None; `missing` is in or out.
+
+    `gaps` says whether values were missing where the rule was found. Categories have an order of their own:
+    `categories` then holds those that are meant.
+    """
+
+    column: str
+    low: Any
+    high: Any
+    missing: bool = False
+    gaps: bool = False
+    categories: tuple[Any, ...] | None = None
+
+    def __str__(self) -> str:
+        name = written(self.column)
+        if self.low is None:
+            text = f"{name} < {value_in_words(self.high)}"
+            return f"({text} or missing)" if self.missing else f"{text} (not missing)" if self.gaps else text
+        if self.high is None:
+            return f"{name} >= {value_in_words(self.low)}"
+        return f"{value_in_words(self.low)} <= {name} < {value_in_words(self.high)}"
+
+    def holds(self, value: Any) -> bool:
+        """Return whether a value, None for missing, meets the condition."""
+        if value is None:
+            return self.missing
+        if self.categories is not None:
+            return value in self.categories
+        plain = _plain(value)
+        above = self.low is None or bool(plain >= _plain(self.low))
+        return above and (self.high is None or bool(plain < _plain(self.high)))
+
+    def holds_each(self, values: Sequence[Any]) -> list[bool]:
+        """Return which of several values meet the condition."""
+        return [self.holds(value) for value in values]
+
+
+@dataclass(frozen=True, slots=True)
+class MaskIs:
+    """The rows where the user's mask of this name is true."""
+
+    column: str
+
+    def __str__(self) -> str:
+        return self.column
+
+    def holds(self, value: Any) -> bool:
+        """Return whether the mask is true."""
+        if not isinstance(value, bool | np.bool_):
+            raise InvalidInputError(
+                sentence(f"mask {self.column!r}", "must hold truth values", f"got {value!r}")
+            )
+        return bool(value)
+
+    def holds_each(self, values: Sequence[Any]) -> list[bool]:
+        """Return where the mask is true."""
+        return [self.holds(value) for value in values]
+
+
+Condition = IsIn | InRange | MaskIs
+
+
+def check_kind(condition: Condition, labels: list[Any]) -> None:
+    """Refuse new values of another kind than those the condition speaks of.
+
+    Nobody would be a member if all are, and what has no place in an order is not below or above a limit.
+    """
+    ends = condition.values if isinstance(condition, IsIn) else ()
+    if isinstance(condition, InRange):
+        ends = condition.categories or (condition.low, condition.high)
+    known = {_kind(value) for value in ends if value is not None}
+    kinds = {_kind(label) for label in labels if label is not None}
+    compared = isinstance(condition, InRange) and condition.categories is None
+    if known and kinds and (not known & kinds or (compared and not kinds <= known)):
+        got, rule = (
+            f"got {'/'.join(sorted(kinds))}",
+            f"must hold {'/'.join(sorted(known))} as in the rule",
+        )
+        raise InvalidInputError(sentence(f"column {condition.column!r}", rule, got))
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, timedelta | np.timedelta64):  # numpy counts the latter among numbers
+        return "durations"
+    if isinstance(value, bool | np.bool_ | Real | Decimal | np.number):
+        return "numbers"
+    if isinstance(value, date | np.datetime64):
+        return "dates"
+    return "times" if isinstance(value, time) else "text" if isinstance(value, str) else "other values"
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that compares alike, whichever container it came from."""
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, timedelta | np.timedelta64):
+        return np.timedelta64(value).astype("timedelta64[us]").astype(np.int64).item()
+    if isinstance(value, date | np.datetime64):
+        if isinstance(value, datetime):
+            value = value.replace(tzinfo=None)
+        return np.datetime64(value).astype("datetime64[us]").astype(np.int64).item()
+    return value.item() if isinstance(value, np.generic) else value
+
 
 EVERYONE = "everyone"
 
@@ -24,7 +217,7 @@ class Rule(str):
     As a string it is the rule in words; columns and values that could be misread are quoted. `conditions`
     must all hold; none at all means everyone. The rule of a mask that the user named is that name.
 
-    >>> rule = Rule([OneOf("city", ("B",)), Within("age", 43.0, None)])
+    >>> rule = Rule([IsIn("city", ("B",)), InRange("age", 43.0, None)])
     >>> print(rule)
     city = B and age >= 43
     >>> rule.members({"city": ["A", "B", "B"], "age": [50, 50, 20]}).tolist()
@@ -81,16 +274,16 @@ def _met(condition: Condition, values: Any, length: int) -> npt.NDArray[np.bool_
 
 
 def conjunction(conditions: Iterable[Condition | None]) -> Rule:
-    """Return the rule of some conditions; those that exclude nobody are None."""
+    """Return the rule of some conditions; those that exclude no record are None."""
     return Rule(condition for condition in conditions if condition is not None)
 
 
 def named_mask(name: str) -> Rule:
     """Return the rule of a mask that the user named."""
-    return Rule([Masked(name)])
+    return Rule([MaskIs(name)])
 
 
-def equality(column: Column, code: int) -> OneOf:
+def equality(column: Column, code: int) -> IsIn:
     """Say that a column has one value."""
     return _one_of(column, [code])
 
@@ -101,8 +294,8 @@ def between(column: Column, low: int, high: int) -> Condition | None:
     if high - low == 1:
         return equality(column, low)
     if low <= lowest and high == end:
-        return OneOf(column.name, (), missing=True, negated=True) if low == 1 and column.missing else None
-    return Within(
+        return IsIn(column.name, (), missing=True, negated=True) if low == 1 and column.missing else None
+    return InRange(
         column.name,
         None if low <= lowest else _cut(column, low),
         None if high == end else _cut(column, high),
@@ -112,7 +305,7 @@ def between(column: Column, low: int, high: int) -> Condition | None:
     )
 
 
-def among(column: Column, codes: Iterable[int]) -> OneOf | None:
+def among(column: Column, codes: Iterable[int]) -> IsIn | None:
     """Say that a column takes one of several categories, by the shorter of the list and its complement."""
     inside = sorted(codes)
     outside = sorted(set(range(len(column.labels))) - set(inside))
@@ -123,10 +316,10 @@ def among(column: Column, codes: Iterable[int]) -> OneOf | None:
     return _one_of(column, inside)
 
 
-def _one_of(column: Column, codes: Sequence[int], negated: bool = False) -> OneOf:
+def _one_of(column: Column, codes: Sequence[int], negated: bool = False) -> IsIn:
     gap = column.missing and 0 in codes
     values = tuple(column.labels[code] for code in codes if not (gap and code == 0))
-    return OneOf(column.name, values, gap, negated, _mixed(column))
+    return IsIn(column.name, values, gap, negated, _mixed(column))
 
 
 @lru_cache(maxsize=64)  # asked once per value of the column, which may have very many
@@ -155,3 +348,88 @@ def _cut(column: Column, code: int) -> Any:
         if below < short <= above:
             return short
     return above
+
+
+FORMAT, VERSION = "calibrant_rules", 1
+KINDS: Mapping[str, type[Condition]] = {"one of": IsIn, "within": InRange, "mask": MaskIs}
+
+
+def rule_to_list(rule: Rule) -> list[dict[str, Any]]:
+    """Return the conditions of a rule, ready for JSON.
+
+    >>> rule_to_list(Rule([InRange("age", 43.0, None)]))[0]["low"]
+    43.0
+    """
+    return [_written(condition) for condition in rule.conditions]
+
+
+def rule_from_list(items: Sequence[Mapping[str, Any]]) -> Rule:
+    """Rebuild a rule; reject anything that is not a condition."""
+    return Rule([_read(item) for item in items])
+
+
+def rules_to_json(rules: Sequence[Rule]) -> str:
+    """Return rules as the text of a file, each in words and as conditions."""
+    listed = [{"rule": str(rule), "conditions": rule_to_list(rule)} for rule in rules]
+    return json.dumps({FORMAT: VERSION, "rules": listed}, indent=1, ensure_ascii=False) + "\n"
+
+
+def rules_from_json(text: str, subject: str) -> tuple[Rule, ...]:
+    """Read what `rules_to_json` wrote; anything else is refused, by the name of its file."""
+    try:
+        stored = json.loads(text)
+        if stored[FORMAT] != VERSION:
+            raise ValueError
+        return tuple(rule_from_list(item["conditions"]) for item in stored["rules"])
+    except (KeyError, TypeError, ValueError):
+        hint = "calibrant audit --rules writes one"
+        raise InvalidInputError(sentence(subject, "must be a file of rules", hint=hint)) from None
+
+
+def _written(condition: Condition) -> dict[str, Any]:
+    kind = next(name for name, one in KINDS.items() if isinstance(condition, one))
+    return {"kind": kind} | {f.name: _plain_json(getattr(condition, f.name)) for f in fields(condition)}
+
+
+def _plain_json(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain_json(one) for one in value]
+    if isinstance(value, np.datetime64 | date):
+        return {"moment": str(np.datetime64(value))}
+    if isinstance(value, np.timedelta64 | timedelta):
+        return {"microseconds": int(np.timedelta64(value).astype("timedelta64[us]").astype(np.int64))}
+    if isinstance(value, time):
+        return {"time": value.isoformat()}
+    if isinstance(value, Decimal):
+        return float(value)  # as conditions compare it
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    got = f"got {value!r} of type {type(value).__name__}"
+    raise InvalidInputError(sentence("a rule that is saved", "must speak of numbers, text or dates", got))
+
+
+def _read(item: Mapping[str, Any]) -> Condition:
+    try:
+        kind = KINDS[item["kind"]]
+        condition = kind(**{name: _value(value) for name, value in item.items() if name != "kind"})
+        lists = [getattr(condition, name, ()) for name in ("values", "categories")]
+        if not isinstance(condition.column, str) or not all(
+            isinstance(one, tuple | type(None)) for one in lists
+        ):
+            raise TypeError
+        return condition
+    except (KeyError, TypeError, ValueError, AttributeError):
+        rule = "must be a mask, one of some values, or within limits"
+        raise InvalidInputError(sentence("a condition of a rule", rule, f"got {item!r}")) from None
+
+
+def _value(stored: Any) -> Any:
+    if isinstance(stored, list):
+        return tuple(_value(one) for one in stored)
+    if not isinstance(stored, Mapping):
+        return stored
+    ((unit, value),) = stored.items()
+    if unit == "moment":
+        return np.datetime64(value)
+    return np.timedelta64(value, "us") if unit == "microseconds" else time.fromisoformat(value)

@@ -2,32 +2,120 @@
 
 Random paths look everywhere a little; this looks where it gets worse. Whatever was looked at to find a
 rule, the other half has not seen it, so its p-values need to account only for the few rules brought there.
+
+What a search for groups returns: rules found on one half of the rows, confirmed on the other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
+from calibrant.columns import Column, code_columns
 from calibrant.errors import TooFewRecordsError, sentence
-from calibrant.groups.batches import Lists
-from calibrant.groups.coding import code_columns
-from calibrant.groups.column_codes import Column
-from calibrant.groups.family import Family
-from calibrant.groups.family_null import FamilyNull
-from calibrant.groups.group import NotTested
+from calibrant.formatting import dropped_note, pluralize
+from calibrant.groups.audit_result import LEVEL, Group, NotTested, plain
+from calibrant.groups.family import FamilyNull, TestFamily
 from calibrant.groups.rules import Rule, between, conjunction
-from calibrant.groups.search_result import ConfirmedRule, Search
-from calibrant.groups.subpopulations import everyone
-from calibrant.groups.variants import StatisticName, Terms, Variant, VariantName
-from calibrant.kernels.segments import Index
-from calibrant.numerals import counted
-from calibrant.options import whole_numbers
+from calibrant.groups.statistics import StatisticName, Terms, Variant, VariantName
+from calibrant.groups.subpopulations import Lists, everyone
+from calibrant.inputs import whole_numbers
+from calibrant.kernels.groups import Index
+from calibrant.parallel import recorded_seed
 from calibrant.records import Missing, Records, check_records
-from calibrant.seeds import recorded_seed
+from calibrant.results import html_paragraphs
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmedRule:
+    """A rule that the search brought, and what the other half of the data says about it.
+
+    `group` is measured on the confirming rows alone, its p-value adjusted for all rules brought; `searched_z`
+    is the z that made the search choose it, which is too large by having been chosen.
+    """
+
+    rule: Rule
+    group: Group
+    searched_z: float
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Search:
+    """What a directed search found: `findings` by their z on the confirming rows, largest first.
+
+    `not_tested` counts the rules that were taken to the confirming rows and are not among the findings, for
+    want of members there or because another rule has the same ones.
+    """
+
+    findings: tuple[ConfirmedRule, ...]
+    not_tested: NotTested
+    examined: int
+    searched: int
+    confirming: int
+    dropped: int
+    draws: int
+    seed: int
+    variant: str = "plain"
+    statistic: str = "kuiper"
+
+    @property
+    def worst(self) -> ConfirmedRule | None:
+        """The finding with the largest z on the confirming rows; None where nothing was large enough."""
+        return self.findings[0] if self.findings else None
+
+    @property
+    def taken(self) -> int:
+        """How many rules were taken to the confirming rows."""
+        left = self.not_tested
+        return len(self.findings) + left.too_small + left.duplicates
+
+    @property
+    def confirmed(self) -> tuple[ConfirmedRule, ...]:
+        """The findings with an adjusted p-value of at most 5 %."""
+        return tuple(one for one in self.findings if (one.group.pvalue or 1.0) <= LEVEL)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        return {
+            "findings": [
+                {
+                    "rule": one.rule,
+                    "searched_z": plain(one.searched_z),
+                    "confirmation": {key: plain(value) for key, value in one.group.facts.items()},
+                }
+                for one in self.findings
+            ],
+            "taken": self.taken,
+            "not_tested": asdict(self.not_tested),
+            "examined": self.examined,
+            "searched": self.searched,
+            "confirming": self.confirming,
+            "dropped": self.dropped,
+            "draws": self.draws,
+            "seed": self.seed,
+            "variant": self.variant,
+            "statistic": self.statistic,
+        }
+
+    def __repr__(self) -> str:
+        worst = "nothing found" if self.worst is None else f"worst: {self.worst.rule}"
+        return f"Search({len(self.findings)} findings, {len(self.confirmed)} confirmed, {worst})"
+
+    def _repr_html_(self) -> str:
+        head, *findings = str(self).splitlines()
+        return html_paragraphs(head) + "".join(html_paragraphs(line.strip()) for line in findings)
+
+    def __str__(self) -> str:
+        head = (
+            f"Searched {self.examined:,} subpopulations of {self.searched:,} rows; {self.taken:,} rules "
+            f"taken to {self.confirming:,} other rows{dropped_note(self.dropped)} (seed {self.seed})"
+        )
+        collected = [f"  {one.group}" for one in self.findings]
+        return "\n".join([head, *collected, f"  not tested there: {self.not_tested}"])
+
 
 SEARCHED_ROWS = 200_000  # at most; all other rows confirm
 CUTS = 8  # places at which an ordered covariate is cut, between groups of equal size
@@ -66,7 +154,7 @@ def search_groups(
     rules: int = 10,
     min_size: int = 30,
     draws: int = 199,
-    seed: int | None = None,
+    seed: int | None = 0,
     nominal: Sequence[str] = (),
     statistic: StatisticName = "kuiper",
     variant: VariantName = "plain",
@@ -120,11 +208,13 @@ def search_groups(
     checked = check_records(y_true, y_prob, sample_weight, missing, kind="real" if kind.real else "plain")
     columns = code_columns(covariates, checked.length, "covariates", nominal, checked.labels)
     if checked.rows is not None:
-        columns = [column.known_from(checked.rows) for column in columns]
+        columns = [column.drop_unused_labels(checked.rows) for column in columns]
     records = Records.of(checked, [column.codes for column in columns])
     if len(records) < 2 * min_size:
-        got = f"got {counted(len(records), 'row')}"
-        raise TooFewRecordsError(sentence("a search", f"needs at least {counted(2 * min_size, 'row')}", got))
+        got = f"got {pluralize(len(records), 'row')}"
+        raise TooFewRecordsError(
+            sentence("a search", f"needs at least {pluralize(2 * min_size, 'row')}", got)
+        )
     seed = recorded_seed(seed)
     half_seed, null_seed = np.random.SeedSequence(seed).spawn(2)
     first, second = _halves(len(records), np.random.default_rng(half_seed))
@@ -236,7 +326,7 @@ def _confirm(
     """Test the rules, and everyone, on rows that the search did not see."""
     terms = kind.terms(others.prediction, others.outcome, others.weight)
     own = Variant().terms(others.prediction, others.outcome, others.weight) if kind.reweights else None
-    family = Family(others, terms, FamilyNull.simulate(others, kind, draws, rng), min_size, plain=own)
+    family = TestFamily(others, terms, FamilyNull.simulate(others, kind, draws, rng), min_size, plain=own)
     family.take(everyone(len(others)), 1)
     named = {node.rule(columns): node for node in nodes}
     lists = [node.members_among(columns, len(others)) for node in named.values()]

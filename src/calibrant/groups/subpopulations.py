@@ -1,21 +1,212 @@
-"""Subpopulations that the user names: masks, categorical columns, and all combinations of columns."""
+"""Subpopulations that the user names: masks, categorical columns, and all combinations of columns.
+
+Subpopulations taken together: what any batch of them offers, and batches of index lists.
+
+Everyone divided by the values of some columns: measured in one pass, no lists of members needed.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.columns import Codes, Column, smallest_dtype
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.groups.batches import Batch, Lists
-from calibrant.groups.column_codes import Column
-from calibrant.groups.partition import Partition
-from calibrant.groups.rules import Rule, named_mask
-from calibrant.inputs import array_of, check_aligned, check_same_length
-from calibrant.kernels.segments import Index
+from calibrant.groups.rules import Rule, conjunction, equality, named_mask
+from calibrant.groups.statistics import SUMS, WORTH_SHARING, Curves, Terms, curves_of
+from calibrant.inputs import check_aligned, check_same_length, to_array
+from calibrant.kernels.groups import (
+    Index,
+    Offsets,
+    counting_sort,
+    partition_curves,
+    segment_curves,
+    successive_variances,
+)
+from calibrant.parallel import WORKERS, map_threads
+
+
+class Batch(Protocol):
+    """Subpopulations that are measured together; members are positions in the global order, ascending."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def offered(self) -> int:
+        """How many there are before any look at the records, those without members among them."""
+
+    @property
+    def rules(self) -> Sequence[Rule]:
+        """Who is in each, in words."""
+
+    @property
+    def lists(self) -> Lists:
+        """The same with the members of each as a list."""
+
+    def members_of(self, k: int) -> Index:
+        """Return the members of subpopulation k."""
+
+    def select(self, kept: Sequence[int]) -> Batch:
+        """Return some of the subpopulations."""
+
+    def measure(self, terms: Terms) -> Curves:
+        """Return what the curve of each says."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lists:
+    """Subpopulations as index lists, one after another in `members`."""
+
+    rules: Sequence[Rule]
+    members: Index
+    offsets: Offsets
+
+    @classmethod
+    def of(cls, rules: Sequence[Rule], lists: Sequence[Index]) -> Lists:
+        """Put index lists one after another."""
+        offsets = np.concatenate(([0], np.cumsum([len(one) for one in lists]))).astype(np.int64)
+        members = np.concatenate([*lists, np.empty(0, dtype=np.int32)]).astype(np.int32, copy=False)
+        return cls(rules, members, offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def offered(self) -> int:
+        """All of these."""
+        return len(self)
+
+    def members_of(self, k: int) -> Index:
+        """Return the index list of subpopulation k."""
+        return self.members[self.offsets[k] : self.offsets[k + 1]]
+
+    def select(self, kept: Sequence[int]) -> Lists:
+        """Return some of the subpopulations."""
+        if len(kept) == len(self):
+            return self
+        return Lists.of([self.rules[k] for k in kept], [self.members_of(k) for k in kept])
+
+    @property
+    def lists(self) -> Lists:
+        """These."""
+        return self
+
+    def share_out(self, run: Callable[[slice], None]) -> None:
+        """Call run(range) for ranges of subpopulations with about as many members, on all cores."""
+        workers = 1 if len(self.members) < WORTH_SHARING else min(WORKERS, len(self))
+        aims = np.linspace(0, len(self.members), workers + 1)[1:-1]
+        cuts = [0, *np.searchsorted(self.offsets, aims).tolist(), len(self)]
+        map_threads(run, map(slice, cuts[:-1], cuts[1:]))
+
+    def measure(self, terms: Terms) -> Curves:
+        """Measure every list in one pass over its members."""
+        sums, ends = np.zeros((len(self), SUMS)), np.zeros((len(self), 4), dtype=np.int64)
+
+        def run(part: slice) -> None:
+            offsets = self.offsets[part.start : part.stop + 1]
+            segment_curves(self.members, offsets, terms.rows, sums[part], ends[part])
+
+        self.share_out(run)
+        if terms.successive:
+            sums[:, 3] = 0.0
+            successive_variances(self.members, self.offsets, terms.rows, sums[:, 3])
+        if terms.pooled is None:
+            return curves_of(sums, ends, terms)
+        added = np.append(0.0, np.cumsum(terms.pooled[self.members]))
+        return curves_of(sums, ends, terms, np.diff(added[self.offsets]))
+
+
+MOST_CELLS = 1 << 18  # beyond this only occupied cells are numbered
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """One subpopulation per combination of values of the columns; `cell` numbers that of every record.
+
+    No columns make one of everyone.
+    `codes` holds the value of each column in every cell, `kept` the cells that are still of interest.
+    """
+
+    columns: Sequence[Column]
+    cell: Codes
+    codes: npt.NDArray[np.int64]
+    kept: npt.NDArray[np.int64]
+
+    @classmethod
+    def by(cls, columns: Sequence[Column]) -> Partition:
+        """Divide everyone by the values of the columns."""
+        cell, codes = _combined(columns)
+        return cls(columns, cell, codes, np.arange(len(codes)))
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    @property
+    def offered(self) -> int:
+        """How many combinations of values there are, including empty ones."""
+        return math.prod(len(column.labels) for column in self.columns)
+
+    @cached_property
+    def rules(self) -> Sequence[Rule]:
+        """Who is in each, in words."""
+        if not self.columns:
+            return [Rule()]
+        return [
+            conjunction(equality(column, int(code)) for column, code in zip(self.columns, row, strict=True))
+            for row in self.codes[self.kept]
+        ]
+
+    def members_of(self, k: int) -> Index:
+        """Return the members of subpopulation k."""
+        return np.flatnonzero(self.cell == self.kept[k]).astype(np.int32)
+
+    def select(self, kept: Sequence[int]) -> Partition:
+        """Return some of the subpopulations."""
+        return self if len(kept) == len(self) else replace(self, kept=self.kept[list(kept)])
+
+    @cached_property
+    def lists(self) -> Lists:
+        """The same with the members of each as a list."""
+        counts = np.bincount(self.cell, minlength=len(self.codes))
+        ends = np.cumsum(counts)
+        members = np.empty(len(self.cell), dtype=np.int32)
+        counting_sort(self.cell, (ends - counts).astype(np.int64), members)
+        everything = Lists([Rule()] * len(counts), members, np.concatenate(([0], ends)).astype(np.int64))
+        return replace(everything.select(self.kept.tolist()), rules=self.rules)
+
+    def measure(self, terms: Terms) -> Curves:
+        """Measure every part in one pass over the records."""
+        if terms.successive:
+            return self.lists.measure(terms)
+        sums, ends = np.empty((len(self.codes), SUMS)), np.empty((len(self.codes), 4), dtype=np.int64)
+        partition_curves(self.cell, terms.rows, sums, ends)
+        return curves_of(sums[self.kept], ends[self.kept], terms)
+
+
+def _combined(columns: Sequence[Column]) -> tuple[Codes, npt.NDArray[np.int64]]:
+    """Return the number of each record's cell, and for each cell the codes of the columns."""
+    cell = columns[0].codes
+    codes = np.arange(len(columns[0].labels))[:, None]
+    for column in columns[1:]:
+        width = len(column.labels)
+        cells = len(codes) * width
+        kind = smallest_dtype(cells + 1)  # the width itself must fit, and may be the number of cells
+        joint = cell.astype(kind) * kind.type(width) + column.codes
+        if cells > MOST_CELLS:
+            occupied, numbered = np.unique(joint, return_inverse=True)
+            cell = numbered.astype(smallest_dtype(len(occupied)))
+        else:
+            cell, occupied = joint, np.arange(cells)
+        codes = np.column_stack((codes[occupied // width], occupied % width))
+    return cell, codes
+
 
 Masks = dict[str, npt.NDArray[np.bool_]]
 
@@ -29,7 +220,7 @@ def as_masks(groups: Any, length: int, labels: Any = None) -> Masks | None:
     """
     if not isinstance(groups, Mapping):
         return None
-    arrays = {str(name): array_of(mask, f"mask {name!r}") for name, mask in groups.items()}
+    arrays = {str(name): to_array(mask, f"mask {name!r}") for name, mask in groups.items()}
     if not arrays or any(array.dtype.kind != "b" for array in arrays.values()):
         return None
     for name, array in arrays.items():
@@ -62,7 +253,7 @@ def masked(masks: Masks, rows: npt.NDArray[np.int64]) -> Iterator[Batch]:
 
 
 def offered_combinations(columns: Sequence[Column], depth: int) -> int:
-    """Return how many combinations of values there are, those that nobody has among them."""
+    """Return how many combinations of values there are, including empty ones."""
     depth = min(depth, len(columns))
     sums = [1] + [0] * depth  # elementary symmetric sums of the numbers of values
     for column in columns:

@@ -6,22 +6,28 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from calibrant.forecasts import Forecasts
+from calibrant.formatting import (
+    dropped_note,
+    format_points,
+    format_value,
+    percent,
+    pluralize,
+    pvalue_phrase,
+    pvalue_text,
+)
 from calibrant.frames import frame_of
-from calibrant.inference.adjusting import holm
-from calibrant.inference.calibration_test import calibration_test
+from calibrant.inference.multiple_testing import holm
 from calibrant.inference.omnibus import visible_bias
-from calibrant.measures.multiclass import class_wise, top_label
-from calibrant.measures.registry.lookup import find_measure
-from calibrant.numerals import counted, left_out, percent, points, pvalue_phrase, pvalue_text, short
-from calibrant.progress import Progress, tell
+from calibrant.inference.testing import calibration_test
+from calibrant.metrics.lookup import find_measure
+from calibrant.metrics.multiclass import class_wise, top_label
+from calibrant.parallel import Progress, checked_draws, recorded_seed, report_progress
 from calibrant.records import Missing
-from calibrant.results import Result
-from calibrant.seeds import checked_draws, recorded_seed
-from calibrant.sheets import Sheet, number_cell, paragraphs, text_cell
+from calibrant.results import Result, Table, html_paragraphs, number_cell, text_cell
 
 ALPHA = 0.05
 LARGE = 0.15  # a bias of this size must not go unseen
-SAID = 3  # classes told in words; the table has them all
+SAID = 3  # classes named in the sentence; the table has them all
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -46,11 +52,16 @@ class ClassLevel(Result):
 class ClassTable(Result):
     """Calibration of several classes. `top` asks whether the most probable class was right.
 
-    `mean` is the class-wise error: the mean of the measure over the classes.
+    `mean` is the class-wise error: the mean of the measure over the classes, and `total` their sum.
+    `truthful` says whether the total may rank models: a sum of truthful measures, such as "atb", is lowest in
+    expectation for the true probabilities. The value of `top` is not truthful whatever the measure, because
+    the report decides which class is asked about (`class_truthfulness` finds the lie that gains).
     """
 
     measure: str
     mean: float
+    total: float
+    truthful: bool
     top: ClassLevel
     classes: tuple[ClassLevel, ...]
     n: int
@@ -78,8 +89,8 @@ class ClassTable(Result):
         off = "not calibrated" if top.pvalue <= ALPHA else within
         by = ", by approximate p-values" if any(one.approximate for one in self.classes) else ""
         said = [
-            f"The most probable class is right in {percent(top.happened)} of {counted(self.n, 'row')}"
-            f"{left_out(self.dropped)}, {percent(top.predicted)} were predicted: {off} "
+            f"The most probable class is right in {percent(top.happened)} of {pluralize(self.n, 'row')}"
+            f"{dropped_note(self.dropped)}, {percent(top.predicted)} were predicted: {off} "
             f"({pvalue_phrase(top.pvalue, self.draws, bound=top.pvalue_is_bound)}"
             f"{', approximate' if top.approximate else ''}).",
             f"{count} of {len(self.classes)} classes {'is' if count == 1 else 'are'} off beyond chance"
@@ -93,7 +104,10 @@ class ClassTable(Result):
         ]
         if named:
             said.append(f"Largest difference{'s' if len(named) > 1 else ''}: {', '.join(named)}.")
-        return " ".join([*said, f"Mean {self.measure} over classes: {short(self.mean)}. Seed {self.seed}."])
+        said.append(f"Mean {self.measure} over classes: {format_value(self.mean)}.")
+        if self.truthful:
+            said.append(f"Their sum, {format_value(self.total)}, may rank models; the top label's may not.")
+        return " ".join([*said, f"Seed {self.seed}."])
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields and the verdict in words, ready for JSON."""
@@ -104,13 +118,13 @@ class ClassTable(Result):
         rows = [self.top.to_dict(), *(one.to_dict() for one in self.classes)]
         return frame_of({key: [row[key] for row in rows] for key in rows[0]}, backend)
 
-    def sheet(self) -> Sheet:
+    def sheet(self) -> Table:
         """Return the table: top label first, then the classes in their order."""
         columns = ("class", "predicted", "happened", "difference", self.measure, "p-value", "adjusted")
-        return Sheet(columns, tuple(_line(one) for one in (self.top, *self.classes)))
+        return Table(columns, tuple(_line(one) for one in (self.top, *self.classes)))
 
     def _repr_html_(self) -> str:
-        return paragraphs(str(self)) + self.sheet().as_html()
+        return html_paragraphs(str(self)) + self.sheet().as_html()
 
 
 def _line(one: ClassLevel) -> tuple[Any, ...]:
@@ -119,7 +133,7 @@ def _line(one: ClassLevel) -> tuple[Any, ...]:
         text_cell(one.name),
         number_cell(one.predicted, percent(one.predicted)),
         number_cell(one.happened, percent(one.happened)),
-        number_cell(gap, f"{points(gap)} points"),
+        number_cell(gap, f"{format_points(gap)} points"),
         number_cell(one.value),
         number_cell(one.pvalue, pvalue_text(one.pvalue, floor=one.pvalue_is_bound) + roughly),
         number_cell(one.adjusted, pvalue_text(one.adjusted, floor=one.pvalue_is_bound) + roughly),
@@ -135,7 +149,7 @@ def class_table(
     classes: Any = None,
     missing: Missing = "error",
     draws: int = 199,
-    seed: int | None = None,
+    seed: int | None = 0,
     progress: Progress | None = None,
 ) -> ClassTable:
     """Measure and test every class against the others, and the most probable class.
@@ -147,7 +161,7 @@ def class_table(
     probabilities
         One column per class, rows summing to 1; or a frame whose columns name the classes.
     measure
-        The error shown; p-values are those of the default test, whatever is shown.
+        The error shown, "atb" to rank models; p-values are those of the default test, whatever is shown.
     sample_weight
         Non-negative weights, one per record.
     classes
@@ -184,7 +198,7 @@ def class_table(
         rates, pvalues = (forecasts.mean_prediction, forecasts.base_rate), (tested.pvalue, tested.pvalue)
         rough = ("pvalue", "adjusted") if tested.approximate else ()
         done.append(name)
-        tell(progress, len(done), len(every) + 1)
+        report_progress(progress, len(done), len(every) + 1)
         return ClassLevel(name, *rates, value, *pvalues, tested.pvalue_is_bound, rough)
 
     alone = [judged(str(name), forecasts) for name, forecasts in every.items()]
@@ -192,6 +206,8 @@ def class_table(
     return ClassTable(
         measure=row.name,
         mean=sum(one.value for one in alone) / len(alone),
+        total=sum(one.value for one in alone),
+        truthful=row.truthful in ("strict", "batch"),
         top=judged("top label", top),
         classes=tuple(replace(one, adjusted=p) for one, p in zip(alone, adjusted, strict=True)),
         n=top.n,

@@ -1,4 +1,19 @@
-"""compare: which of several models is better calibrated on the same rows, and is the difference real?"""
+"""compare: which of several models is better calibrated on the same rows, and is the difference real?
+
+Paired resamples row by row: what compare draws of few rows, of weighted ones and of fractions.
+
+Paired resamples of very many rows by their cells: what compare draws where that adds little or nothing.
+
+Differences between models of which one may be calibrated.
+
+Noise e turns the residual t of a model into t + e. If t is small next to e, the sign of e decides which of
+two similar models looks better, and resampling repeats that sign. What their difference would be is known,
+though, if one of them were calibrated: minus the error of the other on outcomes that happen as often as the
+one predicts. So a difference may be as large as that while the test does not reject the one, and a model is
+worse only if the test rejects it. That error is of the rows at hand; other rows of the population might have
+given more. It is a mean of (one - other) times weights of at most 1, so the mean square of (one - other)
+bounds its variance.
+"""
 
 from __future__ import annotations
 
@@ -6,37 +21,267 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from statistics import NormalDist
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.cores import for_each
+from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.inference.adjusting import holm
-from calibrant.inference.compare_cells import CellModel, on_cells, resampled_cells
-from calibrant.inference.compare_rows import resampled_rows
+from calibrant.inference.bootstrap import (
+    DrawnRecords,
+    Resamples,
+    seminorm_power,
+    values_of_resamples,
+)
+from calibrant.inference.coarsening import MERGED_ABOVE, Coarsened, coarsen_for_interval
+from calibrant.inference.compare_outcomes import OutcomeComparison, compare_outcomes
 from calibrant.inference.comparison import Comparison, Difference, error_of
-from calibrant.inference.either_calibrated import allowing_for_calibration, calibration_pvalues
-from calibrant.inference.interval import central, check_confidence, check_resampling
-from calibrant.inference.paired_rows import complete_rows, models_given, named_models
-from calibrant.inference.resample import seminorm_power
-from calibrant.inference.score_interval import LOGISTIC, refuse_certain
-from calibrant.measures.registry.lookup import find_measure
-from calibrant.measures.registry.row import Measure
-from calibrant.measures.scores import decompose
-from calibrant.progress import Progress
+from calibrant.inference.intervals import around, central, check_confidence, check_resampling
+from calibrant.inference.inversion import LOGISTIC, refuse_certain
+from calibrant.inference.multiple_testing import holm
+from calibrant.inference.null import batched, has_equal_weights, measured
+from calibrant.inference.paired_rows import PairedRows, complete_rows, models_given, named_models
+from calibrant.inference.testing import is_rejected, run_test
+from calibrant.kernels.resampling import CountedCodes, resampled_tallies, tally_picked, tally_poisson
+from calibrant.metrics.lookup import find_measure
+from calibrant.metrics.registry import Measure
+from calibrant.metrics.scores import decompose
+from calibrant.parallel import (
+    BLOCK,
+    Progress,
+    check_drawing,
+    checked_draws,
+    in_blocks,
+    map_threads,
+    map_threads_named,
+    recorded_seed,
+)
 from calibrant.records import Missing, check_records
 from calibrant.results import Array
-from calibrant.seeds import check_drawing, checked_draws, recorded_seed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Model:
+    forecasts: Forecasts
+    level_of: npt.NDArray[np.intp]  # of each row, in their common order
+    by_level: npt.NDArray[np.intp]  # the rows in the order of the levels
+
+
+def resampled_rows(
+    forecasts: Mapping[str, Forecasts],
+    paired: PairedRows,
+    row: Measure,
+    settings: dict[str, Any],
+    *,
+    draws: int,
+    seed: int,
+    threads: int | None,
+    progress: Progress | None,
+) -> Array:
+    """Return the measure of every model (columns) on resampled rows, the same rows for all models."""
+    n, weights = len(paired.outcomes), paired.weights
+    models = [_model(f, paired.models[name]) for name, f in forecasts.items()]
+    quick = row.null.residuals_only and batched(models[0].forecasts, row, settings)
+
+    def work(generator: np.random.Generator, rows: int) -> Array:
+        times = paired.draw_times(generator, rows)
+        mass = times if weights is None else times * weights
+        total = mass.sum(axis=1, keepdims=True)
+        mass = mass / total  # in place it would normalise the counts as well
+        squares = mass * (1.0 if weights is None else weights) / total  # a record drawn twice is two records
+        columns = []
+        for model in models:
+            levels = _levels(model, mass, squares, paired.outcomes, times)
+            columns.append(values_of_resamples(model.forecasts, row, settings, levels, quick))
+        return np.stack(columns, axis=1)
+
+    return in_blocks(
+        work, draws, width=n * len(models), seed=seed, threads=threads if quick else 1, progress=progress
+    )
+
+
+def _levels(model: _Model, mass: Array, squares: Array, outcomes: Array, times: Array) -> Resamples:
+    m, order = model.forecasts.levels, model.by_level
+    events = mass * outcomes
+
+    def summed(terms: Array) -> Array:
+        return np.stack([np.bincount(model.level_of, weights=term, minlength=m) for term in terms])
+
+    known = model.forecasts.record_outcomes is not None
+    records = DrawnRecords(times[:, order], mass[:, order], events[:, order]) if known else None
+    return Resamples(summed(mass), summed(events), summed(squares), summed(times), records)
+
+
+def _model(forecasts: Forecasts, predictions: Array) -> _Model:
+    level_of = np.searchsorted(forecasts.values, predictions)
+    return _Model(forecasts, level_of, np.argsort(level_of, kind="stable"))
+
+
+AT_ONCE = 16  # resamples that share one pass over the rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CellModel:
+    """A model on cells, which are its levels or merged levels: where they start, and what merging may add."""
+
+    cells: Forecasts
+    starts: Array  # the smallest prediction of each cell
+    merged: bool
+    widening: float
+    shift: float  # its error on the levels minus its error on the cells
+
+    def codes(self, outcomes: Array, predictions: Array) -> npt.NDArray[np.int64]:
+        """Return a number per row that encodes its cell and its outcome."""
+        cell = np.searchsorted(self.starts, predictions, side="right") - 1
+        return np.asarray(2 * cell + (outcomes > 0), dtype=np.int64)
+
+    def values(self, counts: npt.NDArray[np.int32], n: int, row: Measure, settings: dict[str, Any]) -> Array:
+        """Return the measure of resamples, from how often each code was drawn (one column per resample)."""
+        zeros, ones = counts[: 2 * self.cells.levels].reshape(self.cells.levels, 2, -1).transpose(1, 2, 0)
+        residuals = (ones - (zeros + ones) * self.cells.values) / n
+        return np.asarray(row.null.batch(self.cells, residuals, settings)) + self.shift  # type: ignore[misc]
+
+
+def on_cells(
+    forecasts: Mapping[str, Forecasts],
+    row: Measure,
+    settings: dict[str, Any],
+    values: Mapping[str, float],
+    confidence: float,
+) -> list[CellModel]:
+    """Return the models on cells; none unless all of them can be counted there."""
+    models = map_threads(
+        lambda name: _on_cells(forecasts[name], row, settings, values[name], confidence),
+        forecasts,
+        size=min(f.levels for f in forecasts.values()),
+    )
+    possible = [model for model in models if model is not None]
+    return possible if len(possible) == len(models) else []
+
+
+def _on_cells(
+    forecasts: Forecasts, row: Measure, settings: dict[str, Any], value: float, confidence: float
+) -> CellModel | None:
+    """Take few levels as they are and merge many; None where that would widen an interval by 1 % or more."""
+    grid = coarsen_for_interval(forecasts, row, settings, confidence)
+    if grid.starts is not None:
+        return _merged(forecasts, grid, row, settings, value)
+    counted = forecasts.binary and forecasts.record_outcomes is None and has_equal_weights(forecasts)
+    few = forecasts.levels < MERGED_ABOVE <= forecasts.n
+    if not (few and counted and row.null.residuals_only and batched(forecasts, row, settings)):
+        return None
+    return CellModel(forecasts, forecasts.values, merged=False, widening=0.0, shift=0.0)
+
+
+def _merged(
+    forecasts: Forecasts, grid: Coarsened, row: Measure, settings: dict[str, Any], value: float
+) -> CellModel:
+    power = seminorm_power(grid.forecasts, row, settings)
+    return CellModel(
+        grid.forecasts,
+        forecasts.values[grid.starts],
+        merged=True,
+        widening=around(value, grid.added, power)[1] - value,
+        shift=value - measured(grid.forecasts, row, settings),
+    )
+
+
+def resampled_cells(
+    models: Sequence[CellModel],
+    outcomes: Array,
+    predictions: Sequence[Array],
+    row: Measure,
+    settings: dict[str, Any],
+    *,
+    draws: int,
+    seed: int,
+    threads: int | None,
+    progress: Progress | None,
+) -> Array:
+    """Return the measure of every model (columns) on resampled rows, moved to the scale of the levels."""
+    n, size = len(outcomes), 2 * max(model.cells.levels for model in models)
+    columns = map_threads(
+        lambda pair: pair[0].codes(outcomes, pair[1]), zip(models, predictions, strict=True), size=n
+    )
+    codes = CountedCodes.of(columns, size)
+    tally_poisson.compile_now()
+    tally_picked.compile_now()
+
+    def work(generator: np.random.Generator, rows: int) -> Array:
+        counts = resampled_tallies(generator, codes, rows)
+        parts = [model.values(counts[j], n, row, settings) for j, model in enumerate(models)]
+        return np.stack(parts, axis=1)
+
+    return in_blocks(work, draws, width=BLOCK // AT_ONCE, seed=seed, threads=threads, progress=progress)
+
+
+def calibration_pvalues(
+    models: Mapping[str, Forecasts], cells: Sequence[CellModel], row: Measure, settings: dict[str, Any], *,
+    draws: int, seed: int, threads: int | None,
+) -> dict[str, float]:  # fmt: skip
+    """Test each model by the measure; 0 for what needs no such care or has no test.
+
+    Mean scores have no bias. Differences of squares are linear in the noise that two models share. Fractional
+    outcomes cannot be simulated.
+    """
+    taken = [model.cells for model in cells] or list(models.values())
+    if not (row.complete or row.signed) or seminorm_power(taken[0], row, settings) == 2:
+        return dict.fromkeys(models, 0.0)
+    how: dict[str, Any] = {"method": "auto", "draws": draws, "seed": seed, "threads": threads}
+    return {
+        name: run_test(forecasts, row, settings, **how).pvalue if forecasts.binary else 0.0
+        for name, forecasts in zip(models, taken, strict=True)
+    }
+
+
+def widen_if_calibrated(
+    pairs: Sequence[Difference], pvalues: Mapping[str, float], rows: PairedRows, row: Measure,
+    settings: dict[str, Any], confidence: float,
+) -> list[Difference]:  # fmt: skip
+    """Return the pairs with intervals and p-values that allow for models that may be calibrated."""
+    quantile = NormalDist().inv_cdf((1 + confidence) / 2)
+
+    def error_if(calibrated: str, other: str) -> float:
+        checked = check_records(rows.models[calibrated], rows.models[other], rows.weights)
+        error = error_of(row, float(row.function.core(Forecasts.of_checked(checked), **settings)))
+        return float(error) + quantile * _deviation(rows, calibrated, other)
+
+    def allowed(pair: Difference) -> Difference:
+        lower, upper = pair.lower, pair.upper
+        if not is_rejected(pvalues[pair.first], confidence):
+            lower = min(lower, -error_if(pair.first, pair.second))
+        if not is_rejected(pvalues[pair.second], confidence):
+            upper = max(upper, error_if(pair.second, pair.first))
+        pvalue = max(pair.pvalue, pvalues[pair.better[1]])
+        bound = pair.pvalue_is_bound and pvalue == pair.pvalue
+        return replace(pair, lower=lower, upper=upper, pvalue=pvalue, adjusted=pvalue, pvalue_is_bound=bound)
+
+    return list(map(allowed, pairs))
+
+
+def _deviation(rows: PairedRows, one: str, other: str) -> float:
+    """Return a bound on how much an error of one against the other varies with the rows that came."""
+    gap = rows.models[one] - rows.models[other]
+    terms = gap / len(gap) if rows.weights is None else rows.weights * gap / rows.weights.sum()
+    return float(np.linalg.norm(terms if rows.clusters is None else rows.clusters.total(terms)))
+
 
 DRAWS = 999
 MOST_MORE = 10  # times the draws asked for
 
 
+@overload
+def compare(*, outcomes: Any, predictions: Any, **options: Any) -> OutcomeComparison: ...
+@overload
+def compare(y_true: Any, *y_prob: Any, **options: Any) -> Comparison: ...
 def compare(
-    y_true: Any,
-    *predictions: Any,
+    y_true: Any = None,
+    *y_prob: Any,
+    predictions: Any = None,
+    outcomes: Any = None,
+    clusters: Any = None,
     measure: str = "atb",
     sample_weight: Any = None,
     names: list[str] | None = None,
@@ -47,19 +292,23 @@ def compare(
     weight: str | None = None,
     confidence: float = 0.95,
     draws: int = DRAWS,
-    seed: int | None = None,
+    seed: int | None = 0,
     threads: int | None = None,
     progress: Progress | None = None,
     **options: Any,
-) -> Comparison:
+) -> Comparison | OutcomeComparison:
     """Compare the calibration of two or more models on the same rows, by resampling the rows in pairs.
+
+    Models that have outcomes of their own, such as language models that are right on different questions, are
+    compared by ``compare(outcomes={"a": y_a, "b": y_b}, predictions={"a": p_a, "b": p_b})``: row i of each is
+    the same question, and accuracy, calibration, Brier score and risk-coverage are compared at once.
 
     Pass the predictions one after the other, or one mapping from names to predictions, or a data frame with
     a column for each model. Or pass one frame, with `outcome`, several columns as `prediction`, and `weight`.
     `pos_label` is the label that counts as 1. ``missing="drop"`` leaves out a row for all models if it lacks
     a value for one. Measures with a sign are compared by their distance from the ideal. Intervals and
     p-values are approximate and agree: p is at most 1 - `confidence` where the interval leaves out 0.
-    Every model's Brier score, miscalibration and discrimination stand beside (`scores`): calibration alone
+    Every model's Brier score, miscalibration and discrimination are in `scores`: calibration alone
     can rank a constant base rate first, so choose a model by "brier" or "log-loss".
     The default, ATB, is truthful: E[ATB(a, y)] - E[ATB(b, y)] = ATB(a, p) - ATB(b, p), so noise cannot
     change the order. From 16,384 distinct predictions of unweighted 0/1 rows on, ATB, l1-ATB, smooth and EMD
@@ -73,8 +322,13 @@ def compare(
     ----------
     y_true
         Outcomes; or a frame, with `outcome` and `prediction`.
-    *predictions
+    *y_prob
         Predictions of each model, a mapping from names to predictions, or a frame with one column per model.
+    predictions, outcomes
+        Mappings from names to the predictions and to the own outcomes of each model.
+    clusters
+        Labels of rows that belong together (questions on one passage), or the name of their column: whole
+        clusters are resampled.
     measure
         What to compare by; a name of the registry.
     sample_weight
@@ -100,7 +354,8 @@ def compare(
     Returns
     -------
     Comparison
-        Values per model, and differences with intervals and p-values per pair.
+        Values per model, and differences with intervals and p-values per pair; an OutcomeComparison for
+        models with outcomes of their own.
 
     Examples
     --------
@@ -108,33 +363,46 @@ def compare(
     >>> compare(y, p, [0.5 * x for x in p], names=["good", "halved"], seed=1).best
     'good'
     """
-    y_true, predictions, sample_weight = models_given(
-        y_true, predictions, sample_weight, outcome=outcome, prediction=prediction, weight=weight
+    if outcomes is not None:
+        _refuse_with_outcomes(y_true=y_true, y_prob=y_prob or None, sample_weight=sample_weight, names=names)
+        return compare_outcomes(
+            outcomes,
+            predictions,
+            clusters=clusters,
+            missing=missing,
+            pos_label=pos_label,
+            confidence=confidence,
+        )
+    given = y_prob if predictions is None else (predictions, *y_prob)
+    asked = models_given(
+        y_true, given, sample_weight, clusters, outcome=outcome, prediction=prediction, weight=weight
     )
-    named = named_models(predictions, names)
+    named = named_models(asked.predictions, names)
     check_confidence(confidence)
     check_drawing(draws, seed, threads)
     row, used = find_measure(measure), recorded_seed(seed)
     count = _enough(checked_draws(draws), math.comb(len(named), 2), confidence)
     settings = {**row.options, **options}
-    rows = complete_rows(y_true, named, sample_weight, missing, pos_label)
+    rows = complete_rows(asked.y_true, named, asked.sample_weight, missing, pos_label, asked.clusters)
     check_resampling(len(rows.outcomes))
     size = len(rows.outcomes)
-    models = for_each(
-        lambda p: Forecasts.of_checked(check_records(rows.outcomes, p, rows.weights)), rows.models, size=size
-    )
+    models = map_threads_named(lambda p: _forecasts(rows, p), rows.models, size=size)
+    related = rows.cluster_summary()
     _refuse_ends(models, row)
-    values = for_each(lambda one: float(row.function.core(one, **settings)), models, size=size)
+    values = map_threads_named(lambda one: float(row.function.core(one, **settings)), models, size=size)
     how: dict[str, Any] = {"draws": count, "seed": used, "threads": threads, "progress": progress}
-    cells = on_cells(models, row, settings, values, confidence)
+    cells = [] if related else on_cells(models, row, settings, values, confidence)
     if cells:
         drawn = resampled_cells(cells, rows.outcomes, list(rows.models.values()), row, settings, **how)
     else:
         drawn = resampled_rows(models, rows.in_order(), row, settings, **how)
+    if related:
+        centre = np.nanmean(drawn, axis=0)
+        drawn = centre + related.widening(confidence) * (drawn - centre)
     errors = _errors(models, row, settings, values, drawn, cells)
     pvalues = calibration_pvalues(models, cells, row, settings, draws=count, seed=used, threads=threads)
     pairs = _differences(list(models), errors, confidence)
-    allowed = allowing_for_calibration(pairs, pvalues, rows, row, settings, confidence)
+    allowed = widen_if_calibrated(pairs, pvalues, rows, row, settings, confidence)
     return Comparison(
         measure=row.name,
         values=values,
@@ -145,14 +413,28 @@ def compare(
         draws=count,
         seed=used,
         dropped=rows.dropped,
-        scores=for_each(decompose, models, size=size),
+        scores=map_threads_named(decompose, models, size=size),
         cells=max((model.cells.levels for model in cells if model.merged), default=None),
         added=sum(sorted(model.widening for model in cells)[-2:]),
+        clusters=related,
     )
 
 
+def _forecasts(rows: PairedRows, predictions: Array) -> Forecasts:
+    """Merge the rows by the predictions of one model; they keep their clusters."""
+    made = Forecasts.of_checked(check_records(rows.outcomes, predictions, rows.weights))
+    return made if rows.clusters is None else made.with_clusters({rows.clusters.name: rows.clusters.codes})
+
+
+def _refuse_with_outcomes(**given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            rule, hint = "does not apply to models with outcomes of their own", "leave it out"
+            raise InvalidInputError(sentence(name, rule, hint=hint))
+
+
 def _enough(asked: int, pairs: int, confidence: float) -> int:
-    """Return so many draws that no pair's least p-value exceeds 1 - confidence, times the number of pairs.
+    """Return enough draws that no pair's smallest p-value exceeds 1 - confidence, times the number of pairs.
 
     Few draws are taken as asked, and so are those that would need many more; the result then says so.
 

@@ -1,4 +1,7 @@
-"""Comparison: what was found about several models on the same rows, as numbers, sentences and tables."""
+"""Comparison: what was found about several models on the same rows, as numbers, sentences and tables.
+
+Which of several compared models is best, in a sentence: one that leads, or none that is shown to.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,57 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.inference.best_model import adjusted_phrase, best_sentences
-from calibrant.inference.engine import is_rejected
-from calibrant.measures.registry.lookup import find_measure, measure_in_words
-from calibrant.measures.registry.row import Measure
-from calibrant.measures.scores import Decomposition
-from calibrant.numerals import counted, left_out, pvalue_text, short
-from calibrant.results import Result, json_object
-from calibrant.sheets import Cell, Sheet, number_cell, paragraphs, text_cell
+from calibrant.formatting import dropped_note, format_value, pluralize, pvalue_phrase, pvalue_text
+from calibrant.inference.signs import ClusterSummary
+from calibrant.inference.testing import is_rejected
+from calibrant.metrics.lookup import find_measure, measure_in_words
+from calibrant.metrics.registry import Measure
+from calibrant.metrics.scores import Decomposition
+from calibrant.results import Result, Table, TableCell, html_paragraphs, json_object, number_cell, text_cell
+
+NAMED = 4  # models named in one sentence
+
+
+def best_sentences(given: Comparison) -> list[str]:
+    """Say which of three or more models is best, or that none is shown to be; nothing for two."""
+    if len(given.values) < 3:
+        return []
+    best, real = given.best, set(given.real)
+    own = [pair for pair in given.differences if best in (pair.first, pair.second)]
+    open_pairs = [pair for pair in own if pair not in real]
+    if not open_pairs:
+        largest = max(own, key=lambda pair: pair.adjusted)
+        each = f"better than each of the {len(own)} others (largest {adjusted_phrase(given, largest)})"
+        return [f"{_leads(given, best)}: {each}."]
+    names = [pair.second if pair.first == best else pair.first for pair in open_pairs]
+    others = " and ".join(filter(None, (", ".join(names[:NAMED]), _further(len(names) - NAMED))))
+    least = min(open_pairs, key=lambda pair: pair.adjusted)
+    smallest = "" if len(open_pairs) == 1 else "least "
+    why = f"chance explains its lead over {others} ({smallest}{adjusted_phrase(given, least)})"
+    return [f"No model is shown to be best. {_leads(given, best)}, but {why}."]
+
+
+def adjusted_phrase(given: Comparison, pair: Difference) -> str:
+    """Write the adjusted p-value of a pair; a single pair needs no adjustment."""
+    phrase = pvalue_phrase(pair.adjusted, given.draws, bound=pair.pvalue_is_bound)
+    return phrase if len(given.differences) == 1 else f"Holm-adjusted {phrase}"
+
+
+def _further(count: int) -> str:
+    return pluralize(count, "other") if count > 0 else ""
+
+
+def _leads(given: Comparison, best: str) -> str:
+    """Name the model with the smallest error, and the error."""
+    row, value = find_measure(given.measure), format_value(given.values[best])
+    words, models = measure_in_words(row.name), f"{len(given.values)} models"
+    if row.complete:
+        return f"{best} is the best calibrated of {models} by {words} ({value})"
+    return f"{best} has the best {words} of {models} ({value})"
+
 
 EQUAL = 1e-12  # relative: scores that differ by rounding alone
-SAID = 5  # pairs told in words; the table has them all
+SAID = 5  # pairs named in the sentence; the table has them all
 CHOOSE = (
     "To choose a model compare by Brier score or log loss: calibration alone can rank a constant base rate"
     " first."
@@ -74,6 +117,7 @@ class Comparison:
     scores: Mapping[str, Decomposition] = field(default_factory=dict)
     cells: int | None = None  # what was resampled on, where levels were merged
     added: float = 0.0  # half-width added for that, for the pair with most
+    clusters: ClusterSummary | None = None  # where rows belong together
 
     @property
     def approximate(self) -> tuple[str, ...]:
@@ -106,9 +150,10 @@ class Comparison:
             said = [self._none_real()]
         else:
             said = [*best_sentences(self), *self._pairs()]
-        rows = f"{counted(self.n, 'row')}{left_out(self.dropped)}"
-        drawn = f"{rows}, {counted(self.draws, 'resample')}, seed {self.seed}"
-        return [*said, f"{drawn}; intervals and p-values are approximate."]
+        rows = f"{pluralize(self.n, 'row')}{dropped_note(self.dropped)}"
+        drawn = f"{rows}, {pluralize(self.draws, 'resample')}, seed {self.seed}"
+        related = [] if self.clusters is None else [str(self.clusters)]
+        return [*said, f"{drawn}; intervals and p-values are approximate.", *related]
 
     def _none_real(self) -> str:
         """Say that no pair differs beyond chance, or that so few draws could not have shown it."""
@@ -117,7 +162,7 @@ class Comparison:
         least = least if len(self.differences) == 1 else f"least {least}"
         if pair.pvalue_is_bound:
             enough = math.ceil(pair.adjusted * (self.draws + 1) / (1 - self.confidence) - 1e-9)
-            few = f"{counted(self.draws, 'resample')} are too few to show a difference in {words}"
+            few = f"{pluralize(self.draws, 'resample')} are too few to show a difference in {words}"
             return f"{few} ({least}): take {enough:,} or more."
         return f"No difference in {words} is more than chance ({least})."
 
@@ -133,11 +178,11 @@ class Comparison:
         said = []
         for pair in pairs[:SAID]:
             better, worse = pair.better
-            figures = f"{short(self.values[better])} against {short(self.values[worse])}"
+            figures = f"{format_value(self.values[better])} against {format_value(self.values[worse])}"
             by = f"by {measure_in_words(self.measure)} ({figures})"
             said.append(f"{better} is {than} {worse} {by}, {adjusted_phrase(self, pair)}.")
         if len(pairs) > SAID:
-            said.append(counted(len(pairs) - SAID, "more pair differs.", "more pairs differ."))
+            said.append(pluralize(len(pairs) - SAID, "more pair differs.", "more pairs differ."))
         return said
 
     def advice(self) -> list[str]:
@@ -153,7 +198,7 @@ class Comparison:
         return least, [name for name, parts in self.scores.items() if parts.score - least <= EQUAL * least]
 
     def _flat(self) -> list[str]:
-        """Name the best models that tell no rows apart: they are no better than a base rate."""
+        """Name the best models that predict one value: a base rate is as good."""
         leading = dict.fromkeys([self.best, *self._best_scores()[1]]) if self.scores else {}
         flat = [name for name in leading if self.scores[name].discrimination <= EQUAL]
         if not flat:
@@ -165,23 +210,23 @@ class Comparison:
         """Name the models with the best Brier score, or say that all have the same."""
         least, tied = self._best_scores()
         if 1 < len(tied) == len(self.scores):
-            return f"The Brier scores are equal ({short(least)})."
-        return f"The best Brier score is that of {' and '.join(tied)} ({short(least)})."
+            return f"The Brier scores are equal ({format_value(least)})."
+        return f"The best Brier score is that of {' and '.join(tied)} ({format_value(least)})."
 
-    def model_sheet(self) -> Sheet:
+    def model_sheet(self) -> Table:
         """Return the table of the models: the measure, and the Brier score with its parts."""
         lines = tuple(self._line(name) for name in self.values)
         columns = ("model", measure_in_words(self.measure), "Brier score", "miscalibration", "discrimination")
         if columns[1] == columns[2]:  # the measure is the score itself
-            return Sheet(columns[:1] + columns[2:], tuple(line[:1] + line[2:] for line in lines))
-        return Sheet(columns, lines)
+            return Table(columns[:1] + columns[2:], tuple(line[:1] + line[2:] for line in lines))
+        return Table(columns, lines)
 
-    def _line(self, name: str) -> tuple[Cell, ...]:
+    def _line(self, name: str) -> tuple[TableCell, ...]:
         parts = self.scores.get(name)
         numbers = (None,) * 3 if parts is None else (parts.score, parts.miscalibration, parts.discrimination)
         return text_cell(name), number_cell(self.values[name]), *map(number_cell, numbers)
 
-    def pair_sheet(self) -> Sheet:
+    def pair_sheet(self) -> Table:
         """Return the table of the pairs."""
         columns = ("first", "second", "difference", "from", "to", "p-value", "adjusted")
         lines = tuple(
@@ -194,10 +239,10 @@ class Comparison:
             )
             for d in self.differences
         )
-        return Sheet(columns, lines)
+        return Table(columns, lines)
 
     def _repr_html_(self) -> str:
-        return paragraphs(str(self)) + self.model_sheet().as_html() + self.pair_sheet().as_html()
+        return html_paragraphs(str(self)) + self.model_sheet().as_html() + self.pair_sheet().as_html()
 
 
 def error_of(row: Measure, value: Any) -> Any:

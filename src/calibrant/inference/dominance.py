@@ -1,4 +1,7 @@
-"""dominance: does anybody lose by using one model instead of another?"""
+"""dominance: does anybody lose by using one model instead of another?
+
+Dominance over several baselines: the most that anybody loses by not using the best of them for them.
+"""
 
 from __future__ import annotations
 
@@ -7,27 +10,155 @@ from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
-import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError
+from calibrant.errors import InvalidInputError, sentence
 from calibrant.fits.crossfit import Responses
-from calibrant.inference.dominance_over import UNNAMED, DominanceOver, at_start, named_baselines, names_of_two
-from calibrant.inference.draw_quantiles import upper_quantile
-from calibrant.inference.interval import check_confidence, check_resampling
-from calibrant.inputs import Names, check_aligned, check_same_length, missing_rows, numeric_vector, row_labels
-from calibrant.measures.decisions.thresholds import ThresholdLossCurve, curve_of
-from calibrant.measures.decisions.worst_task import WorstTask, worst_loss, worst_task_of
-from calibrant.numerals import confidence_text
+from calibrant.formatting import confidence_text
+from calibrant.inference.decision_bands import DecisionRows, critical_value, difference
+from calibrant.inference.intervals import check_confidence, check_resampling
+from calibrant.inputs import (
+    InputNames,
+    check_aligned,
+    check_same_length,
+    missing_rows,
+    numeric_vector,
+    row_labels,
+)
+from calibrant.metrics.decisions.worst_case import (
+    ThresholdLossCurve,
+    WorstTask,
+    curve_of,
+    worst_loss,
+    worst_task_of,
+)
+from calibrant.parallel import checked_draws, recorded_seed
 from calibrant.records import Missing, check_records, warn_if_swapped
 from calibrant.results import Array
-from calibrant.seeds import checked_draws, in_blocks, recorded_seed
+
+UNNAMED = ("the first model", "the second model")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DominanceOver:
+    """The most that anybody with payoffs in [0, 1] loses by using a model instead of one of several others.
+
+    `loss` is the largest over the baselines and `worst` the name of the one that attains it. `each` holds
+    the comparison with every one. [`lower`, `upper`] holds the largest loss in the population with at least
+    the `confidence`; the intervals in `each` hold all at once (Bonferroni).
+    """
+
+    each: Mapping[str, Dominance]
+    confidence: float
+
+    @property
+    def model(self) -> str:
+        """What the model is called that is compared with them."""
+        name = next(iter(self.each.values())).names[0]
+        return "the model" if name == UNNAMED[0] else name
+
+    @property
+    def worst(self) -> str:
+        """The baseline with the largest loss."""
+        return max(self.each, key=lambda name: self.each[name].loss)
+
+    @property
+    def loss(self) -> float:
+        """What they lose: the omniprediction gap against all baselines."""
+        return self.each[self.worst].loss
+
+    @property
+    def lower(self) -> float | None:
+        """The lower limit of the largest loss; None without draws."""
+        return _largest([found.lower for found in self.each.values()])
+
+    @property
+    def upper(self) -> float | None:
+        """The upper limit of the largest loss; None without draws."""
+        return _largest([found.upper for found in self.each.values()])
+
+    @property
+    def approximate(self) -> tuple[str, ...]:
+        """The fields that hold only approximately."""
+        return () if self.lower is None else ("lower", "upper")
+
+    @property
+    def dominates(self) -> bool:
+        """Whether the model is at least as good as every baseline for everybody, on these records."""
+        return all(found.dominates for found in self.each.values())
+
+    def __getitem__(self, name: str) -> Dominance:
+        return self.each[name]
+
+    def __repr__(self) -> str:
+        limits = "" if self.lower is None else f" in [{self.lower:.4g}, {self.upper:.4g}]"
+        return f"DominanceOver(loss = {self.loss:.4g}{limits}, worst = {self.worst!r}, of {len(self.each)})"
+
+    def __str__(self) -> str:
+        if self.dominates:
+            others = f"all {len(self.each)} baselines"
+            return f"{at_start(self.model)} dominates {others}: nobody should prefer another."
+        limits = ""
+        if self.lower is not None:
+            sure = confidence_text(self.confidence)
+            limits = f" ({sure} interval {self.lower:.4g} to {self.upper:.4g}, approximate)"
+        lost = f"loses at most {self.loss:.4g} per record{limits}"
+        return f"Using {self.model} instead of the best baseline {lost}, against {self.worst!r}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        each = {name: found.to_dict() for name, found in self.each.items()}
+        head = {"loss": self.loss, "worst": self.worst, "lower": self.lower, "upper": self.upper}
+        sure = {"confidence": self.confidence, "approximate": list(self.approximate)}
+        return {**head, "dominates": self.dominates, **sure, "each": each}
+
+
+def at_start(name: str) -> str:
+    """Return a name as a sentence begins with it: one that was given stays as it is."""
+    return name[0].upper() + name[1:] if name.startswith("the ") else name
+
+
+def names_of_two(prob_a: Any, prob_b: Any, names: Sequence[str] | None) -> tuple[str, str]:
+    """Return what two models are called: as given, or as their columns are, or first and second."""
+    if names is None:
+        own = [getattr(column, "name", None) for column in (prob_a, prob_b)]
+        first, second = (
+            str(name) if isinstance(name, str) and name else unnamed
+            for name, unnamed in zip(own, UNNAMED, strict=True)
+        )
+        return UNNAMED if first == second else (first, second)
+    given = [str(name) for name in names]
+    wanted = 1 if prob_b is None else 2
+    if isinstance(names, str) or len(given) != wanted or len(set(given)) < wanted or not all(given):
+        alone = "must be one name, as the baselines have theirs"
+        rule = "must be two different names" if wanted == 2 else alone
+        raise InvalidInputError(sentence("names", rule, f"got {names!r}"))
+    return given[0], given[-1]
+
+
+def _largest(limits: Sequence[float | None]) -> float | None:
+    known = [limit for limit in limits if limit is not None]
+    return max(known) if known else None
+
+
+def named_baselines(prob_b: Any) -> dict[str, Any] | None:
+    """Return baselines by name, from a mapping or a list of columns; None if it is one column."""
+    if isinstance(prob_b, Mapping):
+        named = {str(name): column for name, column in prob_b.items()}
+    elif isinstance(prob_b, (list, tuple)) and prob_b and all(np.ndim(column) == 1 for column in prob_b):
+        named = {f"baseline {k}": column for k, column in enumerate(prob_b, start=1)}
+    else:
+        return None
+    if not named:
+        raise InvalidInputError(sentence("prob_b", "must name at least one baseline", "got none"))
+    return named
+
 
 GRID = 500  # thresholds at which the band is drawn, at most
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DominanceBand:
-    """Pointwise confidence limits of the curve at some thresholds, ready to be drawn."""
+    """Limits that hold the whole curve at once, at some thresholds; at a jump they span both sides."""
 
     thresholds: Array
     lower: Array
@@ -36,13 +167,13 @@ class DominanceBand:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dominance:
-    """The most that anybody with payoffs in [0, 1] loses by using model a instead of model b.
+    """The largest loss of any user with payoffs in [0, 1] from using model a instead of model b.
 
-    `loss` is 0 where a is at least as good as b for everybody on these records: then a dominates b, and
-    nobody should prefer b. `task` is the decision task that loses most. [`lower`, `upper`] holds the
-    loss in the population with at least the `confidence`, by resampling rows (None without draws). `curve`
-    is the Murphy difference h: what somebody who acts above the threshold mu loses by using a instead of
-    b; below 0, a is better there. `band` are its pointwise limits.
+    `loss` is 0 where a is at least as good as b for every user on these records: then a dominates b, and no
+    user should prefer b. `task` is the decision task that loses most. [`lower`, `upper`] holds the loss in
+    the population with at least the `confidence`, over all tasks at once (None without draws). `curve` is the
+    Murphy difference h: what a user who acts above the threshold mu loses by using a instead of b; below 0, a
+    is better there. `band` holds the whole curve at once.
     """
 
     loss: float
@@ -118,7 +249,7 @@ class Dominance:
 def dominance(
     y_true: Any, prob_a: Any, prob_b: Mapping[str, Any], *, sample_weight: Any = None,
     names: Sequence[str] | None = None, missing: Missing = "error", confidence: float = 0.95,
-    draws: int = 999, seed: int | None = None,
+    draws: int = 999, seed: int | None = 0,
 ) -> DominanceOver: ...  # fmt: skip
 
 
@@ -126,7 +257,7 @@ def dominance(
 def dominance(
     y_true: Any, prob_a: Any, prob_b: Any, *, sample_weight: Any = None,
     names: Sequence[str] | None = None, missing: Missing = "error", confidence: float = 0.95,
-    draws: int = 999, seed: int | None = None,
+    draws: int = 999, seed: int | None = 0,
 ) -> Dominance: ...  # fmt: skip
 
 
@@ -140,7 +271,7 @@ def dominance(
     missing: Missing = "error",
     confidence: float = 0.95,
     draws: int = 999,
-    seed: int | None = None,
+    seed: int | None = 0,
 ) -> Dominance | DominanceOver:
     """Return the most that anybody loses by using model a instead of model b, on the same rows.
 
@@ -163,9 +294,9 @@ def dominance(
     confidence : float
         Of the interval and of the band.
     draws : int
-        Resamples of the rows, in pairs; 0 for no interval and no band.
+        Random signs drawn for the band; 0 for no interval and no band.
     seed : int, optional
-        Of the resamples; recorded in the result.
+        Of the draws; None for a fresh one, which the result records.
 
     Returns
     -------
@@ -235,70 +366,38 @@ def _paired(
     absent = missing_rows(a, b)
     if absent is not None and missing == "drop":  # a gap in one model is a gap in both
         prob_a, prob_b = np.where(absent, np.nan, a), np.where(absent, np.nan, b)
-    first = check_records(y_true, prob_a, sample_weight, missing, Names(prediction="prob_a"))
-    second = check_records(y_true, prob_b, sample_weight, missing, Names(prediction="prob_b"))
+    first = check_records(y_true, prob_a, sample_weight, missing, InputNames(prediction="prob_a"))
+    second = check_records(y_true, prob_b, sample_weight, missing, InputNames(prediction="prob_b"))
     for checked, name in ((first, "prob_a"), (second, "prob_b")):
-        warn_if_swapped(checked, Names(prediction=name))
+        warn_if_swapped(checked, InputNames(prediction=name))
     y, a, b = first.outcome.astype(np.float64), first.prediction + 0.0, second.prediction + 0.0
     mass = np.ones(len(a)) if first.weight is None else first.weight / first.largest
     order = np.lexsort((y, b, a, mass))  # rows that tie are the same row: their order decides nothing
     return y[order], a[order], b[order], mass[order] / mass[order].sum(), first.dropped
 
 
-class _Curves:
-    """The curve at a grid of thresholds, from either side, for any weights of the rows."""
-
-    def __init__(self, groups: Responses, outcomes: Array, thresholds: Array) -> None:
-        self.thresholds = thresholds
-        self.size = len(thresholds) + 1
-        self.outcomes = outcomes
-        both = (groups.trusted, groups.rates)
-        self.after = [np.searchsorted(thresholds, x, side="left") for x in both]  # v <= mu waits
-        self.before = [np.searchsorted(thresholds, x, side="right") for x in both]  # v < mu waits
-
-    def of(self, weights: Array) -> Array:
-        """Return (2, grid): the limits from the left and from the right."""
-        return np.stack([self._limit(self.before, weights), self._limit(self.after, weights)])
-
-    def _limit(self, places: list[npt.NDArray[np.intp]], weights: Array) -> Array:
-        """Sum over rows that wait by a and act by b, less those the other way round."""
-        one, other = places
-        height, slope = (
-            np.cumsum(np.bincount(one, x, self.size) - np.bincount(other, x, self.size))[:-1]
-            for x in (weights * self.outcomes, weights)
-        )
-        return np.asarray(height - self.thresholds * slope)
-
-
 def _uncertainty(
     groups: Responses, outcomes: Array, curve: ThresholdLossCurve, confidence: float, draws: int, seed: int
 ) -> tuple[float, float, DominanceBand]:
-    """Resample the rows: limits of the loss that hold jointly over all tasks, and a pointwise band.
+    """Return limits of the loss and a band of the curve, jointly over all tasks.
 
-    The loss is a supremum of linear functionals of the curve, so two losses differ by at most the loss of
-    the difference of their curves; that difference is resampled.
+    The loss grows with the curve, so the band's two ends give the limits. Each threshold counts twice: acting
+    from it on, and acting above it, since the curve may jump there.
     """
     thresholds = _spread(curve.thresholds)
-    curves, n = _Curves(groups, outcomes, thresholds), len(groups.weights)
-    whole = curves.of(groups.weights)
-
-    def work(generator: np.random.Generator, rows: int) -> Array:
-        moved = []
-        for _ in range(rows):
-            times = np.bincount(generator.integers(0, n, n), minlength=n)
-            mass = times * groups.weights
-            moved.append(curves.of(mass / mass.sum()) - whole)
-        return np.stack(moved)
-
-    moved = in_blocks(work, draws, width=n, seed=seed, threads=1)
-    over = np.array([worst_loss(thresholds, step.max(axis=0)) for step in moved])
-    under = np.array([worst_loss(thresholds, (-step).max(axis=0)) for step in moved])
-    loss, tail = worst_task_of(curve).loss, (1 + confidence) / 2
-    lower = max(0.0, loss - upper_quantile(over, tail))
-    upper = min(1.0, loss + upper_quantile(under, tail))
-    low, high = (np.quantile(moved.mean(axis=1), share, axis=0) for share in (1 - tail, tail))
-    centre = whole.mean(axis=0)
-    return lower, upper, DominanceBand(thresholds, centre - high, centre - low)
+    rows = DecisionRows(outcomes, groups.weights)
+    a, b = (
+        np.searchsorted(thresholds, x, side="left") + np.searchsorted(thresholds, x, side="right")
+        for x in (groups.trusted, groups.rates)
+    )
+    mu = np.repeat(thresholds, 2)
+    z = critical_value(confidence)
+    _, band = difference(rows, b, a, 1 - mu, mu, z, share=confidence, draws=draws, seed=seed)
+    low, high = band.lower.reshape(-1, 2), band.upper.reshape(-1, 2)
+    loss = worst_task_of(curve).loss
+    lower = min(loss, max(0.0, worst_loss(thresholds, low.max(axis=1))))
+    upper = max(loss, min(1.0, worst_loss(thresholds, high.max(axis=1))))
+    return lower, upper, DominanceBand(thresholds, low.min(axis=1), high.max(axis=1))
 
 
 def _spread(thresholds: Array) -> Array:

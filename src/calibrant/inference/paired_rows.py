@@ -9,10 +9,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, sentence
-from calibrant.frames import frame_columns, inputs_of
+from calibrant.censoring import Censored
+from calibrant.clusters import Clusters
+from calibrant.columns import cluster_labels
+from calibrant.errors import InvalidInputError, reject_rows, sentence
+from calibrant.formatting import pluralize
+from calibrant.frames import frame_columns, resolve_inputs
+from calibrant.inference.bootstrap import tallied
+from calibrant.inference.signs import ClusterSummary, check_enough
 from calibrant.inputs import (
-    Names,
+    InputNames,
     check_aligned,
     missing_rows,
     numeric_vector,
@@ -20,36 +26,57 @@ from calibrant.inputs import (
     positive_column,
     row_labels,
 )
-from calibrant.numerals import counted
 from calibrant.records import Missing, check_records, warn_if_swapped
 from calibrant.results import Array
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class GivenModels:
+    """Outcomes, predictions, weights and clusters as they were given, or the columns of a frame."""
+
+    y_true: Any
+    predictions: tuple[Any, ...]
+    sample_weight: Any
+    clusters: Any
+
+
 def models_given(
-    y_true: Any, predictions: tuple[Any, ...], sample_weight: Any, *, outcome: str | None,
-    prediction: Sequence[str] | str | None, weight: str | None,
-) -> tuple[Any, tuple[Any, ...], Any]:  # fmt: skip
-    """Return outcomes, predictions and weights as they were given, or the columns of a frame."""
+    y_true: Any,
+    predictions: tuple[Any, ...],
+    sample_weight: Any,
+    clusters: Any = None,
+    *,
+    outcome: str | None,
+    prediction: Sequence[str] | str | None,
+    weight: str | None,
+) -> GivenModels:
+    """Return what was given, with the names of columns replaced by the columns of the frame."""
     if outcome is None and prediction is None and weight is None:
-        return y_true, predictions, sample_weight
+        return GivenModels(y_true, predictions, sample_weight, clusters)
     columns = [prediction] if isinstance(prediction, str) else prediction
-    given = inputs_of(
-        y_true, predictions or None, sample_weight, outcome=outcome, prediction=columns, weight=weight
+    given = resolve_inputs(
+        y_true,
+        predictions or None,
+        sample_weight,
+        outcome=outcome,
+        prediction=columns,
+        weight=weight,
+        clusters=clusters,
     )
-    return given.y_true, (given.y_prob,), given.sample_weight
+    return GivenModels(given.y_true, (given.y_prob,), given.sample_weight, given.extra["clusters"])
 
 
 def named_models(predictions: tuple[Any, ...], names: list[str] | None, least: int = 2) -> dict[str, Any]:
     """Return the predictions of every model by name, however they were given."""
     named = _named_already(predictions[0]) if len(predictions) == 1 else None
     if named is not None and names is not None:
-        rule = "must not be given beside a mapping or a frame, which names the models"
+        rule = "must not be combined with a mapping or a frame, which names the models"
         raise InvalidInputError(sentence("names", rule, f"got {names}"))
     if named is None:
         letters = [chr(ord("a") + k) if k < 26 else f"model {k + 1}" for k in range(len(predictions))]
         chosen = letters if names is None else list(names)
         if len(chosen) != len(predictions) or len(set(chosen)) != len(chosen):
-            got = f"got {counted(len(chosen), 'name')} for {counted(len(predictions), 'model')}"
+            got = f"got {pluralize(len(chosen), 'name')} for {pluralize(len(predictions), 'model')}"
             raise InvalidInputError(sentence("names", "must be one different name per model", got))
         named = dict(zip(chosen, predictions, strict=True))
     if len(named) < least:
@@ -81,31 +108,64 @@ class PairedRows:
     models: dict[str, Array]
     weights: Array | None
     dropped: int
+    clusters: Clusters | None = None
 
     def in_order(self) -> PairedRows:
         """Put the rows in order by everything that is known of them: rows that tie are the same row."""
         keys = [self.outcomes, *self.models.values(), *([] if self.weights is None else [self.weights])]
-        return self.take(np.lexsort(keys))
+        return self.take(np.lexsort(keys if self.clusters is None else [self.clusters.codes, *keys]))
+
+    def cluster_summary(self) -> ClusterSummary | None:
+        """Summarize the clusters, refusing too few of them; None where rows are independent."""
+        if self.clusters is None or self.clusters.all_single:
+            return None
+        w = np.ones(len(self.outcomes)) if self.weights is None else self.weights
+        expected = np.mean(list(self.models.values()), axis=0)
+        residuals = w * (self.outcomes - expected)
+        deviations = w * np.sqrt(expected * (1 - expected))
+        centered = residuals - w * residuals.sum() / w.sum()
+        found = ClusterSummary.of(self.clusters, centered, deviations if deviations.any() else w)
+        check_enough(found, self.clusters, residuals)
+        return found
+
+    def draw_times(self, generator: np.random.Generator, rows: int) -> Array:
+        """Draw how often each row occurs in each of `rows` resamples, whole clusters at a time."""
+        number = len(self.outcomes) if self.clusters is None else self.clusters.number
+        times = tallied(generator.integers(0, number, size=(rows, number)), number).astype(np.float64)
+        return np.asarray(times if self.clusters is None else times[:, self.clusters.codes])
 
     def take(self, rows: npt.NDArray[Any]) -> PairedRows:
         weights = None if self.weights is None else self.weights[rows]
         models = {name: p[rows] for name, p in self.models.items()}
-        return PairedRows(self.outcomes[rows], models, weights, self.dropped)
+        clusters = None if self.clusters is None else self.clusters.take(rows)
+        return PairedRows(self.outcomes[rows], models, weights, self.dropped, clusters)
 
 
 def paired_rows(
-    y_true: Any, named: dict[str, Any], sample_weight: Any, missing: Missing, pos_label: Any
+    y_true: Any,
+    named: dict[str, Any],
+    sample_weight: Any,
+    missing: Missing,
+    pos_label: Any,
+    clusters: Any = None,
 ) -> PairedRows:
     """Return the complete rows in an order that their own order does not decide."""
-    return complete_rows(y_true, named, sample_weight, missing, pos_label).in_order()
+    return complete_rows(y_true, named, sample_weight, missing, pos_label, clusters).in_order()
 
 
 def complete_rows(
-    y_true: Any, named: dict[str, Any], sample_weight: Any, missing: Missing, pos_label: Any
+    y_true: Any,
+    named: dict[str, Any],
+    sample_weight: Any,
+    missing: Missing,
+    pos_label: Any,
+    clusters: Any = None,
 ) -> PairedRows:
     """Return the rows that are complete for every model and weigh something; count those that are not."""
+    if isinstance(y_true, Censored):
+        y_true, sample_weight = y_true.outcome_and_weight(sample_weight)
     for name, p in named.items():
-        names = Names(prediction=f"model {name!r}")
+        names = InputNames(prediction=f"model {name!r}")
         checked = check_records(y_true, p, sample_weight, missing, names, pos_label=pos_label)
         warn_if_swapped(checked, names, y_true, p)
     first, *others = named
@@ -116,8 +176,8 @@ def complete_rows(
     models = {
         name: positive_column(p, name, y_true, pos_label).astype(np.float64) for name, p in named.items()
     }
-    paired = PairedRows(y, models, w, 0)
-    absent = missing_rows(y, w, *paired.models.values())
+    labels, absent = _labels(clusters, missing_rows(y, w, *models.values()), len(y), missing)
+    paired = PairedRows(y, models, w, 0, labels)
     if absent is not None:
         if absent.all():
             rule = "must have a row without a missing value in any of them"
@@ -126,3 +186,19 @@ def complete_rows(
     if paired.weights is not None:
         paired = paired.take(paired.weights > 0)
     return paired
+
+
+def _labels(
+    clusters: Any, absent: npt.NDArray[np.bool_] | None, rows: int, missing: Missing
+) -> tuple[Clusters | None, npt.NDArray[np.bool_] | None]:
+    """Return the clusters of the rows, and the rows to leave out: those without a label among them."""
+    if clusters is None:
+        return None, absent
+    labels, gaps = cluster_labels(clusters, rows)
+    if missing == "error":
+        hint = 'pass missing="drop" to leave such rows out and have them counted'
+        reject_rows("clusters", "must not be missing", labels, gaps, hint)
+    name = next(iter(clusters)) if isinstance(clusters, Mapping) else getattr(clusters, "name", None)
+    labels = np.where(gaps, labels[~gaps][:1], labels) if gaps.any() and not gaps.all() else labels
+    found = Clusters.of(labels, str(name or "cluster"))
+    return found, (gaps if absent is None else absent | gaps) if gaps.any() else absent

@@ -1,17 +1,319 @@
-"""Planning before labelling: how many records are needed, and what a given number can show."""
+"""Planning before labelling: how many records are needed, and what a given number can show.
+
+A plan: how many records show an error of which size.
+
+The power of a test at a number of records and a distance from calibration, simulated.
+
+Kinds of miscalibration that a plan can assume.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from calibrant.errors import CalibrantError, InvalidInputError, sentence
-from calibrant.inference.alternatives import Alternative
-from calibrant.inference.plan import Plan
-from calibrant.inference.power_study import MOST, MOST_COUNTED, PRECISION, PowerStudy
-from calibrant.inference.statistics import DEFAULT_TEST
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import CalibrantError, InvalidInputError, reject_name, reject_rows, sentence
+from calibrant.fits.roots import root
+from calibrant.forecasts import Forecasts
+from calibrant.formatting import pluralize
+from calibrant.inference.null import one_by_one
+from calibrant.inference.testing import DEFAULT_TEST, badness, centre_of, find_test
 from calibrant.inference.tolerance import records_for_verdict
-from calibrant.numerals import counted
-from calibrant.options import open_share, whole_number
+from calibrant.inputs import check_unit_interval, number, numeric_vector, open_share, whole_number
+from calibrant.metrics.distance.lower import lower_distance
+from calibrant.metrics.lookup import measure_in_words
+from calibrant.parallel import checked_draws, recorded_seed
+from calibrant.records import check_records
+from calibrant.results import Array, html_paragraphs
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`n` records detect `distance` from calibration with probability `power` at level `alpha`.
+
+    `distance` is the lower distance of the alternative that was tried; `power` is what simulation found. A
+    plan for tolerance_test has `accept` and `reject` instead: from `n` records on its verdict is never
+    "undecided", whatever the truth, and wrong with probability `alpha` at most. Nothing is simulated for it.
+    """
+
+    n: int
+    distance: float | None
+    power: float
+    alpha: float
+    measure: str
+    alternative: str
+    draws: int
+    seed: int | None
+    accept: float | None = None
+    reject: float | None = None
+
+    @property
+    def least(self) -> int:
+        """The number of records below which no test can do this for every model (Lemma 1, testing paper)."""
+        if self.distance is None:
+            return least_records(
+                float(self.reject or 0) - float(self.accept or 0), self.alpha, 1 - self.alpha
+            )
+        return least_records(self.distance, self.alpha, self.power)
+
+    def __str__(self) -> str:
+        if self.distance is None:
+            return (
+                f"{pluralize(self.n, 'record')} always decide between a distance from calibration below "
+                f"{self.reject:g} and one above {self.accept:g}, wrongly with probability {self.alpha:.2g} "
+                f"at most, by {measure_in_words(self.measure)}"
+            )
+        return (
+            f"{pluralize(self.n, 'record')} detect a distance of {self.distance:.4f} from calibration "
+            f"({self.alternative}) with power {self.power:.2f} at level {self.alpha:g}, "
+            f"by the {measure_in_words(self.measure)} (seed {self.seed})"
+        )
+
+    def _repr_html_(self) -> str:
+        return html_paragraphs(f"{self}.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields, ready for JSON."""
+        return {**asdict(self), "least": self.least}
+
+
+def least_records(distance: float, alpha: float, power: float) -> int:
+    """Return how many records the best possible test needs in the example of Lemma 1 of the testing paper.
+
+    All predictions are 1/2 + distance. The outcomes have that rate, or 1/2, and the most powerful test of one
+    against the other (Neyman and Pearson) rejects when there are few events.
+
+    >>> least_records(0.05, 0.05, 0.9)
+    854
+    """
+    from scipy.stats import binom
+
+    if distance >= 0.5 or power <= alpha:
+        return 1
+
+    def reached(n: int) -> float:
+        cut = int(binom.ppf(alpha, n, 0.5 + distance))  # rejected below it, and at it with some probability
+        below, at = binom.cdf(cut - 1, n, 0.5 + distance), binom.pmf(cut, n, 0.5 + distance)
+        return float(binom.cdf(cut - 1, n, 0.5) + (alpha - below) / at * binom.pmf(cut, n, 0.5))
+
+    high = 1
+    while reached(high) < power:
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if reached(middle) >= power else (middle, high)
+    return high
+
+
+Alternative = Callable[[Array], Array]
+
+
+def all_to_one_side(values: Array) -> Array:
+    """Every true probability lies to the same side of its prediction: the side with more space."""
+    return np.full(len(values), 1.0 if values.mean() < 0.5 else -1.0)
+
+
+def overconfident(values: Array) -> Array:
+    """True probabilities lie nearer to the middle than predicted."""
+    return np.asarray(1 - 2 * values)
+
+
+def underconfident(values: Array) -> Array:
+    """True probabilities lie further from the middle than predicted."""
+    return np.asarray(2 * values - 1)
+
+
+def local(values: Array) -> Array:
+    """Only predictions within 0.1 of the median are wrong: a bump."""
+    away = np.abs(values - np.median(values))
+    return np.asarray(np.maximum(0.0, 1 - away / 0.1))
+
+
+def alternating(values: Array) -> Array:
+    """Neighbours err in opposite ways, with random signs: hard to see, because errors nearly cancel."""
+    return random_signs(values, len(values))
+
+
+def random_signs(values: Array, blocks: int) -> Array:
+    """Return one random sign for each of `blocks` stretches of the predictions; always the same signs."""
+    signs = np.random.default_rng(blocks).choice([-1.0, 1.0], blocks)
+    return np.asarray(signs[np.arange(len(values)) * blocks // len(values)])
+
+
+ALTERNATIVES: dict[str, Alternative] = {
+    "shift": all_to_one_side,
+    "overconfident": overconfident,
+    "underconfident": underconfident,
+    "local": local,
+    "alternating": alternating,
+}
+
+
+LEVELS = 200  # quantiles that represent the predictions: one level holds many records, at any n
+MOST = 10**9  # records that are looked for
+MOST_COUNTED = 10**15  # records whose shares are still counted one by one in floats
+PRECISION = 0.02  # relative, of what is searched for
+
+
+class PowerStudy:
+    """One test against one kind of alternative, at any n and any size of the error.
+
+    `values` are LEVELS quantiles in ascending order; a prediction that is common occurs among them often.
+    """
+
+    def __init__(
+        self,
+        predictions: Any,
+        measure: str,
+        alternative: str | Alternative,
+        alpha: float,
+        power: float,
+        draws: int,
+        seed: int | None,
+    ) -> None:
+        for name, value in (("alpha", alpha), ("power", power)):
+            open_share(name, value)
+        if power <= alpha:
+            hint = "a test rejects calibrated forecasts with probability alpha"
+            raise InvalidInputError(
+                sentence("power", f"must exceed alpha, {alpha:g}", f"got {power:g}", hint)
+            )
+        self.alpha = alpha
+        self.measure = measure
+        self.draws, self.seed = checked_draws(draws), recorded_seed(seed)
+        if alpha * (self.draws + 1) < 1:
+            raise InvalidInputError(
+                sentence("draws", f"must be at least 1 / alpha = {1 / alpha:.0f}", f"got {draws}")
+            )
+        self.values = _quantiles(predictions)
+        if alternative == "alternating" and predictions is None:
+            self.values = (1 + self.values) / 3  # D_theta of the testing paper: u_i = 1/3 + i / (3 t)
+        if callable(alternative):
+            self.name = getattr(alternative, "__name__", "custom")
+            self.direction = _own_direction(alternative, self.values)
+        elif alternative in list(ALTERNATIVES):
+            self.name = alternative
+            self.direction = ALTERNATIVES[alternative](self.values)
+        else:
+            raise reject_name("alternative", alternative, list(ALTERNATIVES))
+
+    def truth(self, size: float) -> Array:
+        """Return the true probabilities when the error has this size."""
+        return np.clip(self.values + size * self.direction, 0.0, 1.0)
+
+    def at_distance(self, distance: float) -> Array:
+        """Return the true probabilities that put the predictions at this lower distance."""
+        if self.name == "alternating":
+            self._widen(distance)
+        largest = self.distance(self.truth(1.0))
+        if not 0 < number("distance", distance) <= largest:
+            got = f"got {distance}"
+            raise InvalidInputError(
+                sentence("distance", f"must lie in (0, {largest:.4g}] for these predictions", got)
+            )
+        size = root(lambda a: self.distance(self.truth(a)) - distance, 0.0, 1.0, 1e-5)
+        return self.truth(size)
+
+    def _widen(self, distance: float) -> None:
+        """Let signs alternate as often as the distance allows: the oftener, the more errors cancel."""
+        blocks = LEVELS
+        while blocks > 1 and self.distance(self.truth(1 / 3)) < distance:
+            blocks //= 2
+            self.direction = random_signs(self.values, blocks)
+
+    def distance(self, truth: Array) -> float:
+        """Return the lower distance of predictions whose outcome rates are `truth`."""
+        if np.array_equal(truth, self.values):
+            return 0.0
+        return lower_distance(Forecasts.of_checked(check_records(truth, self.values)), tolerance=1e-5)
+
+    def power(self, n: int, truth: Array) -> float:
+        """Return the probability of rejection, from as many simulated sets under each hypothesis."""
+        generator = np.random.default_rng(self.seed)
+        at, counts = self._records(n)
+        values = self.values[at]
+        forecasts = Forecasts.from_levels(
+            values,
+            counts / n,
+            counts / n * values,
+            squared_weights=counts / n**2,
+            counts=counts,
+            total_weight=float(n),
+        )
+        null, other = (
+            self._statistics(forecasts, generator.binomial(counts, chances, size=(self.draws, len(at))) / n)
+            for chances in (values, truth[at])
+        )
+        # an outcome that was impossible has an infinite statistic, of which there is nothing to take away
+        least = np.subtract(other, 1e-9 * np.abs(other) + 1e-15, where=np.isfinite(other), out=other.copy())
+        reached = len(null) - np.searchsorted(np.sort(null), least)
+        return float(np.mean((1 + reached) / (len(null) + 1) <= self.alpha))
+
+    def _records(self, n: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
+        """Return where each level with a record starts, and its records: in proportion to its quantiles."""
+        starts, times = np.unique(self.values, return_index=True, return_counts=True)[1:]
+        counts = np.diff(np.rint(np.cumsum(times) * (n / LEVELS)).astype(np.int64), prepend=0)
+        return starts[counts > 0], counts[counts > 0]
+
+    def _statistics(self, forecasts: Forecasts, outcomes: Array) -> Array:
+        row = find_test(self.measure, forecasts)
+        settings = dict(row.options)
+        residuals = outcomes - forecasts.weights * forecasts.values
+        values = row.null.batch(forecasts, residuals, settings) if row.null.batch else None
+        if values is None:
+            values = one_by_one(forecasts, row, settings, outcomes)
+        return np.asarray(badness(row, values, centre_of(forecasts, row, settings)))
+
+    def plan(self, n: int, truth: Array) -> Plan:
+        """Return the finding."""
+        return Plan(
+            n=n,
+            distance=self.distance(truth),
+            power=self.power(n, truth),
+            alpha=self.alpha,
+            measure=self.measure,
+            alternative=self.name,
+            draws=self.draws,
+            seed=self.seed,
+        )
+
+
+def _own_direction(alternative: Alternative, values: Array) -> Array:
+    """Return the direction that a function of the user has for every quantile."""
+    rule = "must be a function that returns a finite number per quantile"
+    try:
+        direction = np.asarray(alternative(values.copy()), dtype=np.float64)
+    except Exception as error:  # the user's function may raise anything
+        got = f"it raised {type(error).__name__}: {error}"
+        raise InvalidInputError(sentence("alternative", rule, got)) from error
+    if direction.shape not in ((), values.shape) or not np.isfinite(direction).all():
+        got = f"got shape {direction.shape} for {len(values)} quantiles"
+        got = "got infinity or NaN" if direction.shape in ((), values.shape) else got
+        raise InvalidInputError(sentence("alternative", rule, got))
+    return np.broadcast_to(direction, values.shape)
+
+
+def checked_predictions(
+    predictions: Any, name: str = "predictions", hint: str = "leave such rows out"
+) -> Array:
+    """Return predictions without outcomes as an array; `name` is how errors call them."""
+    given = numeric_vector(predictions, name).astype(np.float64)
+    reject_rows(name, "must not be missing", given, np.isnan(given), hint)
+    check_unit_interval(given, name)
+    return given
+
+
+def _quantiles(predictions: Any) -> Array:
+    """Return quantiles of the predictions, each one that occurs, or of the uniform distribution."""
+    share = (np.arange(LEVELS) + 0.5) / LEVELS
+    if predictions is None:
+        return share
+    return np.quantile(checked_predictions(predictions), share, method="inverted_cdf")
 
 
 def required_samples(
@@ -23,7 +325,7 @@ def required_samples(
     predictions: Any = None,
     alternative: str | Alternative = "shift",
     draws: int = 999,
-    seed: int | None = None,
+    seed: int | None = 0,
     accept: float | None = None,
     reject: float | None = None,
     confidence: float = 0.95,
@@ -31,9 +333,9 @@ def required_samples(
     """Return how many labelled records detect a given distance, or decide whether it matters.
 
     Give either a `distance`, to be detected by calibration_test, or `accept` and `reject`, between which
-    tolerance_test shall decide with `confidence`, whatever the predictions and the truth.
+    tolerance_test must decide with `confidence`, whatever the predictions and the truth.
 
-    `predictions` are unlabelled predictions of the model; 200 quantiles stand for them (uniform if absent).
+    `predictions` are unlabelled predictions of the model; 200 quantiles represent them (uniform if absent).
     The way of being wrong matters: "shift", "overconfident", "underconfident", "local", "alternating"
     (neighbouring predictions err in opposite ways: the hard case of section 5 of the testing paper, on [1/3,
     2/3] unless predictions are given), or a function from those quantiles to the direction in which the
@@ -57,7 +359,7 @@ def required_samples(
     draws, seed
         How many data sets are drawn, and what seeds them; the result records the seed.
     accept, reject, confidence
-        What tolerance_test shall decide between, and how surely; in place of `distance`.
+        What tolerance_test must decide between, and how surely; in place of `distance`.
 
     Returns
     -------
@@ -95,7 +397,7 @@ def _for_tolerance(accept: float, reject: float, confidence: float, measure: str
     used = measure or "lower-distance"
     n = records_for_verdict(accept, reject, confidence, used)
     if n > MOST:
-        got = f"got {counted(n, 'record')} for {accept} and {reject}"
+        got = f"got {pluralize(n, 'record')} for {accept} and {reject}"
         raise CalibrantError(sentence("accept and reject", "must be further apart", got))
     return Plan(n, None, 1.0, 1 - confidence, used, "any", 0, None, accept, reject)
 
@@ -109,7 +411,7 @@ def detectable_distance(
     predictions: Any = None,
     alternative: str | Alternative = "shift",
     draws: int = 999,
-    seed: int | None = None,
+    seed: int | None = 0,
 ) -> Plan:
     """Return the smallest distance from calibration that `n` records detect; options as required_samples.
 
@@ -145,7 +447,7 @@ def detectable_distance(
     most = study.power(n, study.truth(high))
     if most < power:
         got = f"got power {most:.2f} at best"
-        raise CalibrantError(sentence(f"{counted(n, 'record')}", "must be able to reach the power", got))
+        raise CalibrantError(sentence(f"{pluralize(n, 'record')}", "must be able to reach the power", got))
     while high - low > PRECISION * high:
         middle = (low + high) / 2
         low, high = (low, middle) if study.power(n, study.truth(middle)) >= power else (middle, high)

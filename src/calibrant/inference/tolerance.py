@@ -14,22 +14,30 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.inference.draw_quantiles import upper_quantile
-from calibrant.inference.interval import check_confidence, check_resampling
-from calibrant.inference.resample import Resampler, resampled_deviations
-from calibrant.measures.registry.calling import of_rows
-from calibrant.measures.registry.lookup import find_measure, measure_in_words
-from calibrant.measures.registry.lookup import measure as take
-from calibrant.numerals import counted, short
-from calibrant.options import number
-from calibrant.progress import Progress
-from calibrant.seeds import check_drawing, checked_draws, recorded_seed
-from calibrant.sheets import paragraphs
+from calibrant.formatting import format_value, pluralize
+from calibrant.inference.bootstrap import Resampler, resampled_deviations, upper_quantile
+from calibrant.inference.intervals import check_confidence, check_resampling
+from calibrant.inputs import number
+from calibrant.metrics.calling import accepts_rows
+from calibrant.metrics.lookup import find_measure, measure_in_words
+from calibrant.metrics.lookup import measure as take
+from calibrant.parallel import Progress, check_drawing, checked_draws, recorded_seed
+from calibrant.results import html_paragraphs
 
 # Expected deviation over sqrt(sum of squared weights); see _guaranteed for how they come about.
-EXPECTED = {"smooth": 1 + math.sqrt(0.5), "lower-distance": math.sqrt(2)}
+EXPECTED = {
+    "smooth": 1 + math.sqrt(0.5),
+    "lower-distance": math.sqrt(2),
+    "ece": math.sqrt(15),
+    "kuiper": 4.0,
+    "ks": 4.0,
+    "l1-atb": math.sqrt(2),
+    "kernel": 1.0,
+    "emd": 1 + math.sqrt(2),
+}
 SOLVED = 1e-6  # to which the lower distance itself is computed
-# distance <= factor * measure, and distance >= measure / factor (Lemma 12 of the testing paper)
+# These decide about the lower distance, the others about themselves (Definition 5 of the testing paper):
+# distance <= factor * measure, and distance >= measure / factor (Lemma 12)
 FACTOR = {"smooth": 2.0, "lower-distance": 1.0}
 
 
@@ -66,25 +74,24 @@ class ToleranceResult:
         return {**asdict(self), "approximate": list(self.approximate)}
 
     def __str__(self) -> str:
+        what = "the distance from calibration" if self.measure in FACTOR else "the error"
         says = {
-            "accept": f"Accepted: the distance from calibration is below {self.reject:g}",
-            "reject": f"Rejected: the distance from calibration is above {self.accept:g}",
-            "undecided": (
-                f"Undecided: the distance from calibration may be below {self.accept:g} or above "
-                f"{self.reject:g}"
-            ),
+            "accept": f"Accepted: {what} is below {self.reject:g}",
+            "reject": f"Rejected: {what} is above {self.accept:g}",
+            "undecided": f"Undecided: {what} may be below {self.accept:g} or above {self.reject:g}",
         }[self.verdict]
         seed = "" if self.seed is None else f", seed {self.seed}"
         return (
-            f"{says} ({short(self.lower)} to {short(self.upper)} at confidence {self.confidence:g}; "
-            f"{counted(self.n, 'record')}, {measure_in_words(self.measure)}, {self.method}{seed})."
+            f"{says} ({format_value(self.lower)} to {format_value(self.upper)} at confidence "
+            f"{self.confidence:g}; "
+            f"{pluralize(self.n, 'record')}, {measure_in_words(self.measure)}, {self.method}{seed})."
         )
 
     def _repr_html_(self) -> str:
-        return paragraphs(str(self))
+        return html_paragraphs(str(self))
 
 
-@of_rows
+@accepts_rows
 def tolerance_test(
     forecasts: Forecasts,
     *,
@@ -94,7 +101,7 @@ def tolerance_test(
     measure: str = "lower-distance",
     method: Literal["guaranteed", "bootstrap"] = "guaranteed",
     draws: int = 999,
-    seed: int | None = None,
+    seed: int | None = 0,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> ToleranceResult:
@@ -102,17 +109,20 @@ def tolerance_test(
 
     Between the two either answer is right. With measure "lower-distance" any accept < reject will do;
     "smooth" is quicker and needs reject > 4 accept, because it only knows the distance up to a factor 2
-    either way (Theorems 3 and 4 of the testing paper, here with constants). "guaranteed" uses bounds that
+    either way (Theorems 3 and 4 of the testing paper, here with constants). Any other measure with a
+    finite-sample constant decides about its own value: "ece" (15 bins), "kuiper", "ks", "l1-atb", "kernel",
+    "emd". "guaranteed" uses bounds that
     hold at any n; "bootstrap" estimates them from the data: shorter, and approximate.
 
     Parameters
     ----------
     accept, reject
-        Distances below the first shall be accepted, above the second rejected.
+        Distances below the first are to be accepted, above the second rejected.
     confidence
         How surely.
     measure
-        "lower-distance" or "smooth".
+        "lower-distance" or "smooth" for the distance; "ece", "kuiper", "ks", "l1-atb", "kernel" or "emd" for
+        that measure itself.
     method
         "guaranteed" or "bootstrap".
     draws, seed
@@ -144,7 +154,7 @@ def tolerance_test(
         centre = float(find_measure(measure).function.core(forecasts.with_outcomes(resampler.centre)))
         below = above = _bootstrapped(resampler, measure, confidence, count, used, threads, progress)
         least, most = min(least, centre), max(most, centre)
-    factor = FACTOR[measure]
+    factor = FACTOR.get(measure, 1.0)
     lower, upper = max(0.0, least - below) / factor, min(1.0, (most + above) * factor)
     return ToleranceResult(
         verdict=_verdict(lower, upper, measured.value, accept, reject),
@@ -181,7 +191,10 @@ def _guaranteed(forecasts: Forecasts, measure: str, error: float) -> tuple[float
     its slope turns that into an integral of |noise of a cumulative sum|, each of standard deviation at
     most s = sqrt(sum w_i^2): for smooth s (the constant part, f at 1/2) plus s/2 (sqrt(P(v > 1/2)) +
     sqrt(P(v < 1/2))) <= s / sqrt 2; for the lower distance the integral of
-    s (sqrt(P(y = 0, v > t)) + sqrt(P(y = 1, v < t))) <= s sqrt 2.
+    s (sqrt(P(y = 0, v > t)) + sqrt(P(y = 1, v < t))) <= s sqrt 2. The same for emd, whose slope is up to 2,
+    gives s (1 + sqrt 2), and for l1-ATB s sqrt 2. The noise of bin b has standard deviation s sqrt(P(b)),
+    which add up to s sqrt(bins) at most. The kernel error is the norm of a mean of vectors of length 1 at
+    most: s. For Kuiper and KS, symmetrize: twice the range of a random walk, with mean at most 2 s (Levy).
     """
     spread = math.sqrt(float(forecasts.squared_weights.sum()))
     deviation = spread * math.sqrt(2 * math.log(1 / error))
@@ -195,7 +208,7 @@ def records_for_verdict(accept: float, reject: float, confidence: float, measure
     is less than the gap between the two limits, one of them lies outside.
     """
     _check(accept, reject, confidence, measure, "guaranteed")
-    factor = FACTOR[measure]
+    factor = FACTOR.get(measure, 1.0)
     gap = reject / factor - accept * factor - SOLVED
     if gap <= 0:
         got = f"got {accept} and {reject}"

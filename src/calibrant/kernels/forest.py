@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.kernels.compiled import compiled
+from calibrant.kernels.compile import compiled
 from calibrant.results import Array
 
 Places = npt.NDArray[np.int64]

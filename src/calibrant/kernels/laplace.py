@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.kernels.compiled import compiled
+from calibrant.kernels.compile import compiled
 
 Array = npt.NDArray[np.float64]
 
@@ -34,9 +34,9 @@ def laplace_forms(values: Array, residuals: Array, bandwidth: float = 1.0) -> Ar
     Runs without the interpreter lock once compiled, so callers may share the rows out over threads.
     """
     rows = np.ascontiguousarray(residuals)
-    if not _forms_of_rows.pays(rows.size):
+    if not _forms_of_rows.worth_compiling(rows.size):
         return _forms_of_rows.plain(rows, _shrinkage(values, bandwidth))
-    _forms_of_rows.expect_much()
+    _forms_of_rows.compile_now()
     return _forms_of_rows(rows, _shrinkage(values, bandwidth))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.kernels.compiled import compiled
+from calibrant.kernels.compile import compiled
 
 Array = npt.NDArray[np.float64]
 Sums = tuple[float, float, float, float, float, float]
@@ -22,7 +22,7 @@ POLISHING = 1e-4  # steps shorter than this are judged by the gradient alone, wh
 
 def logistic_fit(x: Array, ones: Array, mass: Array, start: Array) -> Array:
     """Return intercept and slope of one row of outcomes, from `start`, by machine code."""
-    _fits.expect_much()
+    _fits.compile_now()
     return np.asarray(_fits(ones[np.newaxis], mass[np.newaxis], x, float(start[0]), float(start[1]))[0])
 
 
@@ -32,8 +32,8 @@ def logistic_fits(outcomes: Array, weights: Array, x: Array) -> Array:
     One row of weights serves all rows of outcomes. Rows begin where the fit of all of them ends.
     """
     fits: Callable[..., Array] = _short_fits
-    if _fits.pays(outcomes.size):
-        _fits.expect_much()
+    if _fits.worth_compiling(outcomes.size):
+        _fits.compile_now()
         fits = _fits
     mass = np.sum(weights, axis=0) * (len(outcomes) / len(weights))
     start = fits(np.sum(outcomes, axis=0)[np.newaxis], mass[np.newaxis], x, 0.0, 0.0)[0]

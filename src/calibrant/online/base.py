@@ -1,18 +1,102 @@
-"""What every forecaster and calibrator of streams shares: keys, saving, and what cannot be added."""
+"""What every forecaster and calibrator of streams shares: keys, saving, and what cannot be added.
+
+Forecasts that wait for their outcome: kept by key until it is learned or forgotten.
+
+What a run over many rounds returns.
+
+Certificates of several streams add up; states do not.
+"""
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from calibrant.errors import InvalidInputError, sentence
-from calibrant.online.pending import Pending
-from calibrant.online.single_values import Key, checked_key
-from calibrant.online.state import Fields, read_text, save_text
+import numpy as np
+import numpy.typing as npt
 
-VERSION = 1
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.online.inputs import Key, checked_key
+from calibrant.online.state import Fields, read_text, save_text
+from calibrant.results import Array
+
+
+class Pending:
+    """What was answered and not yet learned, and the largest number that ever waited at once.
+
+    `rolling` says whether an answer was given after an outcome was learned while others still waited: the
+    stream then does not come in batches that are forecast whole and learned whole.
+    """
+
+    def __init__(self) -> None:
+        self.waiting: dict[Key, tuple[Any, ...]] = {}
+        self.most = 0
+        self.rolling = False
+        self._learning = False  # something was learned since nothing waited
+
+    def __len__(self) -> int:
+        return len(self.waiting)
+
+    def check_free(self, key: Key) -> Key:
+        """Return the key as it is stored, refusing one that waits already."""
+        key = checked_key(key)
+        if key not in self.waiting:
+            return key
+        if key is None:
+            rule = "needs a key while an earlier forecast without one waits for its outcome"
+            hint = "call learn_one or forget first, or pass key="
+            raise InvalidInputError(sentence("the forecast", rule, hint=hint))
+        raise InvalidInputError(sentence("key", "must not be waiting already", f"got {key!r} again"))
+
+    def add(self, key: Key, answer: tuple[Any, ...]) -> None:
+        """Keep an answer under a key that is free."""
+        self.rolling |= bool(self.waiting) and self._learning
+        self._learning &= bool(self.waiting)
+        self.waiting[key] = answer
+        self.most = max(self.most, len(self.waiting))
+
+    def peek(self, key: Key) -> tuple[Any, ...]:
+        """Return the answer that waits under this key."""
+        key = checked_key(key)
+        if key in self.waiting:
+            return self.waiting[key]
+        waiting = ", ".join(map(repr, list(self.waiting)[:5])) or "none"
+        got = "got no key" if key is None else f"got {key!r}"
+        hint = f"forecast first; waiting: {waiting}{', ...' if len(self.waiting) > 5 else ''}"
+        raise InvalidInputError(sentence("key", "must belong to a forecast that waits", got, hint))
+
+    def take(self, key: Key, *, learned: bool) -> tuple[Any, ...]:
+        """Return the answer and stop waiting for it."""
+        answer = self.peek(key)
+        del self.waiting[checked_key(key)]
+        self._learning = bool(self.waiting) and (self._learning or learned)
+        return answer
+
+    def note_batch(self, size: int) -> None:
+        """Count a batch that was forecast and learned as a whole."""
+        self.most = max(self.most, size)
+
+    def to_state(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        waiting = [[key, *answer] for key, answer in self.waiting.items()]
+        flags = {"rolling": self.rolling, "learning": self._learning}
+        return {"waiting": waiting, "most": self.most, **flags}
+
+    @classmethod
+    def from_state(
+        cls, waiting: dict[Key, tuple[Any, ...]], most: int, rolling: bool, learning: bool
+    ) -> Pending:
+        """Return what `to_state` wrote, its fields checked by the caller."""
+        self = cls()
+        self.waiting, self.most, self.rolling, self._learning = waiting, most, rolling, learning
+        return self
+
+
+VERSION = 2  # from 2 on, files must have their checksum
 
 
 class Stream(ABC):
@@ -38,7 +122,7 @@ class Stream(ABC):
     @property
     @abstractmethod
     def rounds(self) -> int:
-        """How many outcomes have been learnt."""
+        """How many outcomes have been learned."""
 
     @property
     @abstractmethod
@@ -76,14 +160,14 @@ class Stream(ABC):
         key : str or int, optional
             The key the forecast was made with.
         """
-        from calibrant.online.single_values import checked_outcome
+        from calibrant.online.inputs import checked_outcome
 
         outcome = checked_outcome(y)
-        self._learn(self._pending.take(key, learnt=True), outcome)
+        self._learn(self._pending.take(key, learned=True), outcome)
 
     def forget(self, key: Key = None) -> None:
         """Stop waiting for an outcome that will never be known."""
-        self._pending.take(key, learnt=False)
+        self._pending.take(key, learned=False)
 
     @property
     def _kept_in_time(self) -> bool:
@@ -150,3 +234,99 @@ def _saved_key(key: Any, fields: Fields) -> Key:
         return checked_key(key)
     except InvalidInputError:
         raise fields.refused("waiting", "must have keys of text or whole numbers") from None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """The forecasts of many rounds and the account after each of them.
+
+    Attributes
+    ----------
+    predictions : array
+        One forecast per row.
+    certificate : array or None
+        The certificate after each row; None where it is not kept (no guard; decision loss).
+    bound : array or None
+        What is promised after each row; None where nothing is.
+    steered : array of bool
+        Whether the answer left the cell or bin of the guide.
+    weights : array of shape (rows, 5) or None
+        The experts' weights that each row was mixed with (OnlineCalibrator).
+    learnt_before : int
+        How many outcomes had been learned before the first row; the account includes them.
+    """
+
+    predictions: Array
+    certificate: Array | None
+    bound: Array | None
+    steered: npt.NDArray[np.bool_]
+    weights: Array | None = None
+    learnt_before: int = 0
+
+    @property
+    def rounds(self) -> npt.NDArray[np.int64]:
+        """How many outcomes had been learned after each row, in all."""
+        return self.learnt_before + np.arange(1, len(self) + 1)
+
+    def taken(self, rows: npt.NDArray[np.bool_]) -> Run:
+        """Return some of the rows, such as those whose outcome is known."""
+        columns = (self.certificate, self.bound, self.weights)
+        certificate, bound, weights = (None if column is None else column[rows] for column in columns)
+        return Run(
+            self.predictions[rows], certificate, bound, self.steered[rows], weights, self.learnt_before
+        )
+
+    def __len__(self) -> int:
+        return len(self.predictions)
+
+    def __repr__(self) -> str:
+        last = [_last(name, getattr(self, name)) for name in ("certificate", "bound")]
+        return f"Run(rows={len(self):,}, {', '.join(last)}, steered={int(self.steered.sum()):,})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all columns as lists, ready for JSON."""
+        names = ("predictions", "certificate", "bound", "steered", "weights")
+        columns = {name: getattr(self, name) for name in names}
+        lists = {name: None if column is None else column.tolist() for name, column in columns.items()}
+        return {**lists, "learnt_before": self.learnt_before}
+
+
+def _last(name: str, column: Array | None) -> str:
+    return f"{name}={'none' if column is None or not len(column) else format(column[-1], '.6g')}"
+
+
+def total_certificate(streams: Iterable[Stream]) -> float:
+    """Return a certificate for the union of several streams: the sum of theirs.
+
+    The distance to calibration, the expected calibration error and the decision loss, times the number of
+    records, of a union of streams are at most the sums over the streams.
+
+    Parameters
+    ----------
+    streams : iterable
+        Forecasters or calibrators that certify the same kind of error.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from calibrant.online import DistanceForecaster
+    >>> parts = [DistanceForecaster(), DistanceForecaster()]
+    >>> _ = parts[0].run([1, 1, 0, 1]), parts[1].run([0])
+    >>> total_certificate(parts)
+    1.75
+    """
+    if not isinstance(streams, Iterable):
+        raise InvalidInputError(sentence("streams", "must be a list", f"got {streams!r}", "write [a, b]"))
+    parts = list(streams)
+    for part in parts:
+        if not isinstance(part, Stream) or part.certificate is None:
+            rule = "must each have a certificate"
+            raise InvalidInputError(sentence("streams", rule, f"got {part!r}"))
+    kinds = sorted({part.certifies for part in parts})
+    if len(kinds) > 1:
+        rule = "must certify the same error to be added"
+        raise InvalidInputError(sentence("streams", rule, f"got {' and '.join(kinds)}"))
+    return float(sum(part.certificate or 0.0 for part in parts))

@@ -14,7 +14,8 @@ import numpy as np
 
 from calibrant.results import Array
 
-ROUNDING = 4 * np.finfo(np.float64).eps  # per round: points of a fixed grid are no binary fractions
+ROUNDING = 4 * np.finfo(np.float64).eps  # per round: points of a fixed grid are not binary fractions
+CUTOFF_RATE = 3.4  # between what is best at the end of a block of rounds (3.1) and at its beginning (3.6)
 SLACK, SPLIT_COST = 0.25, 1.0  # of the guard: b and c of its theorem
 
 
@@ -27,7 +28,7 @@ def adaptive_bound(rounds: Any, delay: int = 0) -> Any:
 
 
 def uniform_cells(horizon: int, delay: int = 0) -> int:
-    """Return the number of cells of the fixed grid that is best for so many rounds."""
+    """Return the number of cells of the fixed grid that is best for that many rounds."""
     return max(1, round(math.sqrt(2 * horizon / (3 * (delay + 1)))))
 
 
@@ -46,7 +47,7 @@ def guard_bound(rounds: Any, delay: int = 0, slack: float = SLACK, cost: float =
 
 
 def expected_error_bins(horizon: int, delay: int = 0) -> int:
-    """Return the number of bins that is best for so many rounds."""
+    """Return the number of bins that is best for that many rounds."""
     return max(1, round(float(np.cbrt(horizon / (2 * delay + 1)))))
 
 
@@ -103,7 +104,7 @@ def decision_loss_bins(horizon: int, groups: int = 1) -> int:
 
 
 def epoch_ends(first: int, factor: int) -> Iterator[int]:
-    """Yield after how many rounds each epoch ends: the first, then each so many times the one before."""
+    """Yield after how many rounds each epoch ends: each a fixed multiple of the one before."""
     end = first
     while True:
         yield end
@@ -113,6 +114,33 @@ def epoch_ends(first: int, factor: int) -> Iterator[int]:
 def regret_bound(delay: int, prior: float, segments: int = 1) -> float:
     """Return by how much the total Brier score may exceed that of the raw forecasts (theorem 8)."""
     return segments * (delay + 1) * -math.log(prior) / 2
+
+
+def cutoff_block(round_: int, horizon: int | None = None) -> tuple[int, float, float]:
+    """Return points, rate and last round of the block that a round of CutoffForecaster belongs to.
+
+    The points are a power of 2, at least sqrt(T) of them where the block ends at round T.
+    """
+    end = horizon if horizon is not None else 1 << (round_ - 1).bit_length()
+    points = 1 << math.isqrt(end - 1).bit_length()
+    if horizon is not None:
+        return points, 4 * math.sqrt(math.log(3 * points) / end), math.inf
+    return points, CUTOFF_RATE * math.sqrt(math.log(3 * points) / end), end
+
+
+def cutoff_bound(rounds: Any, horizon: int | None = None) -> Any:
+    """Return the bound on T times the Kuiper error in expectation (theorem 9)."""
+    t = np.asarray(rounds, dtype=np.float64)
+    total = np.zeros_like(t)
+    begin, promised = 0.0, 0.0  # what the blocks before have added
+    while True:
+        points, rate, end = cutoff_block(int(begin) + 1, horizon)
+        slope = rate / 8 + 1 / (2 * points)
+        inside = (t > begin) & (t <= end)
+        total = np.where(inside, promised + slope * (t - begin) + 2 * math.log(3 * points) / rate, total)
+        if not np.any(t > end):
+            return total
+        promised, begin = promised + slope * (end - begin), end
 
 
 def as_numbers(bound: Any) -> Array:

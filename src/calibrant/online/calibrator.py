@@ -1,26 +1,128 @@
-"""OnlineCalibrator: somebody's predictions in, calibrated ones out, with a certificate for any future."""
+"""OnlineCalibrator: turns given predictions into calibrated ones, with a certificate for any future.
+
+Five experts correct the given predictions; their mixture is never much worse than the best of them.
+
+The experts: the raw prediction; logistic recalibration by recursive Newton steps, once with all the past and
+once forgetting it; the raw prediction plus the mean residual of its bin; and the rate of its bin. They
+are mixed by Vovk's aggregating algorithm, which for the Brier score loses at most ln(1 / prior) / 2 in total
+to any one of them.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.inputs import check_same_length
-from calibrant.online.base import Stream
+from calibrant.inputs import check_same_length, open_share, positive_share
+from calibrant.kernels.online import (
+    EXPERTS,
+    FILTER,
+    expert_answers,
+    experts_learn,
+    mixed,
+    reweigh,
+    run_experts,
+)
+from calibrant.online.base import Pending, Run, Stream
 from calibrant.online.bounds import SLACK, SPLIT_COST, as_numbers, guard_bound, regret_bound
-from calibrant.online.experts import NAMES, Experts
-from calibrant.online.grid import Grid
-from calibrant.online.input_columns import batch_ends, outcome_column, probability_column
-from calibrant.online.pending import Pending
-from calibrant.online.run import Run
-from calibrant.online.segment_names import label_name, label_names
-from calibrant.online.single_values import Key, checked_bins, checked_count, checked_probability
+from calibrant.online.distance import Grid
+from calibrant.online.inputs import (
+    Key,
+    batch_ends,
+    checked_bins,
+    checked_count,
+    checked_probability,
+    label_name,
+    label_names,
+    outcome_column,
+    probability_column,
+)
 from calibrant.online.state import Fields
-from calibrant.options import open_share, positive_share
 from calibrant.results import Array
+
+NAMES = ("raw", "platt", "platt, forgetting", "raw + bin's residual", "bin's rate")
+LEAST_DECAY = 1e-300  # a smaller one forgets no more, since variances stop at 1, and would overflow
+RATE = 2.0  # the largest for which squared error on [0, 1] is mixable
+_IDENTITY = [1.0, 0.0, 0.25, 0.0, 0.25]  # slope, intercept, and the three entries of their covariance
+
+
+class Experts:
+    """Parameters of the experts and the logarithms of their weights; plain lists and floats."""
+
+    def __init__(self, *, bins: int, decay: float, prior: float, delay: int) -> None:
+        self.decay, self.rate = max(decay, LEAST_DECAY), RATE / (delay + 1)
+        others = math.log((1 - prior) / (EXPERTS - 1))
+        self.weights = [math.log(prior), *[others] * (EXPERTS - 1)]
+        self.filters = [*_IDENTITY, *_IDENTITY]
+        self.answered = [0] * bins
+        self.residuals = [0.0] * bins
+        self.events = [0] * bins
+
+    def answers(self, p: float) -> list[float]:
+        """Return what each expert says."""
+        out = [0.0] * EXPERTS
+        expert_answers(p, self.filters, self.answered, self.residuals, self.events, out)
+        return out
+
+    def mix(self, answers: list[float]) -> float:
+        """Return the mixture of the answers."""
+        return mixed(self.weights, answers)
+
+    def learn(self, answers: list[float], outcome: float) -> None:
+        """Reweigh the experts by the answers they gave and teach them the outcome."""
+        reweigh(self.weights, answers, outcome, self.rate)
+        state = self.filters, self.answered, self.residuals, self.events
+        experts_learn(answers[0], outcome, *state, self.decay)
+
+    @property
+    def shares(self) -> list[float]:
+        """Return the weights as parts of 1."""
+        return normalised(np.array([self.weights]))[0].tolist()  # type: ignore[no-any-return]
+
+    def run(self, outcomes: Array, raw: Array, ends: npt.NDArray[np.int64]) -> tuple[Array, Array]:
+        """Mix and learn batch by batch; return the mixtures and the weights they were mixed with."""
+        weights, filters = np.array(self.weights), np.array(self.filters)
+        answered, events = (np.array(x, dtype=np.int64) for x in (self.answered, self.events))
+        residuals = np.array(self.residuals)
+        mixtures, history = np.empty(len(outcomes)), np.empty((len(outcomes), EXPERTS))
+        run_experts(
+            outcomes, raw, ends, weights, filters, answered, residuals, events,
+            self.decay, self.rate, mixtures, history,
+        )  # fmt: skip
+        self.weights, self.filters, self.residuals = weights.tolist(), filters.tolist(), residuals.tolist()
+        self.answered, self.events = answered.tolist(), events.tolist()
+        return mixtures, normalised(history)
+
+    def to_state(self) -> dict[str, Any]:
+        """Return what changes from round to round, ready for JSON."""
+        names = ("weights", "filters", "answered", "residuals", "events")
+        return {name: getattr(self, name) for name in names}
+
+    def restore(self, fields: Fields) -> None:
+        """Take over a saved state, every field checked."""
+        bins = len(self.answered)
+        self.weights = fields.numbers("weights", EXPERTS, high=0)
+        self.filters = fields.numbers("filters", 2 * FILTER, -1e50, 1e50)
+        covariances = (self.filters[2:5], self.filters[7:10])
+        if any(p < 0 or q < 0 or p * q < r * r * (1 - 1e-9) - 1e-12 for p, r, q in covariances):
+            raise fields.refused("filters", "must hold covariances")
+        self.answered, self.events = fields.counts("answered", bins), fields.counts("events", bins)
+        self.residuals = fields.numbers("residuals", bins)
+        if any(e > n for e, n in zip(self.events, self.answered, strict=True)):
+            raise fields.refused("events", "must not exceed the answers")
+        if any(abs(r) > n for r, n in zip(self.residuals, self.answered, strict=True)):
+            raise fields.refused("residuals", "must not exceed the answers")
+
+
+def normalised(logs: Array) -> Array:
+    """Return weights that add up to 1 in each row from their logarithms."""
+    weights = np.exp(logs - logs.max(axis=1, keepdims=True, initial=-np.inf))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
 
 ALL = "all"  # the one segment of a stream that is not cut
 
@@ -37,7 +139,7 @@ class Segment:
 
 
 class OnlineCalibrator(Stream):
-    """Recalibrate somebody's predictions as outcomes come in; start today, without history.
+    """Recalibrate predictions as outcomes arrive; no history is needed.
 
     Five experts on the incoming p (see `weights`) are mixed by Vovk's aggregating algorithm. A guard lets the
     mixture pass unless there is proof against it, and then moves it to the nearest prediction that is
@@ -48,7 +150,7 @@ class OnlineCalibrator(Stream):
     - While the guard has not moved anything, or without it: the total Brier score exceeds that of the raw
       predictions by at most `brier_bound()`, ln(2) / 2 = 0.347 over the whole stream and for ever.
 
-    With `by` the experts learn every segment by itself, and the Brier promise is per segment. One guard
+    With `by` the experts learn each segment separately, and the Brier promise is per segment. One guard
     watches the whole stream: its certificate is about all segments together. Where each needs one of its
     own, use one calibrator per segment and `total_certificate`.
 
@@ -67,7 +169,7 @@ class OnlineCalibrator(Stream):
     delay : int, default 0
         How many earlier outcomes of the segment may still be unknown when a prediction is made, such as
         games of the same day, for the Brier promise to hold. It is (delay + 1) ln(2) / 2 for batches that are
-        forecast whole and learnt whole, at the price of weights that move by 2 / (delay + 1) only. The
+        forecast whole and learned whole, at the price of weights that move by 2 / (delay + 1) only. The
         certificate needs no such care.
 
     Examples
@@ -107,7 +209,7 @@ class OnlineCalibrator(Stream):
 
     @property
     def rounds(self) -> int:
-        """How many outcomes have been learnt."""
+        """How many outcomes have been learned."""
         return sum(segment.rounds for segment in self._segments.values())
 
     @property
@@ -215,12 +317,12 @@ class OnlineCalibrator(Stream):
         """
         name = self._pending.peek(key)[0]
         super().learn_one(y, key=key)
-        self._segments[name].waiting.take(key, learnt=True)
+        self._segments[name].waiting.take(key, learned=True)
 
     def forget(self, key: Key = None) -> None:
         """Stop waiting for an outcome that will never be known."""
-        name = self._pending.take(key, learnt=False)[0]
-        self._segments[name].waiting.take(key, learnt=False)
+        name = self._pending.take(key, learned=False)[0]
+        self._segments[name].waiting.take(key, learned=False)
 
     def _learn(self, answer: tuple[Any, ...], outcome: float) -> None:
         name, *numbers = answer
@@ -243,7 +345,7 @@ class OnlineCalibrator(Stream):
         by : array-like, optional
             The segment of each row, if the calibrator has segments.
         batches : array-like, optional
-            A label per row; each stretch of equal labels (a day) is calibrated whole, then learnt.
+            A label per row; each stretch of equal labels (a day) is calibrated whole, then learned.
 
         Returns
         -------
@@ -329,7 +431,7 @@ class OnlineCalibrator(Stream):
         segment.experts.restore(fields.inner("experts"))
         segment.rounds = fields.count("rounds")
         if sum(segment.experts.answered) != segment.rounds:
-            raise fields.refused("rounds", "must be what the experts have learnt")
+            raise fields.refused("rounds", "must be what the experts have learned")
         flags = fields.flag("rolling"), fields.flag("learning")
         segment.waiting = Pending.from_state({}, fields.count("most"), *flags)
         return segment

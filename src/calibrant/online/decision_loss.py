@@ -11,22 +11,23 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.errors import InvalidInputError, LevelSetWarning, reject_name, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import check_same_length
-from calibrant.measures.decisions.worst_task import decision_loss
-from calibrant.measures.level_sets import LevelSetWarning
-from calibrant.online.bin_tables import BinForecaster
+from calibrant.metrics.decisions.worst_case import decision_loss
+from calibrant.online.base import Run
+from calibrant.online.bins import BinForecaster
 from calibrant.online.bounds import decision_loss_bins, decision_loss_bound
-from calibrant.online.input_columns import outcome_column, probability_column
-from calibrant.online.run import Run
-from calibrant.online.segment_names import label_name, list_of_names
-from calibrant.online.single_values import (
+from calibrant.online.inputs import (
     Key,
     checked_bins,
     checked_count,
     checked_horizon,
     checked_probability,
+    label_name,
+    list_of_names,
+    outcome_column,
+    probability_column,
 )
 from calibrant.online.state import Fields
 
@@ -45,7 +46,7 @@ class DecisionLossForecaster(BinForecaster):
     `certificate` is T times the CDL of the answers so far, computed and not promised. Never show a forecast
     before the outcome is fixed, and keep saved states secret: the seed tells all coins to come.
 
-    Late outcomes can be learnt by key, but no bound is proved for them: `delay` is 0.
+    Late outcomes can be learned by key, but no bound is proved for them: `delay` is 0.
 
     Parameters
     ----------
@@ -112,7 +113,7 @@ class DecisionLossForecaster(BinForecaster):
         if not used.any():
             return 0.0
         forecasts = Forecasts(events[used] / counts[used], middles[used], sample_weight=counts[used])
-        with warnings.catch_warnings():  # a bin answered once is no sign of continuous predictions
+        with warnings.catch_warnings():  # a bin used once does not mean continuous predictions
             warnings.simplefilter("ignore", LevelSetWarning)
             loss = float(decision_loss(forecasts))
         return loss * float(counts.sum())
@@ -122,7 +123,7 @@ class DecisionLossForecaster(BinForecaster):
 
         None for the quadratic potential, and if an outcome was unknown when the next forecast was made.
         """
-        parts = self._learnt_per_epoch() if T is None else self._per_epoch(checked_count(T, "T"))
+        parts = self._learned_per_epoch() if T is None else self._per_epoch(checked_count(T, "T"))
         return self._promised([(t, t, m) for t, m in parts])
 
     def group_bound(self, group: Any) -> float | None:

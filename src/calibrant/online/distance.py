@@ -1,18 +1,169 @@
-"""DistanceForecaster: deterministic forecasts whose distance from calibration grows like sqrt(T) at most."""
+"""DistanceForecaster: deterministic forecasts whose distance from calibration grows like sqrt(T) at most.
+
+A grid of cells on [0, 1] that keeps its own account: how far its forecasts are from calibrated at most.
+
+Each outcome is charged to an end of the cell that forecast it. Moving every forecast to the end that it is
+charged to, and every end to the mean of its outcomes, makes the forecasts calibrated. What that costs at
+most, `moved` plus the sum of the absolute charges, is the certificate.
+"""
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left, bisect_right
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
-from calibrant.online.base import Stream
+from calibrant.kernels.online import cell_is_full, charged_right, run_grid, usable_cell, with_capacity
+from calibrant.online.base import Run, Stream
 from calibrant.online.bounds import adaptive_bound, as_numbers, uniform_bound, uniform_cells
-from calibrant.online.grid import Grid
-from calibrant.online.input_columns import batch_ends, outcome_column, probability_column
-from calibrant.online.run import Run
-from calibrant.online.single_values import Key, checked_count, checked_horizon, checked_probability
+from calibrant.online.inputs import (
+    Key,
+    batch_ends,
+    checked_count,
+    checked_horizon,
+    checked_probability,
+    outcome_column,
+    probability_column,
+)
 from calibrant.online.state import Fields
+from calibrant.results import Array
+
+
+class Grid:
+    """Points, the charge and limit of each, and how often each cell was used; plain lists and floats.
+
+    With slack 0 cells answer their middle; otherwise the guide, brought into the cell. `cost` scales how
+    often a cell is used before it splits, and a grid that does not split is fixed.
+    """
+
+    def __init__(self, *, cells: int = 1, slack: float = 0.0, cost: float = 1.0, splits: bool = True) -> None:
+        self.slack, self.cost, self.splits = slack, cost, splits
+        self.points = [i / cells for i in range(cells + 1)]
+        self.charges = [0.0] * (cells + 1)
+        self.limits = [slack] * (cells + 1)
+        self.uses = [0] * cells
+        self.moved = 0.0
+        self.spread = 0.0  # sum of the absolute charges
+        self.rounds = 0
+        self.steered = 0
+        self.cell = cells // 2
+
+    @property
+    def certificate(self) -> float:
+        """How far the forecasts so far are from calibrated at most, in total."""
+        return self.moved + self.spread
+
+    def predict(self, guide: float | None) -> tuple[float, float, float]:
+        """Return the cell's ends and the forecast; nothing but the current cell is remembered."""
+        points = self.points
+        start = min(self.cell, len(points) - 2)
+        if guide is not None:
+            start = min(max(bisect_right(points, guide) - 1, 0), len(points) - 2)
+        cell = usable_cell(self.charges, self.limits, start)
+        self.cell = cell
+        self.steered += guide is not None and cell != start
+        low, high = points[cell], points[cell + 1]
+        if guide is not None and self.slack > 0:
+            return low, high, min(max(guide, low), high)
+        return low, high, 0.5 * (low + high)
+
+    def learn(self, low: float, high: float, prediction: float, outcome: float) -> None:
+        """Charge an outcome to an end of the cell that forecast it, which may have been split since."""
+        points, charges, limits = self.points, self.charges, self.limits
+        i, k = bisect_left(points, low), bisect_left(points, high)
+        right = charged_right(outcome, charges[i], charges[k], limits[i], limits[k], self.slack)
+        c = k if right else i
+        before = abs(charges[c])
+        charges[c] += points[c] - outcome
+        self.spread += abs(charges[c]) - before
+        self.moved += abs(prediction - points[c])
+        self.rounds += 1
+        if self.splits and k == i + 1:
+            self.uses[i] += 1
+            if cell_is_full(self.uses[i], low, high, self.cost, self.slack):
+                self._split(i)
+
+    def _split(self, i: int) -> None:
+        low, high = self.points[i], self.points[i + 1]
+        limit = 2.0 * self.slack / (high - low)
+        self.points.insert(i + 1, 0.5 * (low + high))
+        self.charges.insert(i + 1, 0.0)
+        self.limits.insert(i + 1, limit)
+        self.limits[i], self.limits[i + 2] = max(self.limits[i], limit), max(self.limits[i + 2], limit)
+        self.uses[i] = 0
+        self.uses.insert(i + 1, 0)
+
+    def run(
+        self, outcomes: Array, guides: Array | None, ends: npt.NDArray[np.int64]
+    ) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
+        """Forecast and learn batch by batch; return predictions, certificates and which were steered."""
+        size = len(outcomes)
+        spare = 0
+        if self.splits:  # a level of 2^d cells takes at least 4^d uses to split; edited states may be nearer
+            spare = len(self.points) + min(size, math.isqrt(3 * (self.rounds + size) + 1) + 3)
+        points, charges, limits = (with_capacity(x, spare) for x in (self.points, self.charges, self.limits))
+        uses = with_capacity(self.uses, spare + 1, np.int64)
+        counts = np.array([len(self.points), self.cell, self.steered], dtype=np.int64)
+        sums = np.array([self.moved, self.spread])
+        predictions, certificates, steered = np.empty(size), np.empty(size), np.empty(size, dtype=np.bool_)
+        run_grid(
+            outcomes, np.empty(0) if guides is None else guides, ends,
+            points, charges, limits, uses, counts, sums,
+            self.slack, self.cost, self.splits, predictions, certificates, steered,
+        )  # fmt: skip
+        held, self.cell, self.steered = map(int, counts)
+        self.points, self.charges, self.limits = (x[:held].tolist() for x in (points, charges, limits))
+        self.uses = uses[: held - 1].tolist()
+        self.moved, self.spread = map(float, sums)
+        self.rounds += size
+        return predictions, certificates, steered
+
+    def to_state(self) -> dict[str, Any]:
+        """Return what changes from round to round, ready for JSON."""
+        names = ("points", "charges", "limits", "uses", "moved", "spread", "rounds", "steered", "cell")
+        return {name: getattr(self, name) for name in names}
+
+    def restore(self, fields: Fields) -> None:
+        """Take over a saved state, every field checked."""
+        size = len(fields.items("points"))
+        points = fields.numbers("points", size, 0, 1)
+        ordered = all(a < b for a, b in pairwise(points))
+        if size < 2 or points[0] != 0 or points[-1] != 1 or not ordered:
+            raise fields.refused("points", "must rise from 0 to 1")
+        if not self.splits and points != self.points:
+            raise fields.refused("points", "must be those of the fixed grid")
+        self.points = points
+        self.charges = fields.numbers("charges", size)
+        self.limits = fields.numbers("limits", size, 0)
+        self.uses = fields.counts("uses", size - 1)
+        self.moved = fields.number("moved", 0)
+        self.spread = fields.number("spread")
+        self.rounds, self.steered = fields.count("rounds"), fields.count("steered")
+        self.cell = fields.count("cell", size - 2)
+        self._check_account(fields)
+
+    def _check_account(self, fields: Fields) -> None:
+        """Refuse a state whose sums contradict each other or whose walks would not end."""
+        owed = math.fsum(map(abs, self.charges))
+        if abs(self.spread - owed) > 1e-6 * (1 + owed):
+            raise fields.refused("spread", "must be the sum of the absolute charges")
+        if self.charges[0] > self.limits[0] or self.charges[-1] < -self.limits[-1]:
+            raise fields.refused("charges", "must not be over the limit at 0 nor under it at 1")
+        if self.slack == 0 and any(self.limits):
+            raise fields.refused("limits", "must be 0 without slack")
+        if sum(self.uses) > self.rounds:
+            raise fields.refused("uses", "must not exceed the rounds")
+
+    def checked_ends(self, ends: list[Any], fields: Fields) -> tuple[float, float]:
+        """Return the ends of a cell that waits for an outcome: two points, for points are never removed."""
+        numbers = [end for end in ends if type(end) in (int, float) and end in self.points]
+        if len(ends) != 2 or len(numbers) != 2 or not numbers[0] < numbers[1]:
+            raise fields.refused("waiting", "must name two points of the grid")
+        return float(numbers[0]), float(numbers[1])
 
 
 class DistanceForecaster(Stream):
@@ -55,7 +206,7 @@ class DistanceForecaster(Stream):
 
     @property
     def rounds(self) -> int:
-        """How many outcomes have been learnt."""
+        """How many outcomes have been learned."""
         return self._grid.rounds
 
     @property
@@ -111,7 +262,7 @@ class DistanceForecaster(Stream):
         p : array-like, optional
             Guides.
         batches : array-like, optional
-            A label per row; each stretch of equal labels (a day) is forecast whole, then learnt.
+            A label per row; each stretch of equal labels (a day) is forecast whole, then learned.
 
         Returns
         -------

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.formatting import pluralize, pvalue_text
 from calibrant.inputs import check_aligned, check_same_length, row_labels
-from calibrant.numerals import counted, pvalue_text
-from calibrant.online.monitor import Monitor, checked_alpha, checked_records
-from calibrant.online.reading import Reading
-from calibrant.online.segment_names import label_names, list_of_names
+from calibrant.online.inputs import label_names, list_of_names
+from calibrant.online.monitor import Monitor, Reading, checked_alpha, checked_records
 from calibrant.online.state import not_a_state, parsed, read_text, save_text
-from calibrant.sheets import Cell, Sheet, number_cell, paragraphs, text_cell
+from calibrant.results import Table, TableCell, html_paragraphs, number_cell, text_cell
 
 
 class GroupMonitor:
@@ -69,25 +68,25 @@ class GroupMonitor:
         return self.monitors[self.EVERYBODY].alpha * len(self.monitors)
 
     def readings(self) -> Mapping[str, Reading]:
-        """Return where things stand for everybody and for each group."""
+        """Return the current state overall and for each group."""
         return {name: monitor.reading() for name, monitor in self.monitors.items()}
 
-    def sheet(self) -> Sheet:
-        """Return where things stand as a table, one line per monitor."""
+    def sheet(self) -> Table:
+        """Return the current state as a table, one line per monitor."""
         columns = ("group", "records", "alarm", "p-value", "onset", "suspicion")
-        return Sheet(columns, tuple(_line(name, reading) for name, reading in self.readings().items()))
+        return Table(columns, tuple(_line(name, reading) for name, reading in self.readings().items()))
 
     def __repr__(self) -> str:
         alarms = [name for name, monitor in self.monitors.items() if monitor.alarm_at is not None]
         state = f"alarm: {', '.join(alarms)}" if alarms else "no alarm"
         n = self.monitors[self.EVERYBODY].n
-        return f"GroupMonitor({counted(len(self.groups), 'group')}, alpha={self.alpha:g}, n={n:,}, {state})"
+        return f"GroupMonitor({pluralize(len(self.groups), 'group')}, alpha={self.alpha:g}, n={n:,}, {state})"
 
     def __str__(self) -> str:
         return f"{self!r}\n{self.sheet().as_text()}"
 
     def _repr_html_(self) -> str:
-        return paragraphs(repr(self)) + self.sheet().as_html()
+        return html_paragraphs(repr(self)) + self.sheet().as_html()
 
     def __add__(self, later: GroupMonitor) -> GroupMonitor:
         """Return the monitors of these records followed by those of `later`, group by group."""
@@ -142,7 +141,7 @@ def _described(shares: Mapping[str, float]) -> str:
     return f"{groups} at alpha {sum(shares.values()):g}"
 
 
-def _line(name: str, reading: Reading) -> tuple[Cell, ...]:
+def _line(name: str, reading: Reading) -> tuple[TableCell, ...]:
     """Return one line of the table: a group, and what its monitor knows."""
     alarm = f"at record {reading.alarm_at:,}" if reading.alarm_at is not None else "no"
     onset = "" if reading.onset is None else f"after record {reading.onset:,}"

@@ -1,26 +1,125 @@
-"""Monitor: watch a stream for as long as you like; a false alarm ever has probability at most alpha."""
+"""Monitor: watch a stream for as long as you like; a false alarm ever has probability at most alpha.
+
+Bets against calibration: each multiplies its stake by 1 in expectation while forecasts are calibrated.
+
+A bet (f, d) supposes that the true log odds are those predicted plus d f(v). On outcome y it pays the
+likelihood ratio exp(d f y) / (1 - v + v exp(d f)), which is 1 + lambda(v) (y - v) with
+lambda(v) = (exp(d f) - 1) / (1 - v + v exp(d f)). Its mean is 1 under calibration whatever v is, and at
+most 1 for fractional y. On the scale of log odds one set of stakes serves rare events and even chances.
+
+What a monitor says at a moment.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.inputs import array_of
-from calibrant.online.bets import CERTAIN, IMPOSSIBLE, SHAPES, STAKES, bet_names, log_pays
-from calibrant.online.reading import Reading
+from calibrant.formatting import pluralize, pvalue_phrase
+from calibrant.inputs import to_array
 from calibrant.online.state import Fields, not_a_state, parsed, read_text, save_text
 from calibrant.records import check_records, warn_if_swapped
-from calibrant.results import Array
-from calibrant.sheets import paragraphs
+from calibrant.results import Array, html_paragraphs
+
+KNOTS = np.array([-5.0, -2.5, 0.0, 2.5, 5.0])  # log odds at which the hats peak
+STAKES = np.array([-1.0, -0.4, -0.15, -0.05, 0.05, 0.15, 0.4, 1.0])
+SHAPES = ("shift", "spread", *(f"near {1 / (1 + np.exp(-k)):.2g}" for k in KNOTS))
+CERTAIN = 700.0  # log of the pay when something happens that was predicted to be impossible
+IMPOSSIBLE = (
+    "certainty: something happened that was predicted to be impossible (a prediction of exactly 0 or 1)"
+)
+
+
+def bet_names() -> list[str]:
+    """Return what each bet supposes, in words, in the order of `log_pays`.
+
+    How large an error it supposes is not an estimate of the error; it belongs to the bet that paid most.
+    """
+    return [f"{_in_words(shape, stake > 0)} ({_size(shape, stake)})" for shape in SHAPES for stake in STAKES]
+
+
+def _size(shape: str, stake: float) -> str:
+    """Say how large an error was bet on; f of the spread is the logit / 2.5, so its factor is a slope."""
+    if shape == "spread":
+        return f"a bet on slope {1 + stake / 2.5:.2g}, no estimate"
+    return f"a bet on odds {np.exp(stake):.2g} times those predicted, no estimate"
+
+
+def _in_words(shape: str, upwards: bool) -> str:
+    if shape == "spread":
+        return f"spread: predictions are {'not extreme enough' if upwards else 'too extreme'}"
+    return f"{shape}: events come {'more' if upwards else 'less'} often than predicted"
+
+
+def log_pays(outcomes: Array, predictions: Array) -> Array:
+    """Return the log of what every bet (columns) pays on every record (rows)."""
+    v, y = predictions[:, None, None], outcomes[:, None, None]
+    lifts = _shapes(predictions)[:, :, None] * STAKES
+    logs: Array = (lifts * y - np.log1p(v * np.expm1(lifts))).reshape(len(predictions), -1)
+    impossible = ((predictions == 0) & (outcomes > 0)) | ((predictions == 1) & (outcomes < 1))
+    logs[impossible] = CERTAIN
+    return logs
+
+
+def _shapes(predictions: Array) -> Array:
+    """Return the functions f of the prediction: constant, a tilt away from even odds, and hats."""
+    with np.errstate(divide="ignore"):
+        odds = np.log(predictions) - np.log1p(-predictions)
+    odds = np.clip(odds, KNOTS[0], KNOTS[-1])
+    hats = np.maximum(0.0, 1 - np.abs(odds[:, None] - KNOTS) / (KNOTS[1] - KNOTS[0]))
+    return np.concatenate([np.ones((len(odds), 1)), odds[:, None] / 2.5, hats], axis=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a monitor knows after some records.
+
+    `log_evalue` is the log of the evidence against calibration now, `pvalue` 1 over the largest evidence so
+    far (valid at any time, however often you look). `alarm` stays on once raised, at record `alarm_at`.
+    `onset` is the record after which the stretch begins in which a bet gained most so far, and `suspicion`
+    what that bet is on: an estimate of where the trouble is worst and of what kind. Both may move on after an
+    alarm, and are None until there is evidence to speak of.
+    """
+
+    n: int
+    log_evalue: float
+    pvalue: float
+    alarm: bool
+    alarm_at: int | None
+    onset: int | None
+    suspicion: str | None
+
+    @property
+    def approximate(self) -> tuple[str, ...]:
+        """The fields that hold only approximately: none, the p-value is valid at any time."""
+        return ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields, ready for JSON."""
+        return {**asdict(self), "approximate": list(self.approximate)}
+
+    def __str__(self) -> str:
+        kind = "" if self.suspicion is None else f" What pays most to bet on: {self.suspicion}."
+        since = "" if self.onset is None else f" The strongest evidence begins after record {self.onset:,}."
+        p = f"{pvalue_phrase(self.pvalue)}, valid at any time"
+        if self.alarm:
+            seen = f"{pluralize(self.n, 'record')}, {p}"
+            return f"Alarm at record {self.alarm_at:,}: evidence against calibration ({seen}).{kind}{since}"
+        return f"No alarm after {pluralize(self.n, 'record')} ({p}).{kind}{since}"
+
+    def _repr_html_(self) -> str:
+        return html_paragraphs(str(self))
+
 
 CHUNK = 512  # records between two stakings
-VERSION = 3
-READABLE = (2, 3)  # version 2 had the wealth itself, which differed in the last digits from batch to batch
+VERSION = 4  # from 4 on, files must have their checksum
+READABLE = (2, 3, 4)  # version 2 had the wealth itself, which differed in the last digits from batch to batch
 BETS = len(SHAPES) * len(STAKES)
 _COUNTS = ("n", "stakings", "stake_at")
 _LEVELS = ("pay", "lowest", "highest", "rise")
@@ -62,7 +161,7 @@ class Monitor:
         self.rise_from = np.zeros(BETS, dtype=np.int64)  # records seen when that rise began
 
     def update(self, y_true: Any, y_prob: Any) -> Reading:
-        """Take the next records, any number of them (also none), and return where things stand."""
+        """Process the next records, possibly none, and return the current state."""
         outcomes, predictions = checked_records(y_true, y_prob)
         start = 0
         while start < len(outcomes):
@@ -128,17 +227,17 @@ class Monitor:
         return float(self._evidence(self.pay[None, :])[0])
 
     def reading(self) -> Reading:
-        """Return where things stand."""
+        """Return the current state."""
         best = int(np.argmax(self.rise))
-        spoken = self.peak > 1.0
+        has_evidence = self.peak > 1.0
         return Reading(
             n=self.n,
             log_evalue=self.log_evalue,
             pvalue=min(1.0, math.exp(-self.peak)),
             alarm=self.alarm_at is not None,
             alarm_at=self.alarm_at,
-            onset=int(self.rise_from[best]) if spoken else None,
-            suspicion=self._suspicion(best) if spoken else None,
+            onset=int(self.rise_from[best]) if has_evidence else None,
+            suspicion=self._suspicion(best) if has_evidence else None,
         )
 
     def _suspicion(self, best: int) -> str:
@@ -150,7 +249,7 @@ class Monitor:
         return f"Monitor(alpha={self.alpha:g}, n={self.n:,}, {alarm})"
 
     def _repr_html_(self) -> str:
-        return paragraphs(str(self))
+        return html_paragraphs(str(self))
 
     def __str__(self) -> str:
         return f"{self.reading()} Alarms falsely with probability {self.alpha:g} at most."
@@ -159,11 +258,11 @@ class Monitor:
         """Return the monitor of this one's records followed by those of `later`.
 
         What is staked here rides on through the later records, and the cash left here is staked as `later`
-        staked its own; so the evidence is that of one monitor that saw both and staked anew where `later`
+        staked its own; so the evidence is that of one monitor that saw both and staked again where `later`
         began. It is a martingale along the records in this order: `total = total + today` may go on for
         ever, with a look after each. The two must share no record, and each prediction of `later` must be
         calibrated given all records here, too. Merge a part once, when it is complete: summing parts
-        anew as they grow reorders the past, and only a single look at such a sum is covered.
+        again as they grow reorders the past, and only a single look at such a sum is covered.
 
         An alarm here stays on, at its record. Evidence that rose and fell within `later` is not seen, and an
         alarm of `later` alone counts only if the joint evidence still bears it out. The smaller alpha holds.
@@ -261,7 +360,7 @@ class Monitor:
                 raise fields.refused(name, "must not lie after the records seen")
 
     def _check_wealth(self, fields: Fields) -> None:
-        """Refuse wealth that no bet can have: what was staked first rode along, and nobody staked over 1."""
+        """Refuse wealth that no bet can have: the first stake stays in play, and no stake exceeds 1."""
         slack = 1e-9 * (1 + self.highest - self.lowest)
         if (np.maximum(-self.lowest, self.highest) > CERTAIN * self.n).any():
             raise fields.refused("pay", "must not grow by more than a bet pays per record")
@@ -305,8 +404,8 @@ def checked_alpha(alpha: Any) -> float:
 
 def checked_records(y_true: Any, y_prob: Any) -> tuple[Array, Array]:
     """Return outcomes and predictions as float64, both in [0, 1]; none at all is allowed."""
-    if array_of(y_true, "y_true").shape == array_of(y_prob, "y_prob").shape == (0,):
-        return np.empty(0), np.empty(0)  # a quiet hour is no mistake in a stream
+    if to_array(y_true, "y_true").shape == to_array(y_prob, "y_prob").shape == (0,):
+        return np.empty(0), np.empty(0)  # an empty batch is valid in a stream
     checked = check_records(y_true, y_prob)
     warn_if_swapped(checked)
     return checked.outcome.astype(np.float64), checked.prediction

@@ -1,65 +1,66 @@
-"""States on disk: JSON text that is checked field by field, written whole and under a lock."""
+"""States on disk: JSON text with a checksum, checked field by field, written atomically under a lock."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
-import os
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from calibrant.disk import check_target, write_whole
-from calibrant.errors import InvalidInputError, UnreadableFileError, UnwritableFileError, sentence
+from calibrant.errors import InvalidInputError, UnreadableFileError, sentence
+from calibrant.files import CHECKSUM, JsonObject, atomic_write, checksum_of, lock_file, parse_json
 
 LARGEST = 1.7e308  # finite, also where a whole number is too large for a float
-SEAL = ', "checksum": "'
-PATIENCE = 30.0  # seconds to wait for another process that holds the lock
 
 
 def parsed(text: Any, kind: str) -> dict[str, Any]:
-    """Return the JSON object that `text` is; NaN, infinities and repeated fields are refused."""
+    """Return the JSON object that `text` is; NaN, repeated fields and a wrong checksum are refused."""
     try:
-        content = json.loads(_unsealed(text), parse_constant=_no_constant, object_pairs_hook=_no_repeats)
+        content = parse_json(text)
     except (TypeError, ValueError, RecursionError):
         raise not_a_state(kind, text) from None
-    if not isinstance(content, dict):
+    if not isinstance(content, JsonObject):
         raise not_a_state(kind, content)
+    if content.checksum is not None and content.checksum not in (checksum_of(content), _first_form(content)):
+        raise _damaged("got another checksum")
     return content
 
 
 def sealed(text: str) -> str:
-    """Return the JSON text of a state with a checksum as its last field: for disks, which forget bits."""
-    return f'{text[:-1]}{SEAL}{_checksum(text)}"}}'
+    """Return the JSON text of a state with a checksum of its contents as the last field."""
+    return f'{text[:-1]}, "{CHECKSUM}": "{checksum_of(json.loads(text))}"}}'
 
 
-def _unsealed(text: Any) -> Any:
-    """Return the text without its checksum, which must be right; text without one is taken as it is."""
-    body, mark, seal = text.rpartition(SEAL) if isinstance(text, str) else ("", "", "")
-    if not mark:
-        return text
-    if seal.rstrip() != f'{_checksum(body + "}")}"}}':
-        hint = "it was damaged or edited; load an older copy"
-        raise InvalidInputError(sentence("state", "must be as it was written", "got another checksum", hint))
-    return body + "}"
+def _first_form(content: Mapping[str, Any]) -> str:
+    """Return the checksum as versions before 0.3 wrote it, of the text with its spaces."""
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
 
 
-def _checksum(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+def _is_sealed_version(content: Any) -> bool:
+    """Return whether a state is of a version that is never written to a file without a checksum."""
+    states = [content, *content.values()] if isinstance(content, dict) else []
+    named = [state for state in states if isinstance(state, dict)]
+    return any(_number(state, "calibrant_monitor") >= 4 or _number(state, "version") >= 2 for state in named)
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(name)
+def _lacks_checksum(text: str) -> bool:
+    try:
+        content = parse_json(text)
+    except (ValueError, RecursionError):  # reported by whatever reads the text
+        return False
+    return _is_sealed_version(content) and content.checksum is None
 
 
-def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        raise ValueError("a field is repeated")
-    return content
+def _number(state: Mapping[str, Any], name: str) -> float:
+    value = state.get(name)
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _damaged(got: str) -> InvalidInputError:
+    hint = "it was damaged or edited; load an older copy"
+    return InvalidInputError(sentence("state", "must be as it was written", got, hint))
 
 
 def not_a_state(kind: str, content: Any) -> InvalidInputError:
@@ -84,7 +85,7 @@ class Fields:
         content = parsed(text, kind)
         if content.get("kind") != kind or "version" not in content:
             raise not_a_state(kind, content)
-        if content["version"] != version:
+        if content["version"] not in range(1, version + 1):
             rule = f"must be of version {version}"
             raise InvalidInputError(sentence("state", rule, f"got {content['version']!r}"))
         return cls(content, kind)
@@ -137,14 +138,14 @@ class Fields:
     def numbers(
         self, name: str, size: int, low: float = -math.inf, high: float = math.inf
     ) -> list[float]:  # fmt: skip
-        """Return a list of so many finite numbers within limits."""
+        """Return a list of `size` finite numbers within limits."""
         values = self.items(name)
         if len(values) != size or not all(_is_number(value, low, high) for value in values):
             raise self.refused(name, f"must be {size} finite numbers{_within(low, high)}")
         return [float(value) for value in values]
 
     def counts(self, name: str, size: int) -> list[int]:
-        """Return a list of so many whole numbers from 0."""
+        """Return a list of `size` whole numbers from 0."""
         values = self.items(name)
         if len(values) != size or not all(type(value) is int and 0 <= value < 2**62 for value in values):
             raise self.refused(name, f"must be {size} whole numbers from 0")
@@ -175,8 +176,8 @@ def _up_to(most: float) -> str:
 
 def save_text(path: str | Path, text: str) -> None:
     """Write a state whole, holding the lock of its file."""
-    with locked(path):
-        write_whole(path, sealed(text))
+    with lock_file(path):
+        atomic_write(path, sealed(text))
 
 
 def read_text(path: str | Path) -> str:
@@ -186,62 +187,12 @@ def read_text(path: str | Path) -> str:
             raise UnreadableFileError(
                 sentence(f"file {str(path)!r}", "must be readable", "got a folder, device or pipe")
             )
-        return Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding="utf-8")
+        if _lacks_checksum(text):
+            raise _damaged(f"got no checksum in {str(path)!r}")
+        return text
     except OSError as error:
         reason = error.strerror or str(error)
     except UnicodeDecodeError:
         reason = "got bytes that are not text"
     raise UnreadableFileError(sentence(f"file {str(path)!r}", "must be readable", reason))
-
-
-@contextmanager
-def locked(path: str | Path, patience: float = PATIENCE) -> Iterator[None]:
-    """Hold the lock of a state file, `.NAME.lock` beside it, from reading to writing.
-
-    The system releases it when the process ends, however it ends. The empty file stays: removing it would
-    let two processes lock two different files of the same name.
-    """
-    target = Path(path)
-    check_target(target)
-    try:
-        handle = os.open(target.with_name(f".{target.name}.lock"), os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise UnwritableFileError(sentence(f"file {str(path)!r}", "must be writable", reason)) from None
-    try:
-        _wait_for(handle, target, patience)
-        yield
-    finally:
-        os.close(handle)
-
-
-def _wait_for(handle: int, target: Path, patience: float) -> None:
-    give_up = time.monotonic() + patience
-    while not _try_lock(handle):
-        if time.monotonic() > give_up:
-            rule = f"must not be in use by another process for more than {patience:g} seconds"
-            raise UnreadableFileError(sentence(f"file {str(target)!r}", rule))
-        time.sleep(0.05)
-
-
-def _try_lock(handle: int) -> bool:
-    """Return whether the lock was free; Windows has no fcntl."""
-    try:
-        import fcntl
-    except ImportError:
-        return _try_lock_on_windows(handle)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
-
-
-def _try_lock_on_windows(handle: int) -> bool:
-    import msvcrt
-
-    try:
-        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-    except OSError:
-        return False
-    return True

@@ -1,36 +1,42 @@
-"""Did it help? The whole procedure cross-fitted, choice included, with an honest interval of the gain."""
+"""Did it help? The whole procedure is cross-fitted, and its gain reported with an interval."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
 
+from calibrant.columns import joined_column
 from calibrant.errors import CalibrantError
 from calibrant.fits.levels import Levels
 from calibrant.forecasts import Forecasts
-from calibrant.groups.ordered import joined_column
-from calibrant.measures.decisions.u_calibration import u_calibration_error
-from calibrant.measures.smooth import smooth_calibration_error
-from calibrant.numerals import confidence_text, counted, short
-from calibrant.recalibration.change_sheets import HELD_OUT, change_sheet, score_sheet
-from calibrant.recalibration.for_whom import ForWhom, for_whom
-from calibrant.recalibration.level_losses import costs
-from calibrant.recalibration.level_losses import joined_costs as all_costs
-from calibrant.recalibration.registry import Fitted
-from calibrant.recalibration.samples import CountedCells, Rows, Sample
-from calibrant.results import Array
-from calibrant.sheets import Sheet, number_cell, paragraphs, text_cell
+from calibrant.formatting import confidence_text, format_value, pluralize
+from calibrant.metrics.decisions.worst_case import u_calibration_error
+from calibrant.metrics.smooth import smooth_calibration_error
+from calibrant.recalibration.assess_groups import (
+    HELD_OUT,
+    GroupAssessment,
+    change_sheet,
+    for_whom,
+    score_sheet,
+)
+from calibrant.recalibration.gain import GainRule, Gains, gain_interval, join_gains, loss_if
+from calibrant.recalibration.maps.base import IdentityMap, Map
+from calibrant.recalibration.registry import Fitted, Report
+from calibrant.recalibration.samples import CellSample, RowSample, Sample
+from calibrant.results import Array, Table, html_paragraphs, number_cell, text_cell
 
 Verdict = Literal["helps", "no evidence that it helps", "harms", "too little data to say"]
-Procedure = Callable[[Sample, int], Fitted]
+Procedure = Callable[..., Fitted]  # (sample, seed)
 
-FOLDS = 5
 CONFIDENCE = 0.95
-FEWEST, FEWEST_EACH = 20, 5  # records, and records of either outcome, below which nothing is said
+MIN_RECORDS, MIN_EACH = 20, 5  # records, and records of either outcome, below which there is no verdict
+NEAR_ZERO = 0.3  # of the half-width: limits this close to 0 are checked by another split
+BORDERLINE = "borderline: another split of the records says otherwise"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +54,16 @@ class Change:
 class Assessment:
     """What recalibration gains on records it was not fitted to.
 
-    `gain`, `lower`, `upper`, `before` and `after` are mean log losses, in nats; `changes` has them for the
-    log loss, the Brier score, the smooth calibration error and the U-calibration error (what somebody loses
-    against always acting on the base rate). The interval is that of Nadeau and Bengio (2003): the folds share
-    records, which widens it. That of a loss is never narrower than the records, one by one, allow: folds that
-    are dealt by outcome have the base rate in common and agree better with each other than with new records.
-    Records that are too many to be dealt one by one (2^19 without weights), or that a sketch holds, are known
-    in the folds by their cell of neighbouring predictions alone: `cells` says how many there are.
+    `gain`, `lower`, `upper`, `before` and `after` are mean log losses, in nats, as `log_loss` computes them;
+    `changes` has them for the log loss, the Brier score, the smooth calibration error and the U-calibration
+    error. The records are split into `folds`, `splits` times, and the whole procedure is repeated without
+    each fold. The interval of a loss combines the variance over records with the optimism of the fit (the
+    gain on its own records less the held-out gain); those of the other two measures are Nadeau and Bengio's
+    (2003). If splits disagree on the verdict, it is `borderline`.
+
+    `wrong_certain` counts predictions of exactly 0 or 1 that were wrong, before and after. Above 2^19 records
+    without covariates, and for sketches, records are split by `cells` of neighboring predictions. With many
+    rows and covariates, only `n` of `n_records` rows are used.
     """
 
     gain: float
@@ -70,19 +79,39 @@ class Assessment:
     changes: Mapping[str, Change]
     levels_before: int  # distinct predictions
     levels_after: int  # distinct recalibrated predictions: fewer means that ties were created
-    for_whom: ForWhom | None = None  # the audit by covariates, where there are some
-    cells: int | None = None  # of neighbouring predictions, where records were dealt by cells
+    for_whom: GroupAssessment | None = None  # the audit by covariates, if there are any
+    cells: int | None = None
+    splits: int = 1
+    borderline: bool = False
+    wrong_certain: tuple[float, float] = (0.0, 0.0)
+    n_records: int | None = None
 
     def __repr__(self) -> str:
         interval = f"[{self.lower:.3g}, {self.upper:.3g}]"
-        return f"Assessment({self.verdict}: log loss gain {self.gain:.3g} in {interval}, n = {self.n:,})"
+        return f"Assessment({self.finding}: log loss gain {self.gain:.3g} in {interval}, n = {self.n:,})"
+
+    @property
+    def finding(self) -> str:
+        """The verdict, and whether it is borderline."""
+        return f"{self.verdict} ({BORDERLINE})" if self.borderline else self.verdict
+
+    @property
+    def certain_note(self) -> str:
+        """A sentence on predictions of exactly 0 or 1 that were wrong; empty if there are none."""
+        before, after = self.wrong_certain
+        if not before and not after:
+            return ""
+        return (
+            f"Wrong predictions of exactly 0 or 1, which cost 36 nats each: {before:,.6g} before,"
+            f" {after:,.6g} after."
+        )
 
     @property
     def approximate(self) -> tuple[str, ...]:
         """The fields, here and of the changes, that hold only approximately."""
         return ("lower", "upper")
 
-    def sheet(self) -> Sheet:
+    def sheet(self) -> Table:
         """Return held-out measures before and after recalibration, and the gain with its interval."""
         columns = (
             "held-out measure", "as they are", "recalibrated", "gain",
@@ -90,49 +119,53 @@ class Assessment:
         )  # fmt: skip
         lines = (
             (text_cell(name.replace("_", " ")), number_cell(c.before), number_cell(c.after),
-             number_cell(c.gain), number_cell(c.lower, f"{short(c.lower)} to {short(c.upper)}"))
+             number_cell(c.gain), number_cell(c.lower, f"{format_value(c.lower)} to {format_value(c.upper)}"))
             for name, c in self.changes.items()
         )  # fmt: skip
-        return Sheet(columns, tuple(lines))
+        return Table(columns, tuple(lines))
 
     def _repr_html_(self) -> str:
-        said = f"On held-out folds of {counted(self.n, 'record')}: {self.verdict}."
-        shown = paragraphs(said) + self.sheet().as_html()
+        said = f"On held-out folds of {pluralize(self.n, 'record')}: {self.finding}. {self.certain_note}"
+        shown = html_paragraphs(said.strip()) + self.sheet().as_html()
         if self.for_whom is None:
             return shown
         changes = self.for_whom.changes
         every = change_sheet(changes).as_html() + score_sheet(changes).as_html()
-        return shown + paragraphs(*str(self.for_whom).splitlines()) + every + paragraphs(HELD_OUT)
+        return shown + html_paragraphs(*str(self.for_whom).splitlines()) + every + html_paragraphs(HELD_OUT)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all figures, ready for JSON."""
-        plain = {name: getattr(self, name) for name in _PLAIN}
+        plain = {name: getattr(self, name) for name in (*_PLAIN, *_OPTIONAL)}
         changes = {name: {k: getattr(c, k) for k in _CHANGE} for name, c in self.changes.items()}
         whom = None if self.for_whom is None else self.for_whom.to_dict()
-        cells = {} if self.cells is None else {"cells": self.cells}
-        return {**plain, **cells, "approximate": list(self.approximate), "changes": changes, "for_whom": whom}
+        present = {name: value for name, value in plain.items() if value is not None}
+        lists = {"wrong_certain": list(self.wrong_certain), "approximate": list(self.approximate)}
+        return {**present, **lists, "changes": changes, "for_whom": whom}
 
     @classmethod
     def from_dict(cls, figures: Mapping[str, Any]) -> Assessment:
-        """Rebuild from what `to_dict` returned."""
+        """Rebuild from what `to_dict` returned, in this version or an earlier one."""
         changes = {name: Change(**c) for name, c in figures["changes"].items()}
         whom = figures.get("for_whom")
+        before, after = figures.get("wrong_certain", (0.0, 0.0))
         return cls(
             **{name: figures[name] for name in _PLAIN},
+            **{name: figures[name] for name in _OPTIONAL if name in figures},
             changes=MappingProxyType(changes),
-            for_whom=None if whom is None else ForWhom.from_dict(whom),
-            cells=figures.get("cells"),
+            for_whom=None if whom is None else GroupAssessment.from_dict(whom),
+            wrong_certain=(float(before), float(after)),
         )
 
 
 _CHANGE = ("before", "after", "gain", "lower", "upper")
 _PLAIN = (*("gain", "lower", "upper", "before", "after", "verdict", "n", "folds", "confidence", "seed"),
           *("levels_before", "levels_after"))  # fmt: skip
+_OPTIONAL = ("cells", "splits", "borderline", "n_records")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Folds:
-    """A procedure cross-fitted: the fits without each fold in turn, and the records that each was without."""
+    """A procedure cross-fitted once: the fit without each fold, and the records of that fold."""
 
     fitted: tuple[Fitted, ...]
     held_out: tuple[Sample, ...]
@@ -140,60 +173,232 @@ class Folds:
     @property
     def pairs(self) -> list[tuple[Levels, Levels]]:
         """The held-out records of each fold under their predictions, and under the recalibrated ones."""
-        sides = zip(self.held_out, self._repaired, strict=True)
+        sides = zip(self.held_out, self._recalibrated, strict=True)
         return [(part.levels, levels.with_predictions(q)) for part, (levels, q) in sides]
 
-    @property
-    def _repaired(self) -> list[tuple[Levels, Array]]:
-        """The held-out levels of each fold, and what their predictions become."""
-        return [_applied(fit, part) for fit, part in zip(self.fitted, self.held_out, strict=True)]
+    @cached_property
+    def _recalibrated(self) -> list[tuple[Levels, Array]]:
+        """The held-out levels or rows of each fold, and their recalibrated predictions."""
+        return [apply_to_sample(fit.map, part) for fit, part in zip(self.fitted, self.held_out, strict=True)]
 
-    def change(self, loss: str) -> Change:
-        """Return the loss of the held-out records before and after."""
-        before, after = zip(
-            *((costs(levels, levels.values, loss), costs(levels, q, loss)) for levels, q in self._repaired),
-            strict=True,
-        )
-        means = [(one.mean, other.mean) for one, other in zip(before, after, strict=True)]
-        error = all_costs(list(before)).standard_error_against(all_costs(list(after)))
-        return change_of(means, np.array([one.weights.sum() for one in before]), error)
+    def gains(self, loss: str) -> Gains:
+        """Return the gain of every held-out record."""
+        sides = zip(self.held_out, self._recalibrated, strict=True)
+        return join_gains([_gains(part, levels, q, loss) for part, (levels, q) in sides])
+
+    def losses(self, loss: str) -> tuple[float, float]:
+        """Return the mean loss of all held-out records before and after."""
+        totals = np.zeros(3)
+        for levels, q in self._recalibrated:
+            sides = (_mean_loss(levels, side, loss) for side in (levels.values, q))
+            totals += np.array([*sides, 1.0]) * levels.total
+        return float(totals[0] / totals[2]), float(totals[1] / totals[2])
+
+    def wrong_certain(self) -> tuple[float, float]:
+        """Return the number of held-out predictions of exactly 0 or 1 that were wrong, before and after."""
+        pairs = self._recalibrated
+        before = sum(_wrong_certain(levels, levels.values) for levels, _ in pairs)
+        return before, sum(_wrong_certain(levels, q) for levels, q in pairs)
+
+
+def apply_to_sample(fitted: Map, part: Sample) -> tuple[Levels, Array]:
+    """Return records (one by one if they are known that way) and what a map makes of their predictions."""
+    if isinstance(part, RowSample):
+        columns = part.covariates if fitted.needs_covariates else None
+        return part.unmerged, fitted.predict(part.predictions, columns)
+    return part.levels, fitted.predict(part.levels.values)
+
+
+def _gains(part: Sample, levels: Levels, q: Array, loss: str) -> Gains:
+    (one, zero), (new_one, new_zero) = loss_if(levels.values, loss), loss_if(q, loss)
+    rows = isinstance(part, RowSample)
+    clusters = part.clusters if isinstance(part, RowSample) else None
+    return Gains(one - new_one, zero - new_zero, levels.rates, levels.weights, clusters, rows)
+
+
+def _mean_loss(levels: Levels, predictions: Array, loss: str) -> float:
+    one, zero = loss_if(predictions, loss)
+    return float(levels.weights @ (levels.rates * one + (1.0 - levels.rates) * zero)) / levels.total
+
+
+def _wrong_certain(levels: Levels, predictions: Array) -> float:
+    """Return how many records were predicted 0 or 1 exactly and turned out otherwise."""
+    wrong = np.where(predictions <= 0, levels.rates, np.where(predictions >= 1, 1.0 - levels.rates, 0.0))
+    return round(float(levels.weights @ wrong), 6)
 
 
 def cross_fit(
-    sample: Sample, procedure: Procedure, *, seed: int, folds: int = FOLDS, stratified: bool = True
+    sample: Sample,
+    procedure: Procedure,
+    *,
+    seed: int,
+    folds: int,
+    split: int = 0,
+    report: Report | None = None,
 ) -> Folds | str:
-    """Fit a procedure without each fold in turn; the reason as text where that cannot be done."""
-    if sample.cuttable:
-        return sample.cuttable
+    """Fit a procedure without each fold; return the reason as text if the records cannot be split.
+
+    Folds are random. Folds with equal shares of outcomes would overstate the gain: they agree on the base
+    rate better than new records do. They are used only if a fit would lack an outcome otherwise.
+    """
+    if sample.why_not_splittable:
+        return sample.why_not_splittable
+    drawn = split_seed(seed, split)
     try:
-        parts = sample.cut(folds, seed, stratified)
-        fitted = tuple(procedure(rest, seed) for rest, _ in parts)
+        parts = sample.cut(_possible_folds(sample, folds), drawn, stratified=False)
+        both = sample.levels.both_outcomes
+        if both and not all(rest.levels.both_outcomes for rest, _ in parts):
+            parts = sample.cut(len(parts), drawn, stratified=True)
+        fitted: list[Fitted] = []
+        for rest, _ in parts:
+            fitted.append(procedure(rest, seed))
+            if report is not None:
+                report(len(fitted) / len(parts))
     except CalibrantError as reason:
         return str(reason)
-    return Folds(fitted, tuple(part for _, part in parts))
+    return Folds(tuple(fitted), tuple(part for _, part in parts))
 
 
-def assess(sample: Sample, crossed: Folds, *, seed: int) -> Assessment:
-    """Judge a procedure on the records that its fits were without."""
-    pairs = crossed.pairs
-    share = np.array([before.total for before, _ in pairs])
-    changes = {
-        "log_loss": crossed.change("log"),
-        "brier_score": crossed.change("brier"),
-        "smooth": change_of([_measured(pair, smooth_calibration_error) for pair in pairs], share),
-        "u_calibration": change_of([_measured(pair, u_calibration_error) for pair in pairs], share),
-    }
-    summary = _summed_up(changes, sample, len(pairs), seed, pairs)
-    return replace(summary, for_whom=_for_whom(crossed, sample, seed), cells=_cells(crossed.held_out[0]))
+def split_seed(seed: int, split: int) -> int:
+    """Return the seed of the folds of one split."""
+    return seed if split == 0 else int(np.random.SeedSequence([seed, split]).generate_state(1)[0])
 
 
-def _cells(held_out: Sample) -> int | None:
-    return len(held_out.values) if isinstance(held_out, CountedCells) else None
+def _possible_folds(sample: Sample, folds: int) -> int:
+    clusters = sample.clusters if isinstance(sample, RowSample) else None
+    units = sample.n if clusters is None else len(np.unique(clusters))
+    return max(2, min(folds, units))
 
 
-def _for_whom(crossed: Folds, sample: Sample, seed: int) -> ForWhom | None:
+@dataclass(frozen=True, slots=True)
+class SplitPlan:
+    """How many folds, and how many splits at least and, if the verdict is close, at most."""
+
+    folds: int
+    splits: int
+    max_splits: int
+
+
+FAST = SplitPlan(10, 2, 4)  # maps of the prediction alone
+SLOW = SplitPlan(5, 1, 2)  # auto and maps of covariates
+
+
+@dataclass(frozen=True, eq=False)
+class Assessor:
+    """Everything an assessment needs: the records, the procedure, and the map it delivered."""
+
+    sample: Sample
+    procedure: Procedure
+    delivered: Map
+    seed: int
+    plan: SplitPlan
+    chosen: bool  # whether the method was chosen from the records
+    n_records: int  # rows the delivered map was fitted to
+
+    @cached_property
+    def folds(self) -> Folds | str:
+        """The first split."""
+        return self._cross_fit(0)
+
+    def _cross_fit(self, split: int, report: Report | None = None) -> Folds | str:
+        def part(share: float) -> None:
+            if report is not None:
+                report((split + share) / self.plan.max_splits)
+
+        return cross_fit(
+            self.sample, self.procedure, seed=self.seed, folds=self.plan.folds, split=split, report=part
+        )
+
+    def assess(self, report: Report | None = None) -> Assessment | str:
+        """Return the assessment, or why there is none."""
+        if "folds" not in self.__dict__:
+            self.__dict__["folds"] = self._cross_fit(0, report)
+        if isinstance(self.folds, str):
+            return self.folds
+        splits = [self.folds]
+        while len(splits) < self.plan.max_splits:
+            if len(splits) >= self.plan.splits and not is_close(self._change(splits, "log")):
+                break
+            more = self._cross_fit(len(splits), report)
+            if isinstance(more, str):
+                break
+            splits.append(more)
+        return self._summary(splits)
+
+    def _summary(self, splits: Sequence[Folds]) -> Assessment:
+        first = splits[0]
+        changes = {
+            "log_loss": self._change(splits, "log"),
+            "brier_score": self._change(splits, "brier"),
+            "smooth": _fold_change(splits, smooth_calibration_error),
+            "u_calibration": _fold_change(splits, u_calibration_error),
+        }
+        main = changes["log_loss"]
+        verdicts = {self._verdict(self._change([one], "log")) for one in splits}
+        held_out = first.held_out[0]
+        return Assessment(
+            main.gain, main.lower, main.upper, main.before, main.after,
+            verdict=self._verdict(main),
+            n=self.sample.n,
+            folds=len(first.fitted),
+            confidence=CONFIDENCE,
+            seed=self.seed,
+            changes=MappingProxyType(changes),
+            levels_before=sum(len(before) for before, _ in first.pairs),
+            levels_after=sum(len(after) for _, after in first.pairs),
+            for_whom=_for_whom(first, self.sample, self.seed),
+            cells=len(held_out.values) if isinstance(held_out, CellSample) else None,
+            splits=len(splits),
+            borderline=len(verdicts) > 1,
+            wrong_certain=first.wrong_certain(),
+            n_records=None if self.n_records == self.sample.n else self.n_records,
+        )  # fmt: skip
+
+    def _change(self, splits: Sequence[Folds], loss: str) -> Change:
+        """Return the mean loss over all splits, and the gain with its interval."""
+        before, after = np.mean([one.losses(loss) for one in splits], axis=0)
+        own, q = self._own[loss]
+        curvature = 1.0 if loss == "log" else 2.0 * float(own.weights @ (q * (1.0 - q))) / own.total
+        rule = GainRule(
+            folds=len(splits[0].fitted),
+            chosen=self.chosen,
+            unchanged=isinstance(self.delivered, IdentityMap),
+            curvature=curvature,
+            own_variance=loss == "log",
+            more_records=self.n_records > self.sample.n,
+        )
+        gain, lower, upper = gain_interval([one.gains(loss) for one in splits], own, rule, CONFIDENCE)
+        return Change(float(before), float(after), gain, lower, upper)
+
+    @cached_property
+    def _own(self) -> dict[str, tuple[Gains, Array]]:
+        """The gains of the delivered map on its own records, by loss, and its predictions for them."""
+        levels, q = apply_to_sample(self.delivered, self.sample)
+        return {loss: (_gains(self.sample, levels, q, loss), q) for loss in ("log", "brier")}
+
+    def _verdict(self, main: Change) -> Verdict:
+        levels = self.sample.levels
+        ones = float(levels.ones.sum())
+        if self.sample.n < MIN_RECORDS or min(ones, levels.total - ones) < MIN_EACH:
+            return "too little data to say"
+        return verdict_of(main)
+
+
+def verdict_of(main: Change) -> Verdict:
+    """Return what the interval of the gain says."""
+    if main.lower > 0:
+        return "helps"
+    return "harms" if main.upper < 0 else "no evidence that it helps"
+
+
+def is_close(main: Change) -> bool:
+    """Return whether another split could turn the verdict."""
+    return min(abs(main.lower), abs(main.upper)) < NEAR_ZERO * (main.upper - main.lower) / 2
+
+
+def _for_whom(crossed: Folds, sample: Sample, seed: int) -> GroupAssessment | None:
     """Return the audit of all held-out records by their covariates, if they have any and are 0 or 1."""
-    held_out = [part for part in crossed.held_out if isinstance(part, Rows) and part.covariates]
+    held_out = [part for part in crossed.held_out if isinstance(part, RowSample) and part.covariates]
     if len(held_out) < len(crossed.held_out) or not sample.binary:
         return None
     after = [
@@ -213,11 +418,11 @@ def _for_whom(crossed: Folds, sample: Sample, seed: int) -> ForWhom | None:
     )
 
 
-def _applied(fitted: Fitted, part: Sample) -> tuple[Levels, Array]:
-    """Return the held-out records, one by one if covariates tell them apart, and what they are mapped to."""
-    if fitted.map.needs_covariates and isinstance(part, Rows):
-        return part.unmerged, fitted.map.predict(part.predictions, part.covariates)
-    return part.levels, fitted.map.predict(part.levels.values)
+def _fold_change(splits: Sequence[Folds], measure: Callable[..., float]) -> Change:
+    """Return a measure of whole folds before and after, as means over folds."""
+    figures = [[_measured(pair, measure) for pair in one.pairs] for one in splits]
+    shares = [[before.total for before, _ in one.pairs] for one in splits]
+    return fold_change(np.array(figures), np.array(shares))
 
 
 def _measured(pair: tuple[Levels, Levels], measure: Callable[..., float]) -> tuple[float, float]:
@@ -225,49 +430,17 @@ def _measured(pair: tuple[Levels, Levels], measure: Callable[..., float]) -> tup
     return float(measure(before)), float(measure(after))
 
 
-def change_of(figures: list[tuple[float, float]], share: Array, error: float = 0.0) -> Change:
-    """Return the mean over folds, and Nadeau and Bengio's interval of the gain.
+def fold_change(figures: Array, shares: Array) -> Change:
+    """Return means over folds, and Nadeau and Bengio's interval of the gain.
 
-    `error` is the standard error of the gain by single records, where there is one.
+    `figures` has one (before, after) pair per split and fold, `shares` the weight of the fold.
     """
-    from scipy.special import ndtri, stdtrit
+    from scipy.special import stdtrit
 
-    table = np.array(figures)
-    before, after = (float(np.average(column, weights=share)) for column in table.T)
-    gains = table[:, 0] - table[:, 1]
-    folds = len(gains)
-    variance = float(np.var(gains, ddof=1)) * (1 / folds + 1 / (folds - 1))
-    quantile = (1 + CONFIDENCE) / 2
-    reach = max(float(stdtrit(folds - 1, quantile)) * variance**0.5, float(ndtri(quantile)) * error)
+    splits, folds = shares.shape
+    before, after = (float(np.average(figures[:, :, side], weights=shares)) for side in (0, 1))
+    gains = figures[:, :, 0] - figures[:, :, 1]
+    variance = float(np.var(gains, axis=1, ddof=1).mean()) * (1 / (folds * splits) + 1 / (folds - 1))
+    half = float(stdtrit(folds - 1, (1 + CONFIDENCE) / 2)) * variance**0.5
     gain = before - after
-    return Change(before, after, gain, gain - reach, gain + reach)
-
-
-def _summed_up(
-    changes: dict[str, Change], sample: Sample, folds: int, seed: int, pairs: list[tuple[Levels, Levels]]
-) -> Assessment:
-    main = changes["log_loss"]
-    return Assessment(
-        gain=main.gain,
-        lower=main.lower,
-        upper=main.upper,
-        before=main.before,
-        after=main.after,
-        verdict=_verdict(main, sample),
-        n=sample.n,
-        folds=folds,
-        confidence=CONFIDENCE,
-        seed=seed,
-        changes=MappingProxyType(changes),
-        levels_before=sum(len(before) for before, _ in pairs),
-        levels_after=sum(len(after) for _, after in pairs),
-    )
-
-
-def _verdict(main: Change, sample: Sample) -> Verdict:
-    ones = float(sample.levels.ones.sum())
-    if sample.n < FEWEST or min(ones, sample.levels.total - ones) < FEWEST_EACH:
-        return "too little data to say"
-    if main.lower > 0:
-        return "helps"
-    return "harms" if main.upper < 0 else "no evidence that it helps"
+    return Change(before, after, gain, gain - half, gain + half)

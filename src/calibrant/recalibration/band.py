@@ -1,29 +1,28 @@
-"""A band around a map: how much the map moves when records are left out."""
+"""The band of a map: limits of the true calibration curve, together with the map."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from calibrant.fits.logits import CLIPS, logit
-from calibrant.recalibration.maps.form import Map
+from calibrant.fits.calibration_curve import fit_calibration_curve
+from calibrant.recalibration.maps.base import Map, PrevalenceMap
+from calibrant.recalibration.samples import ForecastSample, RowSample, Sample
 from calibrant.results import Array
 
 HOW = (
-    "the delete-a-group jackknife on the logit: the map was refitted without each fifth of the records in"
-    " turn, its choice of a method included"
+    "limits of the true calibration curve at each prediction, by a restricted cubic spline of the logit with"
+    " four knots, widened to contain the map"
 )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MapBand:
-    """Limits of a map, one pair per prediction, at `confidence`, and how they were made.
+    """Limits of the true calibration curve, one pair per prediction, at `confidence`.
 
-    They say how sure the map is, at each prediction by itself. They do not hold for all predictions at once,
-    and they know nothing of what a method cannot bend to.
+    They hold for each prediction individually, not for all of them at once.
     """
 
     lower: Array
@@ -43,17 +42,15 @@ class MapBand:
         return {**limits, "confidence": self.confidence, "approximate": rough, "how": self.how}
 
 
-def jackknife_band(whole: Map, without: Sequence[Map], p: Array, confidence: float) -> MapBand:
-    """Return the band of a map from the maps fitted without each of K equal groups of records.
-
-    The variance is (K - 1) / K times the squared deviations (Shao & Tu 1995, section 2.3), on K - 1 degrees
-    of freedom. Groups must not be stratified by outcome: the rate of outcomes is uncertain too.
-    """
-    from scipy.special import expit, stdtrit
-
-    centre = logit(whole.predict(p), CLIPS[0])
-    table = np.array([logit(one.predict(p), CLIPS[0]) for one in without])
-    folds = len(table)
-    variance = (folds - 1) / folds * ((table - table.mean(axis=0)) ** 2).sum(axis=0)
-    reach = float(stdtrit(folds - 1, (1 + confidence) / 2)) * np.sqrt(variance)
-    return MapBand(np.asarray(expit(centre - reach)), np.asarray(expit(centre + reach)), confidence)
+def map_band(sample: Sample, fitted: Map, p: Array, confidence: float) -> MapBand:
+    """Return the band of a map that was fitted to these records; no map is refitted."""
+    rows = sample.rows if isinstance(sample, ForecastSample) and sample.weighted else sample
+    if isinstance(rows, RowSample) and (rows.weighted or rows.clusters is not None):
+        curve = fit_calibration_curve(rows.unmerged, rows.clusters, single=True)
+    else:
+        curve = fit_calibration_curve(sample.levels)
+    lower, upper = curve.limits(p, confidence)
+    if isinstance(fitted, PrevalenceMap):
+        lower, upper = fitted.shifted(lower), fitted.shifted(upper)
+    own = fitted.predict(p)
+    return MapBand(np.minimum(lower, own), np.maximum(upper, own), confidence)

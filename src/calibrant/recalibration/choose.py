@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import CalibrantError, InvalidInputError, TooFewRecordsError, reject_name, sentence
-from calibrant.fits.bend import bend_pvalue
-from calibrant.fits.levels import Levels
+from calibrant.fits.levels import Costs, Levels, costs, end_limit, joined_costs
 from calibrant.fits.logistic import logistic
-from calibrant.recalibration.level_losses import Costs, costs, joined_costs
+from calibrant.fits.spline import curvature_pvalue
 from calibrant.recalibration.maps.logistic import LogisticMap
-from calibrant.recalibration.procedure import Candidate
-from calibrant.recalibration.registry import Fitted, Method
-from calibrant.recalibration.samples import Rows, Sample
-from calibrant.recalibration.table import find_method, recalibrations
+from calibrant.recalibration.methods.table import find_method, recalibrations
+from calibrant.recalibration.registry import Candidate, Fitted, Report
+from calibrant.recalibration.samples import RowSample, Sample
 
 FOLDS = 5
 UNCHANGED = "No change is justified by these records."
@@ -27,6 +25,7 @@ SURE = 2.5  # standard errors of a gain on held-out records that justify a chang
 LEVEL = 0.02  # of Cox's test, which justifies the line that it tests, and of the test for a bend
 LINE, CURVE = "platt", "spline"
 ENOUGH = 500  # records from which a curve is fitted well enough where only a test speaks for it
+MAX_CHOICE = 20_000  # rows with covariates among which the method is chosen
 MANY = 3_000  # levels from which the compiled kernels repay their start-up time in a choice
 
 
@@ -41,22 +40,13 @@ class Choice:
 
 def default_candidates(sample: Sample) -> list[Candidate]:
     """Return the candidates of auto, simplest first; those that need covariates only where there are some."""
-    columns = isinstance(sample, Rows) and bool(sample.covariates)
+    columns = isinstance(sample, RowSample) and bool(sample.covariates)
     return [
         Candidate(row, options)
         for row in recalibrations().values()
         for options in row.auto_options
         if row.fit is not None and (columns or not row.needs_covariates)
     ]
-
-
-def expected_fits(row: Method, options: Mapping[str, Any], sample: Sample) -> int:
-    """Return how many fits there will be, or a few less: all of the choice of auto, and the one chosen."""
-    if row.name != "auto":
-        return 1
-    names, folds = options.get("candidates"), options.get("folds", FOLDS)
-    count = len(names) + 1 if isinstance(names, list | tuple) else len(default_candidates(sample))
-    return (folds if isinstance(folds, int) and folds > 0 else FOLDS) * count + 2
 
 
 def named_candidates(names: Sequence[str]) -> list[Candidate]:
@@ -66,7 +56,15 @@ def named_candidates(names: Sequence[str]) -> list[Candidate]:
     return [Candidate(find_method(name)) for name in dict.fromkeys(["identity", *names])]
 
 
-def choose(sample: Sample, candidates: Sequence[Candidate], *, loss: str, folds: int, seed: int) -> Choice:
+def choose(
+    sample: Sample,
+    candidates: Sequence[Candidate],
+    *,
+    loss: str,
+    folds: int,
+    seed: int,
+    report: Report | None = None,
+) -> Choice:
     """Cross-fit all candidates on the same folds; take the simplest as good as the best, or no change.
 
     The first candidate is no change; see `_chosen`. Candidates that cannot be fitted on some fold are left
@@ -84,7 +82,9 @@ def choose(sample: Sample, candidates: Sequence[Candidate], *, loss: str, folds:
         return Choice(candidates[0], {}, {"all": str(reason)})
     collected: dict[str, Costs] = {}
     failures: dict[str, str] = {}
-    for candidate in candidates:
+    for done, candidate in enumerate(candidates):
+        if report is not None and done:
+            report(done / len(candidates))
         try:
             collected[candidate.name] = _cross_fitted(candidate, parts, loss, seed)
         except CalibrantError as reason:
@@ -111,7 +111,7 @@ def _chosen(sample: Sample, offered: Sequence[Candidate], costs_by_method: Mappi
     named = {candidate.method.name: candidate for candidate in changes}
     if _cox_rejects(sample.levels):
         return named.get(LINE, simplest if gain > 0 else unchanged)
-    bent = sample.levels.total >= ENOUGH and bend_pvalue(sample.levels) < LEVEL
+    bent = sample.levels.total >= ENOUGH and curvature_pvalue(sample.levels) < LEVEL
     return named.get(CURVE, unchanged) if bent else unchanged
 
 
@@ -147,15 +147,15 @@ def _cross_fitted(candidate: Candidate, parts: list[tuple[Sample, Sample]], loss
 
 def held_out_costs(fitted: Fitted, part: Sample, loss: str) -> Costs:
     """Return what a fitted map costs on records that it was not fitted to."""
-    if isinstance(part, Rows) and part.covariates is not None:
+    if isinstance(part, RowSample) and part.covariates is not None:
         return costs(part.unmerged, fitted.map.predict(part.predictions, part.covariates), loss)
     return costs(part.levels, fitted.map.predict(part.levels.values), loss)
 
 
 def _expect_much() -> None:
-    from calibrant.kernels.venn_abers import values_of_one_more
+    from calibrant.kernels.isotonic import values_of_one_more
 
-    values_of_one_more.expect_much()
+    values_of_one_more.compile_now()
 
 
 def auto(
@@ -165,18 +165,27 @@ def auto(
     candidates: Sequence[str] | None = None,
     loss: str = "log",
     folds: int = FOLDS,
+    report: Report | None = None,
 ) -> Fitted:
-    """Choose by cross-fitting, then fit the choice to all records."""
+    """Choose by cross-fitting, then fit the choice to all records.
+
+    With covariates and many rows the choice is made on a random sample of them.
+    """
     offered = default_candidates(sample) if candidates is None else named_candidates(candidates)
-    choice = choose(sample, offered, loss=loss, folds=folds, seed=seed)
-    fitted = choice.candidate.fit(sample, seed)
+    judged = sample.drawn(MAX_CHOICE, seed) if isinstance(sample, RowSample) and sample.covariates else sample
+    choice = choose(judged, offered, loss=loss, folds=folds, seed=seed, report=report)
+    chosen = choice.candidate
+    if chosen.method.name == "identity" and candidates is None and end_limit(sample.levels) > 0:
+        chosen = Candidate(find_method("limits"))
+    fitted = chosen.fit(sample, seed)
     details: dict[str, Any] = {
         **fitted.details,
-        "chosen": choice.candidate.method.name,
-        "chosen_options": dict(choice.candidate.options),
+        "chosen": chosen.method.name,
+        "chosen_options": dict(chosen.options),
         "losses": dict(choice.losses),
         "left_out": dict(choice.failures),
+        **({"chosen_on": judged.n} if judged.n < sample.n else {}),
     }
-    unchanged = choice.candidate.method.name == "identity"
+    unchanged = chosen.method.name in ("identity", "limits")
     note = (UNCHANGED,) if unchanged else ()
     return Fitted(fitted.map, (*fitted.notes, *note), details)

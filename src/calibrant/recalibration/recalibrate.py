@@ -1,37 +1,86 @@
-"""recalibrate: fit a map from predictions to better ones."""
+"""recalibrate: fit a map from predictions to better ones.
+
+Groups to repair that are given as rules: findings of an audit or a search, or the rules themselves.
+
+load_recalibration: read a file of JSON, and refuse what a map cannot be.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
+from calibrant.columns import cluster_labels, joined_columns
+from calibrant.errors import (
+    CalibrantError,
+    InvalidInputError,
+    UnreadableFileError,
+    reject_name,
+    reject_rows,
+    sentence,
+)
+from calibrant.files import parse_json
 from calibrant.forecasts import Forecasts
-from calibrant.frames import inputs_of
+from calibrant.formatting import pluralize
+from calibrant.frames import resolve_inputs
+from calibrant.groups.audit_result import Audit, Group
 from calibrant.groups.rules import Rule
-from calibrant.inputs import Named, array_of, check_aligned
-from calibrant.numerals import counted
-from calibrant.recalibration.choose import UNCHANGED, auto, expected_fits
-from calibrant.recalibration.class_records import Mask, class_records
-from calibrant.recalibration.columns import cluster_labels, joined_columns
-from calibrant.recalibration.fit_facts import FitFacts, counted_out
-from calibrant.recalibration.fit_progress import telling
-from calibrant.recalibration.maps.form import Map
-from calibrant.recalibration.maps.prevalence import PrevalenceMap
-from calibrant.recalibration.named_rules import rules_of
-from calibrant.recalibration.procedure import Candidate
-from calibrant.recalibration.registry import Fitted, Method
+from calibrant.groups.search import ConfirmedRule, Search
+from calibrant.inputs import NamedColumn, check_aligned, to_array
+from calibrant.parallel import recorded_seed
+from calibrant.recalibration.assess import FAST, SLOW, Assessor, Procedure
+from calibrant.recalibration.choose import UNCHANGED, auto
+from calibrant.recalibration.maps.base import Map, PrevalenceMap
+from calibrant.recalibration.methods.table import find_method
+from calibrant.recalibration.registry import Candidate, Fitted, Method, Report, reporting
 from calibrant.recalibration.result import Recalibration, RecalibrationWarning
-from calibrant.recalibration.samples import Rows, Sample, rows_of, sample_of
-from calibrant.recalibration.table import find_method
-from calibrant.records import Checked, Missing, check_records, warn_if_swapped
-from calibrant.seeds import recorded_seed
+from calibrant.recalibration.samples import (
+    Mask,
+    RowSample,
+    Sample,
+    class_records,
+    probabilities_of_logits,
+    rows_of,
+    sample_of,
+)
+from calibrant.recalibration.storage import FitFacts, counted_out
+from calibrant.records import Missing, ValidRows, check_records, warn_if_swapped
+
+
+def rules_of(groups: Any) -> tuple[Rule, ...]:
+    """Return the rules behind `groups`, each once; none where it is something else, such as columns."""
+    if isinstance(groups, Rule | Group | ConfirmedRule):
+        return (_rule(groups),)
+    if isinstance(groups, Audit):
+        return _each_once(groups.groups)
+    if isinstance(groups, Search):
+        return _each_once(groups.findings)
+    if isinstance(groups, Mapping) or not isinstance(groups, list | tuple) or not groups:
+        return ()
+    if not any(isinstance(one, Rule | Group | ConfirmedRule) for one in groups):
+        return ()
+    return _each_once(groups)
+
+
+def _each_once(items: Iterable[Any]) -> tuple[Rule, ...]:
+    return tuple({rule: rule for rule in map(_rule, items)}.values())
+
+
+def _rule(item: Any) -> Rule:
+    rule = getattr(item, "rule", item)
+    if isinstance(rule, Rule):
+        return rule
+    hint = "pass the groups of an audit, the findings of a search, or their .rule"
+    got = f"got {item!r}"
+    raise InvalidInputError(sentence("groups", "must be rules that can be applied to rows", got, hint))
+
 
 Weights = Literal["sampling", "frequency"]
 REAL = (int, float, np.floating)
@@ -42,6 +91,7 @@ AUTO = Method(
     meaning="the simplest method within one standard error of the best, if a change is justified at all",
     citation="Breiman et al. 1984 (one-standard-error rule)",
 )
+MAX_ASSESSED = 10_000  # rows with covariates that are assessed; the map is fitted to all
 ENOUGH_TO_SPLIT = 5  # records of either outcome: fewer are split by chance too often
 PERFECT = (
     "A threshold on the predictions splits the outcomes perfectly. If they were made on the rows that the"
@@ -53,6 +103,7 @@ def recalibrate(
     y_true: Any,
     y_prob: Any = None,
     *,
+    logits: Any = None,
     method: str = "auto",
     sample_weight: Any = None,
     weights: Weights = "sampling",
@@ -66,7 +117,7 @@ def recalibrate(
     outcome: str | None = None,
     prediction: str | Sequence[str] | None = None,
     weight: str | None = None,
-    seed: int | None = None,
+    seed: int | None = 0,
     progress: Callable[..., object] | None = None,
     **options: Any,
 ) -> Recalibration:
@@ -82,6 +133,9 @@ def recalibrate(
     y_prob : array
         Predictions in [0, 1]; of pairs of columns whose rows sum to 1, the second counts. With three or
         more columns, the probabilities of several classes.
+    logits : array, optional
+        Logits or log-probabilities in place of y_prob: one per row, or one per row and class, as models of
+        language and neural networks return them. Their softmax is recalibrated.
     method : str
         A name of `recalibrations()`, or "auto": the simplest within one standard error of the best.
     sample_weight : array, optional
@@ -111,7 +165,7 @@ def recalibrate(
         Columns of the frame; `covariates`, `groups` and `clusters` may then name columns of it too. Several
         columns of `prediction` are the probabilities of several classes.
     seed : int, optional
-        Of the folds; drawn and recorded when absent.
+        Seed of the folds; None draws one. It is recorded.
     progress : callable, optional
         Called with the share of the fits that are done.
     **options
@@ -131,33 +185,39 @@ def recalibrate(
     """
     row = AUTO if method == "auto" else find_method(method)
     _check_weights_kind(weights)
+    if logits is not None:
+        if y_prob is not None:
+            raise InvalidInputError(sentence("logits", "replace y_prob", "got both", "pass one of them"))
+        y_prob = probabilities_of_logits(logits)
     rules = rules_of(groups)
-    given = inputs_of(
+    given = resolve_inputs(
         y_true, y_prob, sample_weight, outcome=outcome, prediction=prediction, weight=weight,
         covariates=covariates, groups=None if rules else groups, clusters=clusters,
     )  # fmt: skip
     y_true, y_prob, sample_weight = given.y_true, _classes_beside(given.y_prob), given.sample_weight
-    beside, used = _Beside(**given.beside), recorded_seed(seed)
+    extra, used = _Extra(**given.extra), recorded_seed(seed)
     if _classes_of(y_prob) > 2:
-        from calibrant.recalibration.recalibrate_classes import expected_class_fits, fit_classes
+        from calibrant.recalibration.recalibrate_classes import fit_classes
 
-        _refuse_options_of_two(prevalence, pos_label, replace(beside, groups=rules) if rules else beside)
+        _refuse_options_of_two(prevalence, pos_label, replace(extra, groups=rules) if rules else extra)
         several = class_records(
             y_true, y_prob, sample_weight, classes, frequency=weights == "frequency", missing=missing,
             columns=list(given.y_prob) if _is_table(given.y_prob) else (),
         )  # fmt: skip
-        with telling(progress, expected_class_fits(row, several)):
-            return fit_classes(several, row, options, weights, used)
+        with reporting(progress) as report:
+            return fit_classes(several, row, options, weights, used, report)
     if classes is not None:
         rule = "must be given for predictions of three classes or more alone"
         raise InvalidInputError(sentence("classes", rule, f"got {classes!r}"))
     sample, dropped = _sample(
-        y_true, y_prob, sample_weight, beside, weights == "frequency", missing, pos_label
+        y_true, y_prob, sample_weight, extra, weights == "frequency", missing, pos_label
     )
     if rules:
         sample = _with_rules(sample, rules, row)
-    with telling(progress, expected_fits(row, options, sample)):
-        fitted = fit_sample(sample, row, options, prevalence=prevalence, weights=weights, seed=used)
+    with reporting(progress) as report:
+        fitted = fit_sample(
+            sample, row, options, prevalence=prevalence, weights=weights, seed=used, report=report
+        )
     for note in fitted.notes:
         if note != UNCHANGED:
             warnings.warn(note, RecalibrationWarning, stacklevel=2)
@@ -166,16 +226,16 @@ def recalibrate(
 
 def fit_sample(
     sample: Sample, row: Method, options: Mapping[str, Any], *, seed: int,
-    prevalence: float | None = None, weights: Weights = "sampling",
+    prevalence: float | None = None, weights: Weights = "sampling", report: Report | None = None,
 ) -> Recalibration:  # fmt: skip
     """Fit a method to records that are checked already."""
     candidate = Candidate(row, MappingProxyType(dict(options)))
     change = _Prevalence.to(prevalence, sample)
 
-    def procedure(part: Sample, seed: int) -> Fitted:
-        return candidate.fit(part, seed)
+    def procedure(part: Sample, seed: int, report: Report | None = None) -> Fitted:
+        return candidate.fit(part, seed, report)
 
-    fitted = procedure(sample, seed)
+    fitted = procedure(sample, seed, report)
     return Recalibration(
         method=row.name,
         chosen=str(fitted.details.get("chosen", row.name)),
@@ -185,8 +245,17 @@ def fit_sample(
         notes=(*fitted.notes, *([PERFECT] if _split(sample) else [])),
         details=MappingProxyType({**fitted.details, **change.details()}),
         sample=sample,
-        procedure=procedure,
+        assessor=_assessor(sample, row, procedure, fitted.map, seed),
     )
+
+
+def _assessor(sample: Sample, row: Method, procedure: Procedure, delivered: Map, seed: int) -> Assessor:
+    """Return what an assessment needs; with covariates it uses a sample of the rows."""
+    covariates = isinstance(sample, RowSample) and bool(sample.covariates)
+    slow = row.name == "auto" or row.needs_covariates
+    assessed = sample.drawn(MAX_ASSESSED, seed) if covariates and slow else sample  # type: ignore[attr-defined]
+    plan = SLOW if slow else FAST
+    return Assessor(assessed, procedure, delivered, seed, plan, row.name == "auto", sample.n)
 
 
 def _with_rules(sample: Sample, rules: tuple[Rule, ...], row: Method) -> Sample:
@@ -194,31 +263,31 @@ def _with_rules(sample: Sample, rules: tuple[Rule, ...], row: Method) -> Sample:
     if row.name != "patch":
         got = f"got method {row.name!r}"
         raise InvalidInputError(sentence("groups", "may be rules for patches only", got, 'use "patch"'))
-    if not isinstance(sample, Rows) or not sample.covariates:
+    if not isinstance(sample, RowSample) or not sample.covariates:
         hint = "pass covariates= with the columns that they speak of"
         raise InvalidInputError(sentence("rules", "need covariates", "got none", hint))
     return replace(sample, rules=rules)
 
 
-def _refuse_options_of_two(prevalence: float | None, pos_label: Any, beside: _Beside) -> None:
+def _refuse_options_of_two(prevalence: float | None, pos_label: Any, extra: _Extra) -> None:
     """Refuse what means nothing where there are several classes, by its name."""
     given = {
         "prevalence": prevalence,
         "pos_label": pos_label,
-        "covariates": beside.covariates,
-        "groups": beside.groups,
-        "clusters": beside.clusters,
+        "covariates": extra.covariates,
+        "groups": extra.groups,
+        "clusters": extra.clusters,
     }
     for name, value in given.items():
         if value is not None:
             hint = "name the columns with classes=" if name == "pos_label" else ""
             rule = "must be given for predictions of two classes alone"
-            raise InvalidInputError(sentence(name, rule, "got it beside those of several classes", hint))
+            raise InvalidInputError(sentence(name, rule, "got it with several classes", hint))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Beside:
-    """What stands beside the predictions, as the user gave it."""
+class _Extra:
+    """Columns other than outcomes, predictions and weights, as given."""
 
     covariates: Any
     groups: Any
@@ -238,7 +307,7 @@ def _sample(
     y_true: Any,
     y_prob: Any,
     sample_weight: Any,
-    beside: _Beside,
+    extra: _Extra,
     frequency: bool,
     missing: Missing,
     pos_label: Any,
@@ -248,34 +317,34 @@ def _sample(
     if isinstance(y_true, Forecasts) or callable(made):
         if missing not in ("error", "drop"):
             raise reject_name("missing", missing, ["error", "drop"])
-        if y_prob is not None or sample_weight is not None or beside.given:
-            rule = "must stand alone"
-            raise InvalidInputError(sentence("forecasts", rule, "got further columns beside them"))
+        if y_prob is not None or sample_weight is not None or extra.given:
+            rule = "must be passed alone"
+            raise InvalidInputError(sentence("forecasts", rule, "got further columns"))
         if pos_label is not None:
-            got = f"got pos_label={pos_label!r} beside them"
+            got = f"got pos_label={pos_label!r}"
             raise InvalidInputError(sentence("forecasts", "hold outcomes of 0 and 1 already", got))
         forecasts = made() if callable(made) else y_true
         return sample_of(forecasts, frequency=frequency), forecasts.dropped
     if y_prob is None:
-        raise InvalidInputError(sentence("y_prob", "must be given beside y_true", "got none"))
-    if beside.given:
+        raise InvalidInputError(sentence("y_prob", "must be given with y_true", "got none"))
+    if extra.given:
         checked = check_records(y_true, y_prob, sample_weight, missing, pos_label=pos_label)
         warn_if_swapped(checked, y_true=y_true, y_prob=y_prob)
-        return _rows(checked, beside, frequency, missing)
+        return _rows(checked, extra, frequency, missing)
     forecasts = Forecasts(y_true, y_prob, sample_weight=sample_weight, missing=missing, pos_label=pos_label)
     return sample_of(forecasts, frequency=frequency), forecasts.dropped
 
 
-def _rows(checked: Checked, beside: _Beside, frequency: bool, missing: Missing) -> tuple[Sample, int]:
-    """Return single rows with the columns beside them; rows that are left out are left out of all."""
+def _rows(checked: ValidRows, extra: _Extra, frequency: bool, missing: Missing) -> tuple[Sample, int]:
+    """Return single rows with their extra columns; a dropped row is dropped from all of them."""
     for name in ("covariates", "groups", "clusters"):
-        check_aligned(getattr(beside, name), checked.labels, (name, "y_prob"))
+        check_aligned(getattr(extra, name), checked.labels, (name, "y_prob"))
     weight = np.full(len(checked), checked.largest) if checked.weight is None else checked.weight
-    columns, named = joined_columns(beside.covariates, beside.groups, checked.length)
+    columns, named = joined_columns(extra.covariates, extra.groups, checked.length)
     rows = np.arange(checked.length) if checked.rows is None else checked.rows
     kept, clusters = np.ones(len(rows), dtype=bool), None
-    if beside.clusters is not None:
-        clusters, gaps = cluster_labels(beside.clusters, checked.length)
+    if extra.clusters is not None:
+        clusters, gaps = cluster_labels(extra.clusters, checked.length)
         kept = _clustered(clusters, gaps, rows, missing)
         clusters = clusters[rows[kept]]
     sample = rows_of(
@@ -287,7 +356,7 @@ def _rows(checked: Checked, beside: _Beside, frequency: bool, missing: Missing) 
 
 
 def _clustered(labels: npt.NDArray[Any], gaps: Mask, rows: npt.NDArray[np.intp], missing: Missing) -> Mask:
-    """Return which of the rows have a cluster; refuse those without, which are no cluster of their own."""
+    """Return which rows have a cluster label; refuse or drop the others."""
     if missing == "error":
         inside = np.zeros_like(gaps)
         inside[rows] = True
@@ -295,7 +364,7 @@ def _clustered(labels: npt.NDArray[Any], gaps: Mask, rows: npt.NDArray[np.intp],
         reject_rows("clusters", "must not be missing", labels, gaps & inside, hint)
     kept = ~gaps[rows]
     if not kept.any():
-        got = f"got {counted(len(rows), 'row')}, all without"
+        got = f"got {pluralize(len(rows), 'row')}, all without"
         raise InvalidInputError(sentence("clusters", "must have a row with a label", got))
     return kept
 
@@ -307,12 +376,12 @@ def _classes_beside(y_prob: Any) -> Any:
 
 def _classes_of(y_prob: Any) -> int:
     """Return how many columns the predictions have; 1 where they are one column, or come in other forms."""
-    shape = () if y_prob is None else array_of(y_prob, "y_prob").shape
+    shape = () if y_prob is None else to_array(y_prob, "y_prob").shape
     return shape[1] if len(shape) == 2 else 1
 
 
 def _is_table(y_prob: Any) -> bool:
-    return isinstance(y_prob, dict) and all(isinstance(column, Named) for column in y_prob.values())
+    return isinstance(y_prob, dict) and all(isinstance(column, NamedColumn) for column in y_prob.values())
 
 
 def _facts(sample: Sample, weights: str, seed: int) -> FitFacts:
@@ -364,3 +433,49 @@ class _Prevalence:
 
     def details(self) -> Mapping[str, Any]:
         return {} if self.prevalence is None else {"prevalence": self.prevalence}
+
+
+MOST_BYTES = 2**30
+
+
+def load_recalibration(path: str | Path) -> Recalibration:
+    """Read what `Recalibration.save` wrote; predictions are equal to the last bit.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    Recalibration
+        The map, with its assessment where that was saved.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from calibrant import recalibrate
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "map.json"
+    >>> recalibrate([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.8], method="isotonic").save(file)
+    >>> load_recalibration(file).predict([0.5]).tolist()
+    [0.5]
+    """
+    try:
+        return Recalibration.from_dict(_parsed(Path(path)))
+    except OSError as error:
+        reason = error.strerror or str(error)
+    except CalibrantError as error:
+        reason = str(error).rstrip(".")
+    except (ValueError, RecursionError) as error:  # not text, not JSON, or a number of thousands of digits
+        said = str(error)
+        reason = said if said.startswith("got ") else "got a file that is not JSON"
+    raise UnreadableFileError(sentence(f"file {str(path)!r}", "must be a recalibration", reason))
+
+
+def _parsed(path: Path) -> Any:
+    """Read JSON of a size that a map can have; NaN, infinities and repeated fields are refused."""
+    if path.exists() and not path.is_file():
+        raise UnreadableFileError(sentence("recalibration", "must be a file", "got a folder, device or pipe"))
+    if path.stat().st_size > MOST_BYTES:
+        raise UnreadableFileError(sentence("recalibration", f"must have at most {MOST_BYTES:,} bytes"))
+    return parse_json(path.read_text(encoding="utf-8"))

@@ -1,68 +1,52 @@
-"""recalibrate for several classes: the choice among softmax maps, and whether it helped."""
+"""recalibrate for several classes: the choice among softmax maps."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from calibrant.errors import CalibrantError, InvalidInputError, reject_name, sentence, warn_user
-from calibrant.forecasts import Forecasts
-from calibrant.measures.smooth import smooth_calibration_error
-from calibrant.recalibration.assess import CONFIDENCE, FEWEST, FOLDS, Assessment, Verdict, change_of
+from calibrant.errors import InvalidInputError, reject_name, sentence, warn_user
+from calibrant.fits.softmax import Family
+from calibrant.recalibration.assess import FAST, SLOW
+from calibrant.recalibration.assess_classes import ClassAssessor
 from calibrant.recalibration.choose import UNCHANGED
-from calibrant.recalibration.class_records import ClassRecords
-from calibrant.recalibration.fit_facts import FitFacts, counted_out
-from calibrant.recalibration.fit_progress import fitted_once
-from calibrant.recalibration.maps.identity import IdentityMap
-from calibrant.recalibration.registry import Fitted, Method, all_options
+from calibrant.recalibration.maps.base import IdentityMap
+from calibrant.recalibration.methods.classes import HeldOutPath, held_out_path
+from calibrant.recalibration.methods.table import recalibrations
+from calibrant.recalibration.registry import Fitted, Method, Report, call_fit
 from calibrant.recalibration.result import Recalibration, RecalibrationWarning
-from calibrant.recalibration.table import recalibrations
+from calibrant.recalibration.samples import ClassRecords
+from calibrant.recalibration.storage import FitFacts, counted_out
 from calibrant.results import NOTHING, Array
 
-CANDIDATES = ("temperature", "vector", "dirichlet")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ClassCandidate:
-    """A method for several classes and its options; None is the identity."""
-
-    method: Method | None
-    options: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
-
-    def fit(self, records: ClassRecords, seed: int) -> Fitted:
-        """Fit to records."""
-        if self.method is None:
-            return Fitted(IdentityMap())
-        fit = self.method.fit_classes
-        if fit is None:
-            hint = f"use {', '.join(name for name, row in recalibrations().items() if row.fit_classes)}"
-            raise InvalidInputError(
-                sentence(f"method {self.method.name!r}", "takes two classes only", "got several", hint)
-            )
-        fitted = fit(records, seed=seed, **all_options(self.method, fit, self.options))
-        fitted_once()
-        return fitted
+CANDIDATES: tuple[Family, ...] = ("temperature", "vector", "dirichlet")
+FOLDS = 5
 
 
 def fit_classes(
-    records: ClassRecords, row: Method, options: Mapping[str, Any], weights: str, seed: int
+    records: ClassRecords,
+    row: Method,
+    options: Mapping[str, Any],
+    weights: str,
+    seed: int,
+    report: Report | None = None,
 ) -> Recalibration:
-    """Fit a method, or the choice of auto, to records of several classes that are checked already."""
+    """Fit a method, or the choice of auto, to checked records of several classes."""
     auto, named = row.name == "auto", MappingProxyType(dict(options))
     if auto and options:
         raise reject_name("option of auto for several classes", next(iter(options)), ["none"])
 
-    def procedure(part: ClassRecords, seed: int) -> Fitted:
-        return choose_classes(part, seed) if auto else ClassCandidate(row, named).fit(part, seed)
+    def procedure(part: ClassRecords, seed: int, report: Report | None = None) -> Fitted:
+        return choose_classes(part, seed, report) if auto else _fit_method(part, row, named, seed, report)
 
-    fitted = procedure(records, seed)
+    fitted = procedure(records, seed, report)
     for note in fitted.notes:
         if note != UNCHANGED:
             warn_user(note, RecalibrationWarning)
+    plan = FAST if row.name == "temperature" else SLOW
     return Recalibration(
         method=row.name,
         chosen=str(fitted.details.get("chosen", row.name)),
@@ -71,16 +55,20 @@ def fit_classes(
         fit=_facts(records, weights, seed),
         notes=fitted.notes,
         details=counted_out(fitted.details, records.dropped),
-        judge=lambda: assess_classes(records, procedure, seed),
+        assessor=ClassAssessor(records, procedure, fitted.map, seed, plan, auto),
         columns=records.classes,
         classes=records.names,
     )
 
 
-def expected_class_fits(row: Method, records: ClassRecords) -> int:
-    """Return how many fits there will be: of every candidate and fold, or of every class."""
-    inside = {"one-vs-rest": records.classes, "top-label": records.classes + 1}
-    return FOLDS * len(CANDIDATES) + 1 if row.name == "auto" else 1 + inside.get(row.name, 0)
+def _fit_method(
+    records: ClassRecords, method: Method, options: Mapping[str, Any], seed: int, report: Report | None
+) -> Fitted:
+    if method.fit_classes is None:
+        hint = f"use {', '.join(name for name, row in recalibrations().items() if row.fit_classes)}"
+        rule = "takes two classes only"
+        raise InvalidInputError(sentence(f"method {method.name!r}", rule, "got several", hint))
+    return call_fit(method, method.fit_classes, records, options, seed, report)
 
 
 def _facts(records: ClassRecords, weights: str, seed: int) -> FitFacts:
@@ -99,80 +87,39 @@ def _facts(records: ClassRecords, weights: str, seed: int) -> FitFacts:
     )
 
 
-def choose_classes(records: ClassRecords, seed: int) -> Fitted:
-    """Return the simplest of no change and the softmax maps within one standard error of the best."""
-    candidates = {"identity": ClassCandidate(None)}
-    candidates |= {name: ClassCandidate(recalibrations()[name]) for name in CANDIDATES}
-    losses: dict[str, Array] = {}
+def choose_classes(records: ClassRecords, seed: int, report: Report | None = None) -> Fitted:
+    """Return the simplest of no change and the softmax maps within one standard error of the best.
+
+    One set of folds serves the choice of a method and that of its penalty.
+    """
     parts = records.cut(FOLDS, seed)
-    for name, candidate in candidates.items():
-        losses[name] = np.concatenate(
-            [part.losses(candidate.fit(rest, seed).map.predict(part.table)) for rest, part in parts]
-        )
     weights = np.concatenate([part.weights for _, part in parts])
+    losses = {"identity": np.concatenate([part.losses(part.table) for _, part in parts])}
+    paths: dict[str, HeldOutPath] = {}
+    for done, name in enumerate(CANDIDATES):
+        paths[name] = held_out_path(parts, name, _step(report, done))
+        losses[name] = paths[name].losses
     means = {name: float(weights @ loss / weights.sum()) for name, loss in losses.items()}
     best = losses[min(means, key=lambda name: means[name])]
-    chosen = next(name for name in candidates if _as_good(losses[name] - best, weights))
-    fitted = candidates[chosen].fit(records, seed)
+    chosen = next(name for name in losses if _as_good(losses[name] - best, weights))
+    fitted = Fitted(IdentityMap())
+    if chosen != "identity":
+        options = {} if chosen == "temperature" else {"penalty": paths[chosen].penalty}
+        fitted = _fit_method(records, recalibrations()[chosen], options or NOTHING, seed, None)
     note = (UNCHANGED,) if chosen == "identity" else ()
     details = {**fitted.details, "chosen": chosen, "losses": means}
     return Fitted(fitted.map, (*fitted.notes, *note), MappingProxyType(details))
 
 
+def _step(report: Report | None, done: int) -> Report | None:
+    """Return how one of the candidates reports its share of the whole."""
+    if report is None:
+        return None
+    return lambda share: report((done + share) / (len(CANDIDATES) + 1))
+
+
 def _as_good(excess: Array, weights: Array) -> bool:
-    mean, error = _mean_and_error(excess, weights)
-    return mean <= error
-
-
-def _mean_and_error(values: Array, weights: Array) -> tuple[float, float]:
-    """Return the mean of values of records, and its standard error."""
+    """Return whether the mean excess is within one standard error of 0."""
     total = weights.sum()
-    mean = float(weights @ values / total)
-    return mean, float(np.sqrt(weights @ (values - mean) ** 2 / total / total))
-
-
-def assess_classes(records: ClassRecords, procedure: Any, seed: int) -> Assessment | str:
-    """Cross-fit a procedure for several classes and judge it, its smooth error by the top label."""
-    try:
-        parts = records.cut(FOLDS, seed)
-        tables = [procedure(rest, seed).map.predict(part.table) for rest, part in parts]
-    except CalibrantError as reason:
-        return str(reason)
-    held = [part for _, part in parts]
-    share = np.array([part.weights.sum() for part in held])
-    figures = [
-        [_figures(part, side) for side in (part.table, new)] for part, new in zip(held, tables, strict=True)
-    ]
-    errors = (_error(held, tables), 0.0, 0.0)
-    changes = {
-        name: change_of([(before[k], after[k]) for before, after in figures], share, errors[k])
-        for k, name in enumerate(("log_loss", "brier_score", "smooth"))
-    }
-    main = changes["log_loss"]
-    verdict: Verdict = "no evidence that it helps"
-    if records.n < FEWEST:
-        verdict = "too little data to say"
-    elif main.lower > 0 or main.upper < 0:
-        verdict = "helps" if main.lower > 0 else "harms"
-    return Assessment(
-        main.gain, main.lower, main.upper, main.before, main.after,
-        verdict,
-        records.n, FOLDS, CONFIDENCE, seed, MappingProxyType(changes), records.n, records.n,
-    )  # fmt: skip
-
-
-def _error(held: list[ClassRecords], tables: list[Array]) -> float:
-    """Return the standard error of the mean gain in log loss, record by record."""
-    gains = [part.losses(part.table) - part.losses(new) for part, new in zip(held, tables, strict=True)]
-    return _mean_and_error(np.concatenate(gains), np.concatenate([part.weights for part in held]))[1]
-
-
-def _figures(part: ClassRecords, table: Array) -> tuple[float, float, float]:
-    """Return mean log loss, mean Brier score and the smooth error of the top label."""
-    share = part.weights / part.weights.sum()
-    hit = np.zeros_like(table)
-    hit[np.arange(part.n), part.labels] = 1.0
-    top = table.argmax(axis=1)
-    confidence = np.clip(table[np.arange(part.n), top], 0.0, 1.0)
-    smooth = smooth_calibration_error(Forecasts(top == part.labels, confidence, sample_weight=part.weights))
-    return float(share @ part.losses(table)), float(share @ ((table - hit) ** 2).sum(axis=1)), float(smooth)
+    mean = float(weights @ excess / total)
+    return mean <= float(np.sqrt(weights @ (excess - mean) ** 2 / total / total))

@@ -1,23 +1,53 @@
-"""Method: one row of the registry of recalibration methods."""
+"""Method: one row of the registry of recalibration methods.
+
+A candidate: a method with its options, ready to be fitted to any sample.
+
+Progress is reported through a callback.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from calibrant.errors import reject_name
-from calibrant.recalibration.maps.form import Map
+from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_name, sentence
+from calibrant.parallel import Progress, report_progress
+from calibrant.recalibration.maps.base import Map
+from calibrant.recalibration.samples import RowSample, Sample
 from calibrant.results import NOTHING
+
+STEPS = 100  # of progress
+Report = Callable[[float], object]  # called with the share of the work that is done
+
+
+@contextmanager
+def reporting(progress: Progress | None) -> Iterator[Report | None]:
+    """Return a function that passes growing shares on to `progress`, and report 1 on exit."""
+    if progress is None:
+        yield None
+        return
+    reached = 0
+
+    def report(share: float) -> None:
+        nonlocal reached
+        done = min(int(share * STEPS), STEPS)
+        if done > reached:
+            reached = done
+            report_progress(progress, done, STEPS)
+
+    yield report
+    report(1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fitted:
-    """What a method returns: the map, what to tell the user, and what else was learnt on the way."""
+    """What a method returns: the map, notes for the user, and further details of the fit."""
 
     map: Map
     notes: tuple[str, ...] = ()
@@ -33,7 +63,7 @@ class Method:
 
     `fit(sample, *, seed, **options)` fits two classes. A method that needs covariates finds them in
     `sample.covariates`, in the order of the records, and its map predicts from (p, covariates).
-    `fit_classes(records, *, seed, **options)` fits several classes. Defaults of options stand in the
+    `fit_classes(records, *, seed, **options)` fits several classes. Defaults of options are in the
     signatures, and nowhere else.
     """
 
@@ -72,7 +102,17 @@ class Method:
 
 def _keywords(fit: Fit) -> dict[str, Any]:
     given = inspect.signature(fit).parameters.values()
-    return {p.name: p.default for p in given if p.kind is p.KEYWORD_ONLY and p.name != "seed"}
+    hidden = ("seed", "report")
+    return {p.name: p.default for p in given if p.kind is p.KEYWORD_ONLY and p.name not in hidden}
+
+
+def call_fit(
+    method: Method, fit: Fit, records: Any, options: Mapping[str, Any], seed: int, report: Report | None
+) -> Fitted:
+    """Call a fit with all of its options, and with `report` if it takes one."""
+    known = all_options(method, fit, options)
+    takes_report = "report" in inspect.signature(fit).parameters
+    return fit(records, seed=seed, **known, **({"report": report} if takes_report else {}))
 
 
 def all_options(method: Method, fit: Fit, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,3 +126,41 @@ def all_options(method: Method, fit: Fit, options: Mapping[str, Any]) -> dict[st
             raise reject_name(f"option of method {method.name!r}", name, sorted(known) or ["none"])
     plain = {name: item.item() if isinstance(item, np.generic) else item for name, item in options.items()}
     return {**known, **plain}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """A method and its options."""
+
+    method: Method
+    options: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+
+    def fit(self, sample: Sample, seed: int, report: Report | None = None) -> Fitted:
+        """Fit to a sample; `report` is called with the share of the work done, if the method is slow."""
+        fit = self.method.fit
+        if fit is None:
+            raise InvalidInputError(
+                sentence(f"method {self.method.name!r}", "needs probabilities of several classes")
+            )
+        check_sample(self.method, sample)
+        return call_fit(self.method, fit, sample, self.options, seed, report)
+
+    @property
+    def name(self) -> str:
+        """How tables call it: the method, and the options that differ from its defaults."""
+        extra = ", ".join(f"{key}={value!r}" for key, value in self.options.items())
+        return f"{self.method.name} ({extra})" if extra else self.method.name
+
+
+def check_sample(method: Method, sample: Sample) -> None:
+    """Refuse records that a method cannot use."""
+    if method.needs_covariates and not (isinstance(sample, RowSample) and sample.covariates):
+        hint = "pass covariates={name: column}"
+        raise InvalidInputError(sentence(f"method {method.name!r}", "needs covariates", "got none", hint))
+    if sample.n < method.smallest_n:
+        rule = f"needs {method.smallest_n} records"
+        raise TooFewRecordsError(sentence(f"method {method.name!r}", rule, f"got {sample.n}"))
+    if method.needs_both_outcomes and not sample.levels.both_outcomes:
+        got = f"got base rate {sample.levels.base_rate:g}"
+        hint = 'use "shift", "isotonic" or "histogram", or collect five of each'
+        raise TooFewRecordsError(sentence(f"method {method.name!r}", "needs both outcomes", got, hint))

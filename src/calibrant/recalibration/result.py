@@ -12,17 +12,19 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
-from calibrant.inputs import ROW_SUM, array_of, check_unit_interval, numeric_vector
-from calibrant.measures.class_columns import check_column_order, columns_named
-from calibrant.numerals import counted, short
-from calibrant.recalibration.assess import Assessment, Folds, Procedure, assess, cross_fit
-from calibrant.recalibration.band import MapBand, jackknife_band
-from calibrant.recalibration.fit_facts import FitFacts
-from calibrant.recalibration.maps.form import Interval, Knot, Map, MapBins
-from calibrant.recalibration.methods.checks import checked_share
+from calibrant.formatting import format_value, pluralize
+from calibrant.inputs import ROW_SUM, check_unit_interval, checked_share, numeric_vector, to_array
+from calibrant.metrics.multiclass import check_column_order, columns_named
+from calibrant.recalibration.assess import Assessment, Assessor, Folds
+from calibrant.recalibration.assess_classes import ClassAssessor
+from calibrant.recalibration.band import MapBand, map_band
+from calibrant.recalibration.maps.base import Interval, Knot, Map, MapBins
+from calibrant.recalibration.registry import reporting
 from calibrant.recalibration.samples import Sample
-from calibrant.results import NOTHING, Array
-from calibrant.sheets import paragraphs
+from calibrant.recalibration.storage import FitFacts
+from calibrant.results import NOTHING, Array, html_paragraphs
+
+NO_RECORDS = "the records were not kept"
 
 
 class RecalibrationWarning(UserWarning):
@@ -34,7 +36,7 @@ class Recalibration:
     """A fitted recalibration; made by `recalibrate` or `load_recalibration`.
 
     `method` is what was asked for, `chosen` what it came to (they differ for auto), `options` its options,
-    `notes` what the user should know of the fit, `fit` what it was fitted to, `details` what was learnt.
+    `notes` what the user should know of the fit, `fit` what it was fitted to, `details` what else was found.
     """
 
     method: str
@@ -45,8 +47,7 @@ class Recalibration:
     notes: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
     sample: Sample | None = field(default=None, repr=False)
-    procedure: Procedure | None = field(default=None, repr=False)
-    judge: Callable[[], Assessment | str] | None = field(default=None, repr=False)
+    assessor: Assessor | ClassAssessor | None = field(default=None, repr=False)
     columns: int | None = None  # of several classes
     classes: tuple[str, ...] = ()  # what these columns were called, where they had names
 
@@ -56,15 +57,27 @@ class Recalibration:
 
     def __str__(self) -> str:
         came_to = "" if self.chosen == self.method else f" (chosen by {self.method})"
-        judged = self.assessment
-        if judged is None:
-            gained = f" Not assessed: {self.why_not_assessed}." if self.why_not_assessed else ""
-        else:
-            span = f"{short(judged.lower)} to {short(judged.upper)} at confidence {judged.confidence:g}"
-            gained = f" On held-out folds: {judged.verdict}; log loss gain {short(judged.gain)} ({span})."
-        fitted = f"fitted to {counted(self.fit.n, 'record')}"
-        warmth = "" if self.temperature is None else f", T = {short(self.temperature)}"
-        return f"Recalibration by {self.chosen}{came_to}{warmth}, {fitted}.{gained}"
+        fitted = f"fitted to {pluralize(self.fit.n, 'record')}"
+        warmth = "" if self.temperature is None else f", T = {format_value(self.temperature)}"
+        parts = (f"Recalibration by {self.chosen}{came_to}{warmth}, {fitted}.", self.clip_note, self._finding)
+        return " ".join(part for part in parts if part)
+
+    @property
+    def clip_note(self) -> str:
+        """Which predictions near 0 and 1 become one value; empty if none do."""
+        return str(self.details.get("clip_note", ""))
+
+    @property
+    def _finding(self) -> str:
+        """Whether it helped, in a sentence; never computes the assessment."""
+        if not self.is_assessed:
+            return "Not assessed yet: `.assessment` tells whether it helps."
+        found = self.assessment
+        if found is None:
+            return f"Not assessed: {self.why_not_assessed}." if self.why_not_assessed else ""
+        limits = f"{format_value(found.lower)} to {format_value(found.upper)}"
+        gain = f"log loss gain {format_value(found.gain)} ({limits} at confidence {found.confidence:g})"
+        return f"On held-out folds: {found.finding}; {gain}."
 
     @property
     def temperature(self) -> float | None:
@@ -72,9 +85,9 @@ class Recalibration:
         return self.details.get("temperature") if self.chosen == "temperature" else None
 
     def _repr_html_(self) -> str:
-        return paragraphs(str(self), *self.notes)
+        return html_paragraphs(str(self), *self.notes)
 
-    def predict(self, p: Any, covariates: Any = None) -> Array:
+    def predict(self, p: Any = None, covariates: Any = None, *, logits: Any = None) -> Array:
         """Return recalibrated predictions.
 
         Parameters
@@ -84,6 +97,8 @@ class Recalibration:
             in the order of the fit, also in a frame.
         covariates : mapping of columns or frame, optional
             For methods that need them.
+        logits : array, optional
+            Logits or log-probabilities in place of `p`.
 
         Returns
         -------
@@ -96,6 +111,13 @@ class Recalibration:
         >>> fitted.predict([0.2, 0.5]).tolist()
         [0.25, 0.5]
         """
+        if (p is None) == (logits is None):
+            rule = "needs p or logits"
+            raise InvalidInputError(sentence("predict", rule, "got none" if p is None else "got both"))
+        if logits is not None:
+            from calibrant.recalibration.samples import probabilities_of_logits
+
+            p = probabilities_of_logits(logits)
         if self.columns is not None:
             return self.map.predict(self._table(p))
         column, pair = one_column(p)
@@ -106,7 +128,7 @@ class Recalibration:
         return np.column_stack([1.0 - rates, rates]) if pair else rates
 
     def _table(self, p: Any) -> Array:
-        from calibrant.recalibration.class_records import checked_table
+        from calibrant.recalibration.samples import checked_table
 
         table = checked_table(p)
         if table.shape[1] != self.columns:
@@ -118,7 +140,7 @@ class Recalibration:
     def _columns(self, covariates: Any, rows: int) -> Mapping[str, Any] | None:
         if not self.map.needs_covariates:
             return None
-        from calibrant.recalibration.columns import columns_of
+        from calibrant.columns import columns_of
 
         if covariates is None:
             raise InvalidInputError(
@@ -140,10 +162,22 @@ class Recalibration:
         """What holds in finite samples, if anything does."""
         return str(self.details.get("guarantee", ""))
 
-    @cached_property
+    @property
+    def is_assessed(self) -> bool:
+        """Whether the assessment has been computed, or was read from a file."""
+        return "_assessed" in self.__dict__
+
+    @property
     def assessment(self) -> Assessment | None:
-        """Did it help? Computed on first access; None where the records cannot be held back in turn."""
+        """Whether it helped; computed on first access, None if the records cannot be split into folds."""
         return self._assessed if isinstance(self._assessed, Assessment) else None
+
+    def assess(self, progress: Callable[..., object] | None = None) -> Assessment | None:
+        """Compute the assessment if it is not known yet, reporting the share of the work that is done."""
+        if not self.is_assessed and self.assessor is not None:
+            with reporting(progress) as report:
+                self.with_assessment(self.assessor.assess(report))
+        return self.assessment
 
     @property
     def why_not_assessed(self) -> str:
@@ -152,32 +186,28 @@ class Recalibration:
 
     @cached_property
     def _assessed(self) -> Assessment | str:
-        if self.judge is not None:
-            return self.judge()
-        crossed = self.folds
-        if self.sample is None or isinstance(crossed, str):
-            return str(crossed)
-        return assess(self.sample, crossed, seed=self.fit.seed)
+        return NO_RECORDS if self.assessor is None else self.assessor.assess()
 
-    @cached_property
+    @property
     def folds(self) -> Folds | str:
-        """The whole procedure without each fifth of the records in turn, or why that cannot be."""
-        return self._crossed(stratified=True)
-
-    @cached_property
-    def _loose_folds(self) -> Folds | str:
-        """The same with folds whose shares of outcomes differ, as those of other samples would."""
-        return self._crossed(stratified=False)
-
-    def _crossed(self, *, stratified: bool) -> Folds | str:
-        if self.sample is None or self.procedure is None:
-            return "the records were not kept"
-        return cross_fit(self.sample, self.procedure, seed=self.fit.seed, stratified=stratified)
+        """The first split of the assessment with its fits, or why there is none."""
+        return self.assessor.folds if isinstance(self.assessor, Assessor) else NO_RECORDS
 
     def band(self, p: Any, confidence: float = 0.95) -> MapBand:
-        """Return how sure the map is at each prediction; how the band was made is in `MapBand.how`.
+        """Return limits of the true calibration curve at each prediction, widened to contain the map.
 
-        It needs the records, which a file does not hold, and takes a map of one column.
+        Nothing is refitted. The band needs the records, which a file does not hold, and a map of one column.
+
+        Parameters
+        ----------
+        p : array
+            Predictions at which the limits are computed.
+        confidence : float
+            Of each pair of limits individually.
+
+        Returns
+        -------
+        MapBand
 
         Examples
         --------
@@ -190,12 +220,12 @@ class Recalibration:
         True
         """
         checked_share("confidence", confidence)
-        several = self.map.needs_covariates or self.map.several
-        folds = "it maps more than one column" if several else self._loose_folds
-        if isinstance(folds, str):
-            raise InvalidInputError(sentence("the band of a map", "needs the records of one column", folds))
-        without = [one.map for one in folds.fitted]
-        return jackknife_band(self.map, without, one_column(p)[0], confidence)
+        if self.map.needs_covariates or self.map.multiclass:
+            rule = "needs a map of one column"
+            raise InvalidInputError(sentence("the band of a map", rule, "it maps more than one column"))
+        if self.sample is None:
+            raise InvalidInputError(sentence("the band of a map", "needs the records", NO_RECORDS))
+        return map_band(self.sample, self.map, one_column(p)[0], confidence)
 
     @property
     def bins(self) -> MapBins | None:
@@ -216,8 +246,7 @@ class Recalibration:
         >>> "CASE WHEN" in fitted.to_sql("score")
         True
         """
-        from calibrant.recalibration.class_sql import class_sql
-        from calibrant.recalibration.sql import sql_of
+        from calibrant.recalibration.sql import class_sql, sql_of
 
         if self.columns is not None:
             check_column_order(column, self.classes, "columns")
@@ -234,7 +263,7 @@ class Recalibration:
         """
         import narwhals as nw
 
-        from calibrant.recalibration.apply_to_frames import checked_frame, eagerly, lazily
+        from calibrant.recalibration.apply import checked_frame, eagerly, lazily
 
         if self.columns is not None:
             raise InvalidInputError(sentence("apply", "takes two classes only", hint="use predict"))
@@ -243,21 +272,21 @@ class Recalibration:
             return lazily(table, self.map, prediction, into)
         columns = None
         if self.map.needs_covariates:
-            from calibrant.recalibration.columns import columns_of
+            from calibrant.columns import columns_of
 
             columns = columns_of(frame, len(table))
 
-        told: list[str] = []
+        remarks: list[str] = []
 
         def predicted(p: Array, usable: Any) -> Array:
             kept = None if columns is None else {name: c[usable] for name, c in columns.items()}
             if kept is not None and len(p):
-                told.extend(self.map.remarks(p, kept))
+                remarks.extend(self.map.remarks(p, kept))
             return self.map.predict(p, kept)
 
         out, p = eagerly(table, predicted, prediction, into)
         self._warn_of(p)
-        for text in told:
+        for text in remarks:
             warnings.warn(text, RecalibrationWarning, stacklevel=2)
         return out
 
@@ -266,20 +295,18 @@ class Recalibration:
             unusable = int(np.count_nonzero(~((p >= 0) & (p <= 1))))
             outside = int(np.count_nonzero(((p < self.fit.low) | (p > self.fit.high)) & (p >= 0) & (p <= 1)))
         if unusable:
-            have = counted(unusable, "row has", "rows have")
+            have = pluralize(unusable, "row has", "rows have")
             text = f"{have} no prediction in [0, 1], and no value."
             warnings.warn(text, RecalibrationWarning, stacklevel=3)
         if outside:
             seen = f"[{self.fit.low:g}, {self.fit.high:g}]"
-            lie = counted(outside, "row lies", "rows lie")
+            lie = pluralize(outside, "row lies", "rows lie")
             text = f"{lie} outside {seen}, the range of the predictions it was fitted to."
             warnings.warn(text, RecalibrationWarning, stacklevel=3)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as a file would hold it: without the records, with the assessment if it is known."""
-        from calibrant.recalibration.storage import as_dict
-
-        return type(self).from_dict, (as_dict(self, assess=False),)
+        """Pickle what a file would hold: not the records, but the assessment if it is known."""
+        return type(self).from_dict, (self.to_dict(),)
 
     @classmethod
     def from_dict(cls, stored: Any) -> Self:
@@ -290,13 +317,16 @@ class Recalibration:
         return cls(**fields).with_assessment(assessed)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the records, ready for JSON."""
+        """Return everything but the records, ready for JSON; the assessment only if it has been computed."""
         from calibrant.recalibration.storage import as_dict
 
         return as_dict(self)
 
     def save(self, path: str | Path) -> None:
-        """Write a JSON file, whole or not at all; it holds numbers and no code, and the assessment."""
+        """Write a JSON file of numbers, with the assessment if it has been computed.
+
+        Saving never computes it: access `assessment` first if the file should contain it.
+        """
         from calibrant.recalibration.storage import save_recalibration
 
         save_recalibration(self, Path(path))
@@ -309,7 +339,7 @@ class Recalibration:
 
 def one_column(p: Any) -> tuple[Array, bool]:
     """Return predictions as one checked column, and whether they came as pairs of columns."""
-    array = array_of(p, "y_prob")
+    array = to_array(p, "y_prob")
     pair = array.ndim == 2 and array.shape[1] == 2
     if pair:
         sums = array.sum(axis=1, dtype=np.float64)

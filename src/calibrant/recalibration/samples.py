@@ -1,24 +1,42 @@
-"""Records to fit on, in an order that does not depend on the user's rows, and how they are cut into folds."""
+"""Records to fit on, in an order that does not depend on the user's rows, and how they are cut into folds.
+
+Records of several classes: a table of probabilities, the class that occurred, and weights.
+"""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
-from calibrant.fits.levels import Levels, levels_of_sorted
+from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_name, reject_rows, sentence
+from calibrant.fits.levels import SAFE, Levels, levels_of_sorted
 from calibrant.forecasts import Forecasts
+from calibrant.formatting import pluralize
 from calibrant.groups.rules import Rule
-from calibrant.inference.merging import coarse
+from calibrant.inference.coarsening import coarse
+from calibrant.inputs import (
+    InputNames,
+    check_aligned,
+    check_weights,
+    is_missing,
+    numeric_vector,
+    row_labels,
+    to_array,
+    unwrap,
+)
+from calibrant.metrics.multiclass import ClassColumns, class_names, classes_hint, columns_named
+from calibrant.metrics.scores import CLIP
+from calibrant.records import Missing
 from calibrant.results import Array
 
 Ints = npt.NDArray[np.int64]
+T = TypeVar("T")
 MOST_EXACT = 10**9  # records that can be dealt without replacement
 MOST_REPEATED = 2 * 10**6  # records that weights of frequency are written out to
 MOST_DEALT = 2**19  # records that are dealt to folds one by one; more are dealt by cells
@@ -45,7 +63,7 @@ class Sample(Protocol):
         """Whether records weigh differently."""
 
     @property
-    def cuttable(self) -> str:
+    def why_not_splittable(self) -> str:
         """An empty text if the records can be cut into folds, else the reason why not."""
 
     def cut(self, folds: int, seed: int, stratified: bool = True) -> list[tuple[Sample, Sample]]:
@@ -53,7 +71,7 @@ class Sample(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class RowSample:
     """Single records in canonical order: by prediction, outcome, weight, cluster, then covariates.
 
     The weights sum to the (effective) number of records. `covariates` are columns in the same order.
@@ -75,7 +93,7 @@ class Rows:
         return len(self.predictions)
 
     @property
-    def cuttable(self) -> str:
+    def why_not_splittable(self) -> str:
         """An empty text: records can be dealt."""
         return ""
 
@@ -84,12 +102,19 @@ class Rows:
         """The records merged by prediction."""
         return levels_of_sorted(self.predictions, self.outcomes, self.weights)
 
+    def cached(self, key: str, make: Callable[[], T]) -> T:
+        """Return what `make` returned for these records the first time: candidates share costly steps."""
+        known: dict[str, T] = self.__dict__.setdefault("_cached", {})
+        if key not in known:
+            known[key] = make()
+        return known[key]
+
     @property
     def unmerged(self) -> Levels:
         """The records one by one, for maps that tell records of equal prediction apart."""
         return Levels(self.predictions, self.outcomes, self.weights)
 
-    def where(self, chosen: npt.NDArray[Any]) -> Rows:
+    def where(self, chosen: npt.NDArray[Any]) -> RowSample:
         """Return some of the records, by a mask or ascending places; the canonical order is kept."""
         columns = self.covariates
         return replace(
@@ -101,10 +126,22 @@ class Rows:
             covariates=None if columns is None else {name: c[chosen] for name, c in columns.items()},
         )
 
-    def written_out(self) -> Rows:
+    def drawn(self, count: int, seed: int) -> RowSample:
+        """Return about `count` records drawn at random, whole clusters at a time; all if there are fewer."""
+        if self.n <= count:
+            return self
+        rng = np.random.default_rng(seed)
+        if self.clusters is None:
+            return self.where(np.sort(rng.choice(self.n, count, replace=False)))
+        sizes = np.bincount(self.clusters)
+        order = rng.permutation(np.flatnonzero(sizes))
+        last = int(np.searchsorted(np.cumsum(sizes[order]), count)) + 1
+        return self.where(np.isin(self.clusters, order[:last]))
+
+    def expanded(self) -> RowSample:
         """Return a row for every record that weights of frequency count, where they are few enough.
 
-        A row that stands for many records would be dealt to one fold whole, and be unknown to the others.
+        A row that counts many records would go to one fold whole.
         """
         times = repetitions(self.weights)
         if times is None:
@@ -114,10 +151,10 @@ class Rows:
 
     def cut(self, folds: int, seed: int, stratified: bool = True) -> list[tuple[Sample, Sample]]:
         """Return pairs (all but one fold, that fold)."""
-        fold = self.dealt(folds, seed, stratified)
+        fold = self.fold_of(folds, seed, stratified)
         return [(self.where(fold != k), self.where(fold == k)) for k in range(folds)]
 
-    def dealt(self, folds: int, seed: int, stratified: bool = True) -> Ints:
+    def fold_of(self, folds: int, seed: int, stratified: bool = True) -> Ints:
         """Return the fold of each record: stratified by outcome or not, or whole clusters at a time."""
         if self.clusters is not None:
             return _dealt_clusters(self.clusters, folds, seed)
@@ -147,7 +184,7 @@ def _dealt_clusters(clusters: Ints, folds: int, seed: int) -> Ints:
 
 
 @dataclass(frozen=True, eq=False)
-class CountedCells:
+class CellSample:
     """Unweighted 0/1 records known only by cell: how many of either outcome each cell holds."""
 
     values: Array
@@ -162,7 +199,7 @@ class CountedCells:
         return int(self.ones.sum() + self.zeros.sum())
 
     @property
-    def cuttable(self) -> str:
+    def why_not_splittable(self) -> str:
         """An empty text: the records of a cell can be dealt."""
         return ""
 
@@ -186,7 +223,7 @@ class CountedCells:
             both = _dealt_counts(np.concatenate([self.ones, self.zeros]), folds, draws)
             hands = zip(*np.split(np.array(both), 2, axis=1), strict=True)
         return [
-            (CountedCells(self.values, self.ones - a, self.zeros - b), CountedCells(self.values, a, b))
+            (CellSample(self.values, self.ones - a, self.zeros - b), CellSample(self.values, a, b))
             for a, b in hands
         ]
 
@@ -206,7 +243,7 @@ def _dealt_counts(counts: Ints, folds: int, draws: np.random.Generator) -> list[
 
 
 @dataclass(frozen=True, eq=False)
-class Merged:
+class LevelSample:
     """Levels whose single records are not known any more: a sketch of weighted records or of fractions."""
 
     levels: Levels
@@ -215,19 +252,19 @@ class Merged:
     weighted: bool = True
 
     @property
-    def cuttable(self) -> str:
-        """Why there are no folds."""
+    def why_not_splittable(self) -> str:
+        """Why the records cannot be split."""
         what = "weighted records" if self.binary else "fractional outcomes"
         return f"{what} merged in a sketch cannot be cut into folds"
 
     def cut(self, folds: int, seed: int, stratified: bool = True) -> list[tuple[Sample, Sample]]:
         """Refuse."""
         hint = "name a method, or pass the rows"
-        raise InvalidInputError(sentence("y_true", "must be single records", self.cuttable, hint))
+        raise InvalidInputError(sentence("y_true", "must be single records", self.why_not_splittable, hint))
 
 
 @dataclass(frozen=True, eq=False)
-class Behind:
+class ForecastSample:
     """The records behind exact forecasts: levels at once, single records only when they are to be dealt."""
 
     forecasts: Forecasts
@@ -249,7 +286,7 @@ class Behind:
         return self.forecasts.record_weights is not None and self._repetitions is None
 
     @property
-    def cuttable(self) -> str:
+    def why_not_splittable(self) -> str:
         """An empty text: records can be dealt."""
         return ""
 
@@ -260,11 +297,11 @@ class Behind:
 
     def cut(self, folds: int, seed: int, stratified: bool = True) -> list[tuple[Sample, Sample]]:
         """Deal the single records; very many are known by their cell alone afterwards."""
-        dealt = self._records if self.in_cells is None else self.in_cells
+        dealt = self.rows if self.in_cells is None else self.in_cells
         return dealt.cut(folds, seed, stratified)
 
     @cached_property
-    def in_cells(self) -> CountedCells | None:
+    def in_cells(self) -> CellSample | None:
         """Very many records of equal weight with neighbouring predictions merged, else None.
 
         What that changes of a loss is of second order in the width of a cell, 2^-15 at most.
@@ -274,7 +311,8 @@ class Behind:
         return counted_cells(coarse(self.forecasts, FOLD_CELLS))
 
     @cached_property
-    def _records(self) -> Rows:
+    def rows(self) -> RowSample:
+        """The single records."""
         f = self.forecasts
         values = np.repeat(f.values, f.counts)
         weights = np.ones(f.n) if f.record_weights is None else f.record_weights
@@ -283,8 +321,8 @@ class Behind:
             order = np.lexsort((weights, outcomes, values))
             values, outcomes, weights = values[order], outcomes[order], weights[order]
         counted = weights * (self.levels.total / weights.sum())
-        rows = Rows(values, outcomes, counted, binary=self.binary, weighted=f.record_weights is not None)
-        return rows.written_out() if self.frequency else rows
+        rows = RowSample(values, outcomes, counted, binary=self.binary, weighted=f.record_weights is not None)
+        return rows.expanded() if self.frequency else rows
 
     @cached_property
     def _repetitions(self) -> Ints | None:
@@ -298,19 +336,19 @@ def sample_of(forecasts: Forecasts, *, frequency: bool = False) -> Sample:
     if frequency and (counted := _counted(forecasts)) is not None:
         return counted
     if forecasts.cells is None:
-        return Behind(forecasts, frequency)
+        return ForecastSample(forecasts, frequency)
     if forecasts.binary and _unweighted(forecasts):
         return counted_cells(forecasts)
-    return Merged(Levels.of(forecasts, frequency=frequency), forecasts.n, forecasts.binary)
+    return LevelSample(Levels.of(forecasts, frequency=frequency), forecasts.n, forecasts.binary)
 
 
-def counted_cells(forecasts: Forecasts) -> CountedCells:
+def counted_cells(forecasts: Forecasts) -> CellSample:
     """Return levels of unweighted 0/1 records as counts of either outcome."""
     ones = np.rint(forecasts.outcomes * forecasts.n).astype(np.int64)
-    return CountedCells(forecasts.values, ones, forecasts.counts - ones)
+    return CellSample(forecasts.values, ones, forecasts.counts - ones)
 
 
-def _counted(forecasts: Forecasts) -> CountedCells | None:
+def _counted(forecasts: Forecasts) -> CellSample | None:
     """Return the 0/1 records that weights of frequency count, if those are whole numbers."""
     if not forecasts.binary:
         return None
@@ -319,7 +357,7 @@ def _counted(forecasts: Forecasts) -> CountedCells | None:
     if not (_whole(ones) and _whole(all_)):
         return None
     whole = np.rint(ones).astype(np.int64)
-    return CountedCells(forecasts.values, whole, np.rint(all_).astype(np.int64) - whole)
+    return CellSample(forecasts.values, whole, np.rint(all_).astype(np.int64) - whole)
 
 
 def _whole(weights: Array) -> bool:
@@ -365,7 +403,7 @@ def rows_of(
     clusters: npt.NDArray[Any] | None = None,
     covariates: Mapping[str, npt.NDArray[Any]] | None = None,
     groups: tuple[str, ...] = (),
-) -> Rows:
+) -> RowSample:
     """Return checked rows in canonical order, with the clusters and covariates that belong to them."""
     outcomes = y.astype(np.float64)
     weights = np.ones(len(p)) if w is None else w
@@ -374,7 +412,7 @@ def rows_of(
     keys = [_codes(column) for column in reversed(list(columns.values()))]
     order = np.lexsort((*keys, *([] if codes is None else [codes]), weights, outcomes, p))
     weights = weights[order]  # sums depend on the order of their terms
-    rows = Rows(
+    rows = RowSample(
         (p + 0.0)[order],
         outcomes[order],
         weights if frequency else effective(weights),
@@ -384,10 +422,215 @@ def rows_of(
         binary=not bool(np.any((outcomes > 0) & (outcomes < 1))),
         weighted=w is not None and bool(np.any(w != w[0])),
     )
-    return rows.written_out() if frequency else rows
+    return rows.expanded() if frequency else rows
 
 
 def _codes(column: npt.NDArray[Any]) -> Ints:
     """Return a whole number per value, in an order that does not depend on the rows."""
     plain = column.astype(str) if column.dtype.kind == "O" else column
     return np.unique(plain, return_inverse=True)[1].astype(np.int64).reshape(-1)
+
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassRecords:
+    """Rows in canonical order; `labels` are columns of the table; weights sum to the effective number."""
+
+    table: Array
+    labels: Ints
+    weights: Array
+    ranks: Ints  # the place of each class in an order that does not depend on the order of the columns
+    names: tuple[str, ...] = ()  # of the columns, where they are texts
+    dropped: int = 0  # rows of the user that were left out for a gap
+
+    @property
+    def n(self) -> int:
+        """How many records there are."""
+        return len(self.labels)
+
+    @property
+    def classes(self) -> int:
+        """How many columns there are."""
+        return int(self.table.shape[1])
+
+    def where(self, chosen: npt.NDArray[Any]) -> ClassRecords:
+        """Return some of the records."""
+        table, labels, weights = (part[chosen] for part in (self.table, self.labels, self.weights))
+        return replace(self, table=table, labels=labels, weights=weights)
+
+    def expanded(self) -> ClassRecords:
+        """Return a row for every record that weights of frequency count, where they are few enough."""
+        times = repetitions(self.weights)
+        if times is None:
+            return self
+        rows = self.where(np.repeat(np.arange(self.n), times))
+        return replace(rows, weights=np.ones(rows.n))
+
+    def cut(self, folds: int, seed: int, stratified: bool = True) -> list[tuple[ClassRecords, ClassRecords]]:
+        """Return pairs (all but one fold, that fold), by default with equal shares of classes."""
+        if self.n < folds:
+            raise TooFewRecordsError(sentence("folds", f"need {folds} records", f"got {self.n}"))
+        draws = np.random.default_rng(seed).random(self.n)
+        order = np.lexsort((draws, self.ranks[self.labels])) if stratified else np.argsort(draws)
+        fold = np.empty(self.n, dtype=np.int64)
+        fold[order] = np.arange(self.n) % folds
+        return [(self.where(fold != k), self.where(fold == k)) for k in range(folds)]
+
+    def losses(self, table: Array) -> Array:
+        """Return the log loss of each record under other probabilities, at most 14 nats: for choices."""
+        return self.log_losses(table, SAFE)
+
+    def log_losses(self, table: Array, clip: float = CLIP) -> Array:
+        """Return the log loss of each record under other probabilities."""
+        chosen = table[np.arange(self.n), self.labels]
+        return np.asarray(-np.log(np.clip(chosen, clip, 1.0)))
+
+
+def probabilities_of_logits(logits: Any) -> Array:
+    """Return probabilities from logits or log-probabilities: one column of logits, or one per class.
+
+    >>> probabilities_of_logits([0.0]).tolist(), probabilities_of_logits([[1.0, 1.0]]).tolist()
+    ([0.5], [[0.5, 0.5]])
+    """
+    from scipy.special import expit, softmax
+
+    table = np.asarray(to_array(logits, "logits"))
+    if table.dtype.kind not in "iuf" or table.ndim not in (1, 2) or (table.ndim == 2 and table.shape[1] < 2):
+        rule = "must be numbers, one per row or one per row and class"
+        raise InvalidInputError(sentence("logits", rule, f"got dtype {table.dtype} and shape {table.shape}"))
+    table = table.astype(np.float64)
+    rows = table if table.ndim == 1 else table.max(axis=1)
+    hint = "-inf is allowed for a class of probability 0"
+    reject_rows("logits", "must be below infinity, one per row at least finite", rows, np.isinf(rows), hint)
+    return np.asarray(expit(table) if table.ndim == 1 else softmax(table, axis=1))
+
+
+def checked_table(probabilities: Any) -> Array:
+    """Return a table of probabilities, a row per record and a column per class, or say what is wrong."""
+    columns = ClassColumns.of(probabilities, "y_prob")
+    table = np.asarray(columns.numbers(probabilities), dtype=np.float64)
+    gaps = np.isnan(table)
+    columns.reject_cells("must not be missing", table, gaps, "leave such rows out")
+    columns.check_rows(table, np.asarray(~gaps.any(axis=1)))
+    return table
+
+
+def class_records(
+    y_true: Any,
+    y_prob: Any,
+    sample_weight: Any,
+    classes: Sequence[Any] | None,
+    *,
+    frequency: bool,
+    missing: Missing = "error",
+    columns: Sequence[str] = (),
+) -> ClassRecords:
+    """Return checked records in an order that depends on the user's neither of rows nor of named columns."""
+    if missing not in ("error", "drop"):
+        raise reject_name("missing", missing, ["error", "drop"])
+    names = InputNames().with_names_of(y_true, y_prob, sample_weight)
+    y_true, sample_weight = unwrap(y_true), unwrap(sample_weight)
+    check_aligned(y_true, row_labels(y_prob), (names.outcome, names.prediction))
+    check_aligned(sample_weight, row_labels(y_prob), (names.weight, names.prediction))
+    called = ClassColumns.of(y_prob, names.prediction)
+    columns = list(columns) or columns_named(y_prob)
+    table = np.asarray(called.numbers(y_prob), dtype=np.float64)
+    given, weights = _labels(y_true, len(table), names), _weights(sample_weight, len(table), names)
+    complete = _complete(table, given, weights, missing, names, called)
+    called.check_rows(table, complete)
+    known = class_names(classes, columns, given[complete].tolist(), table.shape[1], names.prediction)
+    labels = _places(given, known, complete, names)
+    weights = check_weights(np.where(complete, weights, 0.0), names.weight)
+    kept = weights > 0
+    ranks = _content_ranks(table[kept], labels[kept], weights[kept], _ranks(known))
+    cells = table[kept][:, np.argsort(ranks)]
+    order = np.flatnonzero(kept)[np.lexsort((weights[kept], ranks[labels[kept]], *cells.T))]
+    texts = _texts(columns or ([] if classes is None else known))
+    records = ClassRecords(table[order], labels[order], weights[order], ranks, texts)
+    made = records.expanded() if frequency else replace(records, weights=effective(records.weights))
+    return replace(made, dropped=int(np.count_nonzero(~complete)))
+
+
+def _labels(y_true: Any, rows: int, names: InputNames) -> npt.NDArray[Any]:
+    labels = to_array(y_true, names.outcome)
+    if labels.shape != (rows,):
+        got = f"got shape {labels.shape} for {pluralize(rows, 'row')}"
+        raise InvalidInputError(sentence(names.outcome, "must be one class label per row", got))
+    return labels
+
+
+def _weights(sample_weight: Any, rows: int, names: InputNames) -> Array:
+    if sample_weight is None:
+        return np.ones(rows)
+    weights = numeric_vector(sample_weight, names.weight)
+    if len(weights) != rows:
+        got = f"got {len(weights):,} and {pluralize(rows, 'row')}"
+        subject = f"{names.weight} and {names.prediction}"
+        raise InvalidInputError(sentence(subject, "must have the same length", got))
+    return np.asarray(weights, dtype=np.float64)
+
+
+def _complete(
+    table: Array,
+    labels: npt.NDArray[Any],
+    weights: Array,
+    missing: Missing,
+    names: InputNames,
+    columns: ClassColumns,
+) -> Mask:
+    """Return the rows without a gap, or refuse those with one."""
+    empty = np.isnan(table)
+    checked = {
+        names.outcome: (labels, np.array([is_missing(label) for label in labels.tolist()], dtype=bool)),
+        names.weight: (weights, np.isnan(weights)),
+    }
+    if missing == "error":
+        hint = 'pass missing="drop" to leave such rows out and have them counted'
+        columns.reject_cells("must not be missing", table, empty, hint)
+        for name, (values, gaps) in checked.items():
+            reject_rows(name, "must not be missing", values, gaps, hint)
+    complete = ~np.logical_or.reduce([empty.any(axis=1), *(gaps for _, gaps in checked.values())])
+    if not complete.any():
+        got = f"got {pluralize(len(table), 'row')}, all with one"
+        raise InvalidInputError(sentence(names.prediction, "must have a row without missing values", got))
+    return np.asarray(complete)
+
+
+def _texts(names: list[Any]) -> tuple[str, ...]:
+    """Return names of text and whole numbers as texts, none where others or equal ones are among them."""
+    texts = tuple(map(str, names)) if all(isinstance(name, (str, int, np.integer)) for name in names) else ()
+    return texts if len(set(texts)) == len(texts) else ()
+
+
+def _content_ranks(table: Array, labels: Ints, weights: Array, named: Ints) -> Ints:
+    """Return the place of each class by its frequency and mean probability, so that folds follow content.
+
+    Permuting the columns, labels included, then permutes the fit and nothing else. Names break ties.
+    """
+    frequency = np.array([np.sort(weights[labels == k]).sum() for k in range(table.shape[1])])
+    means = np.sort(table, axis=0).sum(axis=0)
+    order = np.lexsort((named, means, frequency))
+    return np.argsort(order).astype(np.int64)
+
+
+def _ranks(names: list[Any]) -> Ints:
+    """Return the place of each name among all in order; of names that cannot be compared, by their texts."""
+    try:
+        order = sorted(range(len(names)), key=lambda k: names[k])
+    except TypeError:
+        order = sorted(range(len(names)), key=lambda k: (type(names[k]).__name__, str(names[k])))
+    return np.argsort(order)
+
+
+def _places(labels: npt.NDArray[Any], columns: list[Any], complete: Mask, names: InputNames) -> Ints:
+    """Return the column of the class that occurred; 0 in rows with a gap."""
+    place = {name: k for k, name in enumerate(columns)}
+    places = np.zeros(len(labels), dtype=np.int64)
+    given = labels[complete].tolist()
+    places[complete] = [place.get(label, -1) if isinstance(label, Hashable) else -1 for label in given]
+    shown = ", ".join(map(repr, columns[:5])) + (", ..." if len(columns) > 5 else "")
+    hint = classes_hint(given, columns)
+    reject_rows(names.outcome, f"must be one of the classes {shown}", labels, places < 0, hint)
+    return places

@@ -1,4 +1,9 @@
-"""Recalibrations as JSON: numbers and no code, exact after a round trip, versioned."""
+"""Recalibrations as JSON: numbers and no code, exact after a round trip, versioned.
+
+What a recalibration was fitted to.
+
+All forms of maps, loaded together: `map_from_dict` knows those that are loaded.
+"""
 
 from __future__ import annotations
 
@@ -6,38 +11,70 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from calibrant.disk import write_whole
 from calibrant.errors import CalibrantError, UnreadableFileError, sentence
+from calibrant.files import CHECKSUM, atomic_write, checksum_of
 from calibrant.recalibration.assess import Assessment
-from calibrant.recalibration.fit_facts import FitFacts
-from calibrant.recalibration.maps import forms as _all_forms  # noqa: F401  # loaded, map_from_dict knows them
-from calibrant.recalibration.maps.classes import ClassMap
-from calibrant.recalibration.maps.form import Map, map_from_dict, map_to_dict
-from calibrant.recalibration.maps.identity import IdentityMap
-from calibrant.recalibration.maps.stored import refused, stored_number
+from calibrant.recalibration.maps.base import (
+    IdentityMap,
+    Map,
+    PrevalenceMap,
+    map_from_dict,
+    map_to_dict,
+    refused,
+    stored_number,
+    stored_numbers,
+)
+from calibrant.recalibration.maps.classes import ClassMap, OneVsRestMap, SoftmaxMap, TopLabelMap
+from calibrant.recalibration.maps.groups import HierarchicalMap, PatchMap, RulePatchMap
+from calibrant.recalibration.maps.logistic import LogisticMap
+from calibrant.recalibration.maps.piecewise import PairMap, PiecewiseMap, SplineMap, StepMap
+from calibrant.recalibration.maps.trees import AugmentMap, BoostMap
 from calibrant.recalibration.samples import Sample
 
 if TYPE_CHECKING:
     from calibrant.recalibration.result import Recalibration
 
-FORMAT = 1
+
+@dataclass(frozen=True, slots=True)
+class FitFacts:
+    """What a recalibration was fitted to."""
+
+    n: int
+    effective_n: float
+    base_rate: float
+    low: float  # smallest prediction seen
+    high: float
+    levels: int  # distinct predictions
+    at_ends: float  # records predicted at exactly 0 or 1 (their effective number)
+    weights: str  # "sampling" or "frequency"
+    seed: int
+    data: str = ""  # hash of the levels
 
 
-def as_dict(fitted: Recalibration, *, assess: bool = True) -> dict[str, Any]:
-    """Return everything but the records; without an assessment that is not known yet, if told so."""
-    if not assess and "_assessed" not in fitted.__dict__:
-        fitted = replace(fitted).with_assessment("the records were not kept")
+def counted_out(details: Mapping[str, Any], dropped: int) -> Mapping[str, Any]:
+    """Return details of a fit with the number of rows that were left out for a missing value, if any were."""
+    return MappingProxyType({**details, "dropped": dropped}) if dropped else details
+
+
+FORMAT = 2  # from 2 on with a checksum
+READABLE = (1, 2)
+NOT_YET = "it was not assessed before it was saved"
+
+
+def as_dict(fitted: Recalibration) -> dict[str, Any]:
+    """Return everything but the records; the assessment only if it has been computed."""
     knots = fitted.knots
     facts = asdict(fitted.fit)
     if fitted.sample is not None:
         facts["data"] = _hash(fitted.sample)
-    assessment = fitted.assessment
-    return {
+    assessment = fitted.assessment if fitted.is_assessed else None
+    why_not = fitted.why_not_assessed if fitted.is_assessed else NOT_YET
+    stored = {
         "calibrant_recalibration": FORMAT,
         "method": fitted.method,
         "chosen": fitted.chosen,
@@ -50,8 +87,9 @@ def as_dict(fitted: Recalibration, *, assess: bool = True) -> dict[str, Any]:
         "classes": list(fitted.classes),
         "knots": None if knots is None else [knots.values.tolist(), knots.rates.tolist()],
         "assessment": None if assessment is None else assessment.to_dict(),
-        "why_not_assessed": fitted.why_not_assessed,
+        "why_not_assessed": why_not,
     }
+    return {**stored, CHECKSUM: checksum_of(stored)}
 
 
 def _hash(sample: Sample) -> str:
@@ -78,7 +116,7 @@ def _plain(item: Any) -> Any:
 def save_recalibration(fitted: Recalibration, path: Path) -> None:
     """Write the file whole or not at all."""
     text = json.dumps(as_dict(fitted), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    write_whole(path, text)
+    atomic_write(path, text)
 
 
 def stored_fields(stored: Any) -> tuple[dict[str, Any], Assessment | str]:
@@ -87,7 +125,7 @@ def stored_fields(stored: Any) -> tuple[dict[str, Any], Assessment | str]:
         raise UnreadableFileError(
             sentence("recalibration", "must be as calibrant writes it", "got other JSON")
         )
-    if stored["calibrant_recalibration"] != FORMAT:
+    if stored["calibrant_recalibration"] not in READABLE:
         got = f"got format {stored['calibrant_recalibration']}, this calibrant reads {FORMAT}"
         raise UnreadableFileError(sentence("recalibration", "must be of a known format", got))
     try:
@@ -105,11 +143,43 @@ def stored_fields(stored: Any) -> tuple[dict[str, Any], Assessment | str]:
         _check_columns(fields["map"], fields["columns"])
         fields["classes"] = _class_names(stored.get("classes", []), fields["columns"])
         verdict = str(stored["why_not_assessed"]) if assessed is None else Assessment.from_dict(assessed)
+        _check_types(stored)
+        _check_checksum(stored)
         return fields, verdict
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         if isinstance(error, CalibrantError):
             raise
         raise UnreadableFileError(sentence("recalibration", "must be complete", f"got {error!r}")) from None
+
+
+def _check_checksum(stored: Mapping[str, Any]) -> None:
+    """Refuse a file that was edited; format 1 had no checksum."""
+    given = getattr(stored, CHECKSUM, None) or stored.get(CHECKSUM)
+    if given is None and stored["calibrant_recalibration"] == 1:
+        return
+    if given != checksum_of(stored):
+        got = "got no checksum" if given is None else "got another checksum"
+        hint = "it was damaged or edited; fit it again, or load an older copy"
+        raise UnreadableFileError(sentence("recalibration", "must be as it was written", got, hint))
+
+
+def _check_types(stored: Mapping[str, Any]) -> None:
+    """Refuse fields of a wrong type that nothing else reads before they are shown."""
+    for name in ("options", "details"):
+        if not isinstance(stored[name], Mapping):
+            raise refused(name, "must be an object", stored[name])
+    knots, assessed = stored.get("knots"), stored["assessment"]
+    if knots is not None:
+        pair = knots if isinstance(knots, list) and len(knots) == 2 else [None, None]
+        values, rates = (stored_numbers({"knots": part}, "knots") for part in pair)
+        if len(values) != len(rates):
+            raise refused("knots", "must be two lists of one length", knots)
+    if assessed is not None:
+        for name in ("gain", "lower", "upper", "before", "after", "confidence"):
+            stored_number(assessed, name)
+        for name in ("n", "folds"):
+            _whole(assessed, name)
+        _words(assessed, "verdict")
 
 
 def _check_columns(fitted: Map, columns: int | None) -> None:
@@ -153,3 +223,22 @@ def _words(fields: Mapping[str, Any], name: str) -> str:
     if not isinstance(value, str):
         raise refused(name, "must be text", value)
     return value
+
+
+FORMS: tuple[type[Map], ...] = (
+    IdentityMap,
+    LogisticMap,
+    PiecewiseMap,
+    SplineMap,
+    PairMap,
+    StepMap,
+    PrevalenceMap,
+    HierarchicalMap,
+    BoostMap,
+    AugmentMap,
+    PatchMap,
+    RulePatchMap,
+    SoftmaxMap,
+    OneVsRestMap,
+    TopLabelMap,
+)

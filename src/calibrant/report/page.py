@@ -1,32 +1,77 @@
-"""The report: one HTML file, complete in itself, that answers the questions in order."""
+"""The report: one HTML file, complete in itself, that answers the questions in order.
+
+The drawing library of the page: Vega, Vega-Lite and Vega-Embed as one script, from vl-convert.
+"""
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calibrant.errors import MissingDependencyError, sentence
-from calibrant.evaluation.facts import facts_sentence
-from calibrant.evaluation.group_differences import group_differences
-from calibrant.evaluation.group_repair import group_repair
-from calibrant.evaluation.proposal import propose
-from calibrant.report.charts.all import specifications
-from calibrant.report.charts.layers import Spec
+from calibrant.errors import MissingDependencyError, UnwritableFileError, sentence
+from calibrant.evaluation.findings import facts_sentence
+from calibrant.evaluation.repair_preview import GroupRepair, group_differences, group_repair, propose
+from calibrant.evaluation.tables import first_table, footnotes, group_table, leading_groups
+from calibrant.files import atomic_write
+from calibrant.report.charts import specifications
+from calibrant.report.charts.canvas import DARK, LIGHT, Spec, variables, with_variables
 from calibrant.report.glossary import anchor, used
 from calibrant.report.glossary import parts as pieces
-from calibrant.report.palette import DARK, LIGHT, variables, with_variables
-from calibrant.report.repair_sections import in_short
-from calibrant.report.section import Section
-from calibrant.report.sections import sections
-from calibrant.report.vega import library
+from calibrant.report.sections import Section, repair_sentence, sections
+from calibrant.results import Table, json_ready
 
 if TYPE_CHECKING:
     from calibrant.evaluation.findings import Findings
+    from calibrant.report.answers import Answers
 
+
+COMPLETE = "vegaEmbed"  # in every script that can draw
+
+
+@cache
+def library() -> str:
+    """Return the script, safe inside a script element.
+
+    Bundling takes seconds, so the result is kept in the user's cache folder, one file per version.
+    """
+    try:
+        import vl_convert
+    except ImportError:
+        hint = "pip install 'calibrant[report]'"
+        raise MissingDependencyError(
+            sentence("the report", "needs the package vl-convert-python", hint=hint)
+        ) from None
+    name = f"vega-{version('vl-convert-python')}.js"
+    with suppress(OSError, UnicodeDecodeError, RuntimeError):
+        kept = (_folder() / name).read_text(encoding="utf-8")
+        if COMPLETE in kept:
+            return kept
+    code: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # the stub forgets a default
+    code = code.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    _keep(name, code)
+    return code
+
+
+def _folder() -> Path:
+    """Return the user's cache folder; RuntimeError where the user has no home."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "calibrant"
+
+
+def _keep(name: str, code: str) -> None:
+    """Write the file atomically; a missing cache is not an error."""
+    with suppress(OSError, RuntimeError, UnwritableFileError):
+        _folder().mkdir(parents=True, exist_ok=True)
+        atomic_write(_folder() / name, code)
+
+
+MAX_SMALL_HEIGHT = 230  # pixels of a chart below the first screen
 TONES = {
     "calibrated": "good",
     "miscalibrated": "bad",
@@ -34,10 +79,7 @@ TONES = {
     "too little data": "unknown",
     "untested": "unknown",
 }
-RAW = (
-    "Verdict, measures, distances and the audit of groups, as JSON. What repairs would do is in that of "
-    "calibrant recalibrate --json, how groups differ in that of calibrant compare --groups."
-)
+RAW = "Verdict, measures, distances and groups, as JSON."
 _TEMPLATE = Path(__file__).parent / "template"
 
 
@@ -53,28 +95,59 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class PageVerdict:
-    """What the head of a page says."""
+    """What the head of a page says: one line in bold, a second sentence, and what to do next."""
 
     lead: str
     sentence: str
     next_step: str
 
 
-def page(evaluation: Findings) -> str:
-    """Return the report as HTML; the same evaluation gives the same bytes."""
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """What a page shows before anything is unfolded: charts by name, and tables with their headings."""
+
+    figures: tuple[str, ...] = ()
+    tables: tuple[tuple[str, Table], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def page(evaluation: Findings, answers: Answers | None = None, facts: Sequence[str] = ()) -> str:
+    """Return the report as HTML; the same evaluation gives the same bytes.
+
+    `answers` adds sections about when to abstain, and `facts` say where the data come from.
+    """
     proposal = propose(evaluation.forecasts, seed=evaluation.seed)
     differences, repaired = group_differences(evaluation), group_repair(evaluation)
     said = evaluation.verdict
+    after = repair_sentence(repaired) if said.whom and isinstance(repaired, GroupRepair) else ""
     return rendered(
         title=evaluation.title,
-        verdict=PageVerdict(said.lead, said.sentence, f"{said.next_step} {in_short(repaired)}".rstrip()),
+        subtitle=evaluation.subtitle,
+        verdict=PageVerdict(said.what, said.whom, f"{said.next_step} {after}".rstrip()),
         tone=TONES[said.status],
-        facts=facts_sentence(evaluation.facts),
-        parts=sections(evaluation, proposal, repaired, differences),
-        drawn=specifications(evaluation, proposal, differences),
-        numbers=evaluation.to_dict(),
+        facts=". ".join(text.rstrip(".") for text in (facts_sentence(evaluation.facts), *facts)),
+        overview=_overview(evaluation),
+        parts=[
+            *(answers.sections() if answers else ()),
+            *sections(evaluation, proposal, repaired, differences),
+        ],
+        drawn={
+            **(answers.specifications(evaluation.forecasts) if answers else {}),
+            **specifications(evaluation, proposal, differences),
+        },
+        numbers={**evaluation.to_dict(), **({"answers": answers.to_dict()} if answers else {})},
         raw=RAW,
     )
+
+
+def _overview(evaluation: Findings) -> Overview:
+    """Return the reliability diagram, the small table and the leading groups."""
+    tables = [("", first_table(evaluation.rows, evaluation.confidence))]
+    notes = tuple(footnotes(evaluation.rows)[:1])
+    if evaluation.audit is not None:
+        leading = leading_groups(evaluation.audit, evaluation.verdict.worst_group)
+        tables.append(("For whom?", group_table(leading).without("95% interval")))
+    return Overview(("reliability",), tuple(tables), notes)
 
 
 def rendered(
@@ -86,6 +159,8 @@ def rendered(
     parts: list[Section],
     drawn: Mapping[str, Spec],
     numbers: Mapping[str, Any],
+    subtitle: str = "",
+    overview: Overview | None = None,
     raw: str = "Everything above, as JSON.",
 ) -> str:
     """Return a page in the style of the report, from its sections, charts and numbers."""
@@ -94,13 +169,16 @@ def rendered(
     environment = _environment()
     from markupsafe import Markup  # comes with jinja2
 
-    figures = {name: _figure(spec) for name, spec in drawn.items()}
+    first = overview.figures if overview else tuple(drawn)
+    figures = {name: _figure(spec, small=name not in first) for name, spec in drawn.items()}
     return str(environment.get_template("page.html").render(
         title=title,
+        subtitle=subtitle,
         version=__version__,
         verdict=verdict,
         tone=tone,
         facts=facts,
+        overview=overview or Overview(),
         raw=raw,
         sections=parts,
         figures=figures,
@@ -150,24 +228,17 @@ def script_json(data: Any) -> str:
     >>> script_json({"a": "</script>", "b": float("nan")})
     '{"a":"\\u003c/script\\u003e","b":null}'
     """
-    code = json.dumps(_finite(data), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    code = json.dumps(json_ready(data), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":
         code = code.replace(character, f"\\u{ord(character):04x}")
     return code
 
 
-def _finite(item: Any) -> Any:
-    """Replace what JSON cannot say (NaN, infinity) by null."""
-    if isinstance(item, Mapping):
-        return {str(key): _finite(value) for key, value in item.items()}
-    if isinstance(item, (list, tuple)):
-        return [_finite(value) for value in item]
-    return None if isinstance(item, float) and not math.isfinite(item) else item
-
-
-def _figure(given: Spec) -> Figure:
-    """Move the title into the page and let the chart fill the width it is given."""
-    title, wide = given["title"], bool(given["usermeta"]["wide"])
+def _figure(given: Spec, *, small: bool) -> Figure:
+    """Move the title into the page and let the chart fill the width it is given; folded ones are smaller."""
+    title, wide = given["title"], bool(given["usermeta"]["wide"]) and not small
     kept = {name: item for name, item in given.items() if name not in ("title", "usermeta")}
+    if small and isinstance(kept.get("height"), int):
+        kept["height"] = min(kept["height"], MAX_SMALL_HEIGHT)
     spec = {**kept, "width": "container", "autosize": {"type": "fit-x", "contains": "padding"}}
     return Figure(title["text"], " ".join(title["subtitle"]), wide, with_variables(spec))

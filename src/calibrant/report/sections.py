@@ -3,25 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from calibrant.evaluation.cost_by_chance import cost_by_chance
-from calibrant.evaluation.recalibration_preview import why_absent
-from calibrant.evaluation.row_tests import why_rows_differ
-from calibrant.evaluation.sheets import GROUPS_SHOWN, distance_sheet, folded_group_sheet, measure_sheet
-from calibrant.evaluation.verdict import Verdict
-from calibrant.groups.audit_result import EACH_BY_ITSELF, Z_MEANS
-from calibrant.groups.no_evidence import left_open, none_wrong
-from calibrant.numerals import counted, pvalue_phrase, pvalue_text, short
-from calibrant.report.repair_sections import whom_after
-from calibrant.report.section import Section
+from calibrant.evaluation.error_rates import error_rate_table, usual_threshold
+from calibrant.evaluation.findings import details
+from calibrant.evaluation.repair_preview import cost_by_chance, why_absent
+from calibrant.evaluation.standout import ranked, wrong_groups
+from calibrant.evaluation.tables import (
+    GROUPS_SHOWN,
+    distance_sheet,
+    group_table,
+    leading_groups,
+    measure_table,
+)
+from calibrant.evaluation.verdict import disagreement_note
+from calibrant.evaluation.wording import percent_pair
+from calibrant.formatting import format_points, format_pvalue, format_value, pluralize
+from calibrant.groups.error_rates import TRADE_OFF
+from calibrant.results import Table, TableCell, number_cell, text_cell
 
 if TYPE_CHECKING:
     from calibrant.evaluation.findings import Findings
-    from calibrant.evaluation.group_repair import GroupRepair
-    from calibrant.evaluation.proposal import Proposal
-    from calibrant.groups.audit_result import Audit
+    from calibrant.evaluation.repair_preview import GroupRepair, Proposal
     from calibrant.groups.group_comparison import GroupComparison
+    from calibrant.recalibration.assess_groups import GroupChange, GroupSide
+
+MAX_ERROR_RATES = 10  # groups
+NEGLIGIBLE_LOSS = 5e-4  # per 1,000 decisions
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One question of the report; everything in it is text, never markup."""
+
+    id: str
+    title: str
+    texts: tuple[str, ...] = ()
+    figures: tuple[str, ...] = ()
+    sheets: tuple[Table, ...] = ()
+    notes: tuple[str, ...] = ()
+    folded: bool = False
 
 
 def sections(
@@ -30,238 +52,247 @@ def sections(
     repaired: GroupRepair | str | None = None,
     differences: Sequence[GroupComparison] = (),
 ) -> list[Section]:
-    """Return the sections in the order in which a reader asks."""
+    """Return what is folded below the first screen, in the order in which a reader asks."""
     return [
-        _where(),
-        _whom(evaluation),
-        *([_differences(differences)] if differences else []),
-        _cost(evaluation),
-        _recalibration(proposal),
-        *whom_after(repaired),
-        _real(evaluation),
-        _how_far(evaluation),
-        _proofs(evaluation),
-        _done(evaluation),
+        *_groups(evaluation),
+        *_error_rates(evaluation),
+        *_repair_by_group(repaired),
+        _repair(evaluation, proposal),
+        _evidence(evaluation),
+        *_differences(differences),
+        _measures(evaluation),
+        _method(evaluation),
     ]
 
 
-def _where() -> Section:
-    text = (
-        "The curve shows how often the event happened for each prediction. On the diagonal predictions are "
-        "right; below it they are too high, above it too low. The band is where the curve of calibrated "
-        "predictions would lie."
-    )
-    return Section("where", "Where is it wrong?", (text,), ("reliability", "cumulative"))
-
-
-def _real(evaluation: Findings) -> Section:
-    verdict, title = evaluation.verdict, "Is it real or noise?"
-    if verdict.pvalue is None:
-        return Section("real", title, (verdict.sentence,))
-    text = (
-        "If the predictions were calibrated, outcomes would differ from them as much as they do with "
-        f"probability {pvalue_text(verdict.pvalue, None, verdict.pvalue_is_bound)} (the omnibus test: "
-        "Kuiper's range and Cox's score together). "
-    )
-    rejected = verdict.pvalue <= verdict.alpha
-    text += "So chance does not explain it." if rejected else _not_rejected(verdict)
-    return Section("real", title, (text, *_disagreement(evaluation)), ("null",))
-
-
-def _not_rejected(verdict: Verdict) -> str:
-    """Say what a test that found nothing allows to conclude: little where much would go unseen."""
-    hidden = f"an error of up to {short(verdict.unseen, 2)} would go unseen"
-    if verdict.status == "too little data":
-        return f"That is no sign that they are right: with so little data {hidden}."
-    whole = " on the whole" if verdict.status == "groups" else ""
-    return f"So the data give no reason to doubt them{whole}, though {hidden}."
-
-
-def _disagreement(evaluation: Findings) -> tuple[str, ...]:
-    """Explain a histogram that seems to say otherwise than the verdict."""
-    null, verdict = evaluation.null, evaluation.verdict
-    if (
-        null is None
-        or verdict.pvalue is None
-        or (null.pvalue <= verdict.alpha) == (verdict.pvalue <= verdict.alpha)
-    ):
-        return ()
-    shown = pvalue_phrase(null.pvalue, len(null.values))
-    if null.pvalue > verdict.alpha:
-        return (
-            f"The smooth calibration error, drawn below, does not show it by itself ({shown}): it adds up "
-            "errors of every shape, and the test above looks for fewer, more common shapes with more power.",
-        )
-    return (
-        f"The smooth calibration error, drawn below, is unusual by itself ({shown}), "
-        "but the test above, which was chosen before looking at these data, finds nothing beyond chance.",
-    )
-
-
-def _how_far(evaluation: Findings) -> Section:
-    how = (
-        "Each line is one way to measure the error; 0 is perfect unless the meaning says otherwise. “By "
-        "chance” is what the measure would show on average if these predictions were calibrated: a value "
-        "near it is noise. An interval may leave out the value beside it: values of finite data are too "
-        "large on average, and intervals are corrected for that. Scores, in the second table, are not 0 for "
-        "calibrated predictions: they also measure how much is known."
-    )
-    texts = tuple(filter(None, (how, why_rows_differ(evaluation.verdict, evaluation.rows))))
-    errors = [row for row in evaluation.rows if row.about.complete or row.about.signed]
-    scores = [row for row in evaluation.rows if not (row.about.complete or row.about.signed)]
-    sheets = [measure_sheet(rows, evaluation.confidence) for rows in (errors, scores) if rows]
-    return Section("how-far", "All measures", texts, sheets=tuple(sheets), folded=True)
-
-
-def _proofs(evaluation: Findings) -> Section:
-    result = evaluation.distances
-    whatever = "" if result.over_points else " whatever the features behind them"
-    text = (
-        "The distance to calibration is how far the predictions must move, on average, to be calibrated: at "
-        f"least {short(result.lower)}{whatever}, and {short(result.upper)} is enough. "
-        "The table shows what else is tied to it, and by which theorem; the chart is the weight function "
-        "that proves the smooth error."
-    )
-    return Section(
-        "proofs",
-        "Distances, theorems and the witness",
-        (text,),
-        ("witness",),
-        (distance_sheet(result),),
-        folded=True,
-    )
-
-
-def _whom(evaluation: Findings) -> Section:
+def _groups(evaluation: Findings) -> list[Section]:
     audit = evaluation.audit
     if audit is None:
-        text = "No groups were given. Name columns with --groups, or pass groups= to evaluate()."
-        return Section("whom", "For whom?", (text,))
-    sure = [group for group in audit.significant() if group is not audit.everyone]
-    text = _looked_at(audit, len(sure))
-    if sure:
-        text += f"The worst by evidence (z) is “{sure[0].rule}”. "
-    text += (
-        f"{Z_MEANS[audit.statistic]} Combinations are folded under the worst of their parts. {EACH_BY_ITSELF}"
+        return []
+    wrong = len(wrong_groups(audit))
+    text = (
+        f"{pluralize(audit.tested - 1, 'group was', 'groups were')} tested; {wrong:,} "
+        f"{'is' if wrong == 1 else 'are'} wrong beyond chance. p-values allow for all groups together; "
+        "intervals are for each group on its own. Differences are observed minus predicted, in points."
     )
-    if audit.pvalue is not None and not audit.significant():
-        text += f" {left_open(audit)}"
     notes = [f"Not tested: {audit.not_tested}."]
     if audit.tested > GROUPS_SHOWN:
-        notes.append(f"The table shows the worst {GROUPS_SHOWN} groups; the raw numbers below hold all.")
-    charts, sheets = ("groups", "group-curves"), (folded_group_sheet(audit, evaluation.rows),)
-    return Section("whom", "For whom?", (text,), charts, sheets, tuple(notes))
+        notes.append(f"The table shows {GROUPS_SHOWN} groups; the raw numbers below hold all.")
+    table = group_table(ranked(audit, evaluation.verdict.worst_group)[:GROUPS_SHOWN])
+    return [
+        Section(
+            "whom", "All groups", (text,), ("groups", "group-curves"), (table,), tuple(notes), folded=True
+        )
+    ]
 
 
-def _looked_at(audit: Audit, wrong: int) -> str:
-    """Say how many groups were tested and how many are off."""
-    if audit.tested == 1:
-        return f"{none_wrong(audit, 'off')}: the table shows everyone together. "
+def _error_rates(evaluation: Findings) -> list[Section]:
+    """Show who is selected at a threshold, and how often wrongly, next to calibration."""
+    if evaluation.audit is None:
+        return []
+    threshold = usual_threshold(evaluation)
+    shown = leading_groups(evaluation.audit, evaluation.verdict.worst_group, MAX_ERROR_RATES)
+    table = error_rate_table(evaluation, shown, threshold)
+    if table is None:
+        return []
+    text = f"Selected: predictions of {threshold:g} or more. {TRADE_OFF}"
+    return [Section("error-rates", "Error rates by group", (text,), sheets=(table,), folded=True)]
+
+
+def _repair_by_group(repaired: GroupRepair | str | None) -> list[Section]:
+    title = "Groups before and after a repair"
+    if repaired is None:
+        return []
+    if isinstance(repaired, str):
+        return [Section("whom-after", title, (f"Not tried: {repaired.rstrip('.')}.",), folded=True)]
+    text = (
+        f"{repair_sentence(repaired)} The repair shifts each value of {_listed(repaired.columns)} on the "
+        f"logit scale, fitted on four fifths of {_records(repaired)} and judged on the fifth left out."
+    )
+    words = (
+        "fixed: wrong before, within chance after. better: closer to the truth. worse: farther from it, "
+        "beyond chance. open: the records do not decide."
+    )
+    table = change_table(repaired.whom.changes)
+    return [Section("whom-after", title, (text,), sheets=(table,), notes=(words,), folded=True)]
+
+
+def repair_sentence(repaired: GroupRepair) -> str:
+    """Say for how many groups a repair brings predictions closer to the truth, and who moves away most."""
+    changes = [one for one in repaired.whom.changes if one.rule != "everyone" and one.judged]
+    if not changes:
+        return "No group is large enough to judge the repair."
+    closer = sum(abs(one.after.difference) <= abs(one.before.difference) for one in changes)
+    who = "the one group judged is" if len(changes) == 1 else f"{closer:,} of {len(changes):,} groups are"
+    said = f"After the repair, {who} closer to the truth." if closer or len(changes) > 1 else ""
+    away = max(changes, key=lambda one: abs(one.after.difference) - abs(one.before.difference))
+    if abs(away.after.difference) <= abs(away.before.difference):
+        return said
+    side = "high" if away.after.difference < 0 else "low"
+    chance = "beyond chance" if change_word(away) == "worse" else "within chance"
     return (
-        f"{counted(audit.tested - 1, 'group was', 'groups were')} looked at, and everyone together; "
-        f"{wrong:,} of the groups {'is' if wrong == 1 else 'are'} off beyond chance (p-values are adjusted: "
-        "a false alarm anywhere among the groups has probability 5%). "
+        f"{said} {away.rule} moves from {_off(away.before)} to {100 * abs(away.after.difference):.1f} points "
+        f"too {side} ({chance})."
+    ).lstrip()
+
+
+def _off(side: GroupSide) -> str:
+    return f"{100 * abs(side.difference):.1f}"
+
+
+def change_table(changes: Sequence[GroupChange]) -> Table:
+    """Return every group before and after a repair, with one word for the change."""
+    columns = ("group", "records", "observed", "difference before", "difference after", "change")
+    return Table(columns, tuple(_change_line(one) for one in changes))
+
+
+def _change_line(one: GroupChange) -> tuple[TableCell, ...]:
+    return (
+        text_cell(one.rule),
+        number_cell(one.size, f"{one.size:,}"),
+        number_cell(one.happened, percent_pair(one.happened, one.before.predicted)[0]),
+        number_cell(one.before.difference, _with_interval(one.before)),
+        number_cell(one.after.difference, _with_interval(one.after)),
+        text_cell(change_word(one)),
     )
 
 
-def _differences(differences: Sequence[GroupComparison]) -> Section:
-    """Compare groups with each other, those of an ordered column in their order."""
-    texts = tuple(str(found) for found in differences)
-    how = (
-        "Differences are happened minus predicted, with the interval of each group by itself; who is off is "
-        "decided by the p-values under “For whom?”, adjusted for all groups. The tests here ask whether "
-        "groups differ from each other: whether the odds of the outcome, given the predictions, are off by "
-        "the same factor in every group. Brier score and discrimination also depend on how hard the records "
-        "of a group are."
-    )
-    sheets = tuple(found.group_sheet() for found in differences)
-    figures = ("groups-in-order",) if any(found.trend is not None for found in differences) else ()
-    title = "Do groups differ, and is there a trend?"
-    return Section("differences", title, (*texts, how), figures, sheets)
+def _with_interval(side: GroupSide) -> str:
+    """Write a difference with its interval, in points.
+
+    The sign is shown for the difference only: "+2.9 (1.8 to 4.1)".
+    """
+    width = side.high - side.low
+    low, high = (format_points(end, width).lstrip("+") for end in (side.low, side.high))
+    return f"{format_points(side.difference, width)} ({low} to {high})"
 
 
-NEGLIGIBLE = 5e-4  # per 1,000 decisions: less is rounding, or nothing that anybody would notice
+def change_word(one: GroupChange) -> str:
+    """Return "fixed", "better", "worse" or "open" for what a repair does to a group."""
+    if (one.before.low > 0 or one.before.high < 0) and one.after.low <= 0 <= one.after.high:
+        return "fixed"
+    if abs(one.after.difference) < abs(one.before.difference):
+        return "better"
+    return "worse" if one.farther.lower > 0 else "open"
 
 
-def _cost(evaluation: Findings) -> Section:
+def _listed(columns: Sequence[str]) -> str:
+    return ", ".join(columns) or "the groups"
+
+
+def _records(repaired: GroupRepair) -> str:
+    if repaired.sampled:
+        return f"a random sample of {repaired.tried_on:,} of the {repaired.of:,} records"
+    return f"all {pluralize(repaired.tried_on, 'record')}"
+
+
+REPAIR_SENTENCES = {
+    "helps": "A map for all records helps: held-out log loss falls by {gain} ({lower} to {upper}).",
+    "harms": "A map for all records harms: the gain in held-out log loss is {gain} ({lower} to {upper}).",
+    "no evidence that it helps": "There is no evidence that a map for all records helps: the gain in "
+    "held-out log loss is {gain} ({lower} to {upper}).",
+    "too little data to say": "There are too few records to say whether a map for all records helps.",
+}
+
+
+def _repair(evaluation: Findings, proposal: Proposal | str) -> Section:
+    texts = (*_map_texts(proposal), *_cost_texts(evaluation))
+    title = "What a repair would change, and what the error costs"
+    return Section("recalibration", title, texts, ("recalibration", "threshold"), folded=True)
+
+
+def _map_texts(proposal: Proposal | str) -> tuple[str, ...]:
+    if isinstance(proposal, str):
+        return (f"No map was tried: {proposal.rstrip('.')}.",)
+    found, method = proposal.assessment, proposal.fitted.chosen
+    numbers = {"gain": found.gain, "lower": found.lower, "upper": found.upper}
+    said = REPAIR_SENTENCES.get(found.verdict, f"A map for all records: {found.verdict}.")
+    text = said.format(**{key: format_value(number) for key, number in numbers.items()})
+    choice = "No change was chosen" if method == "identity" else f"The method chosen was {method}"
+    return (f"{text} {choice}, among no change, Platt scaling and isotonic regression.",)
+
+
+def _cost_texts(evaluation: Findings) -> tuple[str, ...]:
     result = evaluation.recalibration
     if result is None:
-        absent = f"Not said: {why_absent(evaluation.forecasts)}."
-        return Section("cost", "What does it cost?", (absent,))
+        return (f"The cost was not estimated: {why_absent(evaluation.forecasts)}.",)
     threshold, loss = result.curve.worst
+    if 1000 * loss < NEGLIGIBLE_LOSS:
+        return ("Decisions at a threshold lose nothing measurable by trusting the predictions.",)
     noise = cost_by_chance(evaluation.forecasts, evaluation.seed)
-    at_chance = "" if noise is None else f" (by chance alone about {short(1000 * noise.threshold, 2)})"
-    for_all = "" if noise is None else f" (by chance alone about {short(1000 * noise.task, 2)})"
-    text = "Decisions suffer where the prediction falls on the wrong side of a threshold. "
-    if 1000 * loss >= NEGLIGIBLE:
-        text += (
-            f"Whoever acts above {short(threshold)} loses most by trusting the predictions instead of "
-            f"recalibrated ones: {short(1000 * loss)} outcomes per 1,000 decisions{at_chance}. "
-        )
-    text += (
-        "Over all decisions with payoffs between 0 and 1, also those with more than two actions, the most "
-        f"that is lost is {short(1000 * result.task.loss)} units of payoff per 1,000 decisions{for_all}."
+    by_chance = "" if noise is None else f" (chance alone: about {format_value(1000 * noise.threshold, 2)})"
+    return (
+        f"Acting above {format_value(threshold, 2)} loses most by trusting these predictions instead of "
+        f"repaired ones: {format_value(1000 * loss, 2)} outcomes per 1,000 decisions{by_chance}.",
     )
-    if noise is not None:
-        text += " By chance alone means: if the predictions were calibrated. A loss near that is noise."
-    regret = 1000 * result.base_rate_regret
-    if regret >= NEGLIGIBLE:
-        base = (
-            "Always acting on the base rate would have served somebody better, by "
-            f"{short(regret)} units of payoff per 1,000 decisions at most."
-        )
-    else:
-        base = "Always acting on the base rate would have served nobody better."
-    return Section("cost", "What does it cost?", (text, base), ("threshold",))
 
 
-VERDICTS = {
-    "helps": "Yes: it helps. The log loss of held-out records falls by {gain} ({lower} to {upper}).",
-    "harms": "No: it harms. The log loss of held-out records rises by {loss} ({least} to {most}).",
-    "no evidence that it helps": "There is no evidence that it helps: the gain in log loss on held-out "
-    "records is {gain}, and may be anything from {lower} to {upper}.",
-    "too little data to say": "There are too few records to say.",
-}
-NO_CHANGE = (
-    "Nothing to repair was found on the whole: the gain in log loss on held-out records is {gain} "
-    "({lower} to {upper})."
-)
-
-
-def _recalibration(proposal: Proposal | str) -> Section:
-    title = "Would recalibration help?"
-    if isinstance(proposal, str):
-        return Section("recalibration", title, (f"Not said: {proposal.rstrip('.')}.",))
-    found, chosen = proposal.assessment, proposal.fitted.chosen
-    numbers = {"gain": found.gain, "lower": found.lower, "upper": found.upper}
-    losses = {"loss": -found.gain, "least": -found.upper, "most": -found.lower}
-    none = chosen == "identity" and found.verdict == "no evidence that it helps"
-    said = (NO_CHANGE if none else VERDICTS[found.verdict]).format(
-        **{key: short(n) for key, n in (numbers | losses).items()}
+def _evidence(evaluation: Findings) -> Section:
+    verdict = evaluation.verdict
+    title, figures = "Is it real, and where?", ("cumulative", "null", "witness")
+    if verdict.pvalue is None:
+        return Section("real", title, (verdict.sentence,), figures, folded=True)
+    shown = format_pvalue(verdict.pvalue, verdict.pvalue_is_bound)
+    rejected = verdict.pvalue <= verdict.alpha
+    meaning = "Chance does not explain it." if rejected else "It does not cast doubt on the predictions."
+    text = (
+        "If the predictions were right, outcomes would differ from them at least this much with probability "
+        f"{shown} (omnibus test: level, slope and shape). {meaning}"
     )
-    came_to = "no change" if chosen == "identity" else f"the method “{chosen}”"
+    return Section("real", title, (text, *_histogram_note(evaluation)), figures, folded=True)
+
+
+def _histogram_note(evaluation: Findings) -> tuple[str, ...]:
+    """Explain a histogram that seems to contradict the verdict."""
+    null, verdict = evaluation.null, evaluation.verdict
+    assert verdict.pvalue is not None
+    if null is None or (null.pvalue <= verdict.alpha) == (verdict.pvalue <= verdict.alpha):
+        return ()
+    if null.pvalue > verdict.alpha:
+        return (
+            "The smooth error in the histogram is less sensitive than the test to common shapes of error.",
+        )
+    return ("The smooth error in the histogram is unusual, but the test chosen in advance finds nothing.",)
+
+
+def _differences(differences: Sequence[GroupComparison]) -> list[Section]:
+    """Compare groups with each other, those of an ordered column in their order."""
+    if not differences:
+        return []
+    figures = ("groups-in-order",) if any(found.trend is not None for found in differences) else ()
+    texts = tuple(str(found) for found in differences)
+    return [Section("differences", "Do groups differ, and is there a trend?", texts, figures, folded=True)]
+
+
+def _measures(evaluation: Findings) -> Section:
     how = (
-        "The automatic choice among no change, Platt's map and centered isotonic regression came to "
-        f"{came_to} on all records. To judge it, choice and fit were repeated on four fifths of the records "
-        "and applied to the fifth left out, in turn, with neighbouring predictions merged into coarse cells; "
-        "the table shows means over the five parts, which are smaller than the whole and so show more noise. "
-        "calibrant.recalibrate fits all records exactly, with more methods to choose from."
+        "0 is perfect for errors, 1 for the slope; scores also measure how much is known. “By chance” is the "
+        "average if these predictions were calibrated."
     )
-    return Section("recalibration", title, (said, how), ("recalibration",), (found.sheet(),))
+    note = disagreement_note(evaluation.verdict, evaluation.rows)
+    distances = evaluation.distances
+    far = (
+        "To be calibrated, predictions must move by at least "
+        f"{format_value(distances.lower)} on average; {format_value(distances.upper)} is enough."
+    )
+    meanings = tuple(f"{row.about.name}: {row.about.meaning}" for row in evaluation.rows)
+    notes = tuple(f"{row.about.name}: {row.note}" for row in evaluation.rows if row.note)
+    sheets = (measure_table(evaluation.rows, evaluation.confidence), distance_sheet(distances))
+    texts = tuple(filter(None, (how, note, far)))
+    return Section("measures", "All measures", texts, (), sheets, (" · ".join(meanings), *notes), folded=True)
 
 
-def _done(evaluation: Findings) -> Section:
+def _method(evaluation: Findings) -> Section:
     from calibrant import __version__
 
     text = (
-        f"calibrant {__version__}, seed {evaluation.seed}, {evaluation.draws} simulated draws, intervals at "
-        f"confidence {evaluation.confidence:g}. The same data and seed give the same file, byte for byte."
+        f"calibrant {__version__}. {' '.join(details(evaluation))} Intervals have confidence "
+        f"{evaluation.confidence:g}. The same data and seed give the same file, byte for byte."
     )
     if evaluation.cells is not None:
         text += (
-            f" Values are of all {evaluation.facts.levels:,} distinct predictions; what was simulated (by "
-            "chance, p-values without a limit law, intervals, bands) merged them into about "
-            f"{counted(evaluation.cells, 'cell')}."
+            f" Simulations merged the {evaluation.facts.levels:,} distinct predictions into about "
+            f"{pluralize(evaluation.cells, 'cell')}; estimates did not."
         )
-    citations = tuple(dict.fromkeys(f"{row.about.name}: {row.about.citation}" for row in evaluation.rows))
-    return Section("done", "What was done", (text,), notes=citations, folded=True)
+    citations = dict.fromkeys(f"{row.about.name}: {row.about.citation}" for row in evaluation.rows)
+    return Section("method", "How this was computed", (text,), notes=tuple(citations), folded=True)

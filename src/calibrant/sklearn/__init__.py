@@ -1,6 +1,8 @@
 """Estimators for scikit-learn pipelines: Recalibrator for scores, Recalibrated around a classifier."""
 
 from calibrant.errors import MissingDependencyError, sentence
+from calibrant.sklearn.display import ReliabilityDisplay
+from calibrant.sklearn.recalibrated import Recalibrated, Recalibrator
 
 try:
     import sklearn as _sklearn  # noqa: F401
@@ -9,8 +11,5 @@ except ImportError as _problem:
         sentence("calibrant.sklearn", "needs scikit-learn", hint="pip install 'calibrant[sklearn]'")
     ) from _problem
 
-from calibrant.sklearn.display import ReliabilityDisplay
-from calibrant.sklearn.recalibrated import Recalibrated
-from calibrant.sklearn.recalibrator import Recalibrator
 
 __all__ = ["Recalibrated", "Recalibrator", "ReliabilityDisplay"]

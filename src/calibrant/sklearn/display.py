@@ -10,8 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibrant.errors import InvalidInputError, MissingDependencyError, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.measures.registry.calling import as_forecasts
-from calibrant.measures.smoothed_curve import SmoothedReliability, smoothed_reliability
+from calibrant.metrics.calling import as_forecasts
+from calibrant.metrics.convolved import SmoothedReliability, smoothed_reliability
+
+DIAGONAL = "calibrated"  # label of the diagonal
 
 
 class ReliabilityDisplay:
@@ -97,7 +99,8 @@ class ReliabilityDisplay:
         inside = (self.curve.prediction >= self.low) & (self.curve.prediction <= self.high)
         if not inside.any():  # all predictions lie between two points of the grid
             inside = np.abs(self.curve.prediction - self.low) <= 1 / len(self.curve.prediction)
-        ax.plot([0, 1], [0, 1], linestyle=":", color="grey", label="calibrated")
+        if not any(drawn.get_label() == DIAGONAL for drawn in ax.get_lines()):  # overlaid displays share it
+            ax.plot([0, 1], [0, 1], linestyle=":", color="grey", label=DIAGONAL)
         options = {"label": self.name or "predictions", **line}
         (self.line_,) = ax.plot(self.curve.prediction[inside], self.curve.outcome[inside], **options)
         ax.set(xlabel="Predicted probability", ylabel="Observed rate", xlim=(0, 1), ylim=(0, 1))

@@ -1,4 +1,7 @@
-"""Recalibrated: a classifier and one map of its probabilities, fitted to out-of-fold predictions."""
+"""Recalibrated: a classifier and one map of its probabilities, fitted to out-of-fold predictions.
+
+Recalibrator: a map of one column of predictions, as a scikit-learn regressor and transformer.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,14 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    MetaEstimatorMixin,
+    RegressorMixin,
+    TransformerMixin,
+    clone,
+)
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, check_cv
@@ -18,6 +28,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 
 from calibrant.recalibration.recalibrate import recalibrate
 from calibrant.recalibration.result import Recalibration, RecalibrationWarning
+from calibrant.results import Array
 
 FOLDS = 5
 
@@ -231,3 +242,68 @@ def _aligned(table: Any, known: Any, labels: Any) -> Any:
     full = np.zeros((len(table), len(labels)))
     full[:, np.searchsorted(labels, known)] = table
     return full
+
+
+class Recalibrator(TransformerMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Recalibrate predictions in [0, 1]; like IsotonicRegression, it takes one column.
+
+    Parameters
+    ----------
+    method : str
+        A name of `calibrant.recalibrations()`, or "auto".
+    options : mapping, optional
+        Options of the method.
+    random_state : int, optional
+        Seed of the folds of auto.
+
+    Attributes
+    ----------
+    recalibration_ : Recalibration
+        The fitted map, with its assessment and its exports.
+
+    Examples
+    --------
+    >>> fitted = Recalibrator("isotonic").fit([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1])
+    >>> fitted.predict([0.5]).tolist()
+    [0.5]
+    """
+
+    def __init__(
+        self,
+        method: str = "auto",
+        *,
+        options: Mapping[str, Any] | None = None,
+        random_state: int | None = None,
+    ) -> None:
+        self.method = method
+        self.options = options
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the map to predictions X and outcomes y."""
+        self.recalibration_: Recalibration = recalibrate(
+            y,
+            X,
+            method=self.method,
+            sample_weight=sample_weight,
+            seed=self.random_state,
+            **dict(self.options or {}),
+        )
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Return recalibrated predictions."""
+        check_is_fitted(self)
+        return self.recalibration_.predict(X)
+
+    def transform(self, X: Any) -> Array:
+        """Return recalibrated predictions, as `predict` does."""
+        return self.predict(X)
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that X is one column of numbers in [0, 1]."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        tags.input_tags.positive_only = True
+        return tags

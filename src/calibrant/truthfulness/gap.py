@@ -1,7 +1,11 @@
-"""truthfulness_gap: how much a forecaster who knows the probabilities gains by reporting others."""
+"""truthfulness_gap: how much a forecaster who knows the probabilities gains by reporting others.
+
+The truth that tempts most: every truth on a grid against every report on it.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -10,13 +14,24 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
-from calibrant.inputs import array_of, check_unit_interval, numeric_vector
+from calibrant.inputs import check_unit_interval, number, numeric_vector, to_array
+from calibrant.parallel import recorded_seed
 from calibrant.results import Array
-from calibrant.seeds import recorded_seed
-from calibrant.truthfulness.best_report import OTHER, TIE, BestReport, best_report, only_reports
-from calibrant.truthfulness.expected import Expected, Function, Scored
-from calibrant.truthfulness.outcomes import pools
-from calibrant.truthfulness.sequential import Policy, best_policy
+from calibrant.truthfulness.search import (
+    OTHER,
+    TIE,
+    BestReport,
+    Expected,
+    Function,
+    Policy,
+    Scored,
+    all_outcomes,
+    best_policy,
+    best_report,
+    chances,
+    only_reports,
+    pools,
+)
 
 MOST_ROUNDS = 12
 MOST_IN_SEQUENCE = 4
@@ -34,7 +49,7 @@ class Truthfulness:
     by number), "reports" where only the reports given were tried, and "search" otherwise: then the gap is
     at least this (`exact` is False). `strict` says that no other report within 1e-9 of the truth's value
     was found. `finished` is False where the budget ended the search. `policy` holds the reports by history
-    when outcomes are told as they come.
+    when each outcome is revealed before the next report.
     """
 
     measure: str
@@ -52,21 +67,21 @@ class Truthfulness:
     policy: Mapping[str, float] | None = None
 
     def __str__(self) -> str:
-        told = ", told each outcome before the next report," if self.policy is not None else ""
+        seen = ", and sees each outcome before the next report," if self.policy is not None else ""
         if self.gap <= TIE:
             known = {"decomposition": "proved by decomposition", "reports": "of the reports given"}
             ended = "" if self.finished else ", but the search ran out of time"
             how = known.get(self.proof, f"none of the {self.evaluations:,} reports tried does better{ended}")
             ties = "" if self.strict else "; other reports do as well"
             return (
-                f"{self.measure}: a forecaster who knows the truth {_listed(self.truth)}{told} gains nothing "
+                f"{self.measure}: a forecaster who knows the truth {_listed(self.truth)}{seen} gains nothing "
                 f"by lying ({how}){ties}. Expected value {self.honest:.6f}."
             )
         share = f", {self.gap / self.honest:.0%}" if self.honest > 0 else ""
         least = "" if self.proof == "reports" else "at least "
         lie = _policy_text(self.policy) if self.policy is not None else _listed(self.report)
         return (
-            f"{self.measure}: a forecaster who knows the truth {_listed(self.truth)}{told} gains "
+            f"{self.measure}: a forecaster who knows the truth {_listed(self.truth)}{seen} gains "
             f"{least}{self.gap:.6f}{share} by reporting {lie}. Expected value {self.honest:.6f} when honest, "
             f"{self.best:.6f} with the lie."
         )
@@ -220,7 +235,7 @@ def _checked_truth(truth: Any, most: int) -> Array:
 
 
 def _checked_reports(reports: Any, n: int) -> Array:
-    given = np.atleast_2d(array_of(reports, "reports"))
+    given = np.atleast_2d(to_array(reports, "reports"))
     if given.dtype.kind not in "biuf":
         raise InvalidInputError(sentence("reports", "must be numeric", f"got dtype {given.dtype}"))
     checked = given.astype(np.float64)
@@ -245,3 +260,75 @@ def _listed(values: tuple[float, ...]) -> str:
 
 def _policy_text(policy: Mapping[str, float]) -> str:
     return ", ".join(f"{value:.4g} {f'after {seen}' if seen else 'first'}" for seen, value in policy.items())
+
+
+STEP = 0.05
+MOST = 3  # rounds
+
+
+def worst_truth(
+    measure: str | Function,
+    n: int,
+    *,
+    step: float = STEP,
+    budget: float = 5.0,
+    seed: int = 0,
+    **options: Any,
+) -> Truthfulness:
+    """Return the truthfulness gap at the truth, on a grid, where lying gains most.
+
+    All reports on the same grid are tried for every truth; the search of truthfulness_gap then starts at
+    the worst truth. `n` is 1, 2 or 3. Where no lie on the grid gains anything the truth lies in the
+    middle of the grid.
+
+    Parameters
+    ----------
+    measure
+        A name of the registry, or a function of outcomes and predictions.
+    n
+        How many rounds: 1, 2 or 3.
+    step
+        Of the grid.
+    budget
+        Seconds that the search may take.
+    seed
+        What seeds the search.
+    **options
+        Options of the measure.
+
+    Returns
+    -------
+    Truthfulness
+        The truth, the best lie and the gap.
+
+    Examples
+    --------
+    >>> found = worst_truth("level-set", 1)
+    >>> found.truth, round(found.gap, 6)
+    ((0.25,), 0.125)
+    """
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or not 1 <= n <= MOST:
+        raise InvalidInputError(sentence("n", f"must be 1 to {MOST} rounds", f"got {n!r}"))
+    if not 0.01 <= number("step", step) <= 0.5:
+        raise InvalidInputError(sentence("step", "must lie in [0.01, 0.5]", f"got {step}"))
+    scored = Scored(measure, options)
+    grid = np.linspace(0.0, 1.0, round(1 / step) + 1)
+    truth = _most_tempting(scored, grid, int(n))
+    return truthfulness_gap(measure, truth, budget=budget, seed=seed, **options)
+
+
+def _most_tempting(scored: Scored, grid: Any, n: int) -> list[float]:
+    """Return the ascending truth with the largest gap; among equals the one nearest to the middle."""
+    outcomes = all_outcomes(n)
+    reports = list(itertools.combinations_with_replacement(range(len(grid)), n))
+    values = np.array([scored.values(grid[list(report)], outcomes) for report in reports])
+    best, honest, order = -np.inf, 0.0, reports[len(reports) // 2]
+    for k, place in enumerate(reports):
+        # measures do not see the order of the rounds, so permuting the report is permuting the truth
+        ways = [chances(outcomes, grid[list(way)]) for way in sorted(set(itertools.permutations(place)))]
+        honest = float(values[k] @ chances(outcomes, grid[list(place)]))
+        gap = honest - float(np.min(values @ np.array(ways).T))
+        centred = gap - 1e-10 * float(np.abs(grid[list(place)] - 0.5).sum())
+        if centred > best:
+            best, order = centred, place
+    return [float(grid[i]) for i in order]

@@ -1,14 +1,30 @@
-"""The standard lies: what a forecaster may report instead of the probabilities believed in."""
+"""incentives: would lying help, on predictions like these?
+
+The standard lies: what a forecaster may report instead of the probabilities believed in.
+
+Outcomes of predictions taken for the truth: all of them, or drawn so that the rare ones are not missed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from calibrant.errors import CalibrantError, InvalidInputError, reject_name, sentence
-from calibrant.results import Array
+from calibrant.errors import CalibrantError, InvalidInputError, reject_name, reject_rows, sentence
+from calibrant.forecasts import Forecasts
+from calibrant.formatting import pluralize
+from calibrant.inputs import check_unit_interval, numeric_vector
+from calibrant.metrics.lookup import find_measure
+from calibrant.metrics.registry import Measure
+from calibrant.parallel import Progress, checked_draws, in_blocks, recorded_seed, report_progress
+from calibrant.results import Array, Result
+from calibrant.truthfulness.search import defined, levels_of, row_values
 
 HONEST = "honest"  # what the report is called that lies are compared with
 Lie = Callable[[Array, Array], Array]  # distinct predictions and how many records have each -> reports
@@ -74,7 +90,7 @@ def reports_of(lies: Any, p: Array, counts: Array) -> dict[str, Array]:
     if not chosen or HONEST in chosen:
         rule = f"must name a lie or more, and none of them {HONEST!r}"
         raise InvalidInputError(sentence("lies", rule, f"got {list(chosen)}"))
-    return {name: _checked(name, _told(name, lie, p, counts)) for name, lie in chosen.items()}
+    return {name: _checked_lies(name, _told(name, lie, p, counts)) for name, lie in chosen.items()}
 
 
 def _told(name: str, lie: Lie, p: Array, counts: Array) -> Array:
@@ -105,19 +121,22 @@ def _named(lies: Any) -> dict[str, Lie]:
 
 
 def _of_prediction(name: str, lie: Callable[[Array], Any]) -> Lie:
-    """Let a function of the user stand beside the standard lies: it sees every prediction, in order.
+    """Add a user's function to the standard lies; it sees every prediction, in order.
 
     A mean of the distinct ones alone would be another. Predictions that are equal get equal reports.
     """
 
     def report(p: Array, counts: Array) -> Array:
         times = counts.astype(np.int64)
-        told = np.asarray(lie(np.repeat(p, times)), dtype=np.float64)
-        if told.shape != (times.sum(),):
-            rule, got = "must return one report per prediction", f"got shape {told.shape} for {times.sum():,}"
+        reported = np.asarray(lie(np.repeat(p, times)), dtype=np.float64)
+        if reported.shape != (times.sum(),):
+            rule, got = (
+                "must return one report per prediction",
+                f"got shape {reported.shape} for {times.sum():,}",
+            )
             raise InvalidInputError(sentence(f"lie {name!r}", rule, got))
-        first: Array = told[np.cumsum(times) - times]
-        if not np.array_equal(np.repeat(first, times), told, equal_nan=True):
+        first: Array = reported[np.cumsum(times) - times]
+        if not np.array_equal(np.repeat(first, times), reported, equal_nan=True):
             rule = "must return the same report for the same prediction"
             raise InvalidInputError(sentence(f"lie {name!r}", rule, "got different ones"))
         return first
@@ -125,8 +144,374 @@ def _of_prediction(name: str, lie: Callable[[Array], Any]) -> Lie:
     return report
 
 
-def _checked(name: str, report: Array) -> Array:
+def _checked_lies(name: str, report: Array) -> Array:
     if not np.all((report >= 0) & (report <= 1)):  # also false for NaN
         bad = report[~((report >= 0) & (report <= 1))][0]
         raise InvalidInputError(sentence(f"lie {name!r}", "must return reports in [0, 1]", f"got {bad}"))
     return report
+
+
+Score = Callable[[Array], Array]  # events per prediction, one row per replay -> one row of values per replay
+Draw = Callable[[np.random.Generator, int], Array]
+
+ALL = 1024  # sets of outcomes up to which all are enumerated: 10 records have no more
+MOST = 10**5  # the same where this many draws are asked for
+SEEN = 10  # replays in which a prediction should have its unlikely outcome for plain draws to do
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Replays:
+    """Values over the outcomes: all of them with their `chances`, so that means are exact, or those drawn.
+
+    Each of the `parts` drawn has the chance of its kind of outcomes and the rows that are of it.
+    """
+
+    values: Array
+    chances: Array | None
+    parts: tuple[tuple[float, slice], ...]
+
+    def mean(self, figures: Array) -> float:
+        """Return the expected value of figures, one per replay."""
+        if self.chances is not None:
+            return float(self.chances @ figures)
+        return float(sum(chance * figures[rows].mean() for chance, rows in self.parts))
+
+    def error(self, figures: Array) -> float:
+        """Return the standard error of their mean."""
+        spreads = (chance**2 * figures[rows].var(ddof=1) / len(figures[rows]) for chance, rows in self.parts)
+        return math.sqrt(sum(spreads))
+
+
+def replayed(
+    score: Score, p: Array, counts: Any, *, draws: int, seed: int, progress: Progress | None = None
+) -> Replays:
+    """Score all outcomes of `counts` records of each distinct probability p if they are few, else `draws`.
+
+    An outcome that no draw shows would pass for impossible, and a lie that denies it for a gain. So where
+    some predictions are unlikely to have their rare outcome in the replays, half of the replays are drawn
+    given that none of them has it and half given that one or more have, and the halves are weighted by their
+    chances.
+    """
+    table = _everything(p, counts, min(MOST, max(ALL, draws)))
+    if table is not None:
+        return Replays(score(table), _chances(table, p, counts), ())
+    rare = _rare(p, counts, draws)
+    if not rare.any():
+        kinds: list[tuple[float, int, Draw]] = [(1.0, draws, _plain(p, counts))]
+    else:
+        log_none = float((counts[rare] * np.log1p(-np.minimum(p, 1 - p)[rare])).sum())
+        half = max(2, draws // 2)
+        usual = np.where(rare, np.round(p), p)
+        kinds = [
+            (math.exp(log_none), max(2, draws - half), _plain(usual, counts)),
+            (-math.expm1(log_none), half, _with_rare(p, usual, counts, rare)),
+        ]
+    return _joined(score, kinds, len(p), seed, progress)
+
+
+def _joined(
+    score: Score, kinds: list[tuple[float, int, Draw]], width: int, seed: int, progress: Progress | None
+) -> Replays:
+    """Draw and score every kind of outcomes, the first with the seed given."""
+    values, parts = [], []
+    done, everything = 0, sum(size for _, size, _ in kinds)
+    for k, (chance, size, draw) in enumerate(kinds):
+        before = done
+
+        def work(generator: np.random.Generator, rows: int, draw: Draw = draw) -> Array:
+            return score(draw(generator, rows))
+
+        def advance(so_far: int, _: int, before: int = before) -> None:
+            report_progress(progress, before + so_far, everything)
+
+        values.append(in_blocks(work, size, width=width, seed=seed + k, threads=1, progress=advance))
+        parts.append((chance, slice(done, done + size)))
+        done += size
+    return Replays(np.concatenate(values), None, tuple(parts))
+
+
+def _everything(p: Array, counts: Any, most: int) -> Array | None:
+    """Return every table of events per prediction, None where there are more than `most`."""
+    choices: list[Any] = []
+    size = 1
+    for chance, count in zip(p.tolist(), counts.tolist(), strict=True):
+        choices.append(range(count + 1) if 0 < chance < 1 else (int(chance) * count,))
+        size *= len(choices[-1])
+        if size > most:
+            return None
+    return np.array(list(itertools.product(*choices)), dtype=np.float64)
+
+
+def _chances(table: Array, p: Array, counts: Any) -> Array:
+    """Return the probability of every row of events."""
+    chances = np.ones(len(table))
+    for events, chance, count in zip(table.T, p.tolist(), counts.tolist(), strict=True):
+        if 0 < chance < 1:
+            law = np.array([_binomial(k, count, chance) for k in range(count + 1)])
+            chances *= law[events.astype(np.intp)]
+    return chances
+
+
+def _binomial(k: int, n: int, p: float) -> float:
+    if n == 1:
+        return p if k else 1 - p
+    ways = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+    return math.exp(ways + k * math.log(p) + (n - k) * math.log1p(-p))
+
+
+def _rare(p: Array, counts: Any, draws: int) -> npt.NDArray[np.bool_]:
+    """Mark the predictions whose unlikely outcome is expected in fewer than SEEN replays."""
+    unlikely = np.minimum(p, 1 - p)
+    some = -np.expm1(counts * np.log1p(-unlikely))
+    return np.asarray((unlikely > 0) & (draws * some < SEEN))
+
+
+def _plain(p: Array, counts: Any) -> Draw:
+    if counts.sum() == len(p):
+        return lambda generator, size: np.asarray(generator.random((size, len(p))) < p, dtype=np.float64)
+    return lambda generator, size: np.asarray(
+        generator.binomial(counts, p, size=(size, len(p))), dtype=np.float64
+    )
+
+
+def _with_rare(p: Array, usual: Array, counts: Any, rare: npt.NDArray[np.bool_]) -> Draw:
+    """Draw outcomes given that one rare prediction or more has its unlikely outcome."""
+    unlikely, held = np.minimum(p, 1 - p)[rare], counts[rare]
+    none = np.exp(held * np.log1p(-unlikely))
+    first = np.cumsum(np.concatenate(([1.0], np.cumprod(none)[:-1])) * -np.expm1(held * np.log1p(-unlikely)))
+    plain = _plain(usual, counts)
+
+    def draw(generator: np.random.Generator, size: int) -> Array:
+        events = plain(generator, size)
+        flips = generator.binomial(held, unlikely, size=(size, len(held)))
+        one = np.minimum(np.searchsorted(first, generator.random(size) * first[-1], "right"), len(held) - 1)
+        flips[np.arange(len(held)) < one[:, None]] = 0
+        flips[np.arange(size), one] = _at_least_one(generator, held[one], unlikely[one])
+        events[:, rare] = np.where(p[rare] < 0.5, flips, held - flips)
+        return events
+
+    return draw
+
+
+def _at_least_one(generator: np.random.Generator, held: Any, chance: Array) -> Any:
+    """Draw binomial numbers given that they are not 0: where the first comes, and how many follow."""
+    some = -np.expm1(held * np.log1p(-chance))
+    place = np.ceil(np.log1p(-generator.random(len(held)) * some) / np.log1p(-chance))
+    place = np.clip(place, 1, held).astype(np.int64)
+    return 1 + generator.binomial(held - place, chance)
+
+
+BOARD = ("brier", "log-loss", "atb", "kernel-squared", "smooth", "kuiper", "ece", "level-set")
+CLEAR = 2.0  # standard errors from which on a gain is taken for real
+DRAWS, FEWEST = 999, 50
+NUMBERS = 2 * 10**7  # outcomes drawn in all: on many predictions fewer replays say as much
+
+RULES = (
+    "Rank by brier or log-loss: strict, also when forecasters learn outcomes as they go.",
+    "Show atb as the calibration column; do not rank by it alone, because pooling is free.",
+    "Never rank by ECE, over bins or level by level: both reward blurring.",
+    "Show wins as well as means: winner-takes-all contests are truthful under no score, and with few "
+    "questions luck wins.",
+)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Incentive(Result):
+    """One lie under one measure: the expected value with the lie and without, and how often the lie wins.
+
+    `gain` is honest minus expected and `se` its standard error: 0 where all outcomes were enumerated, and for
+    truthful measures, whose expected values are known. `wins` is how often the lie scores better than
+    honesty, ties counting half.
+    """
+
+    measure: str
+    lie: str
+    honest: float
+    expected: float
+    gain: float
+    se: float
+    wins: float
+    truthful: str
+
+    @property
+    def helps(self) -> bool:
+        """Whether the gain is clear of noise."""
+        return self.gain > CLEAR * self.se and self.gain > 1e-12
+
+    def __str__(self) -> str:
+        how = f"'{self.lie}' changes the expected value from {self.honest:.4g} to {self.expected:.4g}"
+        verdict = "lying helps" if self.helps else "no standard lie helps"
+        return f"{self.measure}: {verdict}; {how} and beats honesty {self.wins:.0%} of the time."
+
+
+@dataclass(frozen=True, slots=True)
+class Incentives:
+    """Every standard lie under every measure, on predictions taken for the truth. Prints as a page.
+
+    `enumerated` says that all outcomes were scored, so that everything is exact; there are `draws` of them.
+    """
+
+    table: tuple[Incentive, ...]
+    n: int
+    draws: int
+    seed: int
+    enumerated: bool = False
+
+    @property
+    def best(self) -> dict[str, Incentive]:
+        """The lie with the largest gain, per measure."""
+        collected: dict[str, Incentive] = {}
+        for row in self.table:
+            if row.measure not in collected or row.gain > collected[row.measure].gain:
+                collected[row.measure] = row
+        return collected
+
+    def __repr__(self) -> str:
+        helps = ", ".join(name for name, row in self.best.items() if row.helps) or "none"
+        return (
+            f"Incentives(n = {self.n:,}, {pluralize(len(self.best), 'measure')}, lying helps under: {helps})"
+        )
+
+    def __str__(self) -> str:
+        drawn = f"{self.draws:,} replays of their outcomes (seed {self.seed})"
+        how = f"{pluralize(self.draws, 'set')} of outcomes, which are all" if self.enumerated else drawn
+        head = f"Would lying help? {pluralize(self.n, 'prediction')} taken for the truth, {how}."
+        return "\n".join([head, *map(str, self.best.values()), *RULES])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        table = [{**asdict(row), "helps": row.helps} for row in self.table]
+        best = {name: row.lie for name, row in self.best.items()}
+        how = {"draws": self.draws, "seed": self.seed, "enumerated": self.enumerated}
+        return {"table": table, "best": best, "n": self.n, **how}
+
+
+def incentives(
+    y_prob: Any,
+    measures: str | Sequence[str] | None = None,
+    *,
+    lies: Any = None,
+    draws: int | None = None,
+    seed: int | None = 0,
+    progress: Progress | None = None,
+) -> Incentives:
+    """Ask whether a perfect forecaster would gain by lying, on predictions like these.
+
+    The predictions are taken for the true probabilities. Each lie is scored next to honesty on the same
+    outcomes: on all that there are, for ten predictions or so; else on outcomes drawn again and again, with
+    rare ones drawn by themselves so that none passes for impossible.
+
+    Parameters
+    ----------
+    y_prob : array
+        Predicted probabilities, up to a million or so.
+    measures : str or sequence of str, optional
+        Names of the registry; the usual columns of a leaderboard if absent.
+    lies : sequence of str, or mapping from names to functions of y_prob, optional
+        The standard lies if absent: everything to the mean, shrunk, sharpened, pooled, rounded, shifted,
+        or made certain.
+    draws : int, optional
+        Replays, where outcomes are not enumerated; 999 if absent, fewer (50 at least) for more than 20,000
+        distinct predictions.
+    seed : int, optional
+        Seed of the outcomes; recorded in the result.
+    progress : callable, optional
+        Called with the share that is done, from 0 to 1.
+
+    Returns
+    -------
+    Incentives
+        `table` has one row per measure and lie, `best` the best lie per measure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = incentives(np.linspace(0.1, 0.9, 50), ["level-set", "brier"], seed=1)
+    >>> found.best["level-set"].helps, found.best["brier"].helps
+    (True, False)
+    """
+    rows = [defined(find_measure(name)) for name in _chosen(measures)]
+    truth = _checked(y_prob)
+    p, counts = np.unique(truth + 0.0, return_counts=True)
+    used = recorded_seed(seed)
+    asked = max(FEWEST, min(DRAWS, NUMBERS // len(p))) if draws is None else draws
+    replays = checked_draws(asked)
+    if replays < 2:
+        raise InvalidInputError(
+            sentence("draws", "must be at least 2, for a standard error", f"got {replays}")
+        )
+    reports = {HONEST: p, **reports_of(lies, p, counts.astype(np.float64))}
+    boards = [_Board(report, counts, rows) for report in reports.values()]
+
+    def scored(events: Array) -> Array:
+        return np.stack([board.values(events / len(truth)) for board in boards], axis=1)
+
+    known = replayed(scored, p, counts, draws=replays, seed=used, progress=progress)
+    population = scored((p * counts)[None])[0]
+    means = [boards[0].mean(row) if row.fair else math.nan for row in rows]
+    table = [
+        _compared(row, name, known, (j, k), population[[0, j], k], means[k])
+        for k, row in enumerate(rows)
+        for j, name in enumerate(reports)
+        if name != HONEST
+    ]
+    return Incentives(tuple(table), len(truth), len(known.values), used, enumerated=not known.parts)
+
+
+class _Board:
+    """One report under all measures."""
+
+    def __init__(self, report: Array, counts: Any, rows: list[Measure]) -> None:
+        self.rows = rows
+        self.forecasts: Forecasts
+        self.forecasts, level = levels_of(report, counts.astype(np.float64))
+        self.order = None if np.all(level[1:] >= level[:-1]) else np.argsort(level, kind="stable")
+        self.starts = np.searchsorted(np.sort(level), np.arange(self.forecasts.levels))
+
+    def values(self, ones: Array) -> Array:
+        """Return the measures (columns) of each row of outcomes: shares of records per prediction."""
+        sums = np.add.reduceat(ones if self.order is None else ones[:, self.order], self.starts, axis=1)
+        return np.column_stack([self._errors(row, sums) for row in self.rows])
+
+    def mean(self, row: Measure) -> float:
+        """Return the expected value of a truthful measure where the report is the truth."""
+        calibrated = self.forecasts.with_outcomes(self.forecasts.weights * self.forecasts.values)
+        mean = row.null.mean and row.null.mean(calibrated, row.settings())
+        assert mean is not None  # every truthful measure has one, which a test sees
+        return mean
+
+    def _errors(self, row: Measure, sums: Array) -> Array:
+        by_replay = row_values(row, dict(row.options), self.forecasts, sums)
+        return np.asarray(np.abs(by_replay - row.ideal)) if row.signed else by_replay
+
+
+def _compared(
+    row: Measure, lie: str, known: Replays, at: tuple[int, int], populations: Array, mean: float
+) -> Incentive:
+    """Compare one lie with honesty; `populations` are the values with probabilities in place of outcomes."""
+    honest, reported = known.values[:, 0, at[1]], known.values[:, at[0], at[1]]
+    gains = honest - reported
+    slack = 1e-12 * (1 + np.abs(honest))
+    wins = min(1.0, known.mean((gains > slack) + 0.5 * (np.abs(gains) <= slack)))  # chances are rounded
+    if row.fair:  # E[m(r, y)] = m(r, p) + a constant
+        gain, error, level = float(populations[0] - populations[1]), 0.0, mean
+    else:
+        gain, error, level = known.mean(gains), known.error(gains), known.mean(honest)
+    return Incentive(row.name, lie, level, level - gain, gain, error, wins, row.truthful)
+
+
+def _chosen(measures: str | Sequence[str] | None) -> Sequence[str]:
+    if measures is None:
+        return BOARD
+    if isinstance(measures, str):
+        return [measures]
+    if not isinstance(measures, Sequence) or not measures:
+        raise InvalidInputError(sentence("measures", "must name a measure or more", f"got {measures!r}"))
+    return list(measures)
+
+
+def _checked(y_prob: Any) -> Array:
+    truth = numeric_vector(y_prob, "y_prob").astype(np.float64)
+    reject_rows("y_prob", "must not be missing", truth, np.isnan(truth), "leave such rows out")
+    check_unit_interval(truth, "y_prob")
+    return truth

@@ -11,9 +11,17 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.fits.softmax import SMALLEST, softmax_rates
-from calibrant.recalibration.maps.algebra import LARGEST, Algebra
-from calibrant.recalibration.maps.form import Map, map_of_one_column, map_to_dict
-from calibrant.recalibration.maps.stored import LEAST, MOST, refused, stored_numbers
+from calibrant.recalibration.maps.base import (
+    LARGEST,
+    LEAST,
+    MOST,
+    Algebra,
+    Map,
+    map_of_one_column,
+    map_to_dict,
+    refused,
+    stored_numbers,
+)
 from calibrant.results import Array
 
 HINT = "use predict; the saved file holds all of its numbers"
@@ -22,7 +30,7 @@ HINT = "use predict; the saved file holds all of its numbers"
 class ClassMap(Map):
     """A map from rows of probabilities to rows of probabilities."""
 
-    several: ClassVar[bool] = True
+    multiclass: ClassVar[bool] = True
 
     @property
     @abstractmethod
@@ -30,7 +38,7 @@ class ClassMap(Map):
         """How many columns the map takes."""
 
     def expression(self, p: Any, algebra: Algebra) -> Any:
-        """Say that rows of several classes are no expression of one column."""
+        """Refuse: several classes cannot be an expression of one column."""
         raise InvalidInputError(
             sentence("a map of several classes", "cannot be written as SQL of one column", hint=HINT)
         )

@@ -9,10 +9,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from calibrant.fits.logistic import LogisticFit
-from calibrant.recalibration.maps.algebra import Algebra, expit
-from calibrant.recalibration.maps.form import Map
-from calibrant.recalibration.maps.search import block_by_block
-from calibrant.recalibration.maps.stored import stored_clip, stored_number
+from calibrant.recalibration.maps.base import Algebra, Map, expit, stored_clip, stored_number
+from calibrant.recalibration.maps.piecewise import block_by_block
 from calibrant.results import Array
 
 

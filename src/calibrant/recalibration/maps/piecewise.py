@@ -1,20 +1,101 @@
-"""Linear between knots, constant outside; on the scale of the prediction, or as a shift of its logit."""
+"""Linear between knots, constant outside; on the scale of the prediction, or as a shift of its logit.
+
+Constant in bins: histogram binning and scaling-binning.
+
+Venn-Abers pairs: two values per prediction, merged into one.
+
+Which piece of a map a prediction falls into, for millions of predictions at a time.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import numpy.typing as npt
 
-from calibrant.fits.logits import logit
-from calibrant.kernels.thinning import kept_knots
-from calibrant.recalibration.maps.algebra import Algebra, expit
-from calibrant.recalibration.maps.form import Knot, Map
-from calibrant.recalibration.maps.search import block_by_block, finder
-from calibrant.recalibration.maps.stored import refused, stored_clip, stored_numbers, stored_steps
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.fits.levels import logit
+from calibrant.kernels.cumulative import kept_knots
+from calibrant.recalibration.maps.base import (
+    Algebra,
+    Interval,
+    Knot,
+    Map,
+    MapBins,
+    expit,
+    refused,
+    stored_clip,
+    stored_numbers,
+    stored_steps,
+)
 from calibrant.results import Array
+
+Places = npt.NDArray[np.intp]
+
+BLOCK = 2**14  # predictions at a time: what is computed on the way stays in the cache
+CELLS = 8  # of the grid, per cut
+FEWEST = 16  # predictions per cut, and
+LEAST = 2**12  # in all, from which a grid repays being made
+
+
+def block_by_block(work: Callable[[Array], Array], p: Array) -> Array:
+    """Return what `work` makes of each number, computed block by block."""
+    if len(p) <= BLOCK:
+        return work(p)
+    result = np.empty(len(p))
+    for start in range(0, len(p), BLOCK):
+        result[start : start + BLOCK] = work(p[start : start + BLOCK])
+    return result
+
+
+def finder(cuts: Array, side: Literal["left", "right"], size: int) -> Callable[[Array], Places]:
+    """Return a function that finds what np.searchsorted finds, made for `size` numbers in all.
+
+    A bisection waits for every comparison, a dozen of them per number. A grid of equal cells tells at once
+    how many cuts lie in the cells before, and at most one comparison is left where a cell has one cut. Cells
+    with several cuts are bisected. Which cell a number is in never falls as the number rises, whatever the
+    rounding, so that a cut in another cell is on the side that its cell says.
+    """
+
+    def bisected(x: Array) -> Places:
+        return np.searchsorted(cuts, x, side=side)
+
+    if size < max(LEAST, FEWEST * len(cuts)) or len(cuts) < 2:
+        return bisected
+    last = CELLS * len(cuts) - 1
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        scale = last / (cuts[-1] - cuts[0])
+    if not np.isfinite(scale):
+        return bisected
+
+    def cell(x: Array) -> Any:
+        place = x - cuts[0]
+        place *= scale
+        return np.clip(place, 0.0, last, out=place).astype(np.intp)
+
+    home = cell(cuts)
+    count = np.bincount(home, minlength=last + 1)
+    before = np.cumsum(count) - count
+    only = np.full(last + 1, np.inf)
+    only[home] = cuts
+    only[count > 1] = np.nan
+    beyond = np.greater_equal if side == "right" else np.greater
+
+    def found(x: Array) -> Places:
+        k = cell(x)
+        cut = only[k]
+        places: Places = before[k]
+        places += beyond(x, cut)
+        several = np.flatnonzero(np.isnan(cut))
+        if len(several):
+            places[several] = bisected(x[several])
+        return places
+
+    return found
+
 
 ROUNDING = 1e-12  # more than a linear piece can miss its ends by
 
@@ -178,3 +259,125 @@ class SplineMap(Map):
         if not len(logits):
             raise refused("logits", "must hold a number", numbers["logits"])
         return cls(logits, stored_numbers(numbers, "shifts", size=len(logits)), stored_clip(numbers))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepMap(Map):
+    """One rate per bin (-inf, e_1], (e_1, e_2], ..., (e_k, inf); limits of it where they are known."""
+
+    form: ClassVar[str] = "steps"
+    edges: Array
+    rates: Array
+    lower: Array | None = None
+    upper: Array | None = None
+
+    def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
+        """Look the bin up."""
+        find = finder(self.edges, "left", len(p))
+        return block_by_block(lambda block: self.rates[find(block)], p)
+
+    def expression(self, p: Any, algebra: Algebra) -> Any:
+        """Return constant pieces; bins are closed on the right, so the next number above an edge cuts."""
+        return algebra.pieces(p, np.nextafter(self.edges, 2.0), (self.rates,), lambda rate: rate)
+
+    def interval(self, p: Array) -> Interval:
+        """Return the simultaneous limits of the bin."""
+        if self.lower is None or self.upper is None:
+            hint = 'use "histogram" with outcomes of 0 and 1'
+            raise InvalidInputError(sentence("these bins", "have no interval", hint=hint))
+        member = np.searchsorted(self.edges, p, side="left")
+        return Interval(self.lower[member], self.upper[member])
+
+    @property
+    def bins(self) -> MapBins:
+        """Edges, rates and limits."""
+        return MapBins(self.edges, self.rates, self.lower, self.upper)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return edges, rates and limits."""
+        arrays = {"edges": self.edges, "rates": self.rates, "lower": self.lower, "upper": self.upper}
+        return {name: None if array is None else array.tolist() for name, array in arrays.items()}
+
+    @classmethod
+    def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
+        """Rebuild from edges, rates and limits."""
+        edges = stored_steps(numbers, "edges", 0.0, 1.0)
+        bins = len(edges) + 1
+        limits = [
+            None if numbers.get(name) is None else stored_numbers(numbers, name, 0.0, 1.0, bins)
+            for name in ("lower", "upper")
+        ]
+        return cls(edges, stored_numbers(numbers, "rates", 0.0, 1.0, bins), *limits)
+
+
+MERGES = ("log", "brier")
+
+
+def merged_pair(low: Array, high: Array, merge: str) -> Array:
+    """Return the one prediction with the smallest worst regret: in log loss, or in Brier score."""
+    if merge == "brier":
+        return np.asarray(high + (low**2 - high**2) / 2)
+    return np.asarray(high / (1.0 - low + high))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairMap(Map):
+    """The values of a record with outcome 0 and 1 in each gap before, between and after the levels."""
+
+    form: ClassVar[str] = "pairs"
+    values: Array
+    if_zero: Array
+    if_one: Array
+    merge: str
+
+    @classmethod
+    def of(cls, values: Array, if_zero: Array, if_one: Array, merge: str) -> Self:
+        """Return the map without the levels between gaps of equal values, which change nothing."""
+        kept = (np.diff(if_zero) != 0) | (np.diff(if_one) != 0)
+        gaps = np.concatenate(([True], kept))
+        return cls(values[kept], if_zero[gaps], if_one[gaps], merge)
+
+    def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
+        """Return the merged pair."""
+        pair = self._pairs(len(p))
+        return block_by_block(lambda block: merged_pair(*pair(block), self.merge), p)
+
+    def interval(self, p: Array) -> Interval:
+        """Return the pair; a prediction equal to a level joins it."""
+        return self._pairs(len(p))(p)
+
+    def _pairs(self, size: int) -> Callable[[Array], Interval]:
+        """Return how the pairs of `size` predictions are looked up, some of them at a time."""
+        find, levels = finder(self.values, "left", size), np.append(self.values, np.inf)
+
+        def pair(p: Array) -> Interval:
+            above = find(p)
+            below = above + (levels[above] == p)
+            return Interval(self.if_zero[below], self.if_one[above])
+
+        return pair
+
+    def expression(self, p: Any, algebra: Algebra) -> Any:
+        """Return constant pieces: gaps between levels, and the levels themselves as pieces of one number."""
+        between = merged_pair(self.if_zero, self.if_one, self.merge)
+        exact = merged_pair(self.if_zero[1:], self.if_one[:-1], self.merge)
+        cuts = np.column_stack((self.values, np.nextafter(self.values, 2.0))).ravel()
+        rates = np.concatenate((between[:1], np.column_stack((exact, between[1:])).ravel()))
+        moves = np.diff(rates) != 0  # most levels move one value of the pair: at the level, or after it
+        kept = np.concatenate(([True], moves))
+        return algebra.pieces(p, cuts[moves], (rates[kept],), lambda rate: rate)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the levels and the pairs."""
+        arrays = {"values": self.values, "if_zero": self.if_zero, "if_one": self.if_one}
+        return {name: array.tolist() for name, array in arrays.items()} | {"merge": self.merge}
+
+    @classmethod
+    def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
+        """Rebuild from the levels and the pairs."""
+        values = stored_steps(numbers, "values", 0.0, 1.0)
+        size = len(values) + 1
+        if_zero, if_one = (stored_numbers(numbers, name, 0.0, 1.0, size) for name in ("if_zero", "if_one"))
+        if numbers["merge"] not in MERGES:
+            raise refused("merge", f"must be one of {', '.join(MERGES)}", numbers["merge"])
+        return cls(values, if_zero, if_one, numbers["merge"])

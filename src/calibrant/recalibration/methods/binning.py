@@ -19,15 +19,16 @@ from calibrant.fits.histogram import (
     equal_mass_edges,
     hoeffding_tolerance,
     simultaneous_tolerance,
+    untied_edges,
 )
 from calibrant.fits.levels import Levels
 from calibrant.fits.logistic import Clip, Shrink, logistic
+from calibrant.inputs import checked_share
 from calibrant.recalibration.maps.logistic import LogisticMap
-from calibrant.recalibration.maps.steps import StepMap
-from calibrant.recalibration.methods.checks import checked_share
-from calibrant.recalibration.methods.logistic import logistic_notes
+from calibrant.recalibration.maps.piecewise import StepMap
+from calibrant.recalibration.methods.curves import logistic_notes
 from calibrant.recalibration.registry import Fitted
-from calibrant.recalibration.samples import Merged, Rows, Sample
+from calibrant.recalibration.samples import LevelSample, RowSample, Sample
 from calibrant.results import Array
 
 
@@ -121,22 +122,26 @@ def _void(sample: Sample) -> str:
     """Return why records as these have no guarantee, however they are binned; empty if they may have one."""
     if sample.weighted:
         return "none: records are weighted"
-    clustered = isinstance(sample, Rows) and sample.clusters is not None
+    clustered = isinstance(sample, RowSample) and sample.clusters is not None
     return "none: records of one cluster depend on each other" if clustered else ""
 
 
 def _binning(sample: Sample, seed: int) -> _Binning:
-    """Cut at order statistics, whose records are left out; with ties or weights, at a random half of them."""
+    """Cut at predictions that occur once, whose records are left out; else at a random half of the records.
+
+    A few ties move an edge to the next prediction that occurs once. With weights, or if nearly all
+    predictions are tied, the edges come from one half of the records and the rates from the other.
+    """
     levels, n = sample.levels, sample.n
     untied = _untied(sample)
-    whole = not untied and (isinstance(sample, Merged) or n < 4)
+    whole = not untied and (isinstance(sample, LevelSample) or n < 4)
     halves = cache(lambda: sample.cut(2, seed)[0])
 
     def counted(bins: int) -> _Counted:
-        if untied:
-            edges = equal_mass_edges(levels, bins)
+        once = None if sample.weighted else untied_edges(levels, bins)
+        if once is not None:
             basis = "records strictly inside bins cut at order statistics"
-            return _Counted(bin_rates(levels, edges, without_edges=True), basis, n)
+            return _Counted(bin_rates(levels, once, without_edges=True), basis, n)
         if bins == 1 or whole:
             edges = equal_mass_edges(levels, bins)
             basis = "all records of one bin" if len(edges) == 0 else "none: merged records made the edges too"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -11,18 +12,16 @@ import numpy.typing as npt
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.fits.softmax import Family, SoftmaxFit, softmax_fit, softmax_path, softmax_rates
 from calibrant.forecasts import Forecasts
-from calibrant.recalibration.class_records import ClassRecords
-from calibrant.recalibration.fit_progress import fitted_partly
+from calibrant.recalibration.maps.base import IdentityMap
 from calibrant.recalibration.maps.classes import OneVsRestMap, SoftmaxMap, TopLabelMap
-from calibrant.recalibration.maps.identity import IdentityMap
-from calibrant.recalibration.methods.logistic import WRONG_WAY, temperature_of
-from calibrant.recalibration.procedure import Candidate
-from calibrant.recalibration.registry import Fitted, Method
-from calibrant.recalibration.samples import sample_of
+from calibrant.recalibration.methods.curves import WRONG_WAY, temperature_of
+from calibrant.recalibration.registry import Candidate, Fitted, Method, Report
+from calibrant.recalibration.samples import ClassRecords, sample_of
 from calibrant.results import Array
 
 PENALTIES = tuple(10.0**k for k in range(1, -5, -1))  # from strong to weak: each fit starts the next
 FOLDS = 3
+LOOSE = 1e-5  # gradient at which a held-out fit ends: probabilities then differ by about 1e-5
 HOPELESS = 0.05  # nats per held-out record above the least, from which weaker penalties are not tried
 Penalty = Literal["auto"] | float
 
@@ -32,14 +31,18 @@ def temperature(records: ClassRecords, *, seed: int) -> Fitted:
     return _fitted(records, "temperature", 0.0)
 
 
-def vector(records: ClassRecords, *, seed: int, penalty: Penalty = "auto") -> Fitted:
+def vector(
+    records: ClassRecords, *, seed: int, penalty: Penalty = "auto", report: Report | None = None
+) -> Fitted:
     """Give each class a slope and an intercept, shrunk toward one temperature."""
-    return _fitted(records, "vector", _settled(records, "vector", penalty, seed))
+    return _fitted(records, "vector", _settled(records, "vector", penalty, seed, report))
 
 
-def dirichlet(records: ClassRecords, *, seed: int, penalty: Penalty = "auto") -> Fitted:
+def dirichlet(
+    records: ClassRecords, *, seed: int, penalty: Penalty = "auto", report: Report | None = None
+) -> Fitted:
     """Fit a full matrix of the logarithms, shrunk toward one temperature."""
-    return _fitted(records, "dirichlet", _settled(records, "dirichlet", penalty, seed))
+    return _fitted(records, "dirichlet", _settled(records, "dirichlet", penalty, seed, report))
 
 
 def _fitted(records: ClassRecords, family: Family, penalty: float) -> Fitted:
@@ -82,7 +85,9 @@ def unseen(records: ClassRecords) -> tuple[str, ...]:
     return (f"Columns {shown} never occur among the outcomes: nothing is known of them.",)
 
 
-def _settled(records: ClassRecords, family: Family, penalty: Penalty, seed: int) -> float:
+def _settled(
+    records: ClassRecords, family: Family, penalty: Penalty, seed: int, report: Report | None
+) -> float:
     """Return the penalty: as given, or the one with the least cross-fitted log loss."""
     if penalty != "auto":
         if isinstance(penalty, bool) or not isinstance(penalty, (int, float)) or not 0 <= penalty < np.inf:
@@ -91,27 +96,50 @@ def _settled(records: ClassRecords, family: Family, penalty: Penalty, seed: int)
         return float(penalty)
     if records.n < FOLDS:
         return PENALTIES[0]
-    parts = records.cut(FOLDS, seed)
-    paths = [softmax_path(rest.table, rest.labels, rest.weights, family, PENALTIES) for rest, _ in parts]
-    losses: list[float] = []
-    for fits in zip(*paths, strict=True):
-        costs = [_cost(part, fit) for (_, part), fit in zip(parts, fits, strict=True)]
-        losses.append(sum(costs) / float(records.weights.sum()))
-        fitted_partly(len(losses) / (len(PENALTIES) + 1))
-        if losses[-1] > min(losses) + HOPELESS:
-            break
-    return PENALTIES[int(np.argmin(losses))]
+    return held_out_path(records.cut(FOLDS, seed), family, report).penalty
 
 
-def _cost(part: ClassRecords, fit: SoftmaxFit) -> float:
-    return float(part.weights @ part.losses(softmax_rates(part.table, fit.matrix, fit.intercepts)))
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldOutPath:
+    """The penalty with the least cross-fitted log loss, and the held-out losses under it."""
+
+    penalty: float
+    losses: Array
 
 
-def one_vs_rest(records: ClassRecords, inner: Method, *, seed: int) -> Fitted:
-    """Fit each class against the rest by a method for two, and normalise."""
-    fits = [
-        _inner(records, records.labels == k, records.table[:, k], inner, seed) for k in range(records.classes)
+def held_out_path(
+    parts: Sequence[tuple[ClassRecords, ClassRecords]], family: Family, report: Report | None = None
+) -> HeldOutPath:
+    """Fit a family without each fold under every penalty, from strong to weak."""
+    penalties = (0.0,) if family == "temperature" else PENALTIES
+    weights = np.concatenate([part.weights for _, part in parts])
+    paths = [
+        softmax_path(rest.table, rest.labels, rest.weights, family, penalties, tolerance=LOOSE)
+        for rest, _ in parts
     ]
+    tried: list[tuple[float, float, Array]] = []
+    for fits in zip(*paths, strict=True):
+        losses = np.concatenate([_held_out(part, fit) for (_, part), fit in zip(parts, fits, strict=True)])
+        tried.append((float(weights @ losses / weights.sum()), fits[0].penalty, losses))
+        if report is not None:
+            report(len(tried) / (len(penalties) + 1))
+        if tried[-1][0] > min(one[0] for one in tried) + HOPELESS:
+            break
+    _, penalty, losses = min(tried, key=lambda one: one[0])
+    return HeldOutPath(penalty, losses)
+
+
+def _held_out(part: ClassRecords, fit: SoftmaxFit) -> Array:
+    return part.losses(softmax_rates(part.table, fit.matrix, fit.intercepts))
+
+
+def one_vs_rest(records: ClassRecords, inner: Method, *, seed: int, report: Report | None = None) -> Fitted:
+    """Fit each class against the rest by a method for two, and normalize."""
+    fits: list[Fitted] = []
+    for k in range(records.classes):
+        fits.append(_inner(records, records.labels == k, records.table[:, k], inner, seed))
+        if report is not None:
+            report((k + 1) / (records.classes + 1))
     maps = tuple(one.map for one in fits)
     return Fitted(OneVsRestMap(maps), (*_turned_inside(fits), *unseen(records)), {"inner": inner.name})
 
@@ -139,7 +167,9 @@ def _one_sided(right: Array) -> tuple[str, ...]:
     return (f"The predicted class was {seen}: its probability is left as it is.",)
 
 
-def top_label(records: ClassRecords, inner: Method, platt: Method, *, seed: int) -> Fitted:
+def top_label(
+    records: ClassRecords, inner: Method, platt: Method, *, seed: int, report: Report | None = None
+) -> Fitted:
     """Fit the probability of the predicted class: one map for all, then one per class shrunk to no change."""
     top = records.table.argmax(axis=1)
     confidence = records.table[np.arange(records.n), top]
@@ -147,6 +177,8 @@ def top_label(records: ClassRecords, inner: Method, platt: Method, *, seed: int)
     pooled = _inner(records, right, confidence, inner, seed)
     fits: list[Fitted] = []
     for k in range(records.classes):
+        if report is not None:
+            report((k + 1) / (records.classes + 1))
         chosen = top == k
         part = records.where(chosen)
         if not chosen.any():

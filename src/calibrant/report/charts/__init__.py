@@ -1,23 +1,33 @@
 """Charts in Altair: each is a function of Forecasts or of a result, usable alone in a notebook.
 
 They can be saved as SVG, PNG or PDF with ``chart.save("name.svg")``.
+
+Which charts an evaluation has, in the order of the page.
 """
 
-from calibrant.report.charts.comparison import comparison
-from calibrant.report.charts.cumulative import cumulative_differences
-from calibrant.report.charts.distinguisher import carriers, giveaways
-from calibrant.report.charts.dominance import murphy_difference
-from calibrant.report.charts.evidence import evidence_over_time
-from calibrant.report.charts.group_curves import group_curves
-from calibrant.report.charts.group_order import groups_in_order
-from calibrant.report.charts.groups import forest
-from calibrant.report.charts.net_benefit import decision_curves
-from calibrant.report.charts.null import null_histogram
-from calibrant.report.charts.online import certificate_over_time, expert_weights, gain_over_time
-from calibrant.report.charts.recalibration_map import recalibration_map
-from calibrant.report.charts.reliability import reliability_diagram
-from calibrant.report.charts.threshold import threshold_loss
-from calibrant.report.charts.witness import smooth_witness
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from calibrant.report.charts.canvas import Chart, Charts, Spec
+from calibrant.report.charts.cumulative import cumulative_differences, null_histogram, smooth_witness
+from calibrant.report.charts.decisions import decision_curves, murphy_difference, threshold_loss
+from calibrant.report.charts.groups import carriers, forest, giveaways, group_curves, groups_in_order
+from calibrant.report.charts.online import (
+    certificate_over_time,
+    evidence_over_time,
+    expert_weights,
+    gain_over_time,
+)
+from calibrant.report.charts.reliability import comparison, recalibration_map, reliability_diagram
+
+if TYPE_CHECKING:
+    from calibrant.evaluation.findings import Findings
+    from calibrant.evaluation.repair_preview import Proposal
+    from calibrant.groups.group_comparison import GroupComparison
+
 
 __all__ = [
     "carriers",
@@ -39,3 +49,35 @@ __all__ = [
     "smooth_witness",
     "threshold_loss",
 ]
+
+
+def charts(
+    evaluation: Findings, proposal: Proposal | str, differences: Sequence[GroupComparison] = ()
+) -> Mapping[str, Chart]:
+    """Draw every chart that the evaluation has data for, for notebooks."""
+    return Charts(specifications(evaluation, proposal, differences))
+
+
+def specifications(
+    evaluation: Findings, proposal: Proposal | str, differences: Sequence[GroupComparison] = ()
+) -> Mapping[str, Spec]:
+    """Return the specification of every chart that the evaluation has data for."""
+    forecasts = evaluation.forecasts
+    collected = {
+        "reliability": reliability_diagram.spec(forecasts, seed=evaluation.seed),
+        "cumulative": cumulative_differences.spec(forecasts),
+        "witness": smooth_witness.spec(forecasts),
+    }
+    if evaluation.null is not None:
+        null = evaluation.null
+        collected["null"] = null_histogram.spec(null.values, null.observed, null.pvalue, null.measure)
+    if evaluation.audit is not None:
+        collected["groups"] = forest.spec(evaluation.audit)
+        collected["group-curves"] = group_curves.spec(evaluation.audit)
+    for compared in [one for one in differences if one.trend is not None][:1]:
+        collected["groups-in-order"] = groups_in_order.spec(compared)
+    if evaluation.recalibration is not None:
+        collected["threshold"] = threshold_loss.spec(evaluation.recalibration.curve)
+    if not isinstance(proposal, str):
+        collected["recalibration"] = recalibration_map.spec(proposal)
+    return MappingProxyType(collected)

@@ -1,4 +1,11 @@
-"""Groups: a forest of the worst, and the cumulative curve of the one that is picked."""
+"""Groups: a forest of the worst, and the cumulative curve of the one that is picked.
+
+Curves of the worst groups: what was predicted and what happened, summed along the predictions.
+
+Groups that have an order, seasons say: by how much each is off, one after the other.
+
+What a learned auditor found: the groups that gave the predictions away, and the columns behind them.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +13,29 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from calibrant.groups.audit_result import Audit
-from calibrant.groups.group import LEVEL
-from calibrant.report.charts.layers import Spec, field
-from calibrant.report.charts.notebook import drawing
-from calibrant.report.charts.style import Canvas
-from calibrant.report.palette import LIGHT
+import numpy as np
+
+from calibrant.evaluation.tables import points_to_draw
+from calibrant.groups.audit_result import LEVEL, Audit
+from calibrant.groups.distinguisher import Distinguisher
+from calibrant.groups.rules import EVERYONE
+from calibrant.report.charts.canvas import LIGHT, Canvas, Spec, drawing, field
+from calibrant.report.charts.cumulative import HALF_WIDTH, UP
 
 if TYPE_CHECKING:
-    from calibrant.groups.group import Group
+    from calibrant.groups.audit_result import Group
+    from calibrant.groups.group_comparison import GroupComparison
+
 
 FOREST = "Worst groups"
 FOREST_CAPTION = (
-    "Mean outcome minus mean prediction of each group, with the 95% interval of each by itself: left of the "
-    "line predictions are too high on average, right of it too low. The groups stand in the order of z, "
+    "Mean outcome minus mean prediction of each group, with the 95% interval of each on its own: left of the "
+    "line predictions are too high on average, right of it too low. The groups are in the order of z, "
     "which also sees errors that cancel on average. Orange diamonds are off beyond chance, even though many "
     "groups were looked at."
 )
 FINDINGS = "off beyond chance", "within chance"
-MOST = 20  # groups in the forest
+MAX_GROUPS_SHOWN = 20  # groups in the forest
 LABEL = 26  # characters per line of a group's label
 
 
@@ -32,7 +43,7 @@ LABEL = 26  # characters per line of a group's label
 def forest(audit: Audit) -> Spec:
     """Draw the worst groups of an audit, the worst on top."""
     canvas = Canvas()
-    groups = audit.groups[:MOST]
+    groups = audit.groups[:MAX_GROUPS_SHOWN]
     columns = _columns(groups)
     lines = max(label.count("\n") + 1 for label in columns["label"])
     shapes = {"domain": list(FINDINGS), "range": ["diamond", "circle"]}
@@ -55,8 +66,8 @@ def forest(audit: Audit) -> Spec:
         ),
     ]
     caption = FOREST_CAPTION
-    if len(audit.groups) > MOST:
-        caption += f" Shown are the first {MOST} of {len(audit.groups):,}; the table has more."
+    if len(audit.groups) > MAX_GROUPS_SHOWN:
+        caption += f" Shown are the first {MAX_GROUPS_SHOWN} of {len(audit.groups):,}; the table has more."
     return canvas.finished(layers, FOREST, caption, height=40 + (10 + 14 * lines) * len(groups))
 
 
@@ -78,7 +89,156 @@ def _columns(groups: Sequence[Group]) -> dict[str, list[Any]]:
 
 
 def wrapped_rule(rule: str) -> str:
-    """Break a rule into lines that fit beside the chart: one condition per line where it can be."""
+    """Break a rule into lines that fit next to the chart: one condition per line where it can be."""
     conditions = rule.split(" and ")
     parts = [part if k == 0 else f"and {part}" for k, part in enumerate(conditions)]
     return "\n".join(line for part in parts for line in textwrap.wrap(part, LABEL) or [part])
+
+
+PICKED = "One group at a time"
+PICKED_CAPTION = (
+    "Cumulative differences of the group chosen in the list (or clicked in the chart of groups): where the "
+    "curve climbs its predictions are too low, where it falls too high. A calibrated group stays inside the "
+    "grey band throughout with probability 95%. The band is for this group alone: among many groups some "
+    "leave theirs by chance. Who is off is decided by the p-values of the table, which allow for all groups."
+)
+
+
+@drawing
+def group_curves(audit: Audit) -> Spec:
+    """Draw the cumulative curve of one of the worst groups, chosen from a list."""
+    canvas = Canvas()
+    sigma = {group.rule: group.sigma for group in audit.groups}
+    names = [curve.rule for curve in audit.curves]
+    first = next((name for name in names if name != EVERYONE), names[0])
+    choice = {"input": "select", "options": names, "name": "Group "}
+    chosen = "datum.group === group"
+    kept = [(curve, points_to_draw(curve.cumulative, 160)) for curve in audit.curves]
+    lines = canvas.on(
+        {
+            "group": [curve.rule for curve, at in kept for _ in at],
+            "share": np.concatenate([curve.share[at] for curve, at in kept]),
+            "prediction": np.concatenate([curve.prediction[at] for curve, at in kept]),
+            "sum": np.concatenate([curve.cumulative[at] for curve, at in kept]),
+        }
+    ).where(chosen)
+    high = [HALF_WIDTH * sigma[name] for name in names]
+    band = canvas.on(
+        {"group": names, "from": [0.0] * len(names), "to": [1.0] * len(names), "low": [-h for h in high],
+         "high": high}
+    ).where(chosen)  # fmt: skip
+    x = field("share:Q", title="share of the group, lowest predictions first", axis={"format": "%"})
+    tips = [field("prediction:Q", format=".4f"), field("sum:Q", format="+.5f")]
+    layers = [
+        band.mark("rect", color=LIGHT["band"], opacity=0.5).encode(x="from:Q", x2="to", y="low:Q", y2="high"),
+        canvas.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(y="zero:Q"),
+        lines.mark("line", color=LIGHT["second"], strokeWidth=2).encode(x=x, y=field("sum:Q", title=UP)),
+        lines.mark("rule", strokeWidth=5, opacity=0).encode(x="share:Q", tooltip=tips),
+    ]
+    drawn = canvas.finished(layers, PICKED, PICKED_CAPTION, height=340)
+    return {**drawn, "params": [{"name": "group", "value": first, "bind": choice}]}
+
+
+TITLE = "Groups in their order"
+CAPTION = (
+    "Mean outcome minus mean prediction of each value of “{column}”, with the {confidence:.0%} interval of "
+    "each on its own: above the line predictions are too low on average, below it too high. Among many "
+    "groups some leave out the line by chance; {trend}."
+)
+
+
+@drawing
+def groups_in_order(compared: GroupComparison) -> Spec:
+    """Draw the difference of every group with its interval, in the order of the column."""
+    canvas = Canvas()
+    groups = compared.groups
+    names = [group.name for group in groups]
+    base = canvas.on(
+        {
+            "group": names,
+            "difference": [100 * group.gap for group in groups],
+            "low": [100 * group.lower for group in groups],
+            "high": [100 * group.upper for group in groups],
+            "records": [group.n for group in groups],
+        }
+    ).encode(
+        x=field("group:N", scale={"domain": names}, title=compared.column, axis={"labelOverlap": True}),
+        description="group:N",
+        tooltip=[
+            "group:N",
+            field("difference:Q", format="+.2f"),
+            field("low:Q", format="+.2f"),
+            field("high:Q", format="+.2f"),
+            field("records:Q", format=",d"),
+        ],
+    )
+    up = field("low:Q", title="happened minus predicted, points")
+    layers = [
+        canvas.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(y="zero:Q"),
+        base.mark("rule", color=LIGHT["model"], strokeWidth=2).encode(y=up, y2="high"),
+        base.mark("point", color=LIGHT["model"], filled=True, opacity=1, size=70).encode(y="difference:Q"),
+    ]
+    caption = CAPTION.format(
+        column=compared.column, confidence=compared.confidence, trend=compared.trend_phrase()
+    )
+    return canvas.finished(layers, TITLE, caption, height=300)
+
+
+GIVEAWAYS = "What gave the predictions away"
+GIVEAWAYS_CAPTION = (
+    "Mean outcome minus mean prediction in groups that describe what the auditor learned, those that carry "
+    "most of the advantage on top: left of the line predictions are too high on average, right of it too "
+    "low. The groups were chosen with the outcomes in view: they describe, and the p-value alone tests."
+)
+CARRIERS = "Which columns carried it"
+CARRIERS_CAPTION = (
+    "The share of the advantage that is lost when a column is shuffled among the records, so that it says "
+    "nothing any more."
+)
+SIDES = "predictions too high", "predictions too low"
+MAX_RULES_SHOWN = 12  # bars
+
+
+@drawing
+def giveaways(given: Distinguisher) -> Spec:
+    """Draw the groups that describe the auditor, by how far their predictions are off."""
+    canvas = Canvas()
+    rules = given.rules[:MAX_RULES_SHOWN]
+    labels = [wrapped_rule(rule.rule) for rule in rules]
+    columns: dict[str, list[Any]] = {
+        "group": [rule.rule for rule in rules],
+        "label": labels,
+        "gap": [rule.gap for rule in rules],
+        "records": [rule.size for rule in rules],
+        "carried": [rule.carried for rule in rules],
+        "side": [SIDES[rule.gap > 0] for rule in rules],
+    }
+    tips = ["group:N", field("gap:Q", format="+.4f"), field("records:Q", format=",d")]
+    tips.append(field("carried:Q", format="+.5f"))
+    shades = {"domain": list(SIDES), "range": [LIGHT["second"], LIGHT["model"]]}
+    axis = {"labelLimit": 170, "labelExpr": "split(datum.label, '\\n')", "labelBaseline": "middle"}
+    bars = canvas.on(columns).mark("bar", size=12).encode(
+        x=field("gap:Q", title="mean outcome − prediction"),
+        y=field("label:N", scale={"domain": labels}, title=None, axis=axis),
+        color=field("side:N", scale=shades, legend={"symbolType": "square"}),
+        tooltip=tips,
+    )  # fmt: skip
+    zero = canvas.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(x="zero:Q")
+    lines = max((label.count("\n") + 1 for label in labels), default=1)
+    height = 40 + (10 + 14 * lines) * len(rules)
+    return canvas.finished([bars, zero], GIVEAWAYS, GIVEAWAYS_CAPTION, height=height)
+
+
+@drawing
+def carriers(given: Distinguisher) -> Spec:
+    """Draw each column's share of the advantage."""
+    canvas = Canvas()
+    shown = list(given.importance.items())[:MAX_RULES_SHOWN]
+    names = [name for name, _ in shown]
+    data = canvas.on({"column": names, "share": [share for _, share in shown]})
+    bars = data.mark("bar", size=12, color=LIGHT["model"]).encode(
+        x=field("share:Q", title="share of the advantage", axis={"format": "%"}),
+        y=field("column:N", scale={"domain": names}, title=None),
+        tooltip=["column:N", field("share:Q", format=".1%")],
+    )  # fmt: skip
+    return canvas.finished([bars], CARRIERS, CARRIERS_CAPTION, height=40 + 24 * len(names))

@@ -1,17 +1,20 @@
-"""Streams over time: certificate and bound, raw against calibrated, the experts' weights, alarms."""
+"""Streams over time: certificate and bound, raw against calibrated, the experts' weights, alarms.
+
+The chart of a monitor: evidence against calibration over time.
+"""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.online.experts import NAMES
-from calibrant.online.run import Run
-from calibrant.report.charts.layers import Spec, field
-from calibrant.report.charts.notebook import drawing
-from calibrant.report.charts.style import Canvas, hover
-from calibrant.report.palette import LIGHT
+from calibrant.online.base import Run
+from calibrant.online.calibrator import NAMES
+from calibrant.online.monitor import Monitor, Reading
+from calibrant.report.charts.canvas import LIGHT, Canvas, Spec, drawing, field, hover
 from calibrant.results import Array
 
 POINTS = 400
@@ -36,7 +39,7 @@ def certificate_over_time(run: Run) -> Spec:
     colours = {"domain": list(lines), "range": [LIGHT["model"], LIGHT["second"]][: len(lines)]}
     largest = {"type": "log", "domainMax": 1, "nice": False}  # beyond 1 a bound says nothing
     y = field("value:Q", title="distance to calibration at most", scale=largest)
-    x, layers = field("round:Q", title="outcomes learnt"), []
+    x, layers = field("round:Q", title="outcomes learned"), []
     for name, values in lines.items():
         data = canvas.on({"round": rounds, "value": values, "line": [name] * len(at)})
         dash = [1, 0] if name == "certificate" else [6, 4]
@@ -58,7 +61,7 @@ def gain_over_time(outcomes: Array, raw: Array, run: Run) -> Spec:
     data = canvas.on({"round": run.rounds[at], "gain": gains[at]})
     zero = canvas.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(y="zero:Q")
     line = data.mark("line", color=LIGHT["model"], strokeWidth=2).encode(
-        x=field("round:Q", title="outcomes learnt"), y=field("gain:Q", title="total Brier score saved")
+        x=field("round:Q", title="outcomes learned"), y=field("gain:Q", title="total Brier score saved")
     )
     caption = (
         "The Brier score of the raw predictions minus that of the calibrated ones, added up. Where the line "
@@ -82,7 +85,7 @@ def expert_weights(run: Run) -> Spec:
         }
     )
     area = data.mark("area", opacity=0.85).encode(
-        x=field("round:Q", title="outcomes learnt"),
+        x=field("round:Q", title="outcomes learned"),
         y=field("weight:Q", title="weight", stack="normalize", axis={"format": ".0%"}),
         color=field(
             "expert:N",
@@ -93,7 +96,7 @@ def expert_weights(run: Run) -> Spec:
     )
     caption = (
         "How much each expert counts in the mixture, on average over a few records and all segments. The raw "
-        "predictions start with half; weight moves to whoever has had the smaller Brier score so far."
+        "predictions start with half; weight moves to the one with the smaller Brier score so far."
     )
     return canvas.finished([area], "Weights of the experts", caption, height=240)
 
@@ -103,3 +106,48 @@ def _means(weights: Array, at: npt.NDArray[np.int64]) -> Array:
     starts = np.concatenate([[0], at[:-1] + 1])
     sums = np.add.reduceat(weights, starts, axis=0)
     return np.asarray(sums / np.diff(starts, append=len(weights))[:, None])
+
+
+@drawing
+def evidence_over_time(outcomes: Array, predictions: Array, *, alpha: float = 0.05) -> Spec:
+    """Draw what a Monitor would have said along these records: evidence, alarm and onset."""
+    canvas = Canvas()
+    ends, readings = readings_over_time(outcomes, predictions, alpha)
+    logs = np.array([reading.log_evalue for reading in readings]) / math.log(10)
+    data = canvas.on({"record": ends, "evidence": logs})
+    bar = canvas.on({"bar": [-math.log10(alpha)], "label": [f"alarm: 1 / {alpha:g}"]})
+    layers = [
+        data.mark("line", color=LIGHT["model"], strokeWidth=2).encode(
+            x=field("record:Q", title="records"), y=field("evidence:Q", title="evidence, powers of ten")
+        ),
+        bar.mark("rule", color=LIGHT["second"], strokeDash=[6, 4]).encode(y="bar:Q"),
+        hover(data, len(ends), "record", {"record": ",.0f", "evidence": ".2f"}),
+    ]
+    last = readings[-1]
+    if last.alarm:
+        marks = canvas.on({"at": [last.alarm_at, last.onset], "what": ["alarm", "trouble began"]})
+        layers.append(marks.mark("rule", color=LIGHT["third"], strokeWidth=2).encode(x="at:Q"))
+        for line, what in enumerate(("alarm", "trouble began")):  # each on a line: they may be close
+            label = marks.where(f"datum.what == '{what}'")
+            words = label.mark("text", color=LIGHT["ink"], align="left", dx=4, baseline="top")
+            layers.append(words.encode(x="at:Q", y={"value": 4 + 14 * line}, text="what:N"))
+    caption = (
+        "Money won by betting against calibration. Calibrated predictions let it ever reach the dashed line "
+        f"with probability {alpha:g} at most, however often one looks. " + _said(last)
+    )
+    return canvas.finished(layers, "Evidence against calibration", caption, height=240)
+
+
+def readings_over_time(outcomes: Array, predictions: Array, alpha: float) -> tuple[list[int], list[Reading]]:
+    """Return what a monitor says after each of some hundred stretches of records."""
+    monitor, readings = Monitor(alpha=alpha), []
+    ends = (moments(len(outcomes)) + 1).tolist()
+    for begin, end in zip([0, *ends[:-1]], ends, strict=True):
+        readings.append(monitor.update(outcomes[begin:end], predictions[begin:end]))
+    return ends, readings
+
+
+def _said(reading: Reading) -> str:
+    if not reading.alarm:
+        return "There was no alarm."
+    return f"Alarm at record {reading.alarm_at:,}; what pays most to bet on: {reading.suspicion}."

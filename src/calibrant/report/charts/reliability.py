@@ -1,36 +1,92 @@
-"""Reliability diagram: how often it happened, against how often it was said to happen."""
+"""Reliability diagrams: observed frequencies against predictions, of one model, of several, of a repair."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.evaluation.bands import consistency_band
-from calibrant.evaluation.coarse import POINTS, density, points_to_draw
+from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.evaluation.repair_preview import Proposal
+from calibrant.evaluation.tables import POINTS, NullBand, consistency_band, density, points_to_draw
 from calibrant.forecasts import Forecasts
-from calibrant.measures.scores import isotonic_curve
-from calibrant.measures.smoothed_curve import smoothed_reliability
-from calibrant.report.charts.layers import Layer, Spec, field
-from calibrant.report.charts.notebook import drawing
-from calibrant.report.charts.style import ONE_POINT, Canvas, hover, window
-from calibrant.report.palette import LIGHT
+from calibrant.metrics.convolved import smoothed_reliability
+from calibrant.metrics.scores import isotonic_curve
+from calibrant.report.charts.canvas import (
+    LIGHT,
+    ONE_POINT,
+    Canvas,
+    Layer,
+    Spec,
+    drawing,
+    field,
+    hover,
+    window,
+)
 from calibrant.results import Array
 
-SMOOTHED, ISOTONIC = "smoothed", "isotonic fit (CORP)"
-BAND, WHERE = "95% if calibrated", "predictions"
+CURVES = {"isotonic": "observed (isotonic)", "spline": "observed (spline)", "smoothed": "observed (smoothed)"}
+BAND, SPLINE_BAND, WHERE = "95% if calibrated", "95% confidence", "predictions"
 FEW = 20  # records near a point below which the smoothed curve fades
-DOTS = (170, 80, 25)  # areas of dots that can be told apart when they lie on each other
-TITLE = "Reliability diagram"
-CAPTION = (
-    "If the predictions were right, the curve would follow the dashed diagonal. Above it, predictions are "
-    "too low; below it, too high. The grey band is where, at each prediction, 95% of the isotonic curves of "
-    "a calibrated forecaster lie. The shape at the bottom shows where the predictions are; the smoothed "
-    "curve fades where they are few."
+DOTS = (170, 80, 25)  # areas of dots that remain distinct when they overlap
+RELIABILITY_TITLE = "Reliability diagram"
+RELIABILITY_CAPTION = (
+    "On the dashed diagonal predictions are right; above it they are too low, below it too high. The grey "
+    "band holds 95% of such curves if the predictions are right. The bars show where predictions are."
+)
+SPLINE_CAPTION = (
+    "On the dashed diagonal predictions are right; above it they are too low, below it too high. The grey "
+    "band is the 95% confidence interval of the curve. The bars show where predictions are."
 )
 Frame = tuple[tuple[float, float], tuple[float, float]]  # the stretch shown across, and up
+CurveName = Literal["isotonic", "spline", "smoothed"]
+ScaleName = Literal["auto", "linear", "logit"]
+RARE = 0.1  # "auto" takes the logit scale where nine of ten predictions lie below this, or above 1 - this
+TICKS = (0.0001, 0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999)
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """How probabilities are placed on both axes: as they are, or by their log odds."""
+
+    logit: bool
+    clip: float = 1e-4
+
+    @classmethod
+    def of(cls, scale: ScaleName, forecasts: Forecasts) -> Axis:
+        if scale not in get_args(ScaleName):
+            raise reject_name("scale", scale, list(get_args(ScaleName)))
+        reached = np.cumsum(forecasts.weights)
+        upper = forecasts.values[np.searchsorted(reached, 0.9).clip(max=forecasts.levels - 1)]
+        lower = forecasts.values[np.searchsorted(reached, 0.1).clip(max=forecasts.levels - 1)]
+        rare = 0 < upper < RARE or 1 > lower > 1 - RARE
+        inner = forecasts.values[(forecasts.values > 0) & (forecasts.values < 1)]
+        least = float(min(inner.min(), 1 - inner.max())) if len(inner) else 1e-3
+        return cls(scale == "logit" or (scale == "auto" and bool(rare)), max(1e-15, min(1e-3, least / 2)))
+
+    def place(self, shares: Array) -> Array:
+        if not self.logit:
+            return shares
+        held = np.clip(shares, self.clip, 1 - self.clip)
+        return np.asarray(np.log(held / (1 - held)))
+
+    def window(self, *arrays: Array) -> tuple[float, float]:
+        if not self.logit:
+            return window(*arrays)
+        ends = [self.place(array) for array in arrays]
+        return min(float(end.min()) for end in ends) - 0.1, max(float(end.max()) for end in ends) + 0.1
+
+    @property
+    def options(self) -> Spec:
+        if not self.logit:
+            return {}
+        ticks = [float(np.log(t / (1 - t))) for t in TICKS]
+        label = "format(1 / (1 + exp(-datum.value)), '.4~%')"
+        return {"axis": {"values": ticks, "labelExpr": label, "labelOverlap": True}}
 
 
 class Line(NamedTuple):
@@ -42,21 +98,48 @@ class Line(NamedTuple):
 
 
 @drawing
-def reliability_diagram(forecasts: Forecasts, *, seed: int = 0) -> Spec:
-    """Draw the smoothed and the isotonic (CORP) curve, the band of the latter, and the density."""
-    band = consistency_band(forecasts, seed=seed)
-    fit = isotonic_curve(forecasts)
-    across = window(forecasts.values)
-    smooth = _within(smoothed(forecasts), *across)
-    frame = across, window(fit, band.lower, band.upper, forecasts.values, smooth.rate)
-    canvas = Canvas(*frame)
+def reliability_diagram(
+    forecasts: Forecasts, *, curve: CurveName = "isotonic", scale: ScaleName = "auto", seed: int = 0
+) -> Spec:
+    """Draw a reliability curve with its band, and where the predictions are."""
+    if curve not in get_args(CurveName):
+        raise reject_name("curve", curve, list(get_args(CurveName)))
+    axis = Axis.of(scale, forecasts)
+    line, band = _curve_and_band(forecasts, curve, seed)
+    across = axis.window(forecasts.values)
+    up = axis.window(line.rate, band.lower, band.upper, forecasts.values)
+    canvas = Canvas(across, up)
+    placed = Line(axis.place(line.prediction), axis.place(line.rate), line.faint)
+    lower, upper = axis.place(band.lower), axis.place(band.upper)
+    legend = SPLINE_BAND if curve == "spline" else BAND
     layers = [
-        _density(canvas, forecasts, frame),
-        shaded(canvas, band.x, band.lower, band.upper, _shades()),
-        *curves(canvas, {SMOOTHED: smooth, ISOTONIC: steps(forecasts, fit)}, frame),
-        _hover(canvas, forecasts, fit),
+        _density(canvas, forecasts, (across, up), axis, legend),
+        shaded(canvas, axis.place(band.x), lower, upper, _shades(legend), legend),
+        *curves(canvas, {CURVES[curve]: placed}, (across, up), axis),
+        _hover(canvas, forecasts, line, axis),
     ]
-    return canvas.finished(layers, TITLE, CAPTION, height=380)
+    caption = SPLINE_CAPTION if curve == "spline" else RELIABILITY_CAPTION
+    return canvas.finished(layers, RELIABILITY_TITLE, caption, height=380)
+
+
+def _curve_and_band(forecasts: Forecasts, curve: CurveName, seed: int) -> tuple[Line, NullBand]:
+    if curve == "spline":
+        return _spline(forecasts, seed)
+    band = consistency_band(forecasts, seed=seed)
+    if curve == "isotonic":
+        return steps(forecasts, isotonic_curve(forecasts)), band
+    return _within(smoothed(forecasts), *window(forecasts.values)), band
+
+
+def _spline(forecasts: Forecasts, seed: int) -> tuple[Line, NullBand]:
+    """Return a logistic spline and its confidence band, as clinicians draw calibration plots."""
+    from calibrant.recalibration.recalibrate import recalibrate
+
+    fitted = recalibrate(forecasts, method="spline", seed=seed)
+    places = np.linspace(forecasts.values[0], forecasts.values[-1], 101)
+    rates, found = np.asarray(fitted.predict(places)), fitted.band(places)
+    band = NullBand(places, found.lower, found.upper, found.confidence, 0, seed)
+    return Line(places, rates, np.zeros(len(places), dtype=bool)), band
 
 
 def smoothed(forecasts: Forecasts) -> Line:
@@ -82,14 +165,16 @@ def steps(forecasts: Forecasts, fit: Array, points: int = POINTS) -> Line:
     return Line(forecasts.values[corners], fit[corners], np.zeros(len(corners), dtype=bool))
 
 
-def curves(canvas: Canvas, lines: dict[str, Line], frame: Frame) -> list[Layer]:
-    """Return the diagonal and the named curves, told apart by colour and by dashes."""
+def curves(
+    canvas: Canvas, lines: dict[str, Line], frame: Frame, axis: Axis = Axis(logit=False)
+) -> list[Layer]:
+    """Return the diagonal and the named curves, which differ in color and dashes."""
     names = list(lines)
     colours = [LIGHT[name] for name in ("model", "second", "third")][: len(names)]
     dashes = [[1, 0], [7, 3], [2, 2]][: len(names)]
     across, up = ({"domain": list(stretch), "nice": False, "zero": False} for stretch in frame)
-    x = field("prediction:Q", title="prediction", scale=across)
-    y = field("rate:Q", title="how often it happened", scale=up)
+    x = field("prediction:Q", title="predicted", scale=across, **axis.options)
+    y = field("rate:Q", title="observed", scale=up, **axis.options)
     low, high = max(frame[0][0], frame[1][0]), min(frame[0][1], frame[1][1])
     diagonal = canvas.on({"prediction": [low, high], "rate": [low, high]})
     points = canvas.on(_pieces(lines))
@@ -150,10 +235,12 @@ def _pieces(lines: dict[str, Line]) -> dict[str, list[Any]]:
     return columns
 
 
-def shaded(canvas: Canvas, places: Array, lower: Array, upper: Array, shades: Spec | None = None) -> Layer:
-    """Return a band; where all places are one, a thick rule. `shades` puts it into a legend."""
+def shaded(
+    canvas: Canvas, places: Array, lower: Array, upper: Array, shades: Spec | None = None, name: str = BAND
+) -> Layer:
+    """Return a band; where all places are one, a thick rule. `shades` puts it into a legend by `name`."""
     columns = {"prediction": places, "lower": lower, "upper": upper}
-    data = canvas.on(columns if shades is None else {**columns, "shade": [BAND] * len(places)})
+    data = canvas.on(columns if shades is None else {**columns, "shade": [name] * len(places)})
     mark = data.mark("area", color=LIGHT["band"], opacity=0.6)
     if places[-1] - places[0] <= ONE_POINT:
         mark, shades = data.mark("rule", color=LIGHT["band"], strokeWidth=14, opacity=0.6), None
@@ -161,28 +248,83 @@ def shaded(canvas: Canvas, places: Array, lower: Array, upper: Array, shades: Sp
     return mark if shades is None else mark.encode(fill=shades)
 
 
-def _shades() -> Spec:
-    """Return the legend of what is shaded, in squares; at the bottom it meets no other, in any font."""
+def _shades(name: str) -> Spec:
+    """Return the legend of what is shaded, in squares, at the bottom where it meets no other."""
     legend = {"symbolType": "square", "symbolStrokeWidth": 0, "direction": "vertical", "orient": "bottom"}
-    scale = {"domain": [BAND, WHERE], "range": [LIGHT["band"], LIGHT["density"]]}
+    scale = {"domain": [name, WHERE], "range": [LIGHT["band"], LIGHT["density"]]}
     return field("shade:N", scale=scale, legend=legend)
 
 
-def _density(canvas: Canvas, forecasts: Forecasts, frame: Frame) -> Layer:
+def _density(canvas: Canvas, forecasts: Forecasts, frame: Frame, axis: Axis, name: str) -> Layer:
     """Return the histogram of predictions, scaled to the lowest eighth of the picture."""
     across, (bottom, top) = frame
-    edges, share = density(forecasts, *across)
+    edges, share = density(axis.place(forecasts.values), forecasts.weights, *across)
     keep = share > 0
     tall = bottom + (top - bottom) * share / share.max() / 8
     ends = {"from": edges[:-1][keep], "to": edges[1:][keep]}
     data = canvas.on({**ends, "top": tall[keep], "shade": [WHERE] * int(keep.sum())})
     bars = data.mark("rect", opacity=0.75)
-    return bars.encode(x="from:Q", x2="to", y="top:Q", y2={"datum": bottom}, fill=_shades())
+    return bars.encode(x="from:Q", x2="to", y="top:Q", y2={"datum": bottom}, fill=_shades(name))
 
 
-def _hover(canvas: Canvas, forecasts: Forecasts, fit: Array) -> Layer:
+def _hover(canvas: Canvas, forecasts: Forecasts, line: Line, axis: Axis) -> Layer:
     """Show the numbers at points spread evenly over the records."""
     reached = np.cumsum(forecasts.weights)
     at = np.unique(np.searchsorted(reached, np.linspace(0, 1, 120)).clip(0, forecasts.levels - 1))
-    data = canvas.on({"prediction": forecasts.values[at], "rate": fit[at], "below": reached[at]})
-    return hover(data, len(at), "prediction", {"prediction": ".4f", "rate": ".4f", "below": ".1%"})
+    values = forecasts.values[at]
+    rates = np.interp(values, line.prediction, line.rate)
+    data = canvas.on(
+        {"place": axis.place(values), "predicted": values, "observed": rates, "share below": reached[at]}
+    )
+    return hover(data, len(at), "place", {"predicted": ".4f", "observed": ".4f", "share below": ".1%"})
+
+
+COMPARISON_TITLE = "Models compared"
+COMPARISON_CAPTION = (
+    "The isotonic (CORP) reliability curve of each model. The closer to the dashed diagonal, the better "
+    "calibrated; above it predictions are too low, below it too high."
+)
+MOST = 3  # as many colours and dash patterns as stay apart on paper
+
+
+@drawing
+def comparison(models: Mapping[str, Forecasts]) -> Spec:
+    """Draw the reliability curves of two or three models, by name."""
+    if not 2 <= len(models) <= MOST:
+        raise InvalidInputError(sentence("models", "must be two or three", f"got {len(models)}"))
+    fits = {str(name): (f, isotonic_curve(f)) for name, f in models.items()}
+    lines = {name: steps(f, fit) for name, (f, fit) in fits.items()}
+    values = [f.values for f, _ in fits.values()]
+    frame = window(*values), window(*values, *(fit for _, fit in fits.values()))
+    canvas = Canvas(*frame)
+    return canvas.finished(curves(canvas, lines, frame), COMPARISON_TITLE, COMPARISON_CAPTION, height=380)
+
+
+MAP_TITLE = "What recalibration would do"
+MAP, BEFORE, AFTER = "the map", "outcomes before", "outcomes after"
+MAP_CAPTION = (
+    "The solid line is what each prediction would become. The gray band has {confidence:.0%} {how}. The "
+    "dashed curves are observed frequencies in records not used for the fit, before and after the repair."
+)
+
+
+@drawing
+def recalibration_map(proposal: Proposal) -> Spec:
+    """Draw the chosen map with its band, and the isotonic curves of held-out records before and after."""
+    band, places = proposal.band, proposal.places
+    mapped = proposal.fitted.predict(places)
+    lines = {
+        MAP: Line(places, mapped, mapped < 0),  # nowhere faint
+        BEFORE: _reliability(proposal.before),
+        AFTER: _reliability(proposal.after),
+    }
+    across = window(*(line.prediction for line in lines.values()))
+    up = window(*(line.rate for line in lines.values()), band.lower, band.upper)
+    canvas = Canvas(across, up)
+    layers = [shaded(canvas, places, band.lower, band.upper), *curves(canvas, lines, (across, up))]
+    caption = MAP_CAPTION.format(confidence=band.confidence, how=band.how)
+    return canvas.finished(layers, MAP_TITLE, caption, height=380)
+
+
+def _reliability(forecasts: Forecasts) -> Line:
+    return steps(forecasts, isotonic_curve(forecasts))

@@ -1,0 +1,77 @@
+"""Measure time and memory of reading long logs: python benchmarks/read_logs.py [SAMPLES]."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+WORK = """
+import sys, time, resource
+from pathlib import Path
+from calibrant.logs.rows import LogRows, Options
+start = time.perf_counter()
+rows = LogRows(sys.argv[1], None, Options())
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+if sys.argv[2] == "csv":
+    rows.write_csv(Path(sys.argv[1]).with_suffix(".csv"))
+else:
+    rows.columns()
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+used = time.perf_counter() - start
+print(f"{used:.1f} s, peak {peak / 1024:.0f} MB, {(peak - before) / 1024:.0f} MB of it for the log")
+"""
+
+
+def write_lines(path: Path, count: int) -> None:
+    """Write multiple-choice samples as lm-eval 0.4.13 does; only the number and a few values change."""
+    question = "word " * 20
+    pairs = {f"gen_args_{k}": {"arg_0": question, "arg_1": f" choice {k}"} for k in range(4)}
+    ends = []
+    for k in range(44):
+        responses = [[[str(-1.0 - (k * 7 + j * 3) % 11), "False"]] for j in range(4)]
+        best = max(range(4), key=lambda j: float(responses[j][0][0]))
+        sample = {
+            "doc": {"subject": f"topic {k % 50}"}, "target": str(k % 4), "arguments": pairs,
+            "resps": responses, "filtered_resps": [one[0] for one in responses], "filter": "none",
+            "metrics": ["acc"],
+            "acc": float(best == k % 4),
+        }  # fmt: skip
+        ends.append(json.dumps(sample)[1:] + "\n")
+    with path.open("w") as file:
+        for k in range(count):
+            file.write(f'{{"doc_id": {k}, ' + ends[k % 44])
+
+
+def write_object(path: Path, count: int) -> None:
+    """Write an Inspect log as one JSON object."""
+    about = {"task": "long", "model": "m", "packages": {"inspect_ai": "0.3.285"}}
+    with path.open("w") as file:
+        file.write(json.dumps({"version": 2, "status": "success", "eval": about})[:-1] + ', "samples": [')
+        for k in range(count):
+            message = {"message": {"content": f"ANSWER: A\nConfidence: {50 + k % 50}%"}}
+            score = {"choice": {"value": "CI"[k % 2], "answer": "A", "explanation": "word " * 100}}
+            sample = {"id": f"q{k}", "epoch": 1, "output": {"choices": [message]}, "scores": score}
+            file.write(("," if k else "") + json.dumps(sample))
+        file.write("]}")
+
+
+def main(count: int) -> None:
+    """Print one line per form and way of reading."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, write in (("samples_long_2026.jsonl", write_lines), ("long.json", write_object)):
+            path = Path(folder) / name
+            write(path, count)
+            for way in ("csv", "frame"):
+                said = subprocess.run(
+                    [sys.executable, "-c", WORK, str(path), way], check=True, capture_output=True, text=True
+                ).stdout
+                size = f"{count:,} samples, {path.stat().st_size / 1e9:.2f} GB"
+                print(f"{size} of {path.suffix}, to {way}: {said}", end="")
+            path.unlink()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)

@@ -1,0 +1,370 @@
+"""Abstain when unsure: risk against coverage, and a confidence threshold with a guarantee."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.formatting import confidence_text, percent, pluralize, pvalue_phrase
+from calibrant.frames import resolve_inputs
+from calibrant.inputs import open_share
+from calibrant.parallel import checked_draws, in_blocks, recorded_seed
+from calibrant.records import Missing, check_records
+from calibrant.results import Array, Result, Table, html_paragraphs, number_cell, text_cell
+
+COVERAGES_SHOWN = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class RiskCoverage(Result):
+    """Promised and realized risk of the most confident records, at every coverage.
+
+    The arrays hold one number per distinct prediction, the most confident first: `coverage` is the share of
+    records at least that confident, `promised` their mean of 1 - p, `realized` their share of errors.
+    `overconfidence` is the largest realized minus promised number of errors per record over all coverages,
+    `underconfidence` the largest promised minus realized one; both p-values are exact. If the model is
+    calibrated, the realized risk stays within `band` / `coverage` of the promised risk at every coverage,
+    with probability `confidence`. `aurc` is the area under the realized risk, `excess_aurc` what it loses
+    to an order with all errors last.
+    """
+
+    coverage: Array
+    promised: Array
+    realized: Array
+    threshold: Array
+    aurc: float
+    excess_aurc: float
+    overconfidence: float
+    overconfidence_pvalue: float
+    underconfidence: float
+    underconfidence_pvalue: float
+    band: float
+    confidence: float
+    n: int
+    dropped: int
+    draws: int
+    seed: int
+
+    def at(self, coverage: float) -> tuple[float, float, float]:
+        """Return coverage, promised and realized risk at the smallest coverage that reaches `coverage`."""
+        place = min(int(np.searchsorted(self.coverage, coverage - 1e-12)), len(self.coverage) - 1)
+        return float(self.coverage[place]), float(self.promised[place]), float(self.realized[place])
+
+    def __str__(self) -> str:
+        promised, realized = float(self.promised[-1]), float(self.realized[-1])
+        text = (
+            f"Answering everything: {percent(realized)} wrong of {pluralize(self.n, 'record')}, "
+            f"{percent(promised)} promised. "
+        )
+        half, promised, realized = self.at(0.5)
+        text += f"Answering the most confident {percent(half)}: {percent(realized)} wrong, "
+        text += f"{percent(promised)} promised. "
+        worse = pvalue_phrase(self.overconfidence_pvalue, self.draws)
+        better = pvalue_phrase(self.underconfidence_pvalue, self.draws)
+        if self.overconfidence_pvalue <= 0.05:
+            return f"{text}More errors than promised ({worse})."
+        if self.underconfidence_pvalue <= 0.05:
+            return f"{text}Fewer errors than promised ({better})."
+        return f"{text}No difference beyond chance (more errors: {worse}; fewer: {better})."
+
+    def sheet(self) -> Table:
+        """Return the risk at a few coverages as a table."""
+        columns = ("answered", "confidence", "promised wrong", "wrong")
+        places = sorted({int(np.searchsorted(self.coverage, c - 1e-12)) for c in COVERAGES_SHOWN})
+        lines = [
+            (
+                text_cell(percent(self.coverage[k])),
+                number_cell(self.threshold[k], f"≥ {self.threshold[k]:.4g}"),
+                number_cell(self.promised[k], percent(self.promised[k])),
+                number_cell(self.realized[k], percent(self.realized[k])),
+            )
+            for k in places
+        ]
+        return Table(columns, tuple(lines))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers and the sentence, ready for JSON; the curve at a few coverages."""
+        curves = ("coverage", "promised", "realized", "threshold")
+        plain = {k: v for k, v in Result.to_dict(self).items() if k not in curves}
+        rows = [dict(zip(curves[:3], self.at(c), strict=True)) for c in COVERAGES_SHOWN]
+        return {"sentence": str(self), **plain, "curve": rows}
+
+    def _repr_html_(self) -> str:
+        return html_paragraphs(str(self)) + self.sheet().as_html()
+
+
+def risk_coverage(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    pos_label: Any = None,
+    missing: Missing = "error",
+    outcome: str | None = None,
+    prediction: str | None = None,
+    confidence: float = 0.95,
+    draws: int = 999,
+    seed: int | None = 0,
+) -> RiskCoverage:
+    """Compare promised with realized risk among the most confident records, at every coverage.
+
+    A model that may abstain answers where its confidence p is high. Among the records it answers it promises
+    an error rate of mean(1 - p) and realizes mean(1 - y). Records of equal confidence are answered together.
+    The difference is a suffix sum of the residuals y - p, whose largest value has an exact test.
+
+    Parameters
+    ----------
+    y_true
+        Whether the answer was right: 1 or 0. Or a data frame, with `outcome` and `prediction`.
+    y_prob
+        The confidence: the predicted probability that the answer is right.
+    pos_label
+        The label that counts as right.
+    missing
+        Refuse rows with a missing value ("error"), or leave them out and count them ("drop").
+    outcome, prediction
+        Columns of the frame.
+    confidence
+        Of the band that a calibrated model stays in.
+    draws, seed
+        Simulated data sets for the p-values and the band, and their seed.
+
+    Returns
+    -------
+    RiskCoverage
+
+    Examples
+    --------
+    >>> found = risk_coverage([1, 1, 0, 1], [0.9, 0.8, 0.7, 0.6])
+    >>> found.coverage.tolist(), found.realized.round(3).tolist()
+    ([0.25, 0.5, 0.75, 1.0], [0.0, 0.0, 0.333, 0.25])
+    """
+    level, count, used = open_share("confidence", confidence), checked_draws(draws), recorded_seed(seed)
+    y, p, dropped = _most_confident_first(y_true, y_prob, pos_label, missing, outcome, prediction)
+    n, ends = len(y), _tie_ends(p)
+    gaps = np.cumsum(p - y)[ends] / n  # realized minus promised errors, per record
+
+    def simulate(rng: np.random.Generator, rows: int) -> Array:
+        drawn = np.cumsum(p - (rng.random((rows, n)) < p), axis=1)[:, ends] / n
+        return np.column_stack([drawn.max(axis=1, initial=0.0), -drawn.min(axis=1, initial=0.0)])
+
+    null = in_blocks(simulate, count, width=n, seed=used)
+    over, under = max(0.0, float(gaps.max())), max(0.0, -float(gaps.min()))
+    promised, realized, answered = np.cumsum(1 - p)[ends], np.cumsum(1 - y)[ends], ends + 1.0
+    area, best = _area(answered, realized), _area(np.array([y.sum(), n]), np.array([0.0, n - y.sum()]))
+    return RiskCoverage(
+        answered / n,
+        promised / answered,
+        realized / answered,
+        p[ends],
+        area,
+        area - best,
+        over,
+        _pvalue(over, null[:, 0]),
+        under,
+        _pvalue(under, null[:, 1]),
+        float(np.quantile(null.max(axis=1), level, method="higher")),
+        level,
+        n,
+        dropped,
+        count,
+        used,
+    )
+
+
+def _most_confident_first(
+    y_true: Any, y_prob: Any, pos_label: Any, missing: Missing, outcome: str | None, prediction: str | None
+) -> tuple[Array, Array, int]:
+    """Return right or wrong and confidence, by falling confidence, and how many rows were dropped."""
+    given = resolve_inputs(y_true, y_prob, outcome=outcome, prediction=prediction)
+    checked = check_records(given.y_true, given.y_prob, missing=missing, kind="labels", pos_label=pos_label)
+    order = np.argsort(-checked.prediction, kind="stable")
+    return checked.outcome[order].astype(np.float64), checked.prediction[order], checked.dropped
+
+
+def _tie_ends(falling: Array) -> Any:
+    return np.flatnonzero(np.append(falling[1:] != falling[:-1], True))
+
+
+def _pvalue(value: float, null: Array) -> float:
+    return (1 + int(np.count_nonzero(null >= value - 1e-9 * value - 1e-15))) / (len(null) + 1)
+
+
+def _area(answered: Array, errors: Array) -> float:
+    """Return the mean risk over the 1, 2, ..., n most confident records, ties in random order.
+
+    Inside a tie of m records with e errors, the expected number of errors grows by e / m per record.
+    """
+    counts = np.arange(1.0, answered[-1] + 1)
+    knots = np.append(0.0, answered), np.append(0.0, errors)
+    return float(np.mean(np.interp(counts, *knots) / counts))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AbstentionThreshold(Result):
+    """Confidence above which a model may answer, with a guarantee on its risk.
+
+    Answer where the confidence is strictly above `threshold`; None if no threshold can be promised.
+    `coverage` is the share of records above it and `risk` their share of errors in these data; with
+    probability `confidence` the true risk above the threshold is at most `target`. `more_labels` estimates
+    how many more labeled records would do where none can be promised, at today's error rates; None if no
+    number would.
+    """
+
+    threshold: float | None
+    coverage: float
+    risk: float | None
+    target: float
+    confidence: float
+    answered: int
+    errors: int
+    n: int
+    dropped: int
+    more_labels: int | None = None
+
+    def __str__(self) -> str:
+        sure = confidence_text(self.confidence)
+        if self.threshold is not None:
+            where = f"Answer above a confidence of {self.threshold:.6g}"
+            where = where if self.answered < self.n else "Answer everything"
+            here = f"{pluralize(self.errors, 'error')} here ({percent(self.risk or 0)})"
+            return (
+                f"{where}: {percent(self.coverage)} of {pluralize(self.n, 'record')}, {here}. The true error "
+                f"rate is at most {percent(self.target)} with {sure} confidence, if rows are independent and "
+                "errors are rarer at higher confidence."
+            )
+        more = (
+            f"About {pluralize(self.more_labels, 'more labeled record')} would do at these error rates."
+            if self.more_labels
+            else "The error rate is too high even among the most confident: more labels would not help."
+        )
+        return (
+            f"No threshold can be promised an error rate of {percent(self.target)} with {sure} confidence "
+            f"from {pluralize(self.n, 'record')}. {more}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields and the sentence, ready for JSON."""
+        return {"sentence": str(self), **Result.to_dict(self)}
+
+    def _repr_html_(self) -> str:
+        return html_paragraphs(str(self))
+
+
+def choose_threshold(
+    y_true: Any,
+    y_prob: Any = None,
+    *,
+    risk: float,
+    confidence: float = 0.95,
+    clusters: None = None,
+    pos_label: Any = None,
+    missing: Missing = "error",
+    outcome: str | None = None,
+    prediction: str | None = None,
+) -> AbstentionThreshold:
+    """Choose the largest coverage whose true risk is at most `risk`, with probability `confidence`.
+
+    Sets of the most confident records are tested from small to large with exact binomial limits; ties enter
+    together. The smallest that can pass has log(1 - confidence) / log(1 - risk) records (59 for 0.05 and
+    0.95). The allowed error 1 - confidence is split evenly over that start, its doublings and, if there are
+    many, all records; each start walks on until a test fails and hands its share to the next one if it gets
+    there (the fallback procedure of Wiens 2003). The guarantee is exact for thresholds fixed beforehand; with
+    thresholds at observed predictions it is simulated, not proven, and presumes independent rows and fewer
+    errors at higher confidence.
+
+    Parameters
+    ----------
+    y_true
+        Whether the answer was right: 1 or 0. Or a data frame, with `outcome` and `prediction`.
+    y_prob
+        The confidence: the predicted probability that the answer is right.
+    risk
+        The largest error rate to accept among the answers.
+    confidence
+        Probability of keeping the promise.
+    clusters
+        Refused: with correlated rows the promise breaks twice as often as stated.
+    pos_label
+        The label that counts as right.
+    missing
+        Refuse rows with a missing value ("error"), or leave them out and count them ("drop").
+    outcome, prediction
+        Columns of the frame.
+
+    Returns
+    -------
+    AbstentionThreshold
+
+    Examples
+    --------
+    >>> found = choose_threshold([1] * 59 + [0], [0.9] * 59 + [0.4], risk=0.05)
+    >>> found.threshold, round(found.coverage, 3), found.risk
+    (0.4, 0.983, 0.0)
+    >>> choose_threshold([1] * 58, [0.9] * 58, risk=0.05).threshold is None
+    True
+    """
+    if clusters is not None:
+        hint = "keep one record per cluster, or choose on the clusters' means"
+        raise InvalidInputError(
+            sentence("clusters", "cannot be given: the guarantee needs independent rows", hint=hint)
+        )
+    target, level = open_share("risk", risk), open_share("confidence", confidence)
+    y, p, dropped = _most_confident_first(y_true, y_prob, pos_label, missing, outcome, prediction)
+    n, ends = len(y), _tie_ends(p)
+    # a set is given by the next prediction, which is strictly below it; the last by 0, fixed beforehand
+    below = np.append(p[ends[:-1] + 1], 0.0)
+    ends, below = (ends, below) if p[-1] > 0 else (ends[:-1], below[:-1])
+    answered, errors = ends + 1, np.cumsum(1 - y)[ends]
+    best = _largest_promised(answered, errors, n, target, level)
+    if best is None:
+        more = _more_labels(answered, errors, n, target, level)
+        return AbstentionThreshold(None, 0.0, None, target, level, 0, 0, n, dropped, more)
+    k, wrong = int(answered[best]), int(errors[best])
+    return AbstentionThreshold(float(below[best]), k / n, wrong / k, target, level, k, wrong, n, dropped)
+
+
+def _smallest_promised(risk: float, confidence: float) -> int:
+    """Return how many records without an error it takes, 59 for 0.05 and 0.95."""
+    return math.ceil(math.log(1 - confidence) / math.log(1 - risk) - 1e-9)
+
+
+def _largest_promised(answered: Any, errors: Array, n: int, risk: float, confidence: float) -> int | None:
+    """Return the last set that passes, by the fallback procedure over starts that double; None if none."""
+    from scipy.special import bdtr
+
+    first = _smallest_promised(risk, confidence)
+    starts = max(1, int(math.log2(n / first))) if n >= first else 0
+    counts = [first * 2**j for j in range(starts)] + [n] * (n >= 8 * first)
+    places = np.searchsorted(answered, counts)
+    segments = np.append(places, len(answered))
+    best, alpha = None, 0.0
+    for start, stop in pairwise(segments.tolist()):
+        alpha += (1 - confidence) / len(counts)
+        if start == stop:  # a tie that reaches the next start: tested there
+            continue
+        limits = bdtr(errors[start:stop], answered[start:stop], risk)
+        failed = np.flatnonzero(limits > alpha * (1 + 1e-12))
+        passed = int(failed[0]) if len(failed) else stop - start
+        best = start + passed - 1 if passed else best
+        alpha = alpha if passed == stop - start else 0.0
+    return best
+
+
+def _more_labels(answered: Any, errors: Array, n: int, risk: float, confidence: float) -> int | None:
+    """Estimate how many more labels let some set pass at its error rate of today."""
+    first = _smallest_promised(risk, confidence)
+    if n < first and not errors[:1].any():
+        return first - n
+    rates = errors / answered
+    shown = (rates < risk) & (answered >= min(first, n) / 4)
+    for factor in 1.1 ** np.arange(1, 100):
+        grown = np.floor(answered[shown] * factor).astype(int)
+        expected = np.ceil(errors[shown] * factor)
+        if len(grown) and _largest_promised(grown, expected, int(n * factor), risk, confidence) is not None:
+            return math.ceil(n * (float(factor) - 1))
+    return None

@@ -1,0 +1,61 @@
+"""`calibrant abstain`: when to answer, at a promised error rate."""
+
+from __future__ import annotations
+
+import click
+
+from calibrant.abstention import choose_threshold, risk_coverage
+from calibrant.cli.options import NAME, as_json, missing, option_of, rows_in, seed
+from calibrant.cli.output import (
+    charts_out,
+    check_chart_names,
+    check_chart_targets,
+    print_result,
+    show_json,
+    show_sheet,
+    write_charts,
+)
+from calibrant.inputs import NamedColumn
+from calibrant.io.read import FileNames, read_columns
+from calibrant.records import Missing
+
+
+@click.command()
+@rows_in
+@click.option("--outcome", "-y", type=NAME, required=True, help="Column: 1 if the answer was right, else 0.")
+@click.option("--prediction", "-p", type=NAME, required=True, help="Column of the confidence in the answer.")
+@click.option("--risk", type=float, required=True, help="Largest error rate to accept among the answers.")
+@option_of(choose_threshold, "--confidence", help="Probability of keeping the promise.")
+@missing
+@charts_out
+@option_of(risk_coverage, "--draws", help="Simulated data sets for the comparison with promised risks.")
+@seed
+@as_json
+def abstain(
+    file: FileNames, outcome: str, prediction: str, risk: float, confidence: float, missing: Missing,
+    charts: tuple[str, ...], chart_text: str, draws: int, seed: int | None, json_: bool,
+) -> None:  # fmt: skip
+    """Choose the confidence above which to answer, so that at most --risk of the answers are wrong.
+
+    Exit code 0: a threshold is promised. 3: too little data to promise one.
+    """
+    check_chart_targets(charts)
+    read = read_columns(file, [outcome, prediction])
+    y, p = (NamedColumn(read[name], f"column {name!r}") for name in (outcome, prediction))
+    chosen = choose_threshold(y, p, risk=risk, confidence=confidence, missing=missing)
+    curve = risk_coverage(y, p, missing=missing, confidence=confidence, draws=draws, seed=seed)
+
+    def draw() -> object:
+        from calibrant.report.charts.distributions import risk_curve
+
+        return risk_curve(curve)
+
+    check_chart_names({"risk": draw}, charts)
+    write_charts({"risk": draw}, charts, chart_text)
+    if json_:
+        show_json({**chosen.to_dict(), "curve": curve.to_dict()})
+    else:
+        print_result(f"{chosen}\n\n{curve}\n")
+        show_sheet(curve.sheet())
+    if chosen.threshold is None:
+        raise SystemExit(3)

@@ -1,0 +1,177 @@
+"""`calibrant distributions`: calibration of ensembles, quantiles, intervals, CDFs and survival curves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import numpy as np
+
+from calibrant.cli.options import (
+    NAME,
+    NAMES,
+    Thresholds,
+    as_json,
+    files_read,
+    grouped,
+    missing,
+    option_of,
+    rows_in,
+    seed,
+)
+from calibrant.cli.output import (
+    charts_out,
+    check_chart_names,
+    check_chart_targets,
+    print_note,
+    print_result,
+    show_json,
+    show_sheet,
+    write_charts,
+)
+from calibrant.cli.rows import shown_name
+from calibrant.distributions.horizons import horizon_table
+from calibrant.distributions.quantiles import interval_coverage
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.evaluation.tables import group_table, leading_groups
+from calibrant.files import check_target
+from calibrant.io.read import FileNames, read_table
+from calibrant.records import Missing
+from calibrant.report.distributions import DistributionEvaluation, evaluate_distributions
+
+FORMS = "--members, --quantiles, --cdf, or --lower, --upper and --coverage"
+
+
+@click.command()
+@rows_in
+@click.option("--outcome", "-y", type=NAME, help="Column of the outcomes: numbers.")
+@click.option("--members", type=NAMES, metavar="A,B,C", help="Columns of the members of an ensemble.")
+@click.option("--quantiles", type=NAMES, metavar="A=.05,B=.5", help="Columns of quantiles with their levels.")
+@click.option("--cdf", type=NAMES, metavar="A=0,B=10", help="Columns of the CDF with their thresholds.")
+@click.option("--lower", type=NAME, help="Column of lower ends of prediction intervals.")
+@click.option("--upper", type=NAME, help="Column of upper ends.")
+@click.option("--coverage", type=float, help="Probability that the intervals promise.")
+@click.option("--time", type=NAME, help="Column of censored times, in place of --outcome; with --cdf.")
+@click.option("--event", type=NAME, help="Column: 1 event, 0 censored, 2 and up other causes.")
+@click.option("--strata", type=NAME, help="Column of groups that are censored differently.")
+@click.option("--at", type=Thresholds(), metavar="Z,Z", help="Thresholds to check, fixed beforehand.")
+@grouped
+@missing
+@click.option("--html", type=click.Path(dir_okay=False), help="Write the report, one self-contained page.")
+@charts_out
+@option_of(evaluate_distributions, "--draws", help="Simulated data sets.")
+@seed
+@as_json
+def distributions(
+    file: FileNames, outcome: str | None, members: list[str] | None, quantiles: list[str] | None,
+    cdf: list[str] | None, lower: str | None, upper: str | None, coverage: float | None, time: str | None,
+    event: str | None, strata: str | None, at: list[float] | None, groups: list[str] | None,
+    missing: Missing, html: str | None, charts: tuple[str, ...], chart_text: str, draws: int,
+    seed: int | None, json_: bool,
+) -> None:  # fmt: skip
+    """Check forecast distributions in FILE: too narrow, too wide, biased or fine, and for whom.
+
+    With --time and --event, --cdf names columns of predicted event probabilities by several horizons.
+    """
+    given = [members, quantiles, cdf, lower]
+    if sum(one is not None for one in given) != 1 or (lower is None) != (upper is None):
+        raise InvalidInputError(sentence("distributions", f"needs one of {FORMS}", "got none or several"))
+    if html:
+        check_target(html, files_read())
+    check_chart_targets(charts)
+    how: dict[str, Any] = {"missing": missing, "draws": draws, "seed": seed}
+    if time is not None or event is not None:
+        found: Any = _horizons(file, time, event, strata, cdf, how)
+    elif outcome is None:
+        raise click.UsageError("Missing option '--outcome' / '-y'.", click.get_current_context())
+    elif lower is not None and upper is not None:
+        numbers, _ = read_table(file, [outcome, lower, upper], [])
+        if coverage is None:
+            raise InvalidInputError(sentence("--lower and --upper", "need --coverage", "got none"))
+        found = interval_coverage(numbers[outcome], numbers[lower], numbers[upper], coverage=coverage, **how)
+    else:
+        found = _evaluated(file, outcome, members, quantiles, cdf, groups, {**how, "at": at})
+    drawn = _charts(found) if charts else {}
+    check_chart_names(drawn, charts)
+    if html:
+        if not isinstance(found, DistributionEvaluation):
+            raise InvalidInputError(sentence("--html", "needs --members, --quantiles or --cdf alone"))
+        print_note(f"report: {found.to_html(html)}")
+    write_charts(drawn, charts, chart_text)
+    _show(found, json_)
+
+
+def _evaluated(
+    file: FileNames, outcome: str, members: list[str] | None, quantiles: list[str] | None,
+    cdf: list[str] | None, groups: list[str] | None, how: dict[str, Any],
+) -> DistributionEvaluation:  # fmt: skip
+    names, numbers = (members, None) if members else _pairs(quantiles or cdf or [])
+    read, others = read_table(file, [outcome, *(names or [])], groups or [])
+    places: dict[str, Any] = {"levels": numbers} if quantiles else {"thresholds": numbers} if cdf else {}
+    return evaluate_distributions(
+        read[outcome],
+        np.column_stack([read[name] for name in names or []]),
+        groups={name: others[name] for name in groups} if groups else None,
+        title=f"Forecasts of {outcome} in {shown_name(file)}",
+        **places,
+        **how,
+    )
+
+
+def _horizons(
+    file: FileNames, time: str | None, event: str | None, strata: str | None, cdf: list[str] | None,
+    how: dict[str, Any],
+) -> Any:  # fmt: skip
+    if time is None or event is None or cdf is None:
+        raise InvalidInputError(sentence("--time", "needs --event and --cdf", hint="--cdf p1=1,p2=2"))
+    names, horizons = _pairs(cdf)
+    read, others = read_table(file, [time, event, *names], [strata] if strata else [])
+    predictions = {horizon: read[name] for name, horizon in zip(names, horizons, strict=True)}
+    return horizon_table(
+        read[time], read[event], predictions, strata=others[strata] if strata else None, **how
+    )
+
+
+def _pairs(texts: list[str]) -> tuple[list[str], list[float]]:
+    """Read NAME=NUMBER pairs."""
+    names, numbers = [], []
+    for text in texts:
+        name, _, number = text.rpartition("=")
+        try:
+            numbers.append(float(number))
+        except ValueError:
+            name = ""
+        if not name:
+            rule, hint = "must be NAME=NUMBER", "such as q05=0.05,q50=0.5"
+            raise InvalidInputError(sentence("a column", rule, f"got {text!r}", hint))
+        names.append(name)
+    order = np.argsort(numbers, kind="stable")
+    return [names[k] for k in order], [numbers[k] for k in order]
+
+
+def _charts(found: Any) -> Any:
+    from calibrant.report.charts.distributions import horizon_curve
+
+    if isinstance(found, DistributionEvaluation):
+        return found.charts
+    return {"horizons": lambda: horizon_curve(found)} if hasattr(found, "horizons") else {}
+
+
+def _show(found: Any, json_: bool) -> None:
+    if json_:
+        show_json(found.to_dict())
+        return
+    if not isinstance(found, DistributionEvaluation):
+        print_result(f"{found}\n")
+        show_sheet(found.sheet())
+        return
+    print_result(f"{found.verdict}\n")
+    for part in (found.quantiles, found.thresholds):
+        if part is not None:
+            print_result(str(part))
+            show_sheet(part.sheet())
+            print_result()
+    for audited in (found.bias_by_group, found.width_by_group):
+        if audited is not None:
+            show_sheet(group_table(leading_groups(audited)))
+    print_note(f"seed {found.seed}")

@@ -1,0 +1,385 @@
+"""How results are shown: as tables, JSON, CSV or Markdown, on stdout or in a file, with notes or without.
+
+Tables: rich on a terminal, plain aligned text when piped, or CSV or Markdown where asked for.
+
+Charts as files: the options --chart and --chart-text, and what they do.
+
+Where results and messages go: control characters of a file's names never reach the terminal.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from functools import wraps
+from types import FunctionType
+from typing import Any, TypeVar
+
+import click
+
+from calibrant.cli.options import files_read, refuse_typed
+from calibrant.cli.paths import check_paths
+from calibrant.errors import reject_name
+from calibrant.files import atomic_write, check_target
+from calibrant.results import Table, json_ready
+
+BAD_INPUT = 2  # exit code
+
+# All control characters but tab and line feed, and those that turn the direction of text
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+WORKFLOW_COMMAND = re.compile(r"^(\s*)(::|##\[)", re.MULTILINE)  # what GitHub would obey
+
+
+def printable(text: str) -> str:
+    r"""Write control characters as JSON does, so that text and JSON stay what they are.
+
+    >>> printable("a\x1b[31mb")
+    'a\\u001b[31mb'
+    """
+    return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def one_line(text: str) -> str:
+    r"""Escape control characters and line breaks: a name must not begin a line of its own.
+
+    >>> one_line("a\nb")
+    'a\\nb'
+    """
+    return printable(text.replace("\r\n", "\\n").replace("\n", "\\n").replace("\u2028", "\\u2028"))
+
+
+class PrintableStream(io.TextIOWrapper):
+    """An output that escapes control characters, and remembers if its reader has gone away."""
+
+    reader_is_gone = False
+
+    def write(self, text: str) -> int:
+        """Write text, escaped."""
+        shown = printable(text)
+        if os.environ.get("GITHUB_ACTIONS"):
+            shown = WORKFLOW_COMMAND.sub(r"\1\\\2", shown)
+        with self._noticing():
+            return super().write(shown)
+
+    def write_command(self, text: str) -> None:
+        """Write a workflow command of our own."""
+        with self._noticing():
+            super().write(printable(text) + "\n")
+
+    def flush(self) -> None:
+        """Write what waits."""
+        with self._noticing():
+            super().flush()
+
+    @contextmanager
+    def _noticing(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            self.reader_is_gone = True
+            raise
+
+
+def open_closed_streams() -> None:
+    """Open what the caller closed (>&-), lest a file of ours take its number and be written messages.
+
+    What is printed then fails, as in other programs; messages go nowhere, and nothing is read.
+    """
+    for name, mode, flags in (
+        ("stdin", "r", os.O_RDONLY),
+        ("stdout", "w", os.O_RDONLY),
+        ("stderr", "w", os.O_WRONLY),
+    ):
+        if getattr(sys, name) is None:
+            stream = os.fdopen(os.open(os.devnull, flags), mode, encoding="utf-8")
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)
+
+
+def guard_output() -> PrintableStream | None:
+    """Escape what is written to standard output and standard error from now on; return the former.
+
+    Only the progress bar goes around it, to `sys.__stderr__`.
+    """
+    sys.stderr = _guarded(sys.stderr, line_buffering=True) or sys.stderr
+    guarded = _guarded(sys.stdout, line_buffering=getattr(sys.stdout, "line_buffering", False))
+    sys.stdout = guarded or sys.stdout
+    return guarded
+
+
+def _guarded(stream: Any, line_buffering: bool) -> PrintableStream | None:
+    if not isinstance(stream, io.TextIOWrapper):
+        return None
+    return PrintableStream(
+        stream.buffer,
+        encoding=stream.encoding,
+        errors="backslashreplace",
+        newline="\n",
+        line_buffering=line_buffering,
+    )
+
+
+def print_workflow_command(text: str) -> None:
+    """Print a line that GitHub obeys, on stderr."""
+    if isinstance(sys.stderr, PrintableStream):
+        sys.stderr.write_command(one_line(text))
+    else:
+        click.echo(one_line(text), err=True)
+
+
+FORMATS = ("table", "json", "csv", "markdown")
+
+
+@dataclass(frozen=True, slots=True)
+class Showing:
+    """The form of the results, and whether notes are left out."""
+
+    form: str = "table"
+    quiet: bool = False
+
+
+class Printout:
+    """What is printed for a file, which is written whole, once, when all of it is there."""
+
+    def __init__(self, path: str, sources: list[str]) -> None:
+        check_target(path, sources)
+        self.path, self.sources, self.buffer, self.delivered = path, sources, io.BytesIO(), False
+
+    def deliver(self) -> None:
+        """Write the file, unless that is done."""
+        if not self.delivered:
+            atomic_write(self.path, self.buffer.getvalue(), self.sources)
+        self.delivered = True
+
+
+shown_as: ContextVar[Showing] = ContextVar("shown_as", default=Showing())  # noqa: B039 - it is frozen
+printout: ContextVar[Printout | None] = ContextVar("printout", default=None)
+
+
+def print_result(text: str = "") -> None:
+    """Print a sentence of the result; CSV has no place for sentences, so there it is a note."""
+    if shown_as.get().form != "csv":
+        click.echo(text)
+    elif text:
+        print_note(*text.strip("\n").split("\n"))
+
+
+def print_note(*lines: str) -> None:
+    """Print lines that are not part of the result, on stderr; --quiet leaves them out."""
+    if not shown_as.get().quiet:
+        for line in lines:
+            click.echo(one_line(line), err=True)
+
+
+def deliver_results() -> None:
+    """Bring what was printed to where it goes: a state is written after that, so a failure changes none."""
+    sys.stdout.flush()
+    printed = printout.get()
+    if printed is not None:
+        printed.deliver()
+
+
+def watched_by_a_person() -> bool:
+    """Return whether a person would see a progress bar."""
+    return sys.stderr.isatty() and not shown_as.get().quiet
+
+
+def with_showing_options(command: click.Command) -> click.Command:
+    """Add --format and --quiet to a verb that has --json, and --output to one that writes nothing else."""
+    known = {name for p in command.params for name in p.opts}
+    if "--json" not in known or "--format" in known or command.callback is None:
+        return command
+    command.params.append(
+        click.Option(["--format", "form"], type=click.Choice(FORMATS), default="table", show_default=True,
+                     help="How to print the results; csv has the tables alone.")
+    )  # fmt: skip
+    if "--output" not in known:
+        short = [] if any("-o" in p.opts for p in command.params) else ["-o"]
+        command.params.append(
+            click.Option(["--output", *short, "printed"], type=click.Path(dir_okay=False),
+                         help="File to write the results to, in place of stdout.")
+        )  # fmt: skip
+    command.params.append(
+        click.Option(["--quiet", "-q"], is_flag=True, help="Print results and errors alone, no notes.")
+    )
+    command.callback = _shown(command.callback)
+    return command
+
+
+def _shown(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Run a verb under its options of showing."""
+
+    @wraps(verb)
+    def run(form: str, quiet: bool, json_: bool, printed: str | None = None, **options: Any) -> Any:
+        if json_ and form not in ("table", "json"):
+            raise click.UsageError(f"give either --json or --format {form}")
+        form = "json" if json_ else form
+        shown_as.set(Showing(form, quiet))
+        check_paths(click.get_current_context())
+        with _into(printed, files_read()):
+            return verb(json_=form == "json", **options)
+
+    return run
+
+
+@contextmanager
+def _into(path: str | None, sources: list[str]) -> Iterator[None]:
+    """Send what is printed to a file, which is written whole when the verb has a result."""
+    if path is None:
+        yield
+        return
+    printed, stdout = Printout(path, sources), sys.stdout
+    token = printout.set(printed)
+    sys.stdout = io.TextIOWrapper(
+        printed.buffer, encoding="utf-8", errors="backslashreplace", newline="\n", write_through=True
+    )
+    try:
+        yield
+    except SystemExit as stop:  # limits that are broken are a result
+        if stop.code != BAD_INPUT:
+            printed.deliver()
+        raise
+    else:
+        printed.deliver()
+    finally:
+        sys.stdout.detach()
+        sys.stdout = stdout
+        printout.reset(token)
+
+
+PAGE_WIDTH = 100  # characters, where the output is not a terminal
+SECOND_TABLE = "calibrant.second_table"
+
+
+def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
+    """Print rows of text as a table."""
+    show_sheet(Table.from_texts(columns, rows), title, blank=False)
+
+
+def show_sheet(sheet: Table, title: str = "", *, blank: bool = True) -> None:
+    """Print a table in the format that was asked for, and an empty line unless `blank` is false."""
+    form, sheet, title = shown_as.get().form, _one_line_cells(sheet), one_line(title)
+    if form == "csv":
+        _show_csv(sheet.columns, [[cell.text for cell in line] for line in sheet.lines])
+    elif form == "markdown":
+        click.echo((f"**{title}**\n\n" if title else "") + sheet.as_markdown())
+    else:
+        click.echo((f"{title}\n" if title else "") + sheet.as_text(_width()))
+    if blank:
+        print_result()
+
+
+def _one_line_cells(sheet: Table) -> Table:
+    lines = (tuple(replace(cell, text=one_line(cell.text)) for cell in line) for line in sheet.lines)
+    return replace(sheet, columns=tuple(map(one_line, sheet.columns)), lines=tuple(lines))
+
+
+def _width() -> int:
+    """Return the width to print for: that of the terminal, or a page of 100 columns."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else PAGE_WIDTH
+
+
+def in_csv() -> bool:
+    """Return whether tables are printed as CSV, which other programs read."""
+    return shown_as.get().form == "csv"
+
+
+def show_values(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print rows of plain values as CSV, numbers with every digit; what is not known is an empty cell."""
+    if rows:
+        _show_csv(list(rows[0]), [[_value(value) for value in row.values()] for row in rows])
+
+
+def _value(value: Any) -> str:
+    if value is None or value != value:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return repr(float(value)) if isinstance(value, float) else one_line(str(value))
+
+
+def _show_csv(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table as CSV; an empty line parts it from the one before."""
+    context = click.get_current_context()
+    if context.meta.get(SECOND_TABLE):
+        click.echo()
+    context.meta[SECOND_TABLE] = True
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([columns, *rows])
+    click.echo(text.getvalue(), nl=False)
+
+
+def show_json(data: Mapping[str, Any]) -> None:
+    """Print one JSON object; what JSON cannot say (NaN, infinity) becomes null."""
+    click.echo(json.dumps(json_ready(data), indent=2, ensure_ascii=False))
+
+
+def readable_number(value: float) -> str:
+    """Return a value at the precision people read."""
+    return f"{value:.6f}" if 1e-4 <= abs(value) < 1e4 or value == 0 else f"{value:.3e}"
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+TEXTS = ("none", "title", "caption", "both")
+
+
+def charts_out(verb: F) -> F:
+    """Add --chart and --chart-text."""
+    for option in (
+        click.option(
+            "--chart-text",
+            type=click.Choice(TEXTS),
+            default="none",
+            show_default=True,
+            help="What a saved chart says of itself; papers have captions of their own.",
+        ),
+        click.option(
+            "--chart",
+            "charts",
+            multiple=True,
+            metavar="NAME=FILE",
+            help="Save a chart as SVG, PDF or PNG, e.g. reliability=figure.pdf.",
+        ),
+    ):
+        verb = option(verb)
+    return verb
+
+
+def check_chart_targets(charts: tuple[str, ...]) -> None:
+    """Refuse targets that cannot be written before anything is measured."""
+    if not charts:
+        refuse_typed("needs --chart", "chart_text")
+        return  # loading the charts takes its time
+    from calibrant.report.charts.canvas import chart_target
+
+    for text in charts:
+        check_target(chart_target(text)[1], files_read())
+
+
+def check_chart_names(drawn: Mapping[str, Any], charts: tuple[str, ...]) -> None:
+    """Refuse charts that there are not, before any result is printed."""
+    for text in charts:
+        name = text.partition("=")[0]
+        if name not in drawn:
+            raise reject_name("--chart", name, list(drawn))
+
+
+def write_charts(drawn: Mapping[str, Any], charts: tuple[str, ...], text: str) -> None:
+    """Write the charts that were asked for, each as its file name says; functions draw theirs now."""
+    if not charts:
+        return
+    from calibrant.report.charts.canvas import chart_target, image_of, without_text
+
+    for name, path in map(chart_target, charts):
+        made = drawn[name]() if isinstance(drawn[name], FunctionType) else drawn[name]
+        shown = without_text(made, title=text in ("title", "both"), caption=text in ("caption", "both"))
+        print_note(f"chart: {atomic_write(path, image_of(shown, path.suffix.lower()))}")

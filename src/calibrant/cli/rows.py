@@ -1,0 +1,460 @@
+"""The columns of a file that evaluate and check work on, read once; errors name the columns.
+
+Rows of a file in the order of their stream: what `monitor` and `stream` read.
+
+Sketches behind other verbs: a .sketch file in place of rows, and files that do not fit into memory.
+
+Parts of a stream that a state has counted, so that the same rows are not counted twice by mistake.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.cli.censored_columns import CensoredColumn, outcome_table
+from calibrant.cli.options import F, chosen_clusters, refuse_typed, require_columns
+from calibrant.cli.output import (
+    one_line,
+    print_note,
+    print_result,
+    readable_number,
+    show_table,
+    watched_by_a_person,
+)
+from calibrant.errors import InvalidInputError, reject_rows, sentence
+from calibrant.forecasts import Forecasts
+from calibrant.formatting import pluralize
+from calibrant.inputs import InputNames
+from calibrant.io.paths import FOREIGN, KINDS
+from calibrant.io.read import MAX_EXACT_ROWS, FileNames, fits, read_categories, read_columns
+from calibrant.online.group_monitor import GroupMonitor
+from calibrant.online.state import Fields, parsed, read_text
+from calibrant.records import Missing, Records, ValidRows, check_records, swapped
+from calibrant.results import Array
+from calibrant.sketch.sketch import Sketch, merge
+from calibrant.sketch.storage import is_stored_sketch
+
+if TYPE_CHECKING:
+    from calibrant.groups.audit_result import Audit
+    from calibrant.groups.statistics import VariantName
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FileRows:
+    """Forecasts that know their rows, and columns of groups."""
+
+    forecasts: Forecasts
+    groups: Mapping[str, Any] | None
+    ids: Any = None
+
+    def audit(self, *, draws: int, seed: int) -> Audit:
+        """Audit the groups; fractional outcomes by the variance they show."""
+        from calibrant.groups.audit import audit
+
+        variant: VariantName = "plain" if self.forecasts.binary else "real"
+        return audit(self.forecasts, groups=self.groups, draws=draws, seed=seed, variant=variant)
+
+
+def read_rows(
+    file: FileNames,
+    *,
+    outcome: str,
+    prediction: str,
+    weight: str | None,
+    missing: Missing,
+    groups: Sequence[str] | None,
+    point: str | None = None,
+) -> FileRows:
+    """Read the columns named, check them once, and put them in order once if there are groups to cut.
+
+    What looks like swapped columns is refused here: warnings are easily missed.
+    """
+    names = InputNames.of_columns(outcome, prediction, weight)
+    wanted = [outcome, prediction] + ([weight] if weight else [])
+    clusters = chosen_clusters()
+    labels = list(dict.fromkeys([*(groups or ()), *(name for name in (point, clusters) if name)]))
+    numbers, categories = outcome_table(file, wanted, labels)
+    checked = check_records(
+        numbers[outcome], numbers[prediction], numbers[weight] if weight else None, missing, names
+    )
+    refuse_swapped(checked, names)
+    ids = categories[point] if point else None
+    cut = {name: categories[name] for name in groups} if groups else None
+    forecasts = Forecasts.of_records(Records.of(checked)) if groups else Forecasts.of_checked(checked)
+    if clusters:
+        forecasts = forecasts.with_clusters({clusters: categories[clusters]}, missing)
+    return FileRows(forecasts, cut, ids)
+
+
+def refuse_swapped(checked: ValidRows, names: InputNames) -> None:
+    """Refuse fractional outcomes with predictions of only 0 and 1."""
+    if swapped(checked):
+        raise swapped_columns(names)
+
+
+def swapped_columns(names: InputNames) -> InvalidInputError:
+    """Return the error that says so."""
+    got = f"got fractions in {names.outcome}, and 0 and 1 alone in {names.prediction}"
+    hint = "exchange the two; outcomes that are known probabilities can be measured in Python"
+    return InvalidInputError(sentence("--outcome and --prediction", "must not be swapped", got, hint))
+
+
+MONTHS = (
+    "jan(uary|uar)?|feb(ruary|ruar)?|mar(ch)?|märz|apr(il)?|may|mai|june?|juni|july?|juli|aug(ust)?|"
+    "sept?(ember)?|o[ck]t(ober)?|nov(ember)?|de[cz](ember)?"
+)
+# Dates as text that do not sort by time: 1.2.2024, 02/01/24, 2024-2-1, 1 Feb 2024, Feb 1, 2024
+DATE = re.compile(
+    r"\s*(\d{1,2}([./-])\d{1,2}\2\d{2,4}\b|\d{4}([./-])(\d\3\d{1,2}|\d\d\3\d)\b"
+    rf"|(\w+,? )?(\d{{1,2}}[.]?[ -])?({MONTHS})[ .,-]+\d)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OrderedRows:
+    """Outcomes (NaN where unknown), predictions and named columns, sorted; `place` is where in the file."""
+
+    outcome: Array
+    prediction: Array
+    columns: Mapping[str, npt.NDArray[Any]]
+    place: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.outcome)
+
+    def after(self, count: int) -> OrderedRows:
+        """Return the rows without the first `count`."""
+        if count > len(self):
+            rule = "must hold at least the records that the state has seen"
+            raise InvalidInputError(
+                sentence("FILE", rule, f"got {pluralize(len(self), 'row')} for {pluralize(count, 'record')}")
+            )
+        return self.taken(np.arange(count, len(self)))
+
+    def taken(self, rows: npt.NDArray[Any]) -> OrderedRows:
+        """Return some of the rows."""
+        columns = {name: column[rows] for name, column in self.columns.items()}
+        return OrderedRows(self.outcome[rows], self.prediction[rows], columns, self.place[rows])
+
+
+def read_ordered(
+    file: FileNames,
+    *,
+    outcome: str,
+    prediction: str,
+    order: str | None,
+    others: list[str],
+    unknown: bool,
+    hint: str = "",
+) -> OrderedRows:
+    """Read the columns named and sort by `order`, rows that tie in the order of the file.
+
+    Rows without outcome are refused, with `hint`, unless `unknown` lets them in.
+    """
+    if outcome == prediction:
+        rule = "must be different columns"
+        raise InvalidInputError(sentence("--outcome and --prediction", rule, f"got {outcome!r} twice"))
+    numbers = read_columns(file, [outcome, prediction])
+    y, p = (np.asarray(numbers[name], dtype=np.float64) for name in (outcome, prediction))
+    names = list(dict.fromkeys([*([order] if order else []), *others]))
+    columns = read_categories(file, names) if names else {}
+    _check_numbers(y, p, outcome, prediction, unknown, hint)
+    sorting = _sorting(columns[order], order) if order else np.arange(len(y))
+    return OrderedRows(y, p, columns, np.arange(len(y))).taken(sorting)
+
+
+def _check_numbers(y: Array, p: Array, outcome: str, prediction: str, unknown: bool, hint: str) -> None:
+    column = f"column {prediction!r}"
+    reject_rows(column, "must not be missing", p, np.isnan(p), "leave rows without a prediction out")
+    reject_rows(column, "must lie in [0, 1]", p, ~((p >= 0) & (p <= 1)))
+    column = f"column {outcome!r}"
+    if not unknown:
+        reject_rows(column, "must not be missing", y, np.isnan(y), hint)
+    bad = ~np.isnan(y) & (y != 0) & (y != 1)
+    reject_rows(column, "must be 0 or 1", y, bad, "leave ties and undecided records out")
+
+
+def _sorting(column: npt.NDArray[Any], name: str) -> npt.NDArray[np.int64]:
+    """Return how to sort the rows by one column, which must have no gaps."""
+    missing = np.array([item is None or item != item for item in column.tolist()], dtype=bool)
+    if column.dtype.kind in "mM":
+        missing |= np.isnat(column)
+    reject_rows(f"column {name!r}", "must not be missing where it orders the rows", column, missing)
+    refuse_dates_as_text(column, name)
+    try:
+        return np.argsort(column, kind="stable")
+    except TypeError:
+        rule = "must hold values that can be ordered"
+        raise InvalidInputError(sentence(f"column {name!r}", rule, "got several types")) from None
+
+
+def refuse_dates_as_text(column: npt.NDArray[Any], name: str) -> None:
+    """Refuse dates that would be sorted by their letters, unless there is nothing to sort."""
+    cells = column.tolist()
+    if column.dtype.kind not in "OU" or len(set(cells)) == 1:
+        return
+    dates = np.array([isinstance(cell, str) and DATE.match(cell) is not None for cell in cells], dtype=bool)
+    rule, hint = "must hold dates that sort by time", "text is sorted by its letters; write 2024-02-01"
+    reject_rows(f"column {name!r}", rule, column, dates, hint)
+
+
+COLUMNS = ("outcome", "prediction", "weight", "missing")
+SHOWN = ("kuiper", "smooth")
+GROUPS_SHOWN = 50
+
+
+def listed(file: FileNames) -> list[str]:
+    """Return the names that were given, as a list."""
+    return [str(file)] if isinstance(file, (str, Path)) else [str(name) for name in file]
+
+
+def shown_name(file: FileNames) -> str:
+    """Return a short name for what was given: the file's, and how many more."""
+    first, *others = listed(file)
+    return Path(first).name + (f" and {len(others)} more" if others else "")
+
+
+def is_sketch(file: str) -> bool:
+    """Return whether a file is a sketch: by its name, or by how it begins where the name says nothing."""
+    path = Path(file)
+    if path.suffix == ".sketch":
+        return True
+    if not path.is_file() or path.suffix.lower() in FOREIGN:
+        return False
+    with path.open("rb") as opened:
+        start = opened.read(4)
+    if start == b"PAR1":
+        return is_stored_sketch(path)
+    return start == b"PK\x03\x04" and path.suffix.lower() not in KINDS
+
+
+def stored_sketch(file: FileNames) -> Sketch | None:
+    """Return the sum of the sketches that were given, None for files of rows."""
+    stored = [is_sketch(name) for name in listed(file)]
+    if all(stored):
+        return merge(*different_sketches(listed(file)))
+    if any(stored):
+        raise InvalidInputError(sentence("files", "must be either sketches or rows", "got both"))
+    return None
+
+
+def refuse_columns() -> None:
+    """Refuse names of columns and what to do with rows, where all that was given are sketches."""
+    refuse_typed("does not apply to a sketch, whose rows are summed", *COLUMNS)
+
+
+def sketch_if_needed(
+    file: FileNames,
+    *,
+    outcome: str | None,
+    prediction: str | None,
+    weight: str | None,
+    missing: Missing,
+    beside_rows: bool = False,
+) -> Sketch | None:
+    """Return the sketch that a file is, or that it needs because it is too large; None if neither.
+
+    Names of columns are refused with a sketch, unless another file of rows is given too.
+    """
+    stored = stored_sketch(file)
+    if stored is not None:
+        if not beside_rows:
+            refuse_columns()
+        _refuse_clusters()
+        return stored
+    outcome, prediction = require_columns(outcome, prediction)
+    if isinstance(outcome, CensoredColumn) or fits(file):
+        return None
+    _refuse_clusters()
+    name = shown_name(file)
+    print_note(
+        f"{name} has more than {MAX_EXACT_ROWS:,} rows: measured from a sketch, each value with proven bounds"
+    )
+    with progress_bar(name) as progress:
+        return Sketch.from_file(
+            file, outcome=outcome, prediction=prediction, weight=weight, missing=missing, progress=progress
+        )
+
+
+def _refuse_clusters() -> None:
+    if chosen_clusters() is not None:
+        hint = "pass a file of rows that fits into memory"
+        raise InvalidInputError(sentence("--clusters", "needs single rows", "got a sketch", hint))
+
+
+def different_sketches(names: Sequence[str], hint: str = "") -> list[Sketch]:
+    """Load sketches; two that share records, all or those of a part, would count them twice: refused."""
+    sketches = [Sketch.load(name) for name in names]
+    known: dict[str, str] = {}
+    for name, sketch in zip(names, sketches, strict=True):
+        held = dict.fromkeys((*sketch.as_part(), *sketch.parts), name)
+        for part in held:
+            if part in known:
+                got = f"got the same records in {known[part]!r} and {name!r}"
+                raise InvalidInputError(sentence("sketches", "must be of different records", got, hint))
+        known |= held
+    return sketches
+
+
+def chosen_groups(sketch: Sketch, groups: Sequence[str] | None) -> list[str] | None:
+    """Return the columns of the sketch that were named, None for all; others need the rows."""
+    if not groups:
+        return None
+    if not set(groups) <= set(sketch.by):
+        got = f"got {', '.join(groups)}, and the sketch has {', '.join(sketch.by) or 'none'}"
+        hint = "make the sketch with calibrant sketch --by"
+        raise InvalidInputError(sentence("--groups", "must be columns the sketch was made by", got, hint))
+    return list(groups)
+
+
+@contextmanager
+def progress_bar(title: str) -> Iterator[Callable[[float], object] | None]:
+    """Show a bar on stderr while the block runs, if a person is there to see it."""
+    if not watched_by_a_person():
+        yield None
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import Progress
+
+    console = Console(file=sys.__stderr__)  # around the stream that would escape the colors
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task(escape(one_line(Path(title).name)), total=1.0)
+        yield lambda share: bar.update(task, completed=share)
+
+
+def show_groups(sketch: Sketch) -> None:
+    """Print the groups of a sketch, the largest first, with proven bounds."""
+    groups = sorted(sketch.groups.items(), key=lambda item: -item[1].n)
+    if not groups:
+        return
+    lines = [[_label(key), f"{part.n:,}", *_bounds(part)] for key, part in groups[:GROUPS_SHOWN] if part.n]
+    print_result()
+    title = f"Groups by {', '.join(sketch.by)}, largest first"
+    more = f" ({len(groups) - GROUPS_SHOWN:,} more)" if len(groups) > GROUPS_SHOWN else ""
+    show_table(["group", "records", *SHOWN], lines, title + more)
+
+
+def group_dicts(sketch: Sketch) -> list[dict[str, object]]:
+    """Return the groups of a sketch, ready for JSON."""
+    return [
+        {"group": key, "n": part.n, "measures": [part.measure(name).to_dict() for name in SHOWN]}
+        for key, part in sketch.groups.items()
+        if part.n
+    ]
+
+
+def _label(key: object) -> str:
+    return ", ".join(map(str, key)) if isinstance(key, tuple) else str(key)
+
+
+def _bounds(part: Sketch) -> list[str]:
+    taken = [part.measure(name) for name in SHOWN]
+    return [
+        f"{readable_number(m.value)} in [{readable_number(m.lower)}, {readable_number(m.upper)}]"
+        for m in taken
+    ]
+
+
+PARTS = "parts"  # the field of a state that holds them
+KEPT = 10_000  # the latest; as many nights are 27 years
+SURPRISE = 20.0  # nats: rows that say less may well come again by chance
+
+
+def same_option(verb: F) -> F:
+    """Add --same."""
+    return click.option("--same", is_flag=True, help="Count rows even if the state has counted the same.")(
+        verb
+    )
+
+
+def counted_parts(state: str | Path | None, kind: str) -> list[str]:
+    """Return the parts that a state has counted; older states say nothing about theirs."""
+    if state is None or not Path(state).exists():
+        return []
+    fields = Fields(_holder(parsed(read_text(state), kind)), kind)
+    if PARTS not in fields.content:
+        return []
+    parts = fields.items(PARTS)
+    if not all(isinstance(part, str) for part in parts):
+        raise fields.refused(PARTS, "must be a list of texts")
+    return parts
+
+
+def register_batch(
+    parts: list[str], rows: OrderedRows, same: bool, state: str | Path | None = None
+) -> list[str]:
+    """Return the parts with these rows among them; rows that are there already are refused."""
+    part = _digest(rows)
+    if part is None:
+        if state is not None and Path(state).exists() and len(rows) and not same:
+            alike = "1 row" if len(rows) == 1 else f"{len(rows):,} rows"
+            print_note(
+                f"{alike}, too few or too much alike to know whether the state has counted them before"
+            )
+        return parts
+    if part in parts and not same:
+        rule, got = "must hold rows that the state has not counted yet", "got the rows of an earlier run"
+        raise InvalidInputError(sentence("FILE", rule, got, "pass --same to count them again"))
+    return [*(known for known in parts if known != part), part][-KEPT:]
+
+
+def with_beginning(parts: list[str], rows: OrderedRows, seen: int) -> list[str]:
+    """Return the parts with all rows of a file that grows; it must begin with the `seen` rows counted before.
+
+    States that were fed otherwise do not say what they have counted, so nothing can be refused there.
+    """
+    rows.after(seen)  # refuses a file that is too short
+    begun = _beginning(rows, seen)
+    if any(part.endswith(f"+{seen}") and part != begun for part in parts):
+        rule, got = "must begin with the rows that the state has counted", "got others"
+        raise InvalidInputError(sentence("FILE", rule, got, "leave --grown out if all rows are new"))
+    return [*(part for part in parts if "+" not in part), _beginning(rows, len(rows))]
+
+
+def _beginning(rows: OrderedRows, count: int) -> str:
+    return f"{_hashed(rows.taken(np.arange(count)))}+{count}"
+
+
+def with_parts(text: str, parts: list[str]) -> str:
+    """Return the JSON of a state with its parts as the last field."""
+    if not parts:
+        return text
+    content = json.loads(text)
+    _holder(content)[PARTS] = parts
+    return json.dumps(content, allow_nan=False)
+
+
+def _holder(content: dict[str, Any]) -> Any:
+    """Return the state that holds the parts: that of everybody, where the fields are groups."""
+    return content.get(GroupMonitor.EVERYBODY, content)
+
+
+def _digest(rows: OrderedRows) -> str | None:
+    """Return a digest of the rows whose outcome is known, None where chance may well repeat them."""
+    known = rows.taken(np.flatnonzero(~np.isnan(rows.outcome)))
+    _, counts = np.unique(np.column_stack([known.outcome, known.prediction]), axis=0, return_counts=True)
+    surprise = -float(counts @ np.log(counts / counts.sum()))  # of these rows in this order
+    return _hashed(known) if surprise >= SURPRISE else None
+
+
+def _hashed(rows: OrderedRows) -> str:
+    digest = hashlib.sha256(
+        b"".join(part.astype("<f8").tobytes() for part in (rows.outcome, rows.prediction))
+    )
+    columns: list[Any] = [[str(cell) for cell in column.tolist()] for column in rows.columns.values()]
+    digest.update(json.dumps(columns).encode())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,47 @@
+"""`calibrant verify`: recompute a published report from its data."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from calibrant.cli.options import NAME, as_json, grouped, rows_in
+from calibrant.cli.output import print_result, show_json
+from calibrant.cli.rows import listed
+from calibrant.io.read import FileNames
+from calibrant.report.verify import verify as recompute
+
+DIFFERS = 1
+
+
+@click.command()
+@click.argument("report", type=click.Path())
+@rows_in
+@click.option("--outcome", "-y", type=NAME, help="Column of outcomes, if it is not the recorded one.")
+@click.option("--prediction", "-p", type=NAME, help="Column of predictions, if it is not the recorded one.")
+@click.option("--weight", "-w", type=NAME, help="Column of weights, if it is not the recorded one.")
+@grouped
+@click.option(
+    "--id", "point", type=NAME, metavar="COLUMN", help="Column of points, if it is not the recorded one."
+)
+@as_json
+def verify(
+    report: str, file: FileNames, outcome: str | None, prediction: str | None, weight: str | None,
+    groups: list[str] | None, point: str | None, json_: bool,
+) -> None:  # fmt: skip
+    r"""Recompute every number of REPORT (HTML or JSON) from FILE, and name those that differ.
+
+    Seed, options, columns and version are read from the report. Exit code 0: everything agrees. 1: something
+    differs. 2: bad input or usage.
+
+    \b
+    calibrant verify report.html loans.csv
+    """
+    named = {"outcome": outcome, "prediction": prediction, "weight": weight, "groups": groups, "ids": point}
+    found = recompute(report, tuple(listed(file)), **named)  # type: ignore[arg-type]
+    if json_:
+        show_json(found.to_dict())
+    else:
+        print_result(str(found))
+    sys.exit(0 if found.verified else DIFFERS)

@@ -1,0 +1,60 @@
+"""Clusters: rows that belong together, such as the patients of a hospital or the questions on one text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.results import Array
+
+Codes = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clusters:
+    """The cluster of each record, numbered from 0, in the order of the records."""
+
+    codes: Codes
+    number: int
+    name: str = "cluster"  # what sentences call a cluster: the name of the column
+
+    @classmethod
+    def of(cls, labels: npt.NDArray[Any], name: str = "cluster") -> Clusters:
+        """Number the labels in sorted order, which does not depend on the order of the rows."""
+        try:
+            found, codes = np.unique(labels, return_inverse=True)
+        except TypeError:  # labels of several types cannot be sorted
+            found, codes = np.unique(labels.astype(str), return_inverse=True)
+        return cls(codes.reshape(-1).astype(np.intp, copy=False), len(found), name)
+
+    @classmethod
+    def of_single_records(cls, n: int) -> Clusters:
+        """Make every record a cluster of its own."""
+        return cls(np.arange(n), n, "record")
+
+    @property
+    def all_single(self) -> bool:
+        """Whether every cluster holds one record."""
+        return self.number == len(self.codes)
+
+    def take(self, which: npt.NDArray[Any] | slice) -> Clusters:
+        """Return the clusters of some of the records, numbered again from 0."""
+        found, codes = np.unique(self.codes[which], return_inverse=True)
+        return Clusters(codes.reshape(-1), len(found), self.name)
+
+    def total(self, terms: Array) -> Array:
+        """Sum one number per record over each cluster."""
+        return np.asarray(np.bincount(self.codes, weights=terms, minlength=self.number), dtype=np.float64)
+
+    def matrix(self, terms: Array, places: npt.NDArray[Any], width: int) -> Any:
+        """Return a sparse matrix (width x clusters): the sum of `terms` by place and cluster.
+
+        `places` names the row of each record: its level, cell or group. The product of the matrix with a
+        table of signs or of multiplicities (clusters x draws) has one column of sums by place per draw.
+        """
+        from scipy.sparse import csr_array
+
+        return csr_array((terms, (places, self.codes)), shape=(width, self.number))

@@ -1,0 +1,645 @@
+"""Columns that come with the predictions: covariates, groups and clusters, from a mapping or any frame.
+
+Columns of any frame as integer codes: ordered values, unordered categories, missing as its own code.
+
+A column as codes: labels or numbers.
+
+Labels as codes: in the order given, or that of their names; missing first.
+
+Numbers, truth values and dates as codes, by their rank.
+
+Categories with an order of their own, as an array: it can be cut and dealt, and keeps the order.
+
+Columns of any frame as numbers for trees and tables, in a way that can be saved and met again.
+
+A number stays a number, a moment becomes seconds, an ordered category its rank and any other category a
+code. What is missing is NaN, and so is a category that was never seen; both are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.formatting import pluralize
+from calibrant.frames import collect
+from calibrant.inputs import check_aligned, check_same_length, is_missing, to_array
+from calibrant.results import Array
+
+Codes = npt.NDArray[Any]
+
+
+def smallest_dtype(count: int) -> np.dtype[Any]:
+    """Return the smallest type that can number this many things: codes are gathered again and again."""
+    return np.min_scalar_type(max(0, count - 1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """One covariate: `codes` of its sorted distinct `labels`; where values are missing they are code 0.
+
+    A nominal column has categories without an order. The label of missing is None.
+    """
+
+    name: str
+    codes: Codes
+    labels: Sequence[Any] | npt.NDArray[Any]
+    nominal: bool
+    missing: bool = field(default=False)
+
+    def take(self, rows: npt.NDArray[Any]) -> Column:
+        """Return the column for some rows."""
+        return replace(self, codes=self.codes[rows])
+
+    def drop_unused_labels(self, rows: npt.NDArray[Any]) -> Column:
+        """Return the column with the labels that some rows have: rows that are left out do not count."""
+        present = np.zeros(len(self.labels), dtype=bool)
+        present[self.codes[rows]] = True
+        if present.all():
+            return self
+        codes = (np.cumsum(present) - present).astype(self.codes.dtype)[self.codes]
+        labels = [label for label, kept in zip(self.labels, present, strict=True) if kept]
+        return replace(self, codes=codes, labels=labels, missing=self.missing and bool(present[0]))
+
+
+def _is_missing(item: Any) -> bool:
+    return (
+        item is None
+        or type(item).__name__ in ("NAType", "NaTType")
+        or (isinstance(item, float) and item != item)
+    )
+
+
+def code_labels_of(name: str, values: Any, nominal: bool, order: Sequence[Any] | None = None) -> Column:
+    """Code categories; their order is the one given, or that of their names."""
+    return code_labels(name, *first_codes(name, values), nominal, order)
+
+
+def code_labels(
+    name: str,
+    first: npt.NDArray[Any],
+    labels: list[Any],
+    nominal: bool,
+    order: Sequence[Any] | None = None,
+) -> Column:
+    """Renumber codes by the order of their labels, missing first."""
+    gap = labels.index(None) if None in labels else -1
+    known = [label for label in labels if label is not None]
+    rank = {label: place for place, label in enumerate(order)} if order is not None else None
+    known.sort(key=(lambda label: rank[label]) if rank is not None else (lambda label: _by_name(label)))
+    place = {label: i + (gap >= 0) for i, label in enumerate(known)}
+    remap = np.array([0 if k == gap else place[label] for k, label in enumerate(labels)], dtype=np.int32)
+    table: list[Any] = ([None] if gap >= 0 else []) + known
+    return Column(name, remap[first], table, nominal, gap >= 0)
+
+
+def _by_name(label: Any) -> tuple[str, str]:
+    return type(label).__name__, str(label)
+
+
+def first_codes(name: str, values: Any) -> tuple[npt.NDArray[Any], list[Any]]:
+    """Number the distinct values in some order; Arrow does it fastest, a dictionary does it everywhere."""
+    if hasattr(values, "to_arrow"):
+        try:
+            coded = values.to_arrow()
+        except (ImportError, TypeError, ValueError):  # no PyArrow, or values of several types
+            values = values.to_list()
+        else:
+            coded = coded.combine_chunks() if hasattr(coded, "combine_chunks") else coded
+            if not hasattr(coded, "indices"):
+                coded = coded.dictionary_encode()
+            labels = coded.dictionary.to_pylist()
+            indices = coded.indices
+            if indices.null_count:
+                labels, indices = [*labels, None], indices.fill_null(len(labels))
+            used = np.asarray(indices)
+            return used, labels
+    codes, found = _numbered(name, values)
+    labels = [None if _is_missing(item) else item for item in found]
+    if labels.count(None) < 2:
+        return codes, labels
+    renumbered, merged = _numbered(name, labels)  # several kinds of missing are one
+    return renumbered[codes], merged
+
+
+def _numbered(name: str, values: Sequence[Any]) -> tuple[npt.NDArray[np.int32], list[Any]]:
+    """Number the distinct values as they come."""
+    table: dict[Any, int] = {}
+    try:
+        codes = [table.setdefault(item, len(table)) for item in values]
+    except TypeError:  # lists, dictionaries
+        got = "got " + ", ".join(sorted({type(item).__name__ for item in values}))
+        hint = "make a column of each part, or leave the column out"
+        raise InvalidInputError(
+            sentence(f"column {name!r}", "must have one value per row", got, hint)
+        ) from None
+    return np.array(codes, dtype=np.int32), list(table)
+
+
+FEW = 64  # values that are looked for one by one, which is quicker than counting all
+
+
+def code_numbers(name: str, array: npt.NDArray[Any], nominal: bool) -> Column:
+    """Code numbers, truth values or dates by their rank."""
+    kind = array.dtype.kind
+    if kind not in "biufmM":
+        raise InvalidInputError(
+            sentence(f"column {name!r}", "must be numbers, dates or categories", f"got dtype {array.dtype}")
+        )
+    gaps = np.isnan(array) if kind == "f" else np.isnat(array) if kind in "mM" else None
+    if gaps is not None and gaps.any():
+        inner = code_numbers(name, array[~gaps], nominal)
+        codes = np.zeros(len(array), dtype=np.int32)
+        codes[~gaps] = inner.codes + 1
+        return Column(name, codes, [None, *inner.labels], nominal, True)
+    if len(array) == 0:
+        return Column(name, np.empty(0, dtype=np.int32), [], nominal)
+    close = kind in "biu" and int(array.max()) - int(array.min()) <= 4 * len(array) + 1024
+    if close and int(array.max()) < 2**63:
+        return _code_range(name, array, nominal)
+    order = np.argsort(array)
+    ordered = array[order]
+    fresh = np.concatenate(([False], ordered[1:] != ordered[:-1]))
+    codes = np.empty(len(array), dtype=np.int32)
+    codes[order] = np.cumsum(fresh, dtype=np.int32)
+    fresh[0] = True
+    return Column(name, codes, ordered[fresh], nominal)
+
+
+def _code_range(name: str, array: npt.NDArray[Any], nominal: bool) -> Column:
+    """Code whole numbers that lie close together, by a table."""
+    low, high = int(array.min()), int(array.max())
+    shifted = np.empty(len(array), dtype=smallest_dtype(high - low + 1))
+    np.subtract(array, low, out=shifted, casting="unsafe", dtype=np.int64)
+    if high - low < FEW:
+        present = np.array([bool((shifted == place).any()) for place in range(high - low + 1)])
+    else:
+        present = np.bincount(shifted) > 0
+    labels = np.flatnonzero(present) + low
+    codes = shifted if present.all() else (np.cumsum(present) - 1).astype(shifted.dtype)[shifted]
+    return Column(name, codes, (labels > 0 if array.dtype.kind == "b" else labels).tolist(), nominal)
+
+
+class OrderedValues(np.ndarray[Any, np.dtype[np.object_]]):
+    """An array of objects that remembers the order of its categories, lowest first.
+
+    >>> values = OrderedValues.of(["high", "low", None], ["low", "high"])
+    >>> values[[True, False, True]].order
+    ('low', 'high')
+    """
+
+    order: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, values: Sequence[Any], order: Sequence[Any]) -> Self:
+        """Return values in some order."""
+        array = np.empty(len(values), dtype=object)
+        array[:] = values
+        made = array.view(cls)
+        made.order = tuple(order)
+        return made
+
+    def __array_finalize__(self, source: Any) -> None:
+        """Keep the order in slices and selections."""
+        self.order = getattr(source, "order", ())
+
+
+def remembered(column: Any) -> Any:
+    """Return a bare ordered categorical (pandas) as an array that keeps its order; all else as it is."""
+    if getattr(column, "ordered", None) is True and hasattr(column, "categories"):
+        return OrderedValues.of(list(column), column.categories.tolist())
+    return column
+
+
+def joined_column(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Put parts of a column together again, with its order if it has one."""
+    whole = np.concatenate(parts)
+    first = parts[0]
+    return OrderedValues.of(whole.tolist(), first.order) if isinstance(first, OrderedValues) else whole
+
+
+EXACT = 2**53  # up to here a float is every whole number
+
+
+def code_columns(
+    data: Any, length: int, argument: str, nominal: Sequence[str] = (), labels: Any = None
+) -> list[Column]:
+    """Code every column of a frame, a mapping of columns or a two-dimensional array.
+
+    They have `length` rows; `labels` is the index of the predictions that they belong to.
+    """
+    named = named_columns(data, argument)
+    for subject, part in [(argument, data), *((f"{argument} {name!r}", values) for name, values in named)]:
+        check_aligned(part, labels, (subject, "y_prob"))
+    if not isinstance(nominal, str | Iterable):
+        raise InvalidInputError(sentence("nominal", f"must name columns of {argument}", f"got {nominal!r}"))
+    unordered = {nominal} if isinstance(nominal, str) else set(map(str, nominal))
+    columns = [_narrowed(_code(name, values, name in unordered)) for name, values in named]
+    if not columns:
+        raise InvalidInputError(sentence(argument, "must have a column", "got none"))
+    for name in sorted(unordered.difference(column.name for column in columns)):
+        raise reject_name("nominal", name, [column.name for column in columns])
+    for column in columns:
+        check_same_length(column.codes, range(length), (f"{argument} {column.name!r}", "y_prob"))
+    return columns
+
+
+def _narrowed(column: Column) -> Column:
+    return replace(column, codes=column.codes.astype(smallest_dtype(len(column.labels)), copy=False))
+
+
+def named_columns(data: Any, argument: str) -> list[tuple[str, Any]]:
+    """Return the columns of a frame, a mapping or a two-dimensional array by name."""
+    if isinstance(data, Mapping):
+        return [(str(name), values) for name, values in data.items()]
+    if isinstance(data, np.ndarray) and data.ndim == 2:
+        return [(f"x{j}", data[:, j]) for j in range(data.shape[1])]  # masked parts stay masked
+    import narwhals as nw
+
+    try:
+        frame: Any = nw.from_native(data, allow_series=True)
+    except TypeError:
+        hint = "a data frame, a mapping of columns, a named series and a two-dimensional array can be used"
+        raise InvalidInputError(
+            sentence(argument, "must be columns", f"got {type(data).__name__}", hint)
+        ) from None
+    except nw.exceptions.DuplicateError as error:
+        got = "got " + ", ".join(line.strip("- ") for line in str(error).splitlines()[1:])
+        hint = "rename them, or pass a mapping of names to columns"
+        raise InvalidInputError(
+            sentence(argument, "must have columns of different names", got, hint)
+        ) from None
+    frame = collect(frame)
+    if isinstance(frame, nw.Series):
+        return [(_series_name(frame, argument), frame)]
+    if isinstance(frame, dict):
+        return list(frame.items())
+    return [(str(name), frame.get_column(name)) for name in frame.columns]
+
+
+def _series_name(series: Any, argument: str) -> str:
+    """Return the name of a series, which its groups are called by."""
+    if series.name in (None, ""):
+        hint = f'pass {argument}={{"region": series}}, or rename it'
+        raise InvalidInputError(sentence(argument, "must have a name", "got a series without one", hint))
+    return str(series.name)
+
+
+def _code(name: str, values: Any, nominal: bool) -> Column:
+    """Choose how to code a column from its type."""
+    import narwhals as nw
+
+    values = remembered(values)
+    if isinstance(values, OrderedValues):
+        return code_labels_of(name, values.tolist(), nominal, values.order)
+    series = nw.from_native(values, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        ordered = ordered_categories(series)
+        if ordered is not None:
+            return code_labels_of(name, series.to_list(), nominal, ordered)
+        # objects (pandas) may be of any type, whatever the first ones are
+        objects = isinstance(getattr(series.to_native(), "dtype", None), np.dtypes.ObjectDType)
+        if series.dtype in (nw.Categorical, nw.String, nw.Enum) and not objects:
+            return code_labels_of(name, series, True)
+        if isinstance(series.dtype, nw.Decimal):
+            return _code_decimals(name, series, nominal)
+        if isinstance(series.dtype, nw.Datetime) and series.dtype.time_zone:
+            series = series.dt.replace_time_zone(None)
+        array = exact_array(series)
+    else:
+        array = to_array(values, f"column {name!r}")
+        if array.dtype.kind in "US" and isinstance(values, list | tuple):
+            array = np.array(values, dtype=object)  # numpy turns numbers next to text into text
+    if array.ndim != 1:
+        raise InvalidInputError(sentence(f"column {name!r}", "must be one-dimensional", f"got {array.shape}"))
+    if array.dtype.kind in "US":
+        found, codes = np.unique(array, return_inverse=True)
+        return code_labels(name, codes.reshape(-1), found.tolist(), True)
+    if array.dtype.kind == "O":
+        return _code_mixed(name, array, nominal)
+    return code_numbers(name, array, nominal or array.dtype.kind == "b")
+
+
+def _code_decimals(name: str, series: Any, nominal: bool) -> Column:
+    """Code decimals as floats, or one by one where some are too long for these."""
+    import narwhals as nw
+
+    numbers = series.cast(nw.String).cast(nw.Float64)  # PyArrow makes 0.30000000000000004 of 0.3
+    if series.null_count() < len(series) and float(numbers.abs().max()) >= EXACT:  # rounded already
+        return _code_mixed(name, np.array(series.to_list(), dtype=object), nominal)
+    return code_numbers(name, exact_array(numbers), nominal)
+
+
+def exact_array(series: Any) -> npt.NDArray[Any]:
+    """Return the values of a series, as Python integers where a missing value would make numpy round."""
+    gaps = series.dtype.is_integer() and 0 < series.null_count() < len(series)
+    if gaps and max(abs(int(series.min())), abs(int(series.max()))) > EXACT:
+        values = np.array(series.to_list(), dtype=object)
+        values[series.is_null().to_numpy()] = None  # pandas has a word of its own
+        return values
+    return np.asarray(series.to_numpy())
+
+
+def ordered_categories(series: Any) -> list[Any] | None:
+    """Return the categories of an ordered categorical (pandas) or an Enum (Polars), lowest first."""
+    import narwhals as nw
+
+    if isinstance(series.dtype, nw.Enum):
+        return list(series.dtype.categories)
+    kind: Any = getattr(series.to_native(), "dtype", None)
+    return kind.categories.tolist() if getattr(kind, "ordered", None) is True else None
+
+
+def _code_mixed(name: str, array: npt.NDArray[Any], nominal: bool) -> Column:
+    """Code an object column: in order where it holds only numbers or dates, and gaps; else as categories."""
+    first, found = first_codes(name, array.tolist())
+    labels = _without_decimals(found)
+    known = [label for label in labels if label is not None]
+    if all(isinstance(item, Real | Decimal) and not isinstance(item, bool) for item in known):
+        if any(isinstance(item, Integral) and abs(int(item)) > EXACT for item in known):
+            return code_labels(name, first, labels, nominal, sorted(known))  # floats would round them
+        numbers = np.array([np.nan if item is None else item for item in labels], dtype=np.float64)
+        return code_numbers(name, numbers[first], nominal)
+    order = _in_time(known)
+    return code_labels(name, first, labels, nominal or order is None, order)
+
+
+def _without_decimals(labels: list[Any]) -> list[Any]:
+    """Return whole numbers in place of decimals that all are such: floats might round them."""
+    decimals = [label for label in labels if isinstance(label, Decimal)]
+    if not decimals or not all(one.is_finite() and one == one.to_integral_value() for one in decimals):
+        return labels
+    return [int(label) if isinstance(label, Decimal) else label for label in labels]
+
+
+def _in_time(labels: list[Any]) -> list[Any] | None:
+    """Return dates, times or durations in their order; None where they are something else."""
+    if len(set(map(type, labels))) > 1 or not isinstance(labels[0], date | time | timedelta):
+        return None
+    try:
+        return sorted(labels)
+    except TypeError:  # some with a time zone and some without
+        return None
+
+
+Kind = Literal["number", "moment", "ordered", "category"]
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One column: its name, what its values are, and for categories all that were seen, in their order."""
+
+    name: str
+    kind: Kind
+    labels: tuple[Any, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        known = {"labels": list(self.labels)} if self.kind in ("ordered", "category") else {}
+        return {"name": self.name, "kind": self.kind, **known}
+
+    def numbers(self, column: Column) -> Array:
+        """Return the number of each distinct label of a column, NaN for what is missing or not known."""
+        if self.kind in ("ordered", "category"):
+            place = {label: float(code) for code, label in enumerate(self.labels)}
+            return np.array([place.get(_plain(label), np.nan) for label in column.labels])
+        if self.kind == "number" and set(map(type, column.labels)) <= {float, int, np.float64}:
+            return np.array(column.labels, dtype=float)
+        value = _number if self.kind == "number" else _seconds
+        try:
+            return np.array(
+                [np.nan if label is None else value(label) for label in column.labels], dtype=float
+            )
+        except (TypeError, ValueError):
+            bad = next(label for label in column.labels if not _reads(value, label))
+            rule = "must be numbers" if self.kind == "number" else "must be dates or times"
+            raise InvalidInputError(
+                sentence(f"column {self.name!r}", f"{rule}, as when it was fitted", f"got {bad!r}")
+            ) from None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoded:
+    """Rows as numbers, one column per feature; how many values were missing, or never seen, by name."""
+
+    rows: Array
+    missing: Mapping[str, int]
+    unseen: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """How some columns become numbers."""
+
+    features: tuple[Feature, ...]
+
+    @classmethod
+    def of(cls, columns: Sequence[Column]) -> Features:
+        """Learn from coded columns what there is to know of each."""
+        return cls(tuple(_feature(column) for column in columns))
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return [feature.name for feature in self.features]
+
+    @property
+    def categorical(self) -> tuple[int, ...]:
+        """Which columns hold codes of categories without an order."""
+        return tuple(k for k, feature in enumerate(self.features) if feature.kind == "category")
+
+    def columns(self, data: Any, length: int, argument: str = "covariates") -> list[Column]:
+        """Code the columns needed of any container, in order; one that is absent is refused by name."""
+        nominal = [f.name for f in self.features if f.kind == "category"]
+        needed = _only(data, self.names, argument)
+        coded = {column.name: column for column in code_columns(needed, length, argument, nominal)}
+        for name in self.names:
+            if name not in coded:
+                raise reject_name(argument, name, sorted(coded))
+        return [coded[name] for name in self.names]
+
+    def encode(self, columns: Sequence[Column]) -> Encoded:
+        """Turn coded columns into numbers."""
+        rows = np.empty((len(columns[0].codes), len(columns)))
+        missing, unseen = {}, {}
+        for j, (feature, column) in enumerate(zip(self.features, columns, strict=True)):
+            numbers = feature.numbers(column)
+            rows[:, j] = numbers[column.codes]
+            gaps = int(np.count_nonzero(column.codes == 0)) if column.missing else 0
+            strange = int(np.count_nonzero(np.isnan(rows[:, j]))) - gaps
+            missing[feature.name], unseen[feature.name] = gaps, strange
+        return Encoded(rows, missing, unseen)
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """Return everything, ready for JSON."""
+        return [feature.to_dict() for feature in self.features]
+
+    @classmethod
+    def from_list(cls, items: Sequence[Mapping[str, Any]]) -> Features:
+        """Read back what `to_list` wrote."""
+        if not items:
+            raise InvalidInputError(sentence("columns", "must hold a column", "got none"))
+        return cls(tuple(_read_back(item) for item in items))
+
+
+def _read_back(item: Mapping[str, Any]) -> Feature:
+    """Check what was stored of one column."""
+    name, kind, labels = item["name"], item["kind"], item.get("labels", [])
+    if not isinstance(name, str):
+        raise InvalidInputError(sentence("name of a column", "must be text", f"got {name!r}"))
+    if kind not in get_args(Kind):
+        raise reject_name(f"kind of column {name!r}", str(kind), list(get_args(Kind)))
+    if not isinstance(labels, list) or not all(isinstance(one, str | int | float) for one in labels):
+        raise InvalidInputError(sentence(f"labels of column {name!r}", "must be texts or numbers"))
+    return Feature(name, kind, tuple(labels))
+
+
+def _only(data: Any, names: Sequence[str], argument: str) -> Any:
+    """Return the columns of those names where the container has names; others cost nothing then."""
+    if isinstance(data, Mapping):
+        return {name: values for name, values in data.items() if str(name) in set(names)} or data
+    return data
+
+
+def _feature(column: Column) -> Feature:
+    known = [label for label in column.labels if label is not None]
+    if column.nominal:
+        return Feature(column.name, "category", tuple(map(_plain, known)))
+    types = set(map(type, known))  # a number may have as many labels as rows, but few types
+    if all(issubclass(one, Real | Decimal) for one in types):
+        return Feature(column.name, "number")
+    if all(issubclass(one, np.datetime64 | np.timedelta64 | date | time | timedelta) for one in types):
+        return Feature(column.name, "moment")
+    return Feature(column.name, "ordered", tuple(map(_plain, known)))
+
+
+def _plain(label: Any) -> Any:
+    """Return a label that JSON can say, equal for equal labels."""
+    label = label.item() if isinstance(label, np.generic) else label
+    if isinstance(label, float) and label.is_integer():
+        return int(label)  # 1.0 and 1 are the same category, whatever gaps did to the column's type
+    return label if isinstance(label, str | int | float | bool) or label is None else str(label)
+
+
+def _number(label: Any) -> float:
+    if not isinstance(label, Real | Decimal):
+        raise TypeError
+    return float(label)
+
+
+def _seconds(label: Any) -> float:
+    if isinstance(label, np.datetime64):
+        return float((label - np.datetime64(0, "s")) / np.timedelta64(1, "s"))
+    if isinstance(label, np.timedelta64):
+        return float(label / np.timedelta64(1, "s"))
+    if isinstance(label, timedelta):
+        return label.total_seconds()
+    if isinstance(label, time):
+        return label.hour * 3600.0 + label.minute * 60.0 + label.second + label.microsecond * 1e-6
+    if isinstance(label, datetime):
+        label = label.replace(tzinfo=None)
+        return float((label - datetime(1970, 1, 1)).total_seconds())
+    if isinstance(label, date):
+        return float((label - date(1970, 1, 1)).days * 86400)
+    raise TypeError
+
+
+def _reads(value: Any, label: Any) -> bool:
+    try:
+        value(label)
+    except (TypeError, ValueError):
+        return label is None
+    return True
+
+
+def columns_of(given: Any, rows: int, subject: str = "covariates") -> dict[str, npt.NDArray[Any]]:
+    """Return columns by name, each with one value per row."""
+    columns = _mapped(given, subject)
+    if not columns:
+        raise InvalidInputError(sentence(subject, "must have a column", "got none"))
+    for name, column in columns.items():
+        if column.shape != (rows,):
+            got = f"got shape {column.shape} for {pluralize(rows, 'row')}"
+            raise InvalidInputError(sentence(f"{subject} {name!r}", "must have one value per row", got))
+    return columns
+
+
+def joined_columns(
+    covariates: Any, groups: Any, rows: int
+) -> tuple[dict[str, npt.NDArray[Any]], tuple[str, ...]]:
+    """Return the columns of both, and the names of groups; one name must not refer to two columns."""
+    columns = {} if covariates is None else columns_of(covariates, rows)
+    named = {} if groups is None else columns_of(groups, rows, "groups")
+    for name in named:
+        if name in columns and not _equal(columns[name], named[name]):
+            got = f"got two columns named {name!r} that differ"
+            hint = "rename one of them"
+            raise InvalidInputError(sentence("covariates and groups", "must have other names", got, hint))
+    return {**columns, **named}, tuple(named)
+
+
+def _equal(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
+    """Return whether two columns have the same values, gaps in the same rows."""
+    return all(
+        is_missing(a) == is_missing(b) and (is_missing(a) or (type(a) is type(b) and a == b))
+        for a, b in zip(one.tolist(), other.tolist(), strict=True)
+    )
+
+
+def cluster_labels(given: Any, rows: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """Return the labels of clusters, from an array or from one column of a frame, and which are missing."""
+    columned = isinstance(given, Mapping) or hasattr(type(given), "columns")
+    (labels,) = columns_of(given if columned else {"clusters": given}, rows, "clusters").values()
+    if labels.dtype.kind != "O":
+        return labels, np.asarray(labels != labels)
+    return labels, np.array([is_missing(label) for label in labels.tolist()], dtype=bool)
+
+
+def _mapped(given: Any, subject: str) -> dict[str, npt.NDArray[Any]]:
+    if isinstance(given, Mapping):
+        return {str(name): _array(column, f"{subject} {name!r}") for name, column in given.items()}
+    import narwhals as nw
+
+    try:
+        table: Any = nw.from_native(given, allow_series=True)
+    except TypeError:
+        got = f"got {type(given).__name__}"
+        rule = "must be a mapping of columns or a data frame"
+        raise InvalidInputError(sentence(subject, rule, got)) from None
+    if isinstance(table, nw.Series):
+        table = table.to_frame()
+    table = collect(table)
+    if isinstance(table, dict):
+        return {name: to_array(column, f"{subject} {name!r}") for name, column in table.items()}
+    return {name: _values(table[name]) for name in table.columns}
+
+
+def _values(series: Any) -> npt.NDArray[Any]:
+    """Return the values of a series; categories that have an order keep it."""
+    order = ordered_categories(series)
+    return exact_array(series) if order is None else OrderedValues.of(series.to_list(), order)
+
+
+def _array(column: Any, subject: str) -> npt.NDArray[Any]:
+    """Return a column as it is: numpy would turn missing values and numbers in a mixed list into text."""
+    import narwhals as nw
+
+    column = remembered(column)
+    if isinstance(column, OrderedValues):
+        return column
+    series = nw.from_native(column, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        return _values(series)
+    array = to_array(column, subject)
+    if array.dtype.kind in "US" and isinstance(column, list | tuple):
+        array = np.empty(len(column), dtype=object)
+        array[:] = column
+    return array

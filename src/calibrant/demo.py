@@ -1,0 +1,118 @@
+"""A generated data set with a known miscalibration, for the demo, the docs and experiments."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.inputs import whole_number
+from calibrant.parallel import recorded_seed
+from calibrant.results import Array
+
+TRUTH = (
+    "The model is overconfident (slope 0.8 on the logit scale) and rates the self-employed "
+    "as too safe (0.35 on the logit scale): so the loans were made, and the tests below look for it."
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Demonstration:
+    """Loans: predicted and true probability of default, the outcome, and who the borrowers are."""
+
+    outcome: npt.NDArray[np.bool_]
+    prediction: Array
+    probability: Array  # the truth that the outcomes were drawn from
+    older: Array  # what a weaker model predicted, which knows its limits
+    employment: npt.NDArray[np.str_]
+    region: npt.NDArray[np.str_]
+    age: npt.NDArray[np.int64]
+    month: npt.NDArray[np.int64]
+    seed: int
+    truth: str = TRUTH
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The loans as a table that the model's owner would have: without the true probability."""
+        return {
+            "default": self.outcome.astype(np.int64),
+            "p": self.prediction,
+            "p_old": self.older,
+            "employment": self.employment,
+            "region": self.region,
+            "age": self.age,
+            "month": self.month,
+        }
+
+    def as_csv(self) -> str:
+        """Return the same as CSV; predictions are written so that they are read back to the last bit."""
+        lines = zip(*(column.tolist() for column in self.columns.values()), strict=True)
+        return "\n".join([",".join(self.columns), *(",".join(map(str, line)) for line in lines), ""])
+
+
+def demonstration(rows: int = 20_000, seed: int = 1) -> Demonstration:
+    """Generate loans whose predicted default probabilities are wrong in a known way.
+
+    >>> d = demonstration(1000, seed=1)
+    >>> len(d.outcome), bool(d.prediction.min() > 0), bool(d.prediction.max() < 1)
+    (1000, True, True)
+    """
+    whole_number("rows", rows, 1)
+    seed = recorded_seed(seed)
+    rng = np.random.default_rng(seed)
+    employment = rng.choice(
+        ["employed", "self-employed", "retired", "student"], rows, p=[0.62, 0.14, 0.16, 0.08]
+    )
+    region = rng.choice(["north", "east", "south", "west"], rows)
+    age = np.clip(rng.gamma(9.0, 5.0, rows), 18, 90).astype(np.int64)
+    score = rng.normal(-1.9, 1.1, rows) - 0.01 * (age - 45)  # what the model believes, on the logit scale
+    truth = 0.8 * (score + 1.9) - 1.9 + 0.35 * (employment == "self-employed")
+    probability = _expit(truth)
+    outcome = rng.random(rows) < probability
+    older = 0.55 * (score + 1.9) - 1.75 + rng.normal(0, 0.4, rows)
+    month = 1 + np.arange(rows) * 12 // rows
+    return Demonstration(
+        outcome, _expit(score), probability, _expit(older), employment, region, age, month, seed
+    )
+
+
+def load_demo(rows: int = 20_000, seed: int = 1) -> Any:
+    """Return the loans of the demo as a data frame: something to try everything on.
+
+    The columns are `default` (the outcome, 0 or 1), `p` (the predicted probability), `p_old` (that of an
+    older model, weaker and better calibrated), `employment`, `region`, `age`, and `month`, 1 to 12 in the
+    order of the rows. The predictions `p` are wrong in a known way: overconfident (slope 0.8 on the logit
+    scale), and too low for the self-employed.
+
+    Parameters
+    ----------
+    rows : int
+        How many loans to generate.
+    seed : int
+        Seed of the generator.
+
+    Returns
+    -------
+    frame
+        A pandas, Polars or PyArrow table, the first of them that is installed; else a dict of arrays.
+
+    Examples
+    --------
+    >>> len(load_demo(100)["p"])
+    100
+    """
+    columns = demonstration(rows, seed).columns
+    import narwhals as nw
+
+    for backend in ("pandas", "polars", "pyarrow"):
+        with suppress(ImportError):
+            return nw.from_dict(columns, backend=backend).to_native()
+    return columns
+
+
+def _expit(x: Array) -> Array:
+    result: Array = 1.0 / (1.0 + np.exp(-x))
+    return result

@@ -1,0 +1,329 @@
+"""The four forms of a forecast distribution, behind one interface: members, quantiles, CDF values, `.cdf`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
+from calibrant.formatting import pluralize
+from calibrant.inputs import numeric_vector, to_array
+from calibrant.records import Missing
+from calibrant.results import Array
+
+MAX_SUPPORT = 100_000  # values of a discrete distribution over which its CRPS is summed
+
+
+class Form(Protocol):
+    """What every form of forecast can say; all arrays have one entry per row."""
+
+    @property
+    def name(self) -> str:
+        """How the forecast was given, in words."""
+
+    def pit(self, y: Array) -> tuple[Array, Array]:
+        """Return the interval in which F(y) lies: one point where F is known and continuous."""
+
+    def cdf(self, z: float) -> Array:
+        """Return F(z)."""
+
+    def crps(self, y: Array) -> Array | None:
+        """Return the continuous ranked probability score; None where the form does not determine it."""
+
+    def take(self, rows: npt.NDArray[np.bool_]) -> Form:
+        """Return some of the rows."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Members:
+    """An ensemble: members exchangeable with the outcome, in ascending order per row."""
+
+    values: Array
+    name: str = "ensemble"
+
+    def pit(self, y: Array) -> tuple[Array, Array]:
+        """Return the ranks that the outcome can have among the members, as shares of m + 1."""
+        below = np.sum(self.values < y[:, None], axis=1)
+        equal = np.sum(self.values == y[:, None], axis=1)
+        cells = self.values.shape[1] + 1
+        return below / cells, (below + equal + 1) / cells
+
+    def cdf(self, z: float) -> Array:
+        """Return the share of members up to z."""
+        return np.asarray(np.mean(self.values <= z, axis=1))
+
+    def quantile(self, level: float) -> tuple[Array, float, float | Array]:
+        """Return the member whose rank is nearest to the level, and twice the level that this rank has."""
+        m = self.values.shape[1]
+        rank = min(max(round(level * (m + 1)), 1), m)
+        return self.values[:, rank - 1], rank / (m + 1), rank / (m + 1)
+
+    def crps(self, y: Array) -> Array:
+        """Return the score of the empirical distribution of the members."""
+        return self._crps(y, self.values.shape[1] ** 2)
+
+    def fair_crps(self, y: Array) -> Array | None:
+        """Return the score that does not reward ensembles for being too narrow; it needs two members."""
+        m = self.values.shape[1]
+        return self._crps(y, m * (m - 1)) if m > 1 else None
+
+    def _crps(self, y: Array, pairs: int) -> Array:
+        m = self.values.shape[1]
+        spread = self.values @ (2 * np.arange(1, m + 1) - m - 1.0)
+        return np.asarray(np.mean(np.abs(self.values - y[:, None]), axis=1) - spread / pairs)
+
+    def take(self, rows: npt.NDArray[np.bool_]) -> Members:
+        """Return some of the rows."""
+        return Members(self.values[rows])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Quantiles:
+    """Quantiles at levels, ascending per row; between them the CDF is taken as linear."""
+
+    values: Array
+    levels: Array
+    name: str = "quantiles"
+
+    def pit(self, y: Array) -> tuple[Array, Array]:
+        """Return the levels between which the outcome falls; equal quantiles are a jump of F."""
+        bounds = np.concatenate([[0.0], self.levels, [1.0]])
+        below = np.sum(self.values < y[:, None], axis=1)
+        equal = np.sum(self.values == y[:, None], axis=1)
+        return bounds[below], bounds[below + np.maximum(equal, 1)]
+
+    def cdf(self, z: float) -> Array:
+        """Interpolate between the quantiles; beyond the last ones take half the mass that is left."""
+        ends = self.levels[0] / 2, (1 + self.levels[-1]) / 2
+        below = np.sum(self.values <= z, axis=1)
+        k, rows = len(self.levels), np.arange(len(self.values))
+        low, high = np.clip(below - 1, 0, k - 1), np.clip(below, 0, k - 1)
+        left, right = self.values[rows, low], self.values[rows, high]
+        share = np.where(right > left, (z - left) / np.where(right > left, right - left, 1.0), 0.0)
+        inner = self.levels[low] + share * (self.levels[high] - self.levels[low])
+        at_last = (below == k) & (self.values[:, -1] == z)
+        inner = np.where(at_last, self.levels[-1], np.where(below == k, ends[1], inner))
+        return np.asarray(np.where(below == 0, ends[0], inner))
+
+    def quantile(self, level: float) -> tuple[Array, float, float | Array]:
+        """Return the quantile of the nearest level, and twice that level."""
+        place = int(np.argmin(np.abs(self.levels - level)))
+        return self.values[:, place], float(self.levels[place]), float(self.levels[place])
+
+    def crps(self, y: Array) -> Array:
+        """Return twice the mean quantile score: the CRPS as the levels become dense and even."""
+        return np.asarray(2 * np.mean(quantile_scores(y, self.values, self.levels), axis=1))
+
+    def take(self, rows: npt.NDArray[np.bool_]) -> Quantiles:
+        """Return some of the rows."""
+        return Quantiles(self.values[rows], self.levels)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CdfValues:
+    """Values of F at thresholds."""
+
+    values: Array
+    thresholds: Array
+    name: str = "CDF values"
+
+    def pit(self, y: Array) -> tuple[Array, Array]:
+        """Return F at the thresholds around the outcome."""
+        padded = np.pad(self.values, ((0, 0), (1, 1)), constant_values=((0, 0), (0, 1)))
+        rows, place = np.arange(len(y)), np.searchsorted(self.thresholds, y)
+        return padded[rows, place], padded[rows, place + 1]
+
+    def cdf(self, z: float) -> Array:
+        """Return F at one of the thresholds."""
+        place = np.flatnonzero(self.thresholds == z)
+        if not len(place):
+            shown = ", ".join(f"{t:g}" for t in self.thresholds[:10])
+            rule = f"must be one of those with a value of the CDF: {shown}"
+            raise InvalidInputError(sentence("threshold", rule, f"got {z:g}"))
+        return self.values[:, place[0]]
+
+    def crps(self, y: Array) -> None:
+        """Return None: beyond the thresholds the score is unknown."""
+        return
+
+    def take(self, rows: npt.NDArray[np.bool_]) -> CdfValues:
+        """Return some of the rows."""
+        return CdfValues(self.values[rows], self.thresholds)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Distribution:
+    """Any object with a vectorized `cdf`; `ppf` gives quantiles and CRPS, `pmf` says where F jumps."""
+
+    given: Any
+    n: int
+    rows: npt.NDArray[np.intp] | None = None
+    name: str = "distribution"
+
+    def pit(self, y: Array) -> tuple[Array, Array]:
+        """Return F(y), and the height of the jump there."""
+        high = self._call("cdf", y)
+        low = high - self._call("pmf", y) if hasattr(self.given, "pmf") else high
+        return np.clip(low, 0, 1), high
+
+    def cdf(self, z: float) -> Array:
+        """Return F(z)."""
+        return self._call("cdf", np.full(self.size, float(z)))
+
+    def quantile(self, level: float) -> tuple[Array, float, float | Array]:
+        """Return the quantile, its level, and F there, which exceeds the level where F jumps."""
+        q = self._call(self._quantiles(), np.full(self.size, level))
+        return q, level, self._call("cdf", q) if hasattr(self.given, "pmf") else level
+
+    def crps(self, y: Array) -> Array | None:
+        """Return the score by quadrature in the levels, or as a sum where F jumps."""
+        if not self.has_quantiles:
+            return None
+        low, high = self.pit(y)
+        return self._discrete_crps(y) if np.any(high > low) else self._continuous_crps(y, high)
+
+    def _continuous_crps(self, y: Array, u: Array) -> Array:
+        """Integrate 2 (1[y <= q] - level) (q - y) over levels, on both sides of F(y), by tanh-sinh."""
+        steps = np.linspace(-3.4, 3.4, 69)
+        inner = np.pi / 2 * np.sinh(steps)
+        near, weights = 1 / (1 + np.exp(-2 * inner)), np.pi / 4 * np.cosh(steps) / np.cosh(inner) ** 2
+        total = np.zeros(len(y))
+        for node, weight in zip(near, weights * (steps[1] - steps[0]), strict=True):
+            below, above = u * node, u + (1 - u) * node
+            score = below * (y - self._call(self._quantiles(), below)) * u
+            top = (1 - u) * (1 - node)
+            score += top * (self._call(self._quantiles(), np.minimum(above, 1 - 1e-16)) - y) * (1 - u)
+            total += weight * 2 * score
+        return total
+
+    def _discrete_crps(self, y: Array) -> Array | None:
+        """Sum (F(k) - 1[y <= k])^2 over whole numbers k."""
+        ends = [self._call(self._quantiles(), np.full(self.size, level)) for level in (1e-12, 1 - 1e-12)]
+        low, high = min(float(ends[0].min()), y.min()), max(float(ends[1].max()), y.max())
+        if high - low > MAX_SUPPORT or np.any(y != np.round(y)):
+            return None
+        support = np.arange(low, high + 1)
+        return np.asarray(np.sum([(self.cdf(k) - (y <= k)) ** 2 for k in support], axis=0))
+
+    def _quantiles(self) -> str:
+        if not self.has_quantiles:
+            hint = "pass quantiles, or an object with .ppf"
+            raise InvalidInputError(sentence("forecast", "must have .ppf for quantiles", hint=hint))
+        return "ppf" if hasattr(self.given, "ppf") else "icdf"
+
+    @property
+    def has_quantiles(self) -> bool:
+        """Whether the object can invert its CDF."""
+        return hasattr(self.given, "ppf") or hasattr(self.given, "icdf")
+
+    @property
+    def size(self) -> int:
+        """How many rows are left."""
+        return self.n if self.rows is None else len(self.rows)
+
+    def _call(self, method: str, x: Array) -> Array:
+        whole = x
+        if self.rows is not None:
+            whole = np.full(self.n, float(x[0]) if len(x) else 0.0)
+            whole[self.rows] = x
+        try:
+            found = np.broadcast_to(np.asarray(getattr(self.given, method)(whole), np.float64), self.n)
+        except (TypeError, ValueError) as error:
+            hint = "one distribution per row, or one for all"
+            got = f"got {type(error).__name__}: {error}".rstrip(".")
+            rule = f"must have a .{method} of {pluralize(self.n, 'number')}"
+            raise InvalidInputError(sentence("forecast", rule, got, hint)) from None
+        kept = found if self.rows is None else found[self.rows]
+        reject_rows("forecast", f"must not have a .{method} of NaN", kept, np.isnan(kept))
+        return kept
+
+    def take(self, rows: npt.NDArray[np.bool_]) -> Distribution:
+        """Return some of the rows."""
+        return Distribution(self.given, self.n, np.flatnonzero(rows))
+
+
+def quantile_scores(y: Array, quantiles: Array, levels: Array) -> Array:
+    """Return the quantile (pinball) score of each row and level."""
+    over = quantiles - y[:, None]
+    return np.where(over >= 0, (1 - levels) * over, -levels * over)
+
+
+def as_rows(
+    y_true: Any, forecast: Any, levels: Any = None, thresholds: Any = None, missing: Missing = "error"
+) -> tuple[Array, Form, int]:
+    """Check outcomes and forecasts; return both without rows that have a gap, and how many those are."""
+    if missing not in ("error", "drop"):
+        raise reject_name("missing", missing, ["error", "drop"])
+    y = numeric_vector(y_true, "y_true").astype(np.float64)
+    form, gaps = _form(forecast, len(y), levels, thresholds)
+    hint = 'pass missing="drop" to leave such rows out and have them counted'
+    if missing == "error":
+        reject_rows("y_true", "must not be missing", y, np.isnan(y), hint)
+        reject_rows("forecast", "must not be missing", np.full(len(y), np.nan), gaps, hint)
+    absent = np.isnan(y) | gaps
+    if absent.all():
+        raise InvalidInputError(sentence("y_true", "must have a row without missing values", "got none"))
+    reject_rows("y_true", "must be finite", y, np.isinf(y))
+    kept = form.take(~absent) if absent.any() else form
+    _check(kept)
+    return y[~absent], kept, int(absent.sum())
+
+
+def _form(forecast: Any, n: int, levels: Any, thresholds: Any) -> tuple[Form, npt.NDArray[np.bool_]]:
+    """Return the form that was given, and which rows have a gap."""
+    if levels is not None and thresholds is not None:
+        hint = "levels= with quantiles, thresholds= with values of the CDF"
+        raise InvalidInputError(sentence("levels and thresholds", "exclude each other", hint=hint))
+    if hasattr(forecast, "cdf"):
+        return Distribution(forecast, n), np.zeros(n, dtype=bool)
+    table = to_array(forecast, "forecast")
+    if table.ndim != 2 or table.dtype.kind not in "biufO" or table.shape[1] == 0:
+        hint = "one column per member, quantile or threshold; or an object with .cdf"
+        got = f"got {table.dtype} of shape {table.shape}"
+        raise InvalidInputError(sentence("forecast", "must be a table of numbers", got, hint))
+    if len(table) != n:
+        got = f"got {pluralize(n, 'outcome')} and {pluralize(len(table), 'row')} of forecasts"
+        raise InvalidInputError(sentence("y_true and forecast", "must have the same length", got))
+    values = np.column_stack([numeric_vector(table[:, k], "forecast") for k in range(table.shape[1])])
+    values = values.astype(np.float64)
+    gaps = np.isnan(values).any(axis=1)
+    if thresholds is not None:
+        return CdfValues(values, _ascending("thresholds", thresholds, values)), gaps
+    if levels is None:
+        return Members(np.sort(values, axis=1)), gaps
+    taus = _ascending("levels", levels, values)
+    if taus[0] <= 0 or taus[-1] >= 1:
+        got = f"got {taus[0]:g} to {taus[-1]:g}"
+        raise InvalidInputError(sentence("levels", "must lie strictly between 0 and 1", got))
+    return Quantiles(values, taus), gaps
+
+
+def _ascending(name: str, given: Any, values: Array) -> Array:
+    numbers = numeric_vector(given, name).astype(np.float64)
+    if len(numbers) != values.shape[1]:
+        got = f"got {len(numbers)} for {pluralize(values.shape[1], 'column')}"
+        raise InvalidInputError(sentence(name, "must have one number per column", got))
+    if not np.all(np.isfinite(numbers)) or np.any(np.diff(numbers) <= 0):
+        hint = "order the columns accordingly"
+        raise InvalidInputError(sentence(name, "must be finite and ascending", f"got {given}", hint))
+    return numbers
+
+
+def _check(form: Form) -> None:
+    """Refuse forecasts that are not distributions."""
+    if isinstance(form, Distribution):
+        return
+    values: Array = form.values  # type: ignore[attr-defined]
+    broken: npt.NDArray[np.bool_] = np.asarray(~np.isfinite(values).all(axis=1))
+    reject_rows("forecast", "must be finite", values[:, 0], broken)
+    if isinstance(form, CdfValues):
+        wrong: npt.NDArray[np.bool_] = np.asarray(((values < 0) | (values > 1)).any(axis=1))
+        reject_rows("forecast", "must lie in [0, 1]", values[:, 0], wrong, "these are values of a CDF")
+    if not isinstance(form, Members):
+        crossing: npt.NDArray[np.bool_] = np.asarray((np.diff(values, axis=1) < 0).any(axis=1))
+        what = "quantiles" if isinstance(form, Quantiles) else "values of the CDF"
+        hint = "sort each row, as numpy.sort does, to undo crossings"
+        reject_rows("forecast", f"must have ascending {what} in each row", values[:, 0], crossing, hint)

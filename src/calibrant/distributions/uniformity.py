@@ -1,0 +1,259 @@
+"""Probability integral transform: where outcomes fall in their forecast distributions, and exact tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.distributions.forms import Members, as_rows
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.formatting import percent, pluralize, pvalue_phrase
+from calibrant.inputs import check_same_length, to_array, whole_number
+from calibrant.parallel import checked_draws, in_blocks, recorded_seed
+from calibrant.records import Missing
+from calibrant.results import Array, Result, Table, html_paragraphs, number_cell, text_cell
+
+MAX_BINS = 20
+MAX_SIMULATED = 20_000  # records per draw; beyond, their law is rescaled
+TESTS = ("kuiper", "ks", "cramer-von-mises")
+ALPHA = 0.05
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Pit(Result):
+    """Where the outcomes fall in their forecast distributions; uniform on [0, 1] if these are calibrated.
+
+    `low` and `high` enclose F(y) per record; they differ where F jumps or is known at some points only.
+    `values` are drawn uniformly between them with `seed`, which makes the tests exact. `statistics` and
+    `pvalues` are by test; `verdict` uses Kuiper's. `mean` is 1/2 and `spread` 1 if calibrated: a spread
+    above 1 means forecasts that are too narrow, below 1 too wide. `edges` and `shares` are the expected
+    histogram, which does not depend on the seed.
+    """
+
+    low: Array
+    high: Array
+    values: Array
+    statistics: dict[str, float]
+    pvalues: dict[str, float]
+    mean: float
+    spread: float
+    edges: Array
+    shares: Array
+    n: int
+    dropped: int
+    draws: int
+    seed: int
+    clusters: int | None = None
+
+    @property
+    def pvalue(self) -> float:
+        """The p-value of Kuiper's test."""
+        return self.pvalues["kuiper"]
+
+    @property
+    def status(self) -> str:
+        """One of "too narrow", "too wide", "biased", "not uniform", or "fine" if nothing is rejected."""
+        if self.pvalue > ALPHA:
+            return "fine"
+        bias, width = self._deviations
+        if max(abs(bias), abs(width)) < 1.96:
+            return "not uniform"
+        if abs(bias) > abs(width):
+            return "biased"
+        return "too narrow" if width > 0 else "too wide"
+
+    @property
+    def _deviations(self) -> tuple[float, float]:
+        """Mean and spread in standard errors of a uniform law."""
+        return (self.mean - 0.5) * (12 * self.n) ** 0.5, (self.spread - 1) / 12 * (180 * self.n) ** 0.5
+
+    @property
+    def verdict(self) -> str:
+        """What the shape of the histogram says, in words."""
+        evidence = pvalue_phrase(self.pvalue, self.draws)
+        below = f"{percent(float(np.mean(self.values <= 0.5)))} of outcomes fall below the forecast median"
+        inner = float(np.mean(np.abs(self.values - 0.5) <= 0.25))
+        middle = f"{percent(inner)} of outcomes fall in the middle half of their forecasts"
+        texts = {
+            "fine": f"No miscalibration found in {pluralize(self.n, 'record')}: {below}, {middle}",
+            "too narrow": f"Too narrow: {middle}",
+            "too wide": f"Too wide: {middle}",
+            "biased": f"Biased: forecasts are too {'high' if self.mean < 0.5 else 'low'}; {below}",
+            "not uniform": f"Wrong in shape: {below}, {middle}",
+        }
+        bias, width = self._deviations
+        also = ""
+        if self.status in ("too narrow", "too wide") and abs(bias) > 3:
+            also = f" Also biased: forecasts are too {'high' if bias < 0 else 'low'}; {below}."
+        if self.status == "biased" and abs(width) > 3:
+            also = f" Also too {'narrow' if width > 0 else 'wide'}: {middle}."
+        return f"{texts[self.status]} ({evidence}).{also}"
+
+    def __str__(self) -> str:
+        tests = "; ".join(f"{name} {pvalue_phrase(p, self.draws)}" for name, p in self.pvalues.items())
+        return f"{self.verdict} Uniformity: {tests}. Seed {self.seed}."
+
+    def sheet(self) -> Table:
+        """Return the histogram as a table."""
+        cells = zip(self.edges[:-1], self.edges[1:], self.shares, strict=True)
+        lines = [
+            (text_cell(f"{low:.3g} to {high:.3g}"), number_cell(share, percent(share)),
+             number_cell(high - low, percent(high - low)))
+            for low, high, share in cells
+        ]  # fmt: skip
+        return Table(("F(y)", "outcomes", "if calibrated"), tuple(lines))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the sentence, the tests and the histogram, ready for JSON."""
+        plain = {k: v for k, v in Result.to_dict(self).items() if k not in ("low", "high", "values")}
+        return {"sentence": self.verdict, "status": self.status, **plain}
+
+    def _repr_html_(self) -> str:
+        return html_paragraphs(str(self)) + self.sheet().as_html()
+
+
+def pit(
+    y_true: Any,
+    forecast: Any,
+    *,
+    levels: Any = None,
+    thresholds: Any = None,
+    bins: int | None = None,
+    clusters: Any = None,
+    missing: Missing = "error",
+    draws: int = 999,
+    seed: int | None = 0,
+) -> Pit:
+    """Test whether outcomes are spread evenly over their forecast distributions.
+
+    The probability integral transform of an outcome y is F(y). It is uniform if F is right. Where F jumps,
+    or is known between some points only, it is drawn uniformly between F(y-) and F(y); with m exchangeable
+    members between below / (m + 1) and (below + equal + 1) / (m + 1), so that the histogram of an ensemble
+    is its rank histogram. Then Kuiper's, the Kolmogorov-Smirnov and the Cramér-von Mises statistic are
+    compared with draws of uniform numbers.
+
+    Parameters
+    ----------
+    y_true
+        The outcomes: numbers.
+    forecast
+        One row per outcome with the members of an ensemble; or with quantiles, or values of the CDF; or
+        any object with a vectorized `cdf`, such as a frozen distribution of SciPy.
+    levels
+        The levels of the columns, if they are quantiles.
+    thresholds
+        The thresholds of the columns, if they are values of the CDF.
+    bins
+        Bins of the histogram; by default 10, or one per rank of a small ensemble.
+    clusters
+        Labels of rows that belong together; p-values then resample clusters, and are approximate.
+    missing
+        Refuse rows with a missing value ("error"), or leave them out and count them ("drop").
+    draws, seed
+        Simulations, and the seed of these and of the randomized values.
+
+    Returns
+    -------
+    Pit
+
+    Examples
+    --------
+    >>> found = pit([2.0], [[1.0, 2.0, 3.0]])
+    >>> found.low.tolist(), found.high.tolist()
+    ([0.25], [0.75])
+    """
+    count, used = checked_draws(draws), recorded_seed(seed)
+    if clusters is not None and missing == "drop":
+        hint = "leave such rows out first"
+        raise InvalidInputError(sentence("missing", 'must be "error" with clusters', hint=hint))
+    y, form, dropped = as_rows(y_true, forecast, levels, thresholds, missing)
+    low, high = form.pit(y)
+    ranks = form.values.shape[1] + 1 if isinstance(form, Members) else MAX_BINS + 1
+    cells = whole_number("bins", bins, 2, 1000) if bins is not None else ranks if ranks <= MAX_BINS else 10
+    values = low + (high - low) * np.random.default_rng([used, 1]).random(len(y))
+    observed = statistics(np.sort(values)[None, :])[0]
+    null, codes = _null(len(y), count, used), None
+    if clusters is not None:
+        codes = _codes(clusters, len(y))
+        null = _resampled(values, codes, count, used)
+    reached = np.count_nonzero(null >= observed * (1 - 1e-12), axis=0)
+    edges = np.linspace(0, 1, cells + 1)
+    return Pit(
+        low, high, values,
+        dict(zip(TESTS, observed.tolist(), strict=True)),
+        dict(zip(TESTS, ((1 + reached) / (count + 1)).tolist(), strict=True)),
+        float(values.mean()), float(12 * np.mean((values - 0.5) ** 2)),
+        edges, _expected_shares(low, high, edges), len(y), dropped, count, used,
+        None if codes is None else int(codes.max()) + 1,
+    )  # fmt: skip
+
+
+def statistics(rising: Array) -> Array:
+    """Return Kuiper's, the KS and the Cramér-von Mises statistic of each row of ascending numbers."""
+    n = rising.shape[1]
+    above = (np.arange(1, n + 1) / n - rising).max(axis=1)
+    below = (rising - np.arange(n) / n).max(axis=1)
+    middle = (np.arange(1, n + 1) - 0.5) / n
+    squares = 1 / (12 * n) + np.sum((rising - middle) ** 2, axis=1)
+    return np.column_stack([above + below, np.maximum(above, below), squares])
+
+
+def _null(n: int, draws: int, seed: int) -> Array:
+    """Return the statistics of uniform numbers: exact up to 20,000 records, then rescaled (Stephens)."""
+    size = min(n, MAX_SIMULATED)
+
+    def simulate(rng: np.random.Generator, rows: int) -> Array:
+        gaps = rng.standard_exponential((rows, size + 1))
+        sums = np.cumsum(gaps, axis=1)
+        return statistics(sums[:, :-1] / sums[:, -1:])
+
+    found = in_blocks(simulate, draws, width=size, seed=seed)
+    return found * (_scale(size) / _scale(n))
+
+
+def _scale(n: int) -> Array:
+    root = n**0.5
+    return np.array([root + 0.155 + 0.24 / root, root + 0.12 + 0.11 / root, 1.0])
+
+
+def _codes(clusters: Any, n: int) -> npt.NDArray[np.intp]:
+    labels = to_array(clusters, "clusters")
+    check_same_length(labels, np.empty(n), ("clusters", "y_true"))
+    codes = np.unique(labels.astype(str), return_inverse=True)[1]
+    if codes.max() < 9:
+        got, hint = f"got {codes.max() + 1}", "resampling so few says nothing"
+        raise InvalidInputError(sentence("clusters", "must have at least 10 labels", got, hint))
+    return codes
+
+
+def _resampled(values: Array, codes: npt.NDArray[np.intp], draws: int, seed: int) -> Array:
+    """Return the statistics of resampled minus observed distribution functions, clusters drawn whole."""
+    order, n = np.argsort(values), len(values)
+    clusters = int(codes.max()) + 1
+
+    def simulate(rng: np.random.Generator, rows: int) -> Array:
+        drawn = rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=rows)[:, codes[order]]
+        totals = drawn.sum(axis=1, keepdims=True)
+        gaps = np.cumsum(drawn, axis=1) / totals - np.arange(1, n + 1) / n
+        above, below = gaps.max(axis=1, initial=0), -gaps.min(axis=1, initial=0)
+        return np.column_stack([above + below, np.maximum(above, below), np.sum(gaps**2, axis=1)])
+
+    return in_blocks(simulate, draws, width=n, seed=seed)
+
+
+def _expected_shares(low: Array, high: Array, edges: Array) -> Array:
+    """Return the share of each bin, every record spread evenly over its interval."""
+    width = np.where(high > low, high - low, 1.0)
+    inside = [
+        np.where(
+            high > low,
+            np.clip(np.minimum(high, right) - np.maximum(low, left), 0, None) / width,
+            (low >= left) & ((low < right) | (right == edges[-1])),
+        ).mean()
+        for left, right in pairwise(edges.tolist())
+    ]
+    return np.array(inside)

@@ -1,0 +1,273 @@
+"""The tables of an evaluation: measures, distances, recalibration and groups.
+
+Where a curve would lie if the predictions were calibrated: bands simulated from the predictions alone.
+
+Few numbers that draw like many: curves thinned for a picture, never for a measure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.evaluation.rows import ResultRow, select_measures
+from calibrant.evaluation.standout import ranked, wrong_groups
+from calibrant.evaluation.wording import percent_pair
+from calibrant.forecasts import Forecasts
+from calibrant.formatting import confidence_text, format_pvalue, format_value, limits_text
+from calibrant.inference.coarsening import coarse
+from calibrant.metrics.distance.summary import Distances
+from calibrant.metrics.lookup import find_measure
+from calibrant.metrics.scores import isotonic_curve
+from calibrant.results import Array, Table, TableCell, number_cell, sort_key, text_cell
+
+if TYPE_CHECKING:
+    from calibrant.groups.audit_result import Audit, Group
+    from calibrant.recalibration.assess_groups import GroupAssessment
+
+
+GROUPS_SHOWN = 50  # lines of the table of groups on a page
+WHOLE = "in-the-large"  # mean outcome minus mean prediction of all records
+MAX_GROUPS_IN_TEXT = 6
+FIRST = {"ece": "ECE", "binned": "ECE", "smooth": "smooth", "brier": "Brier", "slope": "slope"}
+FOOTNOTES = {
+    "ECE": "mean error over 15 bins",
+    "smooth": "error without bins",
+    "Brier": "squared error, lower is better",
+    "slope": "1 if calibrated, below 1 overconfident",
+}
+ROOTS = {
+    name: f"root of {name}" for name in ("atb", "ubse", "kernel-squared")
+}  # squared errors, shown as roots so that they compare with the others
+
+
+def first_rows(rows: Sequence[ResultRow]) -> list[ResultRow]:
+    """Return the rows of the first table: ECE, smooth, Brier and slope, or those that a caller chose."""
+    names = [row.about.name for row in rows]
+    if names != [about.name for about in select_measures(None)]:
+        return list(rows)
+    ece = "binned" if "binned" in names else "ece"
+    by_name = {row.about.name: row for row in rows}
+    return [by_name[name] for name in (ece, "smooth", "brier", "slope") if name in by_name]
+
+
+def first_table(rows: Sequence[ResultRow], confidence: float) -> Table:
+    """Return estimate, interval and p-value of a few measures, by their short names."""
+    shown = first_rows(rows)
+    return _table(shown, confidence, short=len(shown) < len(rows), by_chance=False)
+
+
+def measure_table(rows: Sequence[ResultRow], confidence: float) -> Table:
+    """Return every measure with what chance alone would give."""
+    return _table(rows, confidence, short=False, by_chance=True)
+
+
+def _table(rows: Sequence[ResultRow], confidence: float, *, short: bool, by_chance: bool) -> Table:
+    interval = f"{confidence_text(confidence)} interval" if confidence else "interval"
+    columns = ("", "estimate", *(("by chance",) if by_chance else ()), interval, "p")
+    return Table(columns, tuple(_line(row, short, by_chance) for row in rows))
+
+
+def _line(row: ResultRow, short: bool, by_chance: bool) -> tuple[TableCell, ...]:
+    name = row.about.name
+    scale = _root if name in ROOTS else _same
+    chance = (number_cell(scale(row.chance), _written(scale(row.chance))),) if by_chance else ()
+    tested = (
+        row.about.complete or row.about.signed or by_chance
+    )  # a score has no value of its own if calibrated
+    pvalue = format_pvalue(row.pvalue, row.pvalue_is_bound) if tested else ""
+    return (
+        text_cell(FIRST[name] if short else ROOTS.get(name, name)),
+        number_cell(scale(row.value), _written(scale(row.value))),
+        *chance,
+        number_cell(row.low, _interval(row, scale)),
+        TableCell(pvalue, sort_key(row.log_pvalue), number=True),
+    )
+
+
+def _interval(row: ResultRow, scale: Callable[[float | None], float | None]) -> str:
+    if row.inner is not None and row.inner.low is not None and row.inner.high is not None:
+        return f"{limits_text(row.inner.low, row.inner.high)} *"
+    low, high = scale(row.low), scale(row.high)
+    return "" if low is None or high is None else limits_text(low, high)
+
+
+def _written(value: float | None) -> str:
+    return "" if value is None else format_value(value)
+
+
+def _same(value: float | None) -> float | None:
+    return value
+
+
+def _root(value: float | None) -> float | None:
+    return None if value is None else math.sqrt(max(value, 0.0))
+
+
+def footnotes(rows: Sequence[ResultRow]) -> list[str]:
+    """Return what the rows of the first table mean, and what is special about them."""
+    shown = first_rows(rows)
+    if len(shown) < len(rows):
+        names = dict.fromkeys(FIRST[row.about.name] for row in shown)
+        meanings = [". ".join(f"{name}: {FOOTNOTES[name]}" for name in names) + "."]
+    else:
+        meanings = [f"{ROOTS.get(row.about.name, row.about.name)}: {row.about.meaning}." for row in shown]
+    notes = [f"{'* ' if row.inner else ''}{row.about.name}: {row.note}." for row in shown if row.note]
+    return [*meanings, *dict.fromkeys(notes)]
+
+
+def distance_sheet(bracket: Distances) -> Table:
+    """Return the measures that are tied to the distance to calibration, each with its theorem."""
+    lines = []
+    for row in bracket.related:
+        taken = row.measurement
+        proven = "exact" if taken.exact else f"{format_value(taken.lower)} to {format_value(taken.upper)}"
+        lines.append(
+            (
+                text_cell(find_measure(taken.name).words),
+                text_cell(taken.name),
+                number_cell(taken.value),
+                text_cell(proven),
+                text_cell(f"{row.theorem} ({row.source})"),
+            )
+        )
+    return Table(("measure", "key", "value", "proven to lie in", "tied to the distance dCE by"), tuple(lines))
+
+
+def whom_sheet(given: GroupAssessment) -> Table:
+    """Return the audits of held-out records before and after a repair."""
+    columns = ("held-out audit", "M", "M / sigma", "p-value", "worst group")
+    sides = (("as they are", given.before), ("repaired", given.after))
+    lines = (
+        (
+            text_cell(name),
+            number_cell(side.metric),
+            number_cell(side.ratio),
+            number_cell(side.pvalue, side.written_pvalue),
+            text_cell(side.worst[0]),
+        )
+        for name, side in sides
+    )
+    return Table(columns, tuple(lines))
+
+
+def group_table(groups: Sequence[Group]) -> Table:
+    """Return what was predicted and observed in each group."""
+    columns = ("group", "records", "predicted", "observed", "difference", "95% interval", "p")
+    return Table(columns, tuple(map(_group_line, groups)))
+
+
+def leading_groups(audit: Audit, worst: str | None = None, top: int = MAX_GROUPS_IN_TEXT) -> list[Group]:
+    """Return everyone, the groups proven wrong, and the first of the others; combinations only if named."""
+    wrong = {str(group.rule) for group in wrong_groups(audit)}
+    plain = [g for g in ranked(audit, worst) if len(g.rule.conditions) < 2 or str(g.rule) == worst]
+    shown = sum(str(group.rule) in wrong for group in plain) + 1
+    return plain[: max(top // 2 + 1, min(shown, top))]
+
+
+def _group_line(group: Group) -> tuple[TableCell, ...]:
+    difference, span = group.written_difference()
+    predicted, observed = percent_pair(group.mean_prediction, group.mean_outcome)
+    return (
+        text_cell(str(group.rule)),
+        number_cell(group.size, f"{group.size:,}"),
+        number_cell(group.mean_prediction, predicted),
+        number_cell(group.mean_outcome, observed),
+        number_cell(group.difference, difference.removesuffix(" points")),
+        number_cell(group.limits[0], span),
+        TableCell(format_pvalue(group.pvalue, group.pvalue_is_bound), sort_key(group.pvalue), number=True),
+    )
+
+
+Curve = Callable[[Forecasts], Array]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NullBand:
+    """Pointwise limits at `x` that hold a share `level` of the curves of calibrated forecasts."""
+
+    x: Array
+    lower: Array
+    upper: Array
+    level: float
+    draws: int
+    seed: int
+
+
+def consistency_band(
+    forecasts: Forecasts,
+    *,
+    seed: int,
+    curve: Curve = isotonic_curve,
+    level: float = 0.95,
+    draws: int = 200,
+    cells: int = 512,
+) -> NullBand:
+    """Draw outcomes from the predictions, fit `curve` to each draw, and take pointwise quantiles.
+
+    Consistency band of Dimitriadis, Gneiting & Jordan (2021), section 3. It is drawn around the diagonal:
+    a fitted curve inside it is what chance alone would give. Many levels are merged into cells first, and
+    a cell of weighted records is drawn as the binomial of the same mean and variance.
+    """
+    merged = coarse(forecasts, cells)
+    rng = np.random.default_rng(seed)
+    size = _alike(merged)
+    x = np.unique(np.interp(np.linspace(0, 1, 101), np.linspace(0, 1, merged.levels), merged.values))
+    fits = np.empty((draws, len(x)))
+    for row in fits:
+        outcomes = merged.weights * rng.binomial(size, merged.values) / size
+        row[:] = np.interp(x, merged.values, curve(_with_outcomes(merged, outcomes)))
+    tail = (1 - level) / 2
+    lower, upper = np.quantile(fits, [tail, 1 - tail], axis=0)
+    return NullBand(x, lower, upper, level, draws, seed)
+
+
+def _alike(cells: Forecasts) -> npt.NDArray[np.int64]:
+    """Return how many records of equal weight are as noisy as those of each cell."""
+    with np.errstate(divide="ignore", invalid="ignore"):  # squares of the smallest weights are 0
+        alike = np.nan_to_num(cells.weights**2 / cells.squared_weights, nan=1.0)
+    return np.asarray(np.rint(np.clip(alike, 1, cells.counts)), dtype=np.int64)
+
+
+def _with_outcomes(cells: Forecasts, outcomes: Array) -> Forecasts:
+    return Forecasts.from_levels(
+        cells.values,
+        cells.weights,
+        outcomes,
+        squared_weights=cells.squared_weights,
+        counts=cells.counts,
+        total_weight=cells.total_weight,
+    )
+
+
+POINTS = 400  # a curve on the page has about as many points as a screen can show
+
+
+def points_to_draw(height: Array, points: int = POINTS) -> npt.NDArray[np.intp]:
+    """Return which points of a curve to draw: both ends, and the lowest and highest of every stretch.
+
+    Extremes are kept because they are what the eye and the measures look for.
+
+    >>> points_to_draw(np.array([0.0, 3.0, 1.0, -2.0, 0.5, 0.0]), points=4).tolist()
+    [0, 1, 3, 5]
+    """
+    if len(height) <= points:
+        return np.arange(len(height))
+    edges = np.linspace(0, len(height), max(2, points // 2), dtype=np.int64)[:-1]
+    kept = {0, len(height) - 1}
+    for start, stop in zip(edges, np.append(edges[1:], len(height)), strict=True):
+        piece = height[start:stop]
+        kept.update((int(start + np.argmin(piece)), int(start + np.argmax(piece))))
+    return np.array(sorted(kept), dtype=np.intp)
+
+
+def density(values: Array, weights: Array, low: float, high: float, bins: int = 50) -> tuple[Array, Array]:
+    """Return the edges of equal bins over [low, high] and the share of the weight in each."""
+    edges = np.linspace(low, high, bins + 1)
+    place = np.clip(((values - low) / (high - low) * bins).astype(np.int64), 0, bins - 1)
+    return edges, np.bincount(place, weights=weights, minlength=bins).astype(np.float64)

@@ -1,0 +1,285 @@
+"""Write files atomically, lock them, and clean up temporary files and folders."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+from calibrant.errors import UnreadableFileError, UnwritableFileError, sentence
+
+_UNFINISHED: set[Path] = set()  # what this process must remove if it is stopped
+SCRATCH = "calibrant-scratch-"  # how the names of scratch folders begin
+SPARED = 10.0  # seconds after its last change during which no other process removes a scratch folder
+CHECKSUM = "checksum"  # the field of a JSON file that holds it
+PATIENCE = 30.0  # seconds to wait for another process that holds the lock of a file
+MAX_NAME_BYTES = 150  # of a file's name that the names of its temporary file and its lock repeat
+
+
+def atomic_write(path: str | Path, data: str | bytes, inputs: Iterable[str | Path] = ()) -> Path:
+    """Write a temporary file and rename it: a reader sees the old file or the new one, never a half.
+
+    Parameters
+    ----------
+    path
+        Where to write. Folders, devices, pipes and files of `inputs` are refused.
+    data
+        Text is written as UTF-8, line endings as they are; lone surrogates are escaped.
+    inputs
+        Files that were read, and must not be overwritten.
+
+    Returns
+    -------
+    The path.
+    """
+    with atomic_path(path, inputs) as part:
+        part.write_bytes(data.encode(errors="backslashreplace") if isinstance(data, str) else data)
+    return Path(path)
+
+
+@contextmanager
+def atomic_path(path: str | Path, inputs: Iterable[str | Path] = ()) -> Iterator[Path]:
+    """Yield the name of a temporary file to write to; it replaces `path` when the block ends well.
+
+    The writer holds a lock on it, which the system releases however the process ends: whatever a killed
+    process left behind is removed by the next writer, also from another container.
+    """
+    check_target(path, inputs)
+    target = Path(path).resolve()
+    try:
+        _remove_leftovers(target)
+        part, handle = _new_part(target)
+        try:
+            _keep_mode(part, target, stat.S_IWUSR)
+            yield part
+            _keep_mode(part, target)
+            with part.open("rb") as written:
+                os.fsync(written.fileno())
+            part.replace(target)
+            _flush_folder(target.parent)
+        finally:
+            part.unlink(missing_ok=True)
+            os.close(handle)
+            _UNFINISHED.discard(part)
+    except OSError as error:
+        raise _unwritable(path, error.strerror or str(error)) from None
+
+
+@contextmanager
+def lock_file(path: str | Path, patience: float = PATIENCE) -> Iterator[None]:
+    """Hold the lock of a file, however it is named, from reading it to writing it.
+
+    Links to one file share its lock, `.NAME.lock` next to the file itself.
+    """
+    from filelock import FileLock, Timeout
+
+    check_target(path)
+    target = Path(path).resolve()
+    try:
+        lock = FileLock(_sidecar(target, "lock"), timeout=patience, mode=0o666)
+        lock.acquire()
+    except Timeout:
+        rule = f"must not be in use by another process for more than {patience:g} seconds"
+        raise UnreadableFileError(sentence(f"file {str(path)!r}", rule)) from None
+    except OSError as error:
+        raise _unwritable(path, error.strerror or str(error)) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def check_target(path: str | Path, inputs: Iterable[str | Path] = ()) -> None:
+    """Refuse a place that cannot be written, before any work is done for it."""
+    target = Path(path)
+    try:
+        if target.is_dir():
+            raise _unwritable(path, "got a folder")
+        if not target.resolve().parent.is_dir():
+            raise UnwritableFileError(sentence(f"folder {str(target.parent)!r}", "must exist"))
+        if target.exists() and not stat.S_ISREG(target.stat().st_mode):
+            raise _unwritable(path, "got a device or a pipe")
+        for source in inputs:
+            if target.exists() and Path(source).exists() and target.samefile(source):
+                raise _unwritable(path, "got the file that is read")
+        if not os.access(target.resolve().parent, os.W_OK):
+            raise _unwritable(path, "got a folder that may not be written to")
+    except (OSError, ValueError) as error:
+        if isinstance(error, UnwritableFileError):
+            raise
+        raise _unwritable(path, getattr(error, "strerror", None) or str(error)) from None
+
+
+class JsonObject(dict[str, Any]):
+    """A JSON object as it was read; `checksum` is what its last field of that name says, if anything."""
+
+    checksum: str | None = None
+
+
+def parse_json(text: str) -> Any:
+    """Read JSON strictly: NaN, infinities and repeated fields raise ValueError."""
+    content = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_as_object)
+    if (
+        isinstance(content, JsonObject)
+        and content.checksum is None
+        and isinstance(content.get(CHECKSUM), str)
+    ):
+        content.checksum = content.pop(CHECKSUM)  # another program has sorted the fields
+    return content
+
+
+def checksum_of(content: Mapping[str, Any]) -> str:
+    """Return the checksum of the contents of a JSON object, however it is indented and its fields sorted."""
+    kept = {key: value for key, value in content.items() if key != CHECKSUM or not isinstance(value, str)}
+    text = json.dumps(kept, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return "sha256:" + hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"got {name}, which is not a number")
+
+
+def _as_object(pairs: list[tuple[str, Any]]) -> JsonObject:
+    checksum = None
+    if pairs and pairs[-1][0] == CHECKSUM and isinstance(pairs[-1][1], str):
+        checksum = pairs.pop()[1]
+    content = JsonObject(pairs)
+    if len(content) < len(pairs):
+        raise ValueError("got a field twice")
+    content.checksum = checksum
+    return content
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Make a folder for the length of the block; it is also removed when the process is stopped.
+
+    Its owner holds a lock on it, which the system releases however the process ends; a folder that a
+    killed process left behind is removed when the next one is made.
+    """
+    _remove_abandoned(Path(tempfile.gettempdir()))
+    folder = Path(tempfile.gettempdir()) / f"{SCRATCH}{secrets.token_hex(8)}"
+    _UNFINISHED.add(folder)  # first: a signal may come at any moment
+    handle = None
+    try:
+        folder.mkdir(mode=0o700)
+        handle = _locked(folder)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        _UNFINISHED.discard(folder)
+        if handle is not None:
+            os.close(handle)
+
+
+def remove_unfinished() -> None:
+    """Remove what an interrupted block would leave behind."""
+    for path in list(_UNFINISHED):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+
+
+def _new_part(target: Path) -> tuple[Path, int]:
+    """Make a temporary file next to the target, and lock it before another writer takes it for a leftover."""
+    while True:
+        part = _sidecar(target, f"{os.getpid()}-{secrets.token_hex(4)}.part")
+        _UNFINISHED.add(part)  # first: a signal may come at any moment
+        handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)  # as the umask leaves it
+        _try_lock(handle)
+        if part.exists():
+            return part, handle
+        os.close(handle)  # removed between the two calls
+        _UNFINISHED.discard(part)
+
+
+def _sidecar(target: Path, ending: str) -> Path:
+    """Return the name of a file that accompanies another one, no longer than file systems allow."""
+    return target.parent / f".{_short_name(target)}.{ending}"
+
+
+def _short_name(target: Path) -> str:
+    return os.fsencode(target.name)[:MAX_NAME_BYTES].decode(errors="ignore")
+
+
+def _flush_folder(folder: Path) -> None:
+    """Bring a rename to the disk; not all systems can."""
+    if os.name == "nt":
+        return
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _keep_mode(part: Path, target: Path, more: int = 0) -> None:
+    """Give the new file the permissions of the old one: a state may be a secret."""
+    if os.name != "nt" and target.exists():
+        with suppress(OSError):  # of file systems that have no modes
+            part.chmod(stat.S_IMODE(target.stat().st_mode) | more)
+
+
+def _remove_leftovers(target: Path) -> None:
+    """Remove temporary files of the same target whose writers were killed, and hold no lock any more."""
+    start = f".{_short_name(target)}."
+    for name in os.listdir(target.parent):
+        if name.startswith(start) and name.endswith(".part"):
+            with suppress(OSError):
+                handle = os.open(target.parent / name, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+                try:
+                    if _try_lock(handle):
+                        (target.parent / name).unlink()
+                finally:
+                    os.close(handle)
+
+
+def _remove_abandoned(place: Path) -> None:
+    """Remove unlocked scratch folders of this user; a new one is spared until its lock is held."""
+    with suppress(OSError):
+        for folder in place.glob(f"{SCRATCH}*"):
+            with suppress(OSError):
+                about = folder.lstat()
+                mine = about.st_mode == stat.S_IFDIR | 0o700 and about.st_uid == os.getuid()
+                handle = _locked(folder) if mine and time.time() - about.st_mtime > SPARED else None
+                if handle is not None:
+                    shutil.rmtree(folder, ignore_errors=True)
+                    os.close(handle)
+
+
+def _locked(folder: Path) -> int | None:
+    """Return a handle that holds the lock of a folder, or None where it cannot be had."""
+    if os.name == "nt":  # folders cannot be opened there
+        return None
+    handle = os.open(folder, os.O_RDONLY)
+    if _try_lock(handle):
+        return handle
+    os.close(handle)
+    return None
+
+
+def _try_lock(handle: int) -> bool:
+    """Return whether the lock of an open file was free; False on systems without locks, such as Windows."""
+    try:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (ImportError, OSError):
+        return False
+    return True
+
+
+def _unwritable(path: str | Path, got: str) -> UnwritableFileError:
+    return UnwritableFileError(sentence(f"file {str(path)!r}", "must be a place to write a file", got))

@@ -1,0 +1,12 @@
+# Written by docs/make_stubs.py from src/calibrant/public_names.py.
+from calibrant.groups.audit_models import AuditTable as AuditTable
+from calibrant.groups.audit_models import audit_table as audit_table
+from calibrant.groups.distinguisher import Distinguisher as Distinguisher
+from calibrant.groups.distinguisher import distinguish as distinguish
+from calibrant.groups.error_rates import ErrorRates as ErrorRates
+from calibrant.groups.error_rates import error_rates as error_rates
+from calibrant.groups.rules import Rule as Rule
+from calibrant.groups.search import Search as Search
+from calibrant.groups.search import search_groups as search_groups
+from calibrant.groups.weight_functions import WeightFamily as WeightFamily
+from calibrant.groups.weight_functions import weight_family as weight_family

@@ -1,0 +1,149 @@
+"""Error rates by group at a threshold: who is selected, who is missed, who is selected wrongly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.columns import code_columns
+from calibrant.formatting import percent
+from calibrant.groups.gap_interval import wilson_interval
+from calibrant.groups.rules import label_in_words
+from calibrant.inputs import closed_share
+from calibrant.records import Missing, check_records
+from calibrant.results import Result, Table, number_cell, text_cell
+
+Z = 1.959964
+TRADE_OFF = (
+    "Calibration and error rates cannot both be equal across groups unless their base rates are equal or the "
+    "predictions are perfect (Kleinberg, Mullainathan & Raghavan 2016; Chouldechova 2017)."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rate(Result):
+    """A share of `of` records with its 95% interval; nan without such records."""
+
+    value: float
+    lower: float
+    upper: float
+    of: int
+
+    def __str__(self) -> str:
+        if self.of == 0:
+            return "–"
+        return f"{percent(self.value)} ({percent(self.lower)} to {percent(self.upper)})"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupErrorRates(Result):
+    """One group: share selected, false positive rate (among non-events), false negative rate (events)."""
+
+    name: str
+    n: int
+    selected: Rate
+    false_positive: Rate
+    false_negative: Rate
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorRates(Result):
+    """Error rates of every group of one column, where records at or above `threshold` are selected."""
+
+    column: str
+    threshold: float
+    groups: tuple[GroupErrorRates, ...]
+    n: int
+    dropped: int
+
+    def __str__(self) -> str:
+        apart = max(self.groups, key=lambda g: g.false_negative.value if g.false_negative.of else -1.0)
+        missed = f"{apart.name} misses the most events: {apart.false_negative}"
+        return f"At a threshold of {self.threshold:g}, {missed}. {TRADE_OFF}"
+
+    def sheet(self) -> Table:
+        """Return the table of the groups."""
+        columns = (self.column, "records", "selected", "false positive rate", "false negative rate")
+        lines = tuple(
+            (
+                text_cell(group.name),
+                number_cell(group.n, f"{group.n:,}"),
+                *(
+                    number_cell(rate.value, str(rate))
+                    for rate in (group.selected, group.false_positive, group.false_negative)
+                ),
+            )
+            for group in self.groups
+        )
+        return Table(columns, lines)
+
+
+def error_rates(
+    y_true: Any,
+    y_prob: Any,
+    groups: Any,
+    *,
+    threshold: float = 0.5,
+    sample_weight: Any = None,
+    missing: Missing = "error",
+    pos_label: Any = None,
+) -> ErrorRates:
+    """Return the share selected, false positive rate and false negative rate of each group.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight
+        Outcomes of 0 or 1, predictions and weights.
+    groups
+        One label per row, or one named column.
+    threshold
+        Records with this prediction or a higher one are selected.
+    missing, pos_label
+        As in `evaluate`.
+
+    Returns
+    -------
+    ErrorRates
+
+    Examples
+    --------
+    >>> found = error_rates([0, 1, 0, 1], [0.2, 0.7, 0.6, 0.4], ["a", "a", "b", "b"])
+    >>> [(g.name, g.selected.value, g.false_positive.value, g.false_negative.value) for g in found.groups]
+    [('a', 0.5, 0.0, 0.0), ('b', 0.5, 1.0, 1.0)]
+    """
+    closed_share("threshold", threshold)
+    checked = check_records(y_true, y_prob, sample_weight, missing, kind="labels", pos_label=pos_label)
+    single = isinstance(groups, list | tuple) or (isinstance(groups, np.ndarray) and groups.ndim == 1)
+    named = {"group": groups} if single else groups
+    column = code_columns(named, checked.length, "groups", labels=checked.labels)[0]
+    rows = np.arange(checked.length) if checked.rows is None else checked.rows
+    column = column.drop_unused_labels(rows).take(rows)
+    event, chosen = checked.outcome > 0, checked.prediction >= threshold
+    weight = np.ones(len(checked)) if checked.weight is None else checked.weight / checked.weight.max()
+    found = []
+    for code, label in enumerate(column.labels):
+        inside = column.codes == code
+        found.append(
+            GroupErrorRates(
+                "missing" if label is None else label_in_words(label),
+                int(np.count_nonzero(inside)),
+                _rate(chosen, inside, weight),
+                _rate(chosen, inside & ~event, weight),
+                _rate(~chosen, inside & event, weight),
+            )
+        )
+    return ErrorRates(column.name, float(threshold), tuple(found), len(checked), checked.dropped)
+
+
+def _rate(hit: npt.NDArray[np.bool_], inside: npt.NDArray[np.bool_], weight: npt.NDArray[np.float64]) -> Rate:
+    """Return the share of hits, with Wilson's interval at the effective number of records."""
+    mass, count = weight[inside], int(np.count_nonzero(inside))
+    if count == 0:
+        return Rate(float("nan"), float("nan"), float("nan"), 0)
+    share = float(mass @ hit[inside] / mass.sum())
+    kish = float(mass.sum() ** 2 / (mass @ mass))
+    low, high = wilson_interval(np.array(share), np.array(kish), Z)
+    return Rate(share, float(low), float(high), count)

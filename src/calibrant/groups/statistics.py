@@ -1,0 +1,229 @@
+"""D_k, sigma_k and z of each subpopulation: eqs. (1)-(6), measuring-multicalibration.
+
+What each record adds to the curve: the plain metric and the paper's variants (Appendices A, B, C).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+import numpy as np
+
+from calibrant.errors import reject_name
+from calibrant.groups.stratified import prediction_strata
+from calibrant.inputs import positive_number
+from calibrant.kernels.groups import Offsets
+from calibrant.parallel import map_threads
+from calibrant.results import Array
+
+BLOCK = 1 << 17  # records filled in at a time
+
+VariantName = Literal["plain", "proportional", "proportional-shifted", "low-prevalence", "real"]
+StatisticName = Literal["kuiper", "mean"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Terms:
+    """A row per record: prediction S, weight W, step W (R - S) of the curve, and its key.
+
+    Where `successive`, variances are estimated for each subpopulation by eq. (6); tests divide by sums of
+    `pooled` ones, since few skewed residuals in a group say little of their variance. `statistic` says what
+    is taken of each curve.
+    """
+
+    rows: Array
+    successive: bool
+    statistic: StatisticName = "kuiper"
+    pooled: Array | None = None
+
+    @property
+    def prediction(self) -> Array:
+        """S of each record."""
+        return self.rows[:, 0]
+
+    @property
+    def weight(self) -> Array:
+        """W of each record."""
+        return self.rows[:, 1]
+
+    @property
+    def residual(self) -> Array:
+        """W (R - S) of each record."""
+        return self.rows[:, 2]
+
+
+def pooled_squares(prediction: Array, residual: Array) -> Array:
+    """Return the mean squared residual of all records with about the same prediction, for each record."""
+    stratum = prediction_strata(prediction)
+    mean = np.bincount(stratum, residual**2) / np.bincount(stratum)
+    return np.asarray(mean[stratum])
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Which metric is taken.
+
+    plain
+        eqs. (1)-(5), measuring-multicalibration.
+    proportional, proportional-shifted
+        W = 1 / max(S, rho) or 1 / (S + rho), times the record's own weight: a gap counts in proportion to
+        the prediction (Appendix A).
+    low-prevalence
+        W = 1 / A where the outcome is 1, A being the share of ones (Appendix B). The weight depends on the
+        outcome, so even perfect predictions have a drift, S (1 - S) (1 / A - 1) per record; the p-values here
+        come from simulation and know it.
+    real
+        responses of any size; variances by eq. (6) (Appendix C), records that share a prediction compared
+        with each other and not with their neighbours; null by random signs of R - S, which is
+        exact when errors are symmetric about 0.
+
+    Of each curve the `statistic` is taken: its range ("kuiper", multi-calibration), or how far from 0 it ends
+    ("mean", multi-accuracy), which is the absolute mean residual and never more than the range.
+    """
+
+    name: VariantName = "plain"
+    rho: float = 0.01
+    statistic: StatisticName = "kuiper"
+
+    def __post_init__(self) -> None:
+        if self.name not in get_args(VariantName):
+            raise reject_name("variant", self.name, list(get_args(VariantName)))
+        if self.statistic not in get_args(StatisticName):
+            raise reject_name("statistic", self.statistic, list(get_args(StatisticName)))
+        positive_number("rho", self.rho)
+
+    @property
+    def real(self) -> bool:
+        """Whether responses may be any number."""
+        return self.name == "real"
+
+    @property
+    def reweights(self) -> bool:
+        """Whether W is another than the record's own weight."""
+        return self.name not in ("plain", "real")
+
+    @property
+    def weights_fixed(self) -> bool:
+        """Whether weights and variances do not depend on the responses."""
+        return self.name != "low-prevalence"
+
+    def weights(self, prediction: Array, response: Array, weight: Array) -> Array:
+        """Return W of each record from the record's own weight."""
+        if self.name == "proportional":
+            return np.asarray(weight / np.maximum(prediction, self.rho))
+        if self.name == "proportional-shifted":
+            return np.asarray(weight / (prediction + self.rho))
+        if self.name == "low-prevalence":
+            share = float(weight @ response / weight.sum())
+            return np.where(response > 0, weight / share, weight) if share > 0 else weight
+        return weight
+
+    def terms(self, prediction: Array, response: Array, weight: Array) -> Terms:
+        """Return what each record adds, in the order given; keys are a fixed random number per place."""
+        weight = self.weights(prediction, response, weight)
+        rows = np.empty((len(prediction), 4))
+
+        def fill(start: int) -> None:
+            part = slice(start, start + BLOCK)
+            residual = weight[part] * (response[part] - prediction[part])
+            rows[part, 0], rows[part, 1], rows[part, 2] = prediction[part], weight[part], residual
+            rows[part, 3] = np.random.default_rng(start).random(len(residual))
+
+        map_threads(fill, range(0, len(prediction), BLOCK))
+        pooled = pooled_squares(prediction, rows[:, 2]) if self.real else None
+        return Terms(rows, self.real, self.statistic, pooled)
+
+
+SUMS = 10  # that the kernels fill for each subpopulation
+WORTH_SHARING = 1 << 17  # members, below which one core is as quick
+UNDERFLOW = 1e-150  # below it a sigma of 0 may be the rounded root of predictions like 1e-320
+NEARLY_ZERO = 1e-13  # of the predictions and responses that were subtracted: below it a range is rounding
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curves:
+    """What the curves of some subpopulations say, one number each.
+
+    `kuiper` is D_k, `gap` the mean residual, `sigma` the null deviation (5) or (6) and `z` the statistic in
+    such deviations. `first` and `last` are the members that bound the interval of predictions where residuals
+    add up most (-1 where there is none, or all count) and `direction` is +1 where outcomes exceed predictions
+    there, -1 where they fall short, 0 for neither. The statistic on the raw rows lies in `lower` to `upper`,
+    and `tested` is the z that simulated ones are compared with: both differ from it for a sketch alone.
+    Simulated sums are divided by `deviation`. `squares` is the mean squared residual, and `effective` the
+    number of records that a weighted sketch amounts to.
+    """
+
+    size: Offsets
+    weight: Array
+    mean_prediction: Array
+    mean_outcome: Array
+    kuiper: Array
+    gap: Array
+    sigma: Array
+    z: Array
+    first: Offsets
+    last: Offsets
+    direction: Offsets
+    mark: Array  # equal for equal sets of members
+    lower: Array
+    upper: Array
+    tested: Array
+    deviation: Array
+    squares: Array
+    effective: Array
+
+    def take(self, kept: Sequence[int]) -> Curves:
+        """Return some of the subpopulations."""
+        return Curves(*(getattr(self, name)[list(kept)] for name in self.__slots__))
+
+
+def curves_of(sums: Array, ends: Offsets, terms: Terms, tested_variance: Array | None = None) -> Curves:
+    """Turn what the kernels filled into what the curves say; tests may divide by another variance."""
+    size, total, moment, variance, end, top, bottom, mark, scale, squares = sums.T
+    total = np.where(size > 0, total, 1.0)
+    kuiper, sigma = (top - bottom) / total, np.sqrt(variance) / total
+    after_high, after_low = ends[:, 1], ends[:, 3]
+    rising = np.sign(ends[:, 0] - ends[:, 2])  # 1 where the highest point comes last
+    z = quotient(kuiper, sigma, scale / total)
+    deviation = np.sqrt(variance if tested_variance is None else tested_variance)
+    curves = Curves(
+        size=size.astype(np.int64),
+        weight=total,
+        mean_prediction=moment / total,
+        mean_outcome=(moment + end) / total,
+        kuiper=kuiper,
+        gap=end / total,
+        sigma=sigma,
+        z=z,
+        first=np.where(rising > 0, after_low, np.where(rising < 0, after_high, -1)),
+        last=np.where(rising != 0, np.maximum(ends[:, 0], ends[:, 2]), -1),
+        direction=rising,
+        mark=mark,
+        lower=kuiper,
+        upper=kuiper,
+        tested=quotient(kuiper, deviation / total, scale / total),
+        deviation=deviation,
+        squares=squares / total,
+        effective=size,
+    )
+    return by_mean(curves, scale / total) if terms.statistic == "mean" else curves
+
+
+def by_mean(curves: Curves, scale: Array) -> Curves:
+    """Judge the same curves by where they end: all predictions count, and the sign is that of the gap."""
+    nowhere = np.full(len(curves.size), -1)
+    size = np.abs(curves.gap)
+    direction = np.where(size > NEARLY_ZERO * scale, np.sign(curves.gap), 0.0).astype(np.int64)
+    z = quotient(size, curves.sigma, scale)
+    tested = quotient(size, curves.deviation / curves.weight, scale)
+    curves = replace(curves, z=z, tested=tested, lower=size, upper=size)
+    return replace(curves, first=nowhere, last=nowhere, direction=direction)
+
+
+def quotient(statistic: Array, sigma: Array, scale: Array) -> Array:
+    """D_k / sigma_k; 0 where both are nearly 0, infinite where only sigma is (an impossible outcome)."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = statistic / sigma
+    return np.where(statistic <= np.maximum(NEARLY_ZERO * scale, UNDERFLOW), 0.0, z)

@@ -1,0 +1,541 @@
+"""Compare groups at equal predictions, whatever the calibration curve: permutation within strata.
+
+If the outcome does not depend on the group given the prediction, outcomes can be exchanged between records
+with nearly the same prediction. The strata are about sqrt(n) runs of neighboring predictions; what the
+prediction still explains inside a stratum is taken out by a logistic recalibration. No variance is borrowed
+from the predictions, so the tests hold when the model is wrong. They are exact where the strata are ties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.inference.odds_shift import EventCount, common_shift, exact_interval, law_of_sum, tail
+from calibrant.kernels.compile import compiled
+from calibrant.parallel import in_blocks
+from calibrant.results import Array
+
+Codes = npt.NDArray[np.intp]
+
+RIDGE = 0.5  # on the slope of the recalibration, whose regressor has unit variance
+NEAR_CERTAIN = 1e-6  # predictions are kept this far from 0 and 1 before logits are taken
+NEWTON_STEPS = 25
+NULL_DIRECTION = 1e-9  # of the largest eigenvalue: below it a direction of the covariance carries nothing
+ROUNDING = 1e-9  # a simulated statistic this close to the observed one counts as equal
+MAX_EXACT_VARIANCE = 100.0  # of a group's events: beyond it the law of a pair is normal
+MIN_SHUFFLES_COMPILED = 5_000_000  # records times draws
+MORE_DRAWS = 10  # times as many where chance could flip a verdict
+FLIP_DEVIATIONS = 2.6  # of a simulated p-value: 1 in 100
+MIN_PVALUE = 1e-60  # laws are cut off there
+
+
+def prediction_strata(prediction: Array) -> Codes:
+    """Number about sqrt(n) strata of ascending predictions; ties share the stratum of their middle.
+
+    >>> prediction_strata(np.array([0.1, 0.2, 0.2, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7])).tolist()
+    [0, 0, 0, 0, 1, 1, 2, 2, 2]
+    """
+    n = len(prediction)
+    count = max(1, round(np.sqrt(n)))
+    starts = np.flatnonzero(np.append(True, prediction[1:] != prediction[:-1]))
+    ends = np.append(starts[1:], n)
+    of_run = (starts + ends) * count // (2 * n)
+    return np.repeat(np.unique(of_run, return_inverse=True)[1], ends - starts)
+
+
+def recalibrated_logits(prediction: Array, outcome: Array, weight: Array) -> Array:
+    """Return logits of the best logistic curve of the predictions, with a light ridge on its slope."""
+    from scipy.special import expit, logit
+
+    x = logit(np.clip(prediction, NEAR_CERTAIN, 1 - NEAR_CERTAIN))
+    x = (x - x.mean()) / max(float(x.std()), 1e-9)
+    weight = weight / weight.mean()
+    rate = float((weight @ outcome + 0.5) / (weight.sum() + 1))
+    beta = np.array([logit(rate), 0.0])
+    for _ in range(NEWTON_STEPS):
+        fitted = expit(beta[0] + beta[1] * x)
+        surplus, spread = weight * (outcome - fitted), weight * fitted * (1 - fitted)
+        gradient = np.array([surplus.sum(), surplus @ x - RIDGE * beta[1]])
+        cross = float(spread @ x)
+        hessian = np.array([[spread.sum() + NEAR_CERTAIN, cross], [cross, spread @ x**2 + RIDGE]])
+        step = np.clip(np.linalg.solve(hessian, gradient), -2.0, 2.0)
+        beta = beta + step
+        if np.abs(step).max() < 1e-8:
+            break
+    return np.asarray(beta[0] + beta[1] * x)
+
+
+@dataclass(frozen=True, eq=False)
+class StratifiedScores:
+    """Records in strata of the prediction, and by how much each group exceeds its strata.
+
+    Records are sorted, so that the order of the rows does not matter. `weight` is None where all are equal;
+    `cluster` numbers records that belong together, None where each is on its own.
+    """
+
+    stratum: Codes
+    group: Codes
+    outcome: Array
+    logits: Array
+    weight: Array | None
+    cluster: Codes | None
+    n_groups: int
+
+    @classmethod
+    def of(
+        cls,
+        prediction: Array,
+        outcome: Array,
+        group: Codes,
+        n_groups: int,
+        weight: Array | None = None,
+        cluster: Codes | None = None,
+    ) -> StratifiedScores:
+        """Stratify records and recalibrate their predictions."""
+        if weight is not None and np.ptp(weight) <= ROUNDING * weight.max():
+            weight = None
+        mass = np.ones(len(prediction)) if weight is None else weight / weight.mean()
+        order = np.lexsort((mass, outcome, group, prediction))
+        p, y, mass = prediction[order], outcome[order], mass[order]
+        return cls(
+            prediction_strata(p),
+            group[order],
+            y,
+            recalibrated_logits(p, y, mass),
+            None if weight is None else mass,
+            None if cluster is None else cluster[order],
+            n_groups,
+        )
+
+    @cached_property
+    def mass(self) -> Array:
+        """The weight of each record, 1 on average."""
+        return np.ones(len(self.outcome)) if self.weight is None else self.weight
+
+    @cached_property
+    def starts(self) -> Codes:
+        """Where each stratum begins, and the end of the last."""
+        edges = np.flatnonzero(np.diff(self.stratum, prepend=-1))
+        return np.append(edges, len(self.stratum))
+
+    @cached_property
+    def shared_strata(self) -> Codes:
+        """The strata with several groups and different outcomes; the others say nothing of differences."""
+        several = np.count_nonzero(self.counts, axis=1) > 1
+        low, high = (end.reduceat(self.outcome, self.starts[:-1]) for end in (np.minimum, np.maximum))
+        return np.flatnonzero(several & (low < high))
+
+    @cached_property
+    def residual(self) -> Array:
+        """Weight times outcome minus recalibrated prediction, centered within strata; 0 if not shared."""
+        from scipy.special import expit
+
+        error = self.outcome - expit(self.logits)
+        mean = np.bincount(self.stratum, self.mass * error) / np.bincount(self.stratum, self.mass)
+        shared = np.isin(self.stratum, self.shared_strata)
+        return np.where(shared, self.mass * (error - mean[self.stratum]), 0.0)
+
+    @cached_property
+    def sums(self) -> Array:
+        """By how much the outcomes of each group exceed those of the same strata."""
+        return np.asarray(np.bincount(self.group, self.residual, self.n_groups), dtype=np.float64)
+
+    @cached_property
+    def counts(self) -> Array:
+        """The weight of each group in each stratum, one row per stratum."""
+        return self._table(self.mass)
+
+    @cached_property
+    def covariance(self) -> Array:
+        """The covariance of the sums if outcomes do not depend on the group."""
+        if self.cluster is not None:
+            by_cluster = self.cluster_sums
+            return np.asarray(by_cluster.T @ by_cluster) * len(by_cluster) / max(len(by_cluster) - 1, 1)
+        if self.weight is not None:
+            squares = self._table(self.residual**2)
+            covariance = _weighted_covariance(squares[None], self.counts[None], np.diff(self.starts))
+            return np.asarray(covariance[0])
+        variance = self._variances(self.residual)
+        shares = self.counts * np.divide(variance, self.counts.sum(axis=1))[:, None]
+        return np.asarray(np.diag(variance @ self.counts) - shares.T @ self.counts)
+
+    @cached_property
+    def cluster_sums(self) -> Array:
+        """What each cluster adds to the sums, one row per cluster."""
+        assert self.cluster is not None
+        shares = self.counts / self.counts.sum(axis=1, keepdims=True)
+        n = int(self.cluster.max()) + 1
+        own = np.bincount(self.cluster * self.n_groups + self.group, self.residual, n * self.n_groups)
+        by_stratum = np.zeros((n, self.n_groups))
+        np.add.at(by_stratum, self.cluster, self.residual[:, None] * shares[self.stratum])
+        return np.asarray(own.reshape(n, self.n_groups) - by_stratum)
+
+    @cached_property
+    def inverse(self) -> tuple[Array, int]:
+        """The pseudo-inverse of the covariance, and its rank."""
+        return _pseudo_inverse(self.covariance)
+
+    @property
+    def rank(self) -> int:
+        """How many differences between groups the records show; 0 where none can be compared."""
+        return self.inverse[1]
+
+    def _table(self, values: Array) -> Array:
+        n_strata = len(self.starts) - 1
+        place = self.stratum * self.n_groups + self.group
+        table = np.bincount(place, values, n_strata * self.n_groups).astype(np.float64, copy=False)
+        return table.reshape(n_strata, self.n_groups)
+
+    def _variances(self, values: Array) -> Array:
+        size = np.diff(self.starts)
+        mean = np.bincount(self.stratum, values) / size
+        squares = np.bincount(self.stratum, (values - mean[self.stratum]) ** 2)
+        return np.asarray(np.where(size > 1, squares / np.maximum(size - 1, 1), 0.0))
+
+    @cached_property
+    def statistic(self) -> float:
+        """The squared distance of the sums from 0, in units of their covariance."""
+        return float(self.sums @ self.inverse[0] @ self.sums)
+
+    def limit_pvalue(self) -> float:
+        """Return the p-value of the chi-square law, right for many records in every group."""
+        from scipy.special import chdtrc, fdtrc
+
+        if self.rank == 0:
+            return 1.0
+        if self.cluster is None:
+            return float(chdtrc(self.rank, self.statistic))
+        free = len(self.cluster_sums) - self.rank
+        return float(fdtrc(self.rank, free, self.statistic * free / (self.rank * (free + self.rank - 1))))
+
+    def trend_statistic(self, place: Array) -> float:
+        """Return the slope of the sums along places, in standard deviations."""
+        variance = float(place @ self.covariance @ place)
+        return float(place @ self.sums) / np.sqrt(variance) if variance > 0 else 0.0
+
+    def draw(self, place: Array | None, draws: int, seed: int) -> Array:
+        """Simulate the statistic, and that of a trend along places, under the null: two columns."""
+        if len(self.group) * draws >= MIN_SHUFFLES_COMPILED:
+            shuffle_rows.compile_now()
+        return in_blocks(self._simulator(place), draws, width=round(np.sqrt(len(self.group))), seed=seed)
+
+    def _simulator(self, place: Array | None) -> Callable[[np.random.Generator, int], Array]:
+        if self.cluster is not None:
+            sums = self._sign_sums
+        elif self.weight is not None:
+            return lambda generator, rows: self._weighted_draws(generator, rows, place)
+        else:
+            sums = self._permuted_sums
+
+        def work(generator: np.random.Generator, rows: int) -> Array:
+            drawn = sums(generator, rows)
+            quadratic = np.einsum("ij,jk,ik->i", drawn, self.inverse[0], drawn)
+            return np.column_stack((quadratic, _trends(drawn, self.covariance, place)))
+
+        return work
+
+    def _permuted_sums(self, generator: np.random.Generator, rows: int) -> Array:
+        """Shuffle residuals within strata."""
+        total = np.zeros((rows, self.n_groups))
+        for k in self.shared_strata.tolist():
+            part = slice(self.starts[k], self.starts[k + 1])
+            inside, code = np.unique(self.group[part], return_inverse=True)
+            total[:, inside] += _shuffled(self.residual[part], generator, rows) @ np.eye(len(inside))[code]
+        return total
+
+    def _sign_sums(self, generator: np.random.Generator, rows: int) -> Array:
+        """Give every cluster a random sign."""
+        signs = 2.0 * generator.integers(0, 2, (rows, len(self.cluster_sums))) - 1.0
+        return np.asarray(signs @ self.cluster_sums)
+
+    def _weighted_draws(self, generator: np.random.Generator, rows: int, place: Array | None) -> Array:
+        """Move labels against weights and residuals, and studentize every draw by its own covariance."""
+        n_strata = len(self.starts) - 1
+        sums = np.zeros((rows, self.n_groups))
+        squares, counts = (np.zeros((rows, n_strata, self.n_groups)) for _ in range(2))
+        each = np.arange(rows)[:, None] * self.n_groups
+        for k in self.shared_strata.tolist():
+            part = slice(self.starts[k], self.starts[k + 1])
+            residual, mass = self.residual[part], self.mass[part]
+            label = _shuffled(self.group[part], generator, rows) + each
+            for table, values in ((sums, residual), (squares[:, k], residual**2), (counts[:, k], mass)):
+                spread = np.broadcast_to(values, label.shape).ravel()
+                table += np.bincount(label.ravel(), spread, rows * self.n_groups).reshape(rows, -1)
+        covariance = _weighted_covariance(squares, counts, np.diff(self.starts))
+        quadratic = [float(s @ _pseudo_inverse(c)[0] @ s) for s, c in zip(sums, covariance, strict=True)]
+        return np.column_stack((quadratic, _trends(sums, covariance, place)))
+
+
+def _shuffled(values: npt.NDArray[Any], generator: np.random.Generator, rows: int) -> npt.NDArray[Any]:
+    """Return `rows` shuffled copies: Fisher-Yates, compiled or one position of all copies at a time."""
+    copies = np.tile(values, (rows, 1))
+    uniforms = generator.random((rows, len(values)))
+    if shuffle_rows.worth_compiling(0):
+        shuffle_rows(copies, uniforms)
+        return copies
+    columns, each = np.ascontiguousarray(copies.T), np.arange(rows)
+    for last in range(len(values) - 1, 0, -1):
+        chosen = (uniforms[:, last] * (last + 1)).astype(np.intp)
+        columns[last], columns[chosen, each] = columns[chosen, each], columns[last].copy()
+    return columns.T
+
+
+@compiled
+def shuffle_rows(copies: npt.NDArray[Any], uniforms: Array) -> None:
+    """Shuffle every row in place by its uniform numbers."""
+    for row in range(copies.shape[0]):
+        for last in range(copies.shape[1] - 1, 0, -1):
+            chosen = int(uniforms[row, last] * (last + 1))
+            held = copies[row, last]
+            copies[row, last] = copies[row, chosen]
+            copies[row, chosen] = held
+
+
+def _weighted_covariance(squares: Array, counts: Array, size: Codes) -> Array:
+    """Return the covariance of weighted sums, for tables of (draw, stratum, group)."""
+    squares = squares * (size / np.maximum(size - 1, 1))[:, None]
+    shares = counts / np.maximum(counts.sum(axis=2, keepdims=True), 1e-300)
+    crossed = np.einsum("dkg,dkh->dgh", shares, squares)
+    both = np.einsum("dkg,dkh,dk->dgh", shares, shares, squares.sum(axis=2), optimize=True)
+    covariance = both - crossed - crossed.swapaxes(1, 2)
+    diagonal = np.arange(counts.shape[2])
+    covariance[:, diagonal, diagonal] += squares.sum(axis=1)
+    return np.asarray(covariance)
+
+
+def _pseudo_inverse(covariance: Array) -> tuple[Array, int]:
+    values, vectors = np.linalg.eigh(covariance)
+    used = values > max(NULL_DIRECTION * float(values.max()), 1e-300)
+    return (vectors[:, used] / values[used]) @ vectors[:, used].T, int(used.sum())
+
+
+def _trends(sums: Array, covariance: Array, place: Array | None) -> Array:
+    """Return absolute slopes along places in standard deviations, one per row of sums."""
+    if place is None:
+        return np.zeros(len(sums))
+    variance = np.maximum(np.asarray(place @ covariance @ place), 1e-300)
+    return np.asarray(np.abs(sums @ place) / np.sqrt(variance))
+
+
+@dataclass(frozen=True, slots=True)
+class StratifiedTests:
+    """P-values of any difference between groups and of a trend, with the draws behind them."""
+
+    pvalue: float
+    trend: float | None
+    draws: int
+
+
+def difference_tests(
+    scores: StratifiedScores, place: Array | None, draws: int, seed: int, confidence: float = 0.95
+) -> StratifiedTests:
+    """Test whether groups differ, and whether they drift along places (None for no order).
+
+    Without draws p-values are those of the limit law. More are drawn where chance could flip the verdict.
+    Simulated p-values of weighted or clustered records are at least as large as those of the limit law:
+    studentized draws reject too often where few records carry most of the weight.
+    """
+    from scipy.special import ndtr
+
+    limit = scores.limit_pvalue()
+    slope = None if place is None else abs(scores.trend_statistic(place))
+    slope_limit = None if slope is None else min(1.0, 2 * float(ndtr(-slope)))
+    if draws == 0 or scores.rank == 0:
+        return StratifiedTests(limit, slope_limit, 0)
+
+    def found(simulated: Array) -> StratifiedTests:
+        pvalue = _share_at_least(simulated[:, 0], scores.statistic)
+        trend = None if slope is None else _share_at_least(simulated[:, 1], slope)
+        if scores.weight is not None or scores.cluster is not None:
+            pvalue = max(pvalue, limit)
+            trend = None if trend is None or slope_limit is None else max(trend, slope_limit)
+        return StratifiedTests(pvalue, trend, len(simulated))
+
+    simulated = scores.draw(place, draws, seed)
+    first = found(simulated)
+    known = first.pvalue if first.trend is None else first.trend
+    if not could_flip(known, draws, 1 - confidence):
+        return first
+    more = scores.draw(place, (MORE_DRAWS - 1) * draws, seed + 1)
+    return found(np.concatenate((simulated, more)))
+
+
+def could_flip(pvalue: float, draws: int, level: float) -> bool:
+    """Return whether other draws could put a simulated p-value on the other side of the level."""
+    error = np.sqrt(level * (1 - level) / max(draws, 1))
+    return bool(draws and abs(pvalue - level) <= FLIP_DEVIATIONS * error)
+
+
+def _share_at_least(simulated: Array, observed: float) -> float:
+    return float(1 + np.count_nonzero(simulated >= observed * (1 - ROUNDING))) / (1 + len(simulated))
+
+
+@dataclass(frozen=True, slots=True)
+class PairDifference:
+    """The log odds ratio of two groups at equal predictions, with interval and p-value, which agree."""
+
+    shift: float
+    lower: float
+    upper: float
+    pvalue: float
+
+
+NOT_COMPARABLE = PairDifference(float("nan"), float("-inf"), float("inf"), 1.0)
+
+
+def compare_pair(scores: StratifiedScores, confidence: float) -> PairDifference:
+    """Compare group 0 with group 1: by which factor are its odds higher at equal predictions?
+
+    Few records of 0 or 1 without weights have the exact law given the events of every stratum, with
+    recalibrated logits; others the normal law with the variance that the records show.
+    """
+    if scores.rank == 0:
+        return NOT_COMPARABLE
+    binary = bool(np.all((scores.outcome == 0) | (scores.outcome == 1)))
+    plain = binary and scores.weight is None and scores.cluster is None
+    if plain and scores.covariance[0, 0] <= MAX_EXACT_VARIANCE:
+        return _exact_pair(scores, confidence)
+    return _normal_pair(scores, confidence)
+
+
+class OverallCurve:
+    """What predictions are worth overall: tells whether a group differs from the others at equal predictions.
+
+    Predictions ascend. What all groups are compared with is computed once.
+    """
+
+    def __init__(
+        self, prediction: Array, outcome: Array, weight: Array | None = None, cluster: Codes | None = None
+    ) -> None:
+        mass = np.ones(len(outcome)) if weight is None else weight / weight.mean()
+        logits = recalibrated_logits(prediction, outcome, mass)
+        stratum = prediction_strata(prediction)
+        self._all = StratifiedScores(stratum, np.zeros_like(stratum), outcome, logits, weight, cluster, 2)
+        error = outcome - _rates(logits)
+        size = np.bincount(stratum)
+        self._residual = error - (np.bincount(stratum, error) / size)[stratum]
+        self._size = size.astype(np.float64)
+        self._variance = np.bincount(stratum, self._residual**2) / np.maximum(size - 1, 1)
+        self._plain = weight is None and cluster is None
+
+    def pvalue(self, members: npt.NDArray[Any]) -> float:
+        """Return the p-value of some records against all others."""
+        from scipy.special import ndtr
+
+        if self._plain:
+            count = np.bincount(self._all.stratum[members], minlength=len(self._size))
+            variance = float(self._variance @ (count * (1 - count / self._size)))
+            if variance > MAX_EXACT_VARIANCE:
+                z = float(self._residual[members].sum()) / np.sqrt(variance)
+                return max(MIN_PVALUE, 2 * float(ndtr(-abs(z))))
+        group = np.ones(len(self._residual), dtype=np.intp)
+        group[members] = 0
+        return compare_pair(replace(self._all, group=group), 0.95).pvalue
+
+
+def _rates(logits: Array) -> Array:
+    from scipy.special import expit
+
+    return np.asarray(expit(logits))
+
+
+def _exact_pair(scores: StratifiedScores, confidence: float) -> PairDifference:
+    law, events = (0, np.ones(1)), 0
+    for k in scores.shared_strata.tolist():
+        part = slice(scores.starts[k], scores.starts[k + 1])
+        first = scores.group[part] == 0
+        logits, outcome = scores.logits[part], scores.outcome[part]
+        law = law_of_sum(law, _events_of_first(logits, first, int(outcome.sum())))
+        events += int(outcome[first].sum())
+    counts = law[0] + np.arange(len(law[1]))
+    with np.errstate(divide="ignore"):
+        logs = np.log(law[1])
+    tails = [tail(logs, counts, events, above) for above in (True, False)]
+    low, high = exact_interval(logs, counts, events, 0.0, confidence)
+    shift = _conditional_estimate(logs, counts, events)
+    return PairDifference(shift, low, high, max(MIN_PVALUE, min(1.0, 2 * min(tails))))
+
+
+def _events_of_first(logits: Array, first: npt.NDArray[np.bool_], total: int) -> tuple[int, Array]:
+    """Return the law of the first group's events given the total of a stratum."""
+    tilt = common_shift(logits, total)
+    one, other = EventCount.of(logits[first], tilt), EventCount.of(logits[~first], tilt)
+    counts = np.arange(max(0, total - int(np.count_nonzero(~first))), min(total, int(first.sum())) + 1)
+    logs = one.at(counts) + other.at(total - counts)
+    masses = np.exp(logs - logs.max())
+    return int(counts[0]), masses / masses.sum()
+
+
+def _conditional_estimate(logs: Array, counts: Codes, events: int) -> float:
+    """Return the shift at which the expected events are those observed; infinite at either end."""
+    if events <= counts[0]:
+        return float("-inf")
+    if events >= counts[-1]:
+        return float("inf")
+    shift = 0.0
+    for _ in range(100):
+        masses = np.exp(logs + shift * counts - (logs + shift * counts).max())
+        masses /= masses.sum()
+        mean = float(masses @ counts)
+        step = (events - mean) / max(float(masses @ (counts - mean) ** 2), 1e-12)
+        shift += float(np.clip(step, -1.0, 1.0))
+        if abs(step) < 1e-10:
+            break
+    return shift
+
+
+def _normal_pair(scores: StratifiedScores, confidence: float) -> PairDifference:
+    from scipy.special import stdtr, stdtrit
+
+    free = _degrees_of_freedom(scores)
+    place = np.array([1.0, 0.0])
+    z = scores.trend_statistic(place)
+    shift = log_odds_slope(scores, place)
+    reach = float(stdtrit(free, (1 + confidence) / 2))
+    half = (
+        abs(shift / z) * reach if z != 0 else np.sqrt(scores.covariance[0, 0]) * reach / _information(scores)
+    )
+    return PairDifference(shift, shift - half, shift + half, min(1.0, 2 * float(stdtr(free, -abs(z)))))
+
+
+def _information(scores: StratifiedScores) -> float:
+    from scipy.special import expit
+
+    share = (scores.counts / scores.counts.sum(axis=1, keepdims=True))[scores.stratum, 0]
+    rate = expit(scores.logits)
+    return float((scores.mass * rate * (1 - rate)) @ ((scores.group == 0) - share) ** 2)
+
+
+def _degrees_of_freedom(scores: StratifiedScores) -> float:
+    """Return how many records, or clusters, show the variance: of the smaller group, less one."""
+    if scores.cluster is not None:
+        return max(len(scores.cluster_sums) - 1.0, 1.0)
+    kish = [float(w.sum() ** 2 / (w @ w)) for w in (scores.mass[scores.group == g] for g in (0, 1))]
+    return max(min(kish) - 1.0, 1.0)
+
+
+def log_odds_slope(scores: StratifiedScores, place: Array) -> float:
+    """Return the change of the log odds per unit of place, at equal predictions.
+
+    Places are centered within strata; the sign is that of the score, since the likelihood is concave.
+    """
+    from scipy.special import expit
+
+    at = place[scores.group]
+    mean = np.bincount(scores.stratum, scores.mass * at) / np.bincount(scores.stratum, scores.mass)
+    at = at - mean[scores.stratum]
+    slope = 0.0
+    for _ in range(50):
+        rate = expit(scores.logits + slope * at)
+        spread = float((scores.mass * rate * (1 - rate)) @ at**2)
+        step = float((scores.mass * (scores.outcome - rate)) @ at) / max(spread, 1e-9)
+        slope += float(np.clip(step, -1.0, 1.0))
+        if abs(step) < 1e-10 or abs(slope) > 50:
+            break
+    return slope

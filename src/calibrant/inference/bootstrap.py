@@ -1,0 +1,415 @@
+"""Resampling of records without sorting again: levels keep their place, only their weights change.
+
+Quantiles of simulated values, as bounds on the next one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.clusters import Clusters
+from calibrant.forecasts import Forecasts
+from calibrant.inference.null import (
+    CROWDED,
+    TwoPointWeights,
+    batched,
+    has_equal_weights,
+    measured,
+    one_by_one,
+)
+from calibrant.inference.signs import (
+    ClusterSummary,
+    check_enough,
+    cluster_summary,
+    clusters_of,
+    is_clustered,
+    record_outcomes,
+    record_weights,
+)
+from calibrant.metrics.distance.lower import deviation_applies
+from calibrant.metrics.registry import Measure
+from calibrant.parallel import Progress, in_blocks
+from calibrant.results import Array
+
+ADDED = 2.0  # records of either outcome that are mixed into what is resampled
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DrawnRecords:
+    """How often each record was drawn, its weight and its weight of y; by level, one row per resample."""
+
+    times: Array
+    weights: Array
+    outcomes: Array
+
+    def of(self, k: int) -> tuple[Array, Array]:
+        """Return weight and outcome of every record in resample k, the same record as often as drawn."""
+        times = self.times[k].astype(np.int64)
+        drawn = np.repeat(np.arange(len(times)), times)
+        weight = self.weights[k][drawn]
+        return weight / times[drawn], np.clip(self.outcomes[k][drawn] / weight, 0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Resamples:
+    """Weight, weight of y, squared weight and records of every level; one row per resample.
+
+    `records` are None where numbers say it all: outcomes 0 and 1 without weights.
+    """
+
+    weights: Array
+    outcomes: Array
+    squared_weights: Array
+    counts: Array
+    records: DrawnRecords | None = None
+
+
+class Resampler:
+    """Resamples the n records with replacement, and gives the effect on each level.
+
+    Few events resample badly: none at all give the same data again and again. So `added` records of either
+    outcome are mixed in, with the predictions of the data (two of each is what Agresti and Coull add to a
+    proportion); `centre` is the weight of y per level that is drawn from, the mean of all resamples.
+
+    Unweighted 0/1 records of one level and outcome are alike, so only their numbers are drawn. A weighted
+    sketch does not know its records: substitutes are drawn, and `exact` is False. There a fraction counts
+    as the chance of an event, which varies at least as much.
+    """
+
+    def __init__(self, forecasts: Forecasts, added: float = ADDED) -> None:
+        self.forecasts = forecasts
+        counted = has_equal_weights(forecasts) and forecasts.binary and forecasts.record_outcomes is None
+        self.kind = "counts" if counted else "records" if forecasts.record_outcomes is not None else "sketch"
+        if is_clustered(forecasts):
+            self.kind = "clusters"
+        if (
+            self.kind == "records"
+            and forecasts.censoring is not None
+            and forecasts.record_weights is not None
+        ):
+            self.kind = "censored"
+        self.exact = self.kind != "sketch" and forecasts.exact
+        crowded = self.kind == "counts" and forecasts.n >= CROWDED * 2 * forecasts.levels
+        self.width = 2 * forecasts.levels if crowded or self.kind == "sketch" else forecasts.n
+        if self.kind == "censored":
+            self.width = forecasts.records.length
+        self.mixed = _mixed(forecasts, added)
+        self.centre = resampling_centre(forecasts, added)
+        self._starts = np.concatenate(([0], np.cumsum(forecasts.counts)[:-1]))
+        if self.kind == "counts":
+            ones = np.rint(forecasts.outcomes * forecasts.n).astype(np.int64)
+            cells = np.concatenate([ones, forecasts.counts - ones])
+            self._chances = np.concatenate([self.centre, forecasts.weights - self.centre])
+            self._cell_of = None if crowded else np.repeat(np.arange(len(cells)), cells)
+        elif self.kind == "sketch":
+            self._stand_ins = TwoPointWeights.of(forecasts)
+        elif self.kind == "clusters":
+            self._by_cluster = _ClusterTables.of(forecasts)
+            self.width = max(self._by_cluster.clusters.number, 4 * forecasts.levels)
+            self.mixed = self._by_cluster.mixed(added)
+            self.centre = (1 - self.mixed) * forecasts.outcomes + self.mixed / 2 * forecasts.weights
+
+    def widening(self, confidence: float) -> float:
+        """Return the factor by which resampled deviations are too small: 1 unless there are clusters."""
+        return self._by_cluster.summary.widening(confidence) if self.kind == "clusters" else 1.0
+
+    def draw(self, generator: np.random.Generator, rows: int) -> Resamples:
+        """Draw `rows` resamples."""
+        if self.kind == "counts":
+            return self._by_counts(generator, rows)
+        if self.kind == "clusters":
+            return self._by_cluster.draw(generator, rows, self.mixed)
+        draw = {"records": self._by_records, "censored": self._by_censored, "sketch": self._by_sketch}
+        return draw[self.kind](generator, rows)
+
+    def _by_counts(self, generator: np.random.Generator, rows: int) -> Resamples:
+        f = self.forecasts
+        if self._cell_of is None:
+            drawn = generator.multinomial(f.n, self._chances / self._chances.sum(), size=rows)
+        else:
+            picked = self._cell_of[generator.integers(0, f.n, size=(rows, f.n))]
+            row, column, coin = self._added(generator, rows)
+            picked[row, column] = picked[row, column] % f.levels + f.levels * coin
+            drawn = tallied(picked, 2 * f.levels)
+        ones, zeros = drawn[:, : f.levels], drawn[:, f.levels :]
+        counts = (ones + zeros).astype(np.float64)
+        return Resamples(counts / f.n, ones / f.n, counts / f.n**2, counts)
+
+    def _added(self, generator: np.random.Generator, rows: int) -> tuple[Any, Any, Any]:
+        """Return which picks (row and column) are added records, and a coin for the outcome of each.
+
+        Picks are independent and alike, so it may as well be the first few of every row.
+        """
+        many = generator.binomial(self.forecasts.n, self.mixed, size=rows)
+        row, column = np.nonzero(np.arange(many.max(initial=0)) < many[:, None])
+        return row, column, generator.integers(0, 2, size=len(row))
+
+    def _by_records(self, generator: np.random.Generator, rows: int) -> Resamples:
+        f = self.forecasts
+        weight = 1.0 if f.record_weights is None else f.record_weights
+        picked = generator.integers(0, f.n, size=(rows, f.n))
+        row, column, coin = self._added(generator, rows)
+        changed = picked[row, column]
+        times = tallied(picked, f.n).astype(np.float64)
+        return self._of_records(
+            times, times * weight, np.broadcast_to(weight, times.shape), row, changed, coin
+        )
+
+    def _by_censored(self, generator: np.random.Generator, rows: int) -> Resamples:
+        """Draw among all rows, censored ones included, and estimate the censoring again in every resample."""
+        f, censoring = self.forecasts, self.forecasts.censoring
+        assert censoring is not None
+        kept, everyone = f.records.rows, len(censoring)
+        factor = record_weights(f) / censoring.weight[kept]
+        place = np.full(everyone, -1)
+        place[kept] = np.arange(f.n)
+        picked = generator.integers(0, everyone, size=(rows, everyone))
+        row, column, coin = self._added(generator, rows)
+        changed = place[picked[row, column]]
+        row, changed, coin = row[changed >= 0], changed[changed >= 0], coin[changed >= 0]
+        drawn = tallied(picked, everyone)
+        mass = np.array([censoring.reweighted(times)[kept] for times in drawn]) * factor
+        times = drawn[:, kept].astype(np.float64)
+        return self._of_records(times, mass, mass / np.maximum(times, 1.0), row, changed, coin)
+
+    def _of_records(
+        self, times: Array, mass: Array, each: Array, row: Any, changed: Any, coin: Any
+    ) -> Resamples:
+        """Sum over levels, from how often each record was drawn, its weight in all and that of one draw."""
+        outcomes = self.forecasts.record_outcomes
+        assert outcomes is not None
+        total = mass.sum(axis=1, keepdims=True)
+        mass = mass / total
+        events = mass * outcomes
+        moved = each[row, changed] * (coin - outcomes[changed]) / total[row, 0]
+        np.add.at(events, (row, changed), moved)
+        return Resamples(
+            np.add.reduceat(mass, self._starts, axis=1),
+            np.add.reduceat(events, self._starts, axis=1),
+            np.add.reduceat(mass * (each / total), self._starts, axis=1),
+            np.add.reduceat(times, self._starts, axis=1),
+            DrawnRecords(times, mass, events),
+        )
+
+    def _by_sketch(self, generator: np.random.Generator, rows: int) -> Resamples:
+        f, parts = self.forecasts, self._stand_ins
+        rates = np.clip(self.centre / f.weights, 0.0, 1.0)
+        numbers = np.concatenate([parts.heavy, parts.light])
+        drawn = generator.multinomial(f.n, numbers / f.n, size=rows)
+        events = generator.binomial(drawn, np.concatenate([rates, rates]))
+        each = np.concatenate([parts.heavy_weight, parts.light_weight])
+        total = (drawn * each).sum(axis=1, keepdims=True)
+
+        def joined(terms: Any) -> Array:
+            return np.asarray(terms[:, : f.levels] + terms[:, f.levels :])
+
+        share = each / np.where(total > 0, total, 1.0)
+        return Resamples(
+            joined(drawn * share), joined(events * share), joined(drawn * share * each), joined(drawn * 1.0)
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ClusterTables:
+    """What each cluster adds to each level: weight, weight of y, squared weight and records."""
+
+    forecasts: Forecasts
+    clusters: Clusters
+    summary: ClusterSummary
+    tables: tuple[Any, Any, Any, Any]
+    totals: Array  # weight of each cluster
+
+    @classmethod
+    def of(cls, forecasts: Forecasts) -> _ClusterTables:
+        clusters, found = clusters_of(forecasts), cluster_summary(forecasts)
+        weight, outcome = record_weights(forecasts), record_outcomes(forecasts)
+        residuals = weight * (outcome - np.repeat(forecasts.values, forecasts.counts))
+        check_enough(found, clusters, residuals)
+        level_of = np.repeat(np.arange(forecasts.levels), forecasts.counts)
+        terms = (weight, weight * outcome, weight**2, np.ones(forecasts.n))
+        tables = tuple(clusters.matrix(term, level_of, forecasts.levels) for term in terms)
+        return cls(forecasts, clusters, found, tables, clusters.total(weight))
+
+    @property
+    def independent(self) -> float:
+        """The number of independent records that carry as much information."""
+        squares = float(self.forecasts.squared_weights.sum())
+        return 1 / (squares * max(1.0, self.summary.design_effect))
+
+    def mixed(self, added: float) -> float:
+        """Return the share of added records among all, by their noise."""
+        share = 2 * added / self.independent
+        return share / (1 + share)
+
+    def draw(self, generator: np.random.Generator, rows: int, mixed: float) -> Resamples:
+        """Draw whole clusters with replacement, and mix in added records one at a time."""
+        number = self.clusters.number
+        times = tallied(generator.integers(0, number, size=(rows, number)), number).T.astype(np.float64)
+        total = self.totals @ times
+        weights, outcomes, squares, counts = ((table @ times).T for table in self.tables)
+        weights, outcomes = weights / total[:, None], outcomes / total[:, None]
+        many = generator.binomial(max(1, round(self.independent)), mixed, size=rows)
+        row, _ = np.nonzero(np.arange(many.max(initial=0)) < many[:, None])
+        level = np.searchsorted(np.cumsum(self.forecasts.weights), generator.random(len(row)))
+        level = np.minimum(level, self.forecasts.levels - 1)
+        share = np.minimum(many / self.independent, 1.0)[:, None]
+        weights, outcomes = (1 - share) * weights, (1 - share) * outcomes
+        each = (share[:, 0] / np.maximum(many, 1))[row]
+        np.add.at(weights, (row, level), each)
+        np.add.at(outcomes, (row, level), each * generator.integers(0, 2, size=len(row)))
+        counts[row, level] += 1
+        return Resamples(weights, outcomes, squares / total[:, None] ** 2, counts)
+
+
+def _mixed(forecasts: Forecasts, added: float) -> float:
+    """Return the share of added records among all, by their noise."""
+    share = 2 * added * float(forecasts.squared_weights.sum())
+    return share / (1 + share)
+
+
+def resampling_centre(forecasts: Forecasts, added: float = ADDED) -> Array:
+    """Return the weight of y per level that is drawn from: the mean of all resamples."""
+    mixed = _mixed(forecasts, added)
+    return np.asarray((1 - mixed) * forecasts.outcomes + mixed / 2 * forecasts.weights)
+
+
+def tallied(picked: Any, cells: int) -> Any:
+    """Count how often each cell occurs in every row."""
+    rows = len(picked)
+    picked += np.arange(rows)[:, None] * cells
+    return np.bincount(picked.ravel(), minlength=rows * cells).reshape(rows, cells)
+
+
+def resampled_values(
+    forecasts: Forecasts,
+    row: Measure,
+    settings: dict[str, Any],
+    *,
+    resampler: Resampler,
+    draws: int,
+    seed: int,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Array:
+    """Return the measure of `draws` resamples of the records; NaN where it has no value."""
+    quick = row.null.residuals_only and batched(forecasts, row, settings)
+
+    def work(generator: np.random.Generator, rows: int) -> Array:
+        return values_of_resamples(forecasts, row, settings, resampler.draw(generator, rows), quick)
+
+    return in_blocks(
+        work,
+        draws,
+        width=resampler.width,
+        seed=seed,
+        threads=threads if quick else 1,
+        progress=progress,
+    )
+
+
+def resampled_deviations(
+    forecasts: Forecasts,
+    row: Measure,
+    settings: dict[str, Any],
+    *,
+    resampler: Resampler,
+    draws: int,
+    seed: int,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Array | None:
+    """Return how far resampling moves the value (its `power`-th root) at most; None if nothing bounds it.
+
+    Moves are counted from the centre of the resamples.
+    """
+    null, power = row.null, seminorm_power(forecasts, row, settings)
+    if not power and (null.deviation is None or not deviation_applies(row.settings(settings))):
+        return None
+
+    def work(generator: np.random.Generator, rows: int) -> Array:
+        drawn = resampler.draw(generator, rows)
+        weights, outcomes = drawn.weights - forecasts.weights, drawn.outcomes - resampler.centre
+        if not power:
+            return null.deviation(forecasts, weights, outcomes)  # type: ignore[misc]
+        residuals = outcomes - weights * forecasts.values
+        if null.batch is not None:
+            return np.asarray(null.batch(forecasts, residuals, settings)) ** (1 / power)
+        drawn_around = forecasts.weights * forecasts.values + residuals
+        return one_by_one(forecasts, row, settings, drawn_around) ** (1 / power)
+
+    return in_blocks(work, draws, width=resampler.width, seed=seed, threads=threads, progress=progress)
+
+
+def seminorm_power(forecasts: Forecasts, row: Measure, settings: dict[str, Any]) -> int:
+    """Return k where the measure is the k-th power of a seminorm of the residuals, 0 where it is none.
+
+    Options change k (ATB of norm 1, the root of an ECE), so it is seen from doubling residuals.
+    """
+    if row.null.batch is None:
+        return row.null.power
+    if not row.null.power or not batched(forecasts, row, settings):
+        return 0
+    once, twice = row.null.batch(forecasts, np.outer([1.0, 2.0], forecasts.weights), settings)  # type: ignore[misc]
+    return round(float(np.log2(twice / once)))
+
+
+def values_of_resamples(
+    forecasts: Forecasts, row: Measure, settings: dict[str, Any], drawn: Resamples, quick: bool
+) -> Array:
+    """Take the measure of every resample: all at once where residuals are all it needs."""
+    if quick:
+        residuals = drawn.outcomes - drawn.weights * forecasts.values
+        return np.asarray(row.null.batch(forecasts, residuals, settings))  # type: ignore[misc]
+    tables = row.null.tables
+    values: Any = None if tables is None else tables(forecasts, drawn.outcomes, drawn.weights, settings)
+    if values is None:
+        values = [measured(_rebuilt(forecasts, drawn, k), row, settings) for k in range(len(drawn.weights))]
+    return np.where(np.isfinite(values), values, np.nan)
+
+
+def _rebuilt(forecasts: Forecasts, drawn: Resamples, k: int) -> Forecasts:
+    kept = drawn.weights[k] > 0
+    weight, outcome = (None, None) if drawn.records is None else drawn.records.of(k)
+    return Forecasts.from_levels(
+        forecasts.values[kept],
+        drawn.weights[k][kept],
+        drawn.outcomes[k][kept],
+        squared_weights=drawn.squared_weights[k][kept],
+        counts=drawn.counts[k][kept].astype(np.int64),
+        total_weight=forecasts.total_weight,
+        binary=forecasts.binary and (outcome is None or not np.any((outcome > 0) & (outcome < 1))),
+        record_weights=None if forecasts.record_weights is None else weight,
+        record_outcomes=outcome,
+    )
+
+
+def upper_quantile(values: Array, share: float) -> float:
+    """Return the value that a further draw exceeds with a chance of 1 - `share` at most.
+
+    The k-th smallest of m is exceeded by one more with chance 1 - k / (m + 1): k = share (m + 1), rounded up.
+    Sample quantiles between neighbours are too small: of 99 draws, that for 95 % is exceeded by 5.9 %.
+
+    >>> upper_quantile(np.arange(1.0, 100.0), 0.95)
+    95.0
+    """
+    rank = math.ceil(share * (len(values) + 1) - 1e-9)
+    return _ranked(values, rank)
+
+
+def lower_quantile(values: Array, share: float) -> float:
+    """Return the value that a further draw falls below with a chance of `share` at most.
+
+    >>> lower_quantile(np.arange(1.0, 100.0), 0.05)
+    5.0
+    """
+    return _ranked(values, math.floor(share * (len(values) + 1) + 1e-9))
+
+
+def _ranked(values: Array, rank: int) -> float:
+    """Return the value of this rank, from 1; the first or the last where there are too few draws for it."""
+    place = min(max(rank, 1), len(values)) - 1
+    return float(np.partition(values, place)[place])

@@ -1,0 +1,370 @@
+"""confidence_interval: the value in the population that the records were drawn from.
+
+What is to be said where there is no interval.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import TooFewRecordsError, sentence
+from calibrant.forecasts import Forecasts
+from calibrant.formatting import format_value, limits_text, pluralize
+from calibrant.inference.bootstrap import (
+    Resampler,
+    lower_quantile,
+    resampled_deviations,
+    resampled_values,
+    resampling_centre,
+    seminorm_power,
+    upper_quantile,
+)
+from calibrant.inference.coarsening import coarsen_for_interval
+from calibrant.inference.inversion import LOGISTIC, inverted, score_interval
+from calibrant.inference.null import NullOutcomes, batched, measured, null_values
+from calibrant.inference.signs import ClusterSummary, SignNull, cluster_summary, is_clustered
+from calibrant.inference.testing import by_signs, has_sign_test, is_rejected, run_test
+from calibrant.inputs import open_share
+from calibrant.metrics.calling import accepts_clusters
+from calibrant.metrics.lookup import find_measure, measure_in_words
+from calibrant.metrics.registry import Measure
+from calibrant.parallel import Progress, check_drawing, checked_draws, dot, recorded_seed
+from calibrant.results import Array, html_paragraphs, json_object
+
+NO_INTERVAL = "too few records for an interval"
+
+
+def is_unbounded(lower: float, upper: float) -> bool:
+    """Return whether every value lies in the interval: it says nothing."""
+    return math.isinf(lower) and math.isinf(upper)
+
+
+NULL_DRAWS = 99  # enough for a mean
+FEW_DRAWS = 19  # where each draw costs a whole evaluation
+
+
+@dataclass(frozen=True, slots=True)
+class ConfidenceInterval:
+    """A measure, an interval for its value in the population, and its bias.
+
+    `value` is the measure of the data; `null_mean` what calibrated forecasts of this size and shape
+    would score on average, which for an error is its bias under calibration. `corrected` is an unbiased
+    estimate of the population's value, calibrated or not, for ATB, UBSE (given bins) and the squared kernel
+    error; where that value is near 0 it may fall below. Weights count as fixed. For others it is None.
+    `method` is one of those that confidence_interval describes. The interval always holds `value`. `clusters`
+    describes rows that belong together, where they were given.
+    """
+
+    measure: str
+    value: float
+    lower: float
+    upper: float
+    confidence: float
+    null_mean: float
+    corrected: float | None
+    method: str
+    n: int
+    draws: int
+    seed: int
+    note: str = ""  # why there is no interval, where there is none
+    cells: int | None = None  # what was simulated on, where levels were merged
+    added: float = 0.0  # half-width added for that, in the unit of the value (its root for ATB)
+    clusters: ClusterSummary | None = None  # where rows belong together
+
+    def __contains__(self, value: float) -> bool:
+        return self.lower <= value <= self.upper
+
+    @property
+    def approximate(self) -> tuple[str, ...]:
+        """The fields that hold only approximately."""
+        return ("lower", "upper")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields, ready for JSON."""
+        return json_object({**asdict(self), "approximate": self.approximate})
+
+    def __str__(self) -> str:
+        name, how = measure_in_words(self.measure), f"{self.method}, seed {self.seed}"
+        said, records = f"{name[0].upper()}{name[1:]} {format_value(self.value)}", pluralize(self.n, "record")
+        if is_unbounded(self.lower, self.upper):
+            return f"{said}, {self.note} ({records}, {how})."
+        limits = f"{100 * self.confidence:g} % interval {limits_text(self.lower, self.upper)}"
+        note = f" Note: {self.note}." if self.note else ""
+        related = "" if self.clusters is None else f" {self.clusters}"
+        return f"{said}, {limits} ({records}, {how}).{note}{related}"
+
+    def _repr_html_(self) -> str:
+        return html_paragraphs(str(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The two ends of an interval, and how they were found."""
+
+    lower: float
+    upper: float
+    method: str
+
+
+@accepts_clusters
+def confidence_interval(
+    forecasts: Forecasts,
+    /,
+    *,
+    measure: str = "smooth",
+    confidence: float = 0.95,
+    draws: int = 999,
+    seed: int | None = 0,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> ConfidenceInterval:
+    """Return an interval for a measure's population value, from resampled records.
+
+    Errors of calibration are biased upwards, most of all near 0: noise alone makes a calibrated forecast
+    look miscalibrated, and resampling adds the same noise once more, so that the usual bootstrap
+    intervals fail there. Most errors are seminorms of the residuals (Kuiper, KS, smooth, kernel, binned,
+    l1-ATB) or squares of one (ATB, UBSE); they differ from the population's by at most the seminorm of the
+    noise, whose quantile resampling does estimate ("bootstrap of the deviation"; a similar bound serves
+    the lower distance). Errors that fit something to the data (CORP miscalibration, ICI) get the true errors
+    that would give such a value ("inverted tests"), slope and intercept those that their "score test"
+    does not reject, mean scores the usual "bootstrap".
+
+    Whole clusters are resampled where `clusters` are given, with Student's quantiles for their number. Two
+    records of either outcome are mixed into what is resampled, so that rare events do not make the
+    interval too short. All of this is approximate; what is exact is that an error's lower end is above 0 (and
+    a signed measure's interval leaves out its ideal) only if the exact test rejects at 1 - confidence.
+
+    From 16,384 distinct predictions of unweighted 0/1 records on, smooth, EMD, ATB and l1-ATB are resampled
+    on neighbouring predictions merged into `cells`: the fewest that widen the interval by less than 1 %. What
+    they can change of a deviation, but for a chance of less than 1 in 10,000, is `added` to either side
+    (of the root, for ATB).
+
+    Parameters
+    ----------
+    measure
+        A name of the registry.
+    confidence
+        How often such intervals hold the population's value.
+    draws, seed
+        The number of data sets drawn, and their seed (None for a fresh one); the result records it.
+    threads, progress
+        The number of threads; `progress` is called with the share that is done.
+    **options
+        Options of the measure.
+
+    Returns
+    -------
+    ConfidenceInterval
+        The value with `lower`, `upper`, the bias-corrected value and the method.
+
+    Examples
+    --------
+    >>> found = confidence_interval([0, 1, 0, 1] * 50, [0.3, 0.6, 0.4, 0.9] * 50, measure="atb", seed=1)
+    >>> found.lower <= found.value <= found.upper
+    True
+    """
+    check_confidence(confidence)
+    check_drawing(draws, seed, threads)
+    check_resampling(forecasts.n)
+    row, count, used = find_measure(measure), checked_draws(draws), recorded_seed(seed)
+    settings = {**row.options, **options}
+    value = float(row.function.core(forecasts, **settings))
+    grid = coarsen_for_interval(forecasts, row, settings, confidence)
+    centre = None
+    if grid.starts is not None:
+        centre = measured(forecasts.with_outcomes(resampling_centre(forecasts)), row, settings)
+    interval = bounds(
+        grid.forecasts,
+        row,
+        settings,
+        value=value,
+        centre=centre,
+        added=grid.added,
+        confidence=confidence,
+        draws=count,
+        seed=used,
+        threads=threads,
+        progress=progress,
+    )
+    null_mean = mean_if_calibrated(grid.forecasts, row, settings, used)
+    return ConfidenceInterval(
+        measure=row.name,
+        value=value,
+        lower=interval.lower,
+        upper=interval.upper,
+        confidence=confidence,
+        null_mean=null_mean,
+        corrected=_unbiased(forecasts, row, settings, value),
+        method=f"{interval.method} (approximate)",
+        n=forecasts.n,
+        draws=count,
+        seed=used,
+        note=NO_INTERVAL if is_unbounded(interval.lower, interval.upper) else "",
+        cells=grid.cells,
+        added=grid.added,
+        clusters=cluster_summary(forecasts) if is_clustered(forecasts) else None,
+    )
+
+
+def bounds(
+    forecasts: Forecasts,
+    row: Measure,
+    settings: dict[str, Any],
+    *,
+    value: float,
+    confidence: float,
+    draws: int,
+    seed: int,
+    pvalue: float | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    resampler: Resampler | None = None,
+    centre: float | None = None,
+    added: float = 0.0,
+) -> Bounds:
+    """Return the interval alone, and by which method it was found; `resampler` may keep earlier draws.
+
+    Where `forecasts` are merged levels, `value` and `centre` are those of the levels themselves, and `added`
+    is what merging can take from a deviation.
+
+    `pvalue` is that of the exact test by the same measure, where it is known already: while that does not
+    reject, calibration stays inside the interval.
+    """
+    check_resampling(forecasts.n)
+    how: dict[str, Any] = {"confidence": confidence, "draws": draws, "seed": seed}
+    if row.name in LOGISTIC:
+        ends = score_interval(forecasts, row.name, value=value, confidence=confidence)
+        interval = Bounds(*ends, "score test")
+    else:
+        how |= {"threads": threads, "progress": progress, "resampler": resampler}
+        how |= {"centre": centre, "added": added}
+        interval = _resampled(forecasts, row, settings, value=value, **how)
+    least, most = row.reachable(settings)
+    # chance raises some estimates above all that the data support: an interval still holds its estimate
+    lower, upper = min(value, max(least, interval.lower)), max(value, min(most, interval.upper))
+    interval = replace(interval, lower=lower, upper=upper)
+    untested = not (row.complete or row.signed) or not forecasts.binary
+    untested = untested or (by_signs(forecasts) and not has_sign_test(forecasts, row, settings))
+    if untested or interval.lower <= row.ideal <= interval.upper:
+        return interval
+    if pvalue is None:
+        tested = run_test(forecasts, row, settings, method="auto", draws=draws, seed=seed, threads=threads)
+        pvalue = tested.pvalue
+    if is_rejected(pvalue, confidence):
+        return interval
+    return replace(interval, lower=min(interval.lower, row.ideal), upper=max(interval.upper, row.ideal))
+
+
+def _resampled(
+    forecasts: Forecasts,
+    row: Measure,
+    settings: dict[str, Any],
+    *,
+    value: float,
+    confidence: float,
+    draws: int,
+    seed: int,
+    threads: int | None,
+    progress: Progress | None,
+    resampler: Resampler | None,
+    centre: float | None,
+    added: float,
+) -> Bounds:
+    """Return the interval from simulated data, by the way that suits the measure."""
+    resampler = Resampler(forecasts) if resampler is None else resampler
+    of_sketch = "" if resampler.exact else " of a sketch"
+    how: dict[str, Any] = {"resampler": resampler, "draws": draws, "seed": seed, "threads": threads}
+    if centre is None:
+        centre = measured(forecasts.with_outcomes(resampler.centre), row, settings)
+    moved = resampled_deviations(forecasts, row, settings, progress=progress, **how)
+    if moved is not None:
+        power = seminorm_power(forecasts, row, settings) or 1
+        reach = resampler.widening(confidence) * upper_quantile(moved, confidence) + added
+        lower, upper = (
+            around(min(value, centre), reach, power)[0],
+            around(max(value, centre), reach, power)[1],
+        )
+        return Bounds(lower, upper, f"bootstrap of the deviation{of_sketch}")
+    if row.complete and not row.signed:
+        lower, upper = inverted(
+            forecasts, row, settings, value=value, confidence=confidence, draws=draws, seed=seed
+        )
+        return Bounds(lower, upper, "inverted tests" if resampler.exact else "inverted tests of a sketch")
+    values = resampled_values(forecasts, row, settings, progress=progress, **how)
+    reach = resampler.widening(confidence) * central(np.abs(values - centre), 2 * confidence - 1)[1]
+    return Bounds(min(value, centre) - reach, max(value, centre) + reach, f"bootstrap{of_sketch}")
+
+
+def around(value: float, reach: float, power: int) -> tuple[float, float]:
+    """Return the values whose `power`-th root lies within `reach` of the root of `value`."""
+    root = value ** (1 / power)
+    return float(max(0.0, root - reach) ** power), float((root + reach) ** power)
+
+
+def central(values: Array, confidence: float) -> tuple[float, float]:
+    """Return the interval that holds this share of the resampled values, and as many below as above."""
+    defined = values[np.isfinite(values)]
+    if 2 * len(defined) < len(values):
+        raise TooFewRecordsError(
+            sentence("resampling", "needs a measure with a value in most resamples", f"got {len(defined)}")
+        )
+    tail = (1 - confidence) / 2
+    return lower_quantile(defined, tail), upper_quantile(defined, 1 - tail)
+
+
+def check_confidence(confidence: float) -> None:
+    """Refuse a confidence that is not between 0 and 1."""
+    open_share("confidence", confidence)
+
+
+def check_resampling(n: int) -> None:
+    """Refuse a single record: every resample of it is the same."""
+    if n < 2:
+        raise TooFewRecordsError(sentence("resampling", "needs two records or more", f"got {n}"))
+
+
+def _unbiased(forecasts: Forecasts, row: Measure, settings: dict[str, Any], value: float) -> float | None:
+    """Return the value without its bias, where that is known.
+
+    ATB, UBSE and the squared kernel error are sums of w_i w_j r_i r_j k(v_i, v_j) over all pairs of records,
+    r = y - v and k(v, v) = 1. Only the pairs of a record with itself are biased.
+    """
+    mean = row.null.mean and row.null.mean(forecasts, settings)  # known for no other k
+    own = _own_pairs(forecasts)
+    others = 1 - float(forecasts.squared_weights.sum())
+    if not (row.fair and row.complete) or mean is None or own is None or others <= 0:
+        return None
+    if is_clustered(forecasts):  # pairs within a cluster are biased as well
+        return None
+    return (value - own) / others
+
+
+def _own_pairs(forecasts: Forecasts) -> float | None:
+    """Return the sum of w^2 (y - v)^2 over the records; None for a sketch of fractions, which lost it."""
+    v, outcomes = forecasts.values, forecasts.record_outcomes
+    if outcomes is not None:
+        weights = 1 / forecasts.n if forecasts.record_weights is None else forecasts.record_weights
+        return float(np.sum((weights * (outcomes - np.repeat(v, forecasts.counts))) ** 2))
+    if not forecasts.binary:
+        return None
+    rate = forecasts.outcomes / forecasts.weights
+    return dot(forecasts.squared_weights, rate * (1 - v) ** 2 + (1 - rate) * v**2)
+
+
+def mean_if_calibrated(forecasts: Forecasts, row: Measure, settings: dict[str, Any], seed: int) -> float:
+    """Return the measure's mean under calibration: exact where known, else from a few simulated outcomes."""
+    exact = row.null.mean and row.null.mean(forecasts, settings)
+    linear = row.signed or row.null.two_sided  # its mean does not depend on how rows are related
+    if exact is not None and (linear or not is_clustered(forecasts)):
+        return exact
+    if not forecasts.binary or (by_signs(forecasts) and not has_sign_test(forecasts, row, settings)):
+        return math.nan
+    null = SignNull(forecasts) if by_signs(forecasts) else NullOutcomes(forecasts)
+    draws = NULL_DRAWS if batched(forecasts, row, settings) else FEW_DRAWS
+    values = null_values(forecasts, row, settings, null=null, draws=draws, seed=seed, threads=1)
+    return float(np.mean(values[np.isfinite(values)])) if np.isfinite(values).any() else math.nan

@@ -1,0 +1,148 @@
+"""Laws of the number of events among records with a probability each, and shifts of their logits.
+
+If logit P(y = 1) = logit p + a, the number of events of a group has a Poisson-binomial law that is tilted by
+exp(a S). Probabilities are cut off beyond 16 standard deviations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.fits.roots import root
+from calibrant.results import Array
+
+FARTHEST = 700.0  # a shift beyond that is infinite
+Counts = npt.NDArray[np.int64]
+
+
+def exact_interval(
+    logs: Array, counts: Counts, events: int, tilt: float, confidence: float
+) -> tuple[float, float]:
+    """Return the shifts at which this many events or more (or fewer) have probability (1 - confidence) / 2.
+
+    The log probabilities are those at the shift `tilt`, from where the ends are looked for.
+    """
+    rest = (1 - confidence) / 2
+
+    def surplus(shift: float, above: bool) -> float:
+        return tail(logs + (shift - tilt) * counts, counts, events, above) - rest
+
+    low = -np.inf if events <= counts[0] else _rising_root(lambda shift: surplus(shift, True), tilt)
+    high = np.inf if events >= counts[-1] else -_rising_root(lambda shift: surplus(-shift, False), -tilt)
+    return low, high
+
+
+def _rising_root(function: Callable[[float], float], start: float) -> float:
+    """Return where a rising function is 0, looked for around `start`; infinite where it never is."""
+    reach = 0.1
+    while function(start - reach) > 0 or function(start + reach) < 0:
+        reach *= 2
+        if reach > FARTHEST:
+            return float(-np.inf if function(start) > 0 else np.inf)
+    return root(function, start - reach, start + reach, 1e-9)
+
+
+def tail(logs: Array, counts: Counts, events: int, above: bool) -> float:
+    """Return the probability of `events` or more (or fewer) under unnormalised log probabilities."""
+    masses = np.exp(logs - logs.max())
+    beyond = masses[counts >= events] if above else masses[counts <= events]
+    return min(1.0, float(beyond.sum() / masses.sum()))
+
+
+OUTSIDE = 1e-60  # shares of the largest probability that are cut off: 16 standard deviations out
+SMALL = 64  # records that are convolved one by one, for all blocks at once
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EventCount:
+    """The law of the number of events of a group: log probabilities of `first`, `first` + 1, ...
+
+    They are those at the shift `tilt`; at the shift a they are larger by (a - tilt) times the number.
+    """
+
+    first: int
+    logs: Array
+    tilt: float
+    records: int
+
+    @classmethod
+    def of(cls, logits: Array, tilt: float) -> EventCount:
+        """Convolve the records of a group, each with the odds exp(logit + tilt)."""
+        from scipy.special import expit
+
+        first, masses = _convolved(expit(logits + tilt))
+        with np.errstate(divide="ignore"):
+            return cls(first, np.log(masses), tilt, len(logits))
+
+    @property
+    def counts(self) -> Counts:
+        """The numbers of events that have a probability."""
+        return np.arange(self.first, self.first + len(self.logs))
+
+    def at(self, counts: Counts) -> Array:
+        """Return log probabilities of these numbers of events."""
+        place = counts - self.first
+        inside = (place >= 0) & (place < len(self.logs))
+        return np.where(inside, self.logs[np.where(inside, place, 0)], -np.inf)
+
+
+def _convolved(rates: Array) -> tuple[int, Array]:
+    """Return the first number of events with a probability that counts, and the probabilities from there.
+
+    All terms are positive, so that even tiny probabilities keep their digits.
+    """
+    padded = np.zeros(-(-len(rates) // SMALL) * SMALL)
+    padded[: len(rates)] = rates  # a record that is never an event changes nothing
+    blocks = padded.reshape(-1, SMALL)
+    table = np.zeros((len(blocks), SMALL + 1))
+    table[:, 0] = 1.0
+    for rate in blocks.T[:, :, np.newaxis]:
+        table[:, 1:] = table[:, 1:] * (1 - rate) + table[:, :-1] * rate
+        table[:, :1] *= 1 - rate
+    laws = [_trimmed(0, masses) for masses in table]
+    while len(laws) > 1:
+        pairs = [law_of_sum(one, other) for one, other in zip(laws[::2], laws[1::2], strict=False)]
+        laws = pairs + laws[2 * len(pairs) :]
+    return laws[0]
+
+
+def law_of_sum(one: tuple[int, Array], other: tuple[int, Array]) -> tuple[int, Array]:
+    """Return the law of the sum of two independent counts."""
+    return _trimmed(one[0] + other[0], np.convolve(one[1], other[1]))
+
+
+def _trimmed(first: int, masses: Array) -> tuple[int, Array]:
+    kept = np.flatnonzero(masses > OUTSIDE * masses.max())
+    return first + int(kept[0]), masses[kept[0] : kept[-1] + 1]
+
+
+def common_shift(
+    logits: Array, events: float, weights: Array | float = 1.0, others: float | None = None
+) -> float:
+    """Return the shift at which as many events are expected; none at all count as half an event.
+
+    With weights `events` and `others` are the weights of the two outcomes, and the half is of their mean.
+    """
+    from scipy.special import expit
+
+    total = float(np.sum(np.broadcast_to(weights, logits.shape)))
+    others = total - events if others is None else others
+    if others < events:  # the rarer outcome is the one whose digits are all known
+        return -common_shift(-logits, others, weights, events)
+    wanted = events if events > 0 else 0.5 * total / len(logits)
+
+    def surplus(shift: float) -> float:
+        return float(np.sum(weights * expit(logits + shift))) - wanted
+
+    least = -float(logits.max()) - (np.log(total) - np.log(wanted)) - 1  # the ratio may be infinite
+    return root(surplus, least, 1 - float(logits.min()), 1e-12)
+
+
+def odds_of(shift: float) -> float:
+    """Return the factor of the odds of a shift; infinite beyond what a number can hold."""
+    with np.errstate(over="ignore"):
+        return float(np.exp(shift))

@@ -1,0 +1,425 @@
+"""Apply a recalibration to files of any size: every other column and row stays as it was."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from calibrant.errors import (
+    InvalidInputError,
+    UnreadableFileError,
+    UnwritableFileError,
+    reject_name,
+    sentence,
+)
+from calibrant.files import atomic_path, check_target, scratch_folder
+from calibrant.formatting import pluralize
+from calibrant.io.apply_parquet import SPARK_SCHEMA, append_column, refuse_durations, refuse_taken_name
+from calibrant.io.apply_text import RecordWriter, number_cells
+from calibrant.io.csv_dialect import CsvDialect, line_break_of, read_dialect
+from calibrant.io.paths import file_format, resolve_paths
+from calibrant.io.read import FileNames, in_pieces_or_whole, read_table
+from calibrant.io.session import connect, identifier, literal, plain_names, run_with_progress
+from calibrant.io.sources import (
+    SourceColumn,
+    csv_scan,
+    default_notation,
+    place_of,
+    top_level_names,
+    unreadable,
+)
+from calibrant.recalibration.result import Recalibration
+from calibrant.results import Array
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+MEMORY = "512MB"  # what DuckDB may hold before it spills to disk
+BATCH_ROWS = 100_000
+SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": ","}
+PARQUET = (".parquet", ".pq")
+TABLE, MADE = "calibrant_repaired", '"calibrant made"'
+# What DuckDB reads and writes as the same type: physical types, and what they may be said to hold
+PHYSICAL = ("BOOLEAN", "INT32", "INT64", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
+CONVERTED = (
+    "UTF8", "DATE", "TIMESTAMP_MICROS", "DECIMAL", "LIST", "MAP",
+    *(f"{sign}INT_{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)),
+)  # fmt: skip
+
+AS_TEXT = ("TIMESTAMP_MILLIS", "TIME_MICROS", "TIME_MILLIS")  # whose text, but not whose type, is the same
+
+Progress = Callable[[float], object] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ApplySummary:
+    """How many rows were written, and how many of them had no usable prediction or one outside the range."""
+
+    rows: int
+    unusable: int
+    outside: int
+
+
+class _Mapping:
+    """Maps predictions in the order of the rows, NaN for unusable ones, and counts what it has seen."""
+
+    def __init__(self, fitted: Recalibration, ready: Array | None = None) -> None:
+        self._fitted, self._ready = fitted, ready
+        self._rows = self._unusable = self._outside = 0
+
+    def __call__(self, p: Array) -> Array:
+        usable = (p >= 0) & (p <= 1)
+        known = (p if usable.all() else p[usable]) + 0.0
+        fit = self._fitted.fit
+        if self._ready is not None:
+            q = self._ready[self._rows : self._rows + len(p)]
+        else:
+            q = np.full(len(p), np.nan)
+            if len(known):
+                q[usable] = self._fitted.map.predict(known)
+        self._rows += len(p)
+        self._unusable += len(p) - len(known)
+        self._outside += int(np.count_nonzero(known < fit.low) + np.count_nonzero(known > fit.high))
+        return q
+
+    def summary(self, prediction: str) -> ApplySummary:
+        """Return the counts; rows of which none has a prediction are refused."""
+        if self._rows and self._unusable == self._rows:
+            got = f"got none in {pluralize(self._rows, 'row')}"
+            raise InvalidInputError(sentence(f"column {prediction!r}", "must hold probabilities", got))
+        return ApplySummary(self._rows, self._unusable, self._outside)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What is read, what is written, and the columns involved."""
+
+    files: list[Path]
+    names: list[str]  # of the files, as DuckDB and pyarrow can open them
+    part: Path
+    ending: str
+    prediction: str
+    into: str
+    progress: Progress
+
+
+def apply_file(
+    fitted: Recalibration,
+    source: FileNames,
+    target: str | Path,
+    *,
+    prediction: str,
+    into: str,
+    progress: Progress = None,
+) -> ApplySummary:
+    """Write all columns of `source` and the recalibrated prediction to `target`, whole or not at all.
+
+    Parquet is written by pyarrow and keeps every type, name and key of the footer; without pyarrow DuckDB
+    writes it, and files with columns that DuckDB would change are refused. CSV keeps the bytes of all other
+    cells. Rows without a prediction in [0, 1] get no value. A map that reads covariates takes them from the
+    columns of the same names, which are held in memory.
+    """
+    files, ending = resolve_paths(source), Path(target).suffix.lower()
+    _check_endings(files, Path(target))
+    check_target(target, files)
+    if fitted.columns is not None:
+        hint = "use predict in Python"
+        raise InvalidInputError(sentence("apply", "takes maps of two classes", hint=hint))
+
+    def written(parallel: bool) -> ApplySummary:
+        with plain_names(files) as names, atomic_path(target, files) as part:
+            request = _Request(files, names, part, ending, prediction, into, progress)
+            return _written(fitted, request, parallel)
+
+    return in_pieces_or_whole(written)
+
+
+def _written(fitted: Recalibration, request: _Request, parallel: bool) -> ApplySummary:
+    parquet = file_format(request.files[0]) == "parquet"
+    ready = _with_covariates(fitted, request) if fitted.map.needs_covariates else None
+    mapped = _Mapping(fitted, ready)
+    if parquet and request.ending in PARQUET and find_spec("pyarrow") is not None:
+        numbers = partial(_arrow_numbers, prediction=request.prediction)
+        append_column(
+            request.files, request.names, request.part, prediction=request.prediction, into=request.into,
+            numbers=numbers, mapped=mapped, progress=request.progress,
+        )  # fmt: skip
+    elif not parquet and _keeps_bytes(dialects := _dialects(request), request):
+        _append_to_text(mapped, request, dialects[0], parallel)
+    else:
+        _copy_by_duckdb(mapped, request, parallel)
+    return mapped.summary(request.prediction)
+
+
+def _check_endings(files: Sequence[Path], target: Path) -> None:
+    known = ", ".join((*SEPARATORS, *PARQUET))
+    if target.suffix.lower() not in (*SEPARATORS, *PARQUET):
+        got = f"got {target.suffix or 'no ending'!r}"
+        raise UnreadableFileError(sentence(f"file {str(target)!r}", f"must end in one of {known}", got))
+    kinds = {file_format(file) for file in files}
+    if kinds not in ({"csv"}, {"parquet"}):
+        got = f"got {' and '.join(sorted(kinds))}"
+        raise UnreadableFileError(sentence("files", f"must all end in one of {known}", got))
+
+
+def _with_covariates(fitted: Recalibration, request: _Request) -> Array:
+    """Predict for all rows in memory, NaN where the prediction is not usable."""
+    files = [str(file) for file in request.files]
+    numbers, columns = read_table(files, [request.prediction], fitted.map.column_names)
+    p = numbers[request.prediction]
+    usable = (p >= 0) & (p <= 1)
+    q = np.full(len(p), np.nan)
+    if usable.any():
+        kept = {name: column[usable] for name, column in columns.items()}
+        q[usable] = fitted.predict(p[usable], kept)
+    return q
+
+
+def _arrow_numbers(column: Any, prediction: str) -> Array:
+    """Return an Arrow column as floats, NaN for missing; all but floats are read by DuckDB, as files are."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_floating(column.type):
+        return np.asarray(column.cast(pa.float64()).to_numpy(), dtype=np.float64)
+    with connect() as connection:
+        connection.register("cells", pa.table({"x": column}))
+        [(_, kind, *_)] = connection.execute("DESCRIBE SELECT x FROM cells").fetchall()
+        number = SourceColumn(prediction, "x", str(kind)).number_or_nan(default_notation.get())
+        read = connection.execute(f"SELECT {number} AS x FROM cells").fetchnumpy()["x"]
+    return _filled(read)
+
+
+def _filled(column: Any) -> Array:
+    return np.asarray(np.ma.filled(np.ma.asarray(column, dtype=np.float64), np.nan))
+
+
+def _dialects(request: _Request) -> list[CsvDialect]:
+    """Read the headers of CSV files, which must be alike and must not have the new column."""
+    dialects = [read_dialect(file, [request.prediction]) for file in request.files]
+    _refuse_other_columns(request.files, [dialect.names for dialect in dialects])
+    if len(set(dialects)) > 1:
+        raise UnreadableFileError(sentence("files", "must be written alike", "got several separators"))
+    place_of(request.files[0], dialects[0].names, request.prediction)
+    refuse_taken_name(dialects[0].names, request.into)
+    return dialects
+
+
+def _keeps_bytes(dialects: Sequence[CsvDialect], request: _Request) -> bool:
+    """Return whether cells can be copied byte for byte: the target has the separators of the source."""
+    tabs = dialects[0].separator == "\t"
+    packed = any(file.suffix.lower() == ".zst" for file in request.files)  # which Python 3.11 cannot unpack
+    return (
+        not packed and request.ending in SEPARATORS and request.ending in (".tsv" if tabs else ".csv", ".txt")
+    )
+
+
+def _append_to_text(mapped: _Mapping, request: _Request, dialect: CsvDialect, parallel: bool) -> None:
+    decimal, total = default_notation.get().decimal, sum(file.stat().st_size for file in request.files)
+    place = place_of(request.files[0], dialect.names, request.prediction)
+    number = SourceColumn(request.prediction, f"c{place}", "TEXT").number_or_nan(default_notation.get())
+    with request.part.open("wb") as out:
+        before = 0
+        for file, name in zip(request.files, request.names, strict=True):
+            with _unpacked(file) as (text, raw), _reading([name]) as connection:
+                writer = RecordWriter(text, dialect.separator, line_break_of(file))
+                writer.copy_header(out if file is request.files[0] else None, request.into)
+                query = f"SELECT {number} AS x FROM {csv_scan(dialect, [name], parallel)}"
+                for p in _batches(connection, query, request.files):
+                    writer.copy_rows(out, number_cells(mapped(p), decimal, dialect.separator))
+                    if request.progress is not None:
+                        request.progress(min(1.0, (before + raw.tell()) / total))
+                writer.check_end()
+            before += file.stat().st_size
+
+
+@contextmanager
+def _unpacked(file: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """Open a text file; yield its text, and the file on disk, whose position shows the progress."""
+    with file.open("rb") as raw:
+        if file.suffix.lower() != ".gz":
+            yield raw, raw
+            return
+        with gzip.open(raw) as text:
+            yield cast("IO[bytes]", text), raw
+
+
+def _batches(connection: DuckDBPyConnection, query: str, files: list[Path]) -> Iterator[Array]:
+    """Yield the column `x` of a query in the order of the rows; without pyarrow all at once."""
+    try:
+        if find_spec("pyarrow") is None:
+            yield _filled(connection.execute(query).fetchnumpy()["x"])
+            return
+        relation = connection.sql(query)
+        read = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch  # before DuckDB 1.4
+        for batch in read(BATCH_ROWS):
+            yield np.asarray(batch.column(0).to_numpy(zero_copy_only=False), dtype=np.float64)
+    except _read_errors() as error:
+        raise unreadable(files, error) from None
+
+
+def _read_errors() -> tuple[type[Exception], ...]:
+    import duckdb
+
+    if find_spec("pyarrow") is None:
+        return (duckdb.Error,)
+    import pyarrow as pa
+
+    return (duckdb.Error, pa.ArrowException, OSError)
+
+
+@contextmanager
+def _reading(allowed: Sequence[str | Path], **more: str) -> Iterator[DuckDBPyConnection]:
+    settings = {"memory_limit": MEMORY, "enable_progress_bar": "true", "enable_progress_bar_print": "false"}
+    settings |= {"progress_bar_time": "0", **more}
+    with scratch_folder() as spill:
+        settings["temp_directory"] = str(spill)
+        with connect(allowed, **settings) as connection:
+            yield connection
+
+
+def _copy_by_duckdb(mapped: _Mapping, request: _Request, parallel: bool) -> None:
+    import duckdb
+
+    allowed: list[str | Path] = [*request.names, request.part]
+    # one thread: a positional join with a scan by several mixes rows up
+    with scratch_folder() as folder, _reading(allowed, threads="1") as connection:
+        try:
+            scan, columns, keys = _scan(connection, request, parallel)
+            cells = ", ".join(f"{_cell(column)} AS {identifier(column.name)}" for column in columns)
+            number = next(c for c in columns if c.name == request.prediction).number_or_nan(
+                default_notation.get()
+            )
+        except duckdb.Error as error:
+            raise unreadable(request.files, error) from None
+        made = _spooled(
+            _batches(connection, f"SELECT {number} AS x FROM {scan}", request.files), mapped, folder
+        )
+        connection.register(TABLE, {MADE.strip('"'): made})
+        value = f"CASE WHEN isnan({MADE}) THEN NULL ELSE {MADE} END AS {identifier(request.into)}"
+        query = f"SELECT {cells}, {value} FROM {scan} POSITIONAL JOIN {TABLE}"
+        options = _written_as_file(request.ending, keys)
+        copy = f"COPY ({query}) TO {literal(str(request.part))} ({options})"
+        try:
+            run_with_progress(connection, lambda: connection.execute(copy), request.progress)
+            if request.ending in PARQUET:
+                _refuse_renamed(connection, request, [*(column.name for column in columns), request.into])
+        except duckdb.Error as error:
+            if "No space left" in str(error) or str(request.part) in str(error):
+                reason = str(error).splitlines()[0].replace(str(request.part), "the new file")
+                raise UnwritableFileError(sentence("the output", "must be writable", reason)) from None
+            raise unreadable(request.files, error) from None
+
+
+def _spooled(batches: Iterator[Array], mapped: _Mapping, folder: Path) -> Array:
+    """Map all rows into a file on disk, which is read like an array."""
+    path = folder / "made"
+    with path.open("wb") as file:
+        for p in batches:
+            file.write(mapped(p).tobytes())
+    return np.memmap(path, dtype=np.float64, mode="r") if path.stat().st_size else np.empty(0)
+
+
+def _scan(
+    connection: DuckDBPyConnection, request: _Request, parallel: bool
+) -> tuple[str, list[SourceColumn], dict[str, str]]:
+    """Return the scan of all columns in the order of the rows, the columns, and the keys of the footer."""
+    files, names = request.files, request.names
+    if file_format(files[0]) == "csv":
+        dialect = _dialects(request)[0]
+        columns = [SourceColumn(name, f"c{k}", "TEXT") for k, name in enumerate(dialect.names)]
+        return csv_scan(dialect, names, parallel), columns, {}
+    described = []
+    for file, name in zip(files, names, strict=True):
+        query = f"DESCRIBE SELECT * FROM read_parquet({literal(name)}, hive_partitioning = false)"
+        described.append([(str(row[0]), str(row[1])) for row in connection.execute(query).fetchall()])
+        _refuse_changed_by_duckdb(connection, file, name, [column for column, _ in described[-1]], request)
+    _refuse_other_columns(files, described)
+    columns = [SourceColumn(name, identifier(name), kind) for name, kind in described[0]]
+    shown = [column.name for column in columns]
+    if request.prediction not in shown:
+        raise reject_name(f"column of {files[0]}", request.prediction, shown)
+    refuse_taken_name(shown, request.into)
+    keys = _footer_keys(connection, files[0], names[0], request)
+    return f"read_parquet([{', '.join(map(literal, names))}], hive_partitioning = false)", columns, keys
+
+
+def _refuse_changed_by_duckdb(
+    connection: DuckDBPyConnection, file: Path, name: str, shown: list[str], request: _Request
+) -> None:
+    """Refuse columns whose name, type or values DuckDB would change."""
+    written = top_level_names(connection, name)
+    for column, renamed in zip(written, shown, strict=False):
+        if column != renamed:
+            raise _changed(file, column, f"got a name that would become {renamed!r}")
+    if find_spec("pyarrow") is not None:
+        refuse_durations(file, name)  # to DuckDB they are numbers
+    query = f"SELECT name, type, converted_type, logical_type, precision FROM parquet_schema({literal(name)})"
+    for column, physical, converted, logical, precision in connection.execute(query).fetchall()[1:]:
+        known = physical is None or (
+            physical in PHYSICAL and (converted is None or converted in CONVERTED) and (precision or 0) <= 38
+        )
+        text = request.ending not in PARQUET and converted in (
+            "TIMESTAMP_MILLIS",
+            "TIME_MICROS",
+            "TIME_MILLIS",
+        )
+        if not (known or text) or "Float16" in str(logical):
+            raise _changed(file, column, f"got {logical or converted or physical}")
+
+
+def _footer_keys(connection: DuckDBPyConnection, file: Path, name: str, request: _Request) -> dict[str, str]:
+    """Return the keys of a footer that DuckDB can write again; types that only Arrow knows are refused."""
+    if request.ending not in PARQUET:
+        return {}
+    query = f"SELECT decode(key), decode(value) FROM parquet_kv_metadata({literal(name)})"
+    keys = {str(key): str(value) for key, value in connection.execute(query).fetchall()}
+    if "ARROW:schema" in keys:
+        rule, got = "needs pyarrow to be written unchanged", "got types of Arrow"
+        raise UnreadableFileError(sentence(f"file {str(file)!r}", rule, got, "pip install pyarrow"))
+    if SPARK_SCHEMA.decode() in keys:
+        listed = json.loads(keys[SPARK_SCHEMA.decode()])
+        listed["fields"].append({"name": request.into, "type": "double", "nullable": True, "metadata": {}})
+        keys[SPARK_SCHEMA.decode()] = json.dumps(listed, separators=(",", ":"))
+    return keys
+
+
+def _refuse_renamed(connection: DuckDBPyConnection, request: _Request, names: list[str]) -> None:
+    for before, after in zip(names, top_level_names(connection, str(request.part)), strict=True):
+        if before != after:
+            raise _changed(request.files[0], before, f"got a name that would become {after!r}")
+
+
+def _changed(file: Path, column: str, got: str) -> UnreadableFileError:
+    subject, rule = f"column {column!r} of {str(file)!r}", "must be of a kind that DuckDB writes unchanged"
+    return UnreadableFileError(sentence(subject, rule, got, "pip install pyarrow, or leave this column out"))
+
+
+def _refuse_other_columns(files: Sequence[Path], columns: Sequence[object]) -> None:
+    for file, one in zip(files, columns, strict=True):
+        if one != columns[0]:
+            rule = f"must have the columns of {str(files[0])!r}, in the same order"
+            raise UnreadableFileError(sentence(f"file {str(file)!r}", rule, "got others"))
+
+
+def _cell(column: SourceColumn) -> str:
+    """Return a cell as it is written; the CSV writer puts quotes around empty text, so it is left out."""
+    return f"nullif({column.sql}, '')" if column.kind == "TEXT" else column.sql
+
+
+def _written_as_file(ending: str, keys: dict[str, str]) -> str:
+    """Return the options with which DuckDB writes a file."""
+    if ending not in PARQUET:
+        return f"FORMAT csv, HEADER, DELIMITER {literal(SEPARATORS[ending])}, USE_TMP_FILE false"
+    stored = ", ".join(f"{literal(key)}: {literal(value)}" for key, value in keys.items())
+    return "FORMAT parquet, USE_TMP_FILE false" + (f", KV_METADATA {{{stored}}}" if stored else "")

@@ -1,0 +1,275 @@
+"""Add a column to Parquet files with pyarrow: all other columns keep their names, types and values."""
+
+from __future__ import annotations
+
+import base64
+import inspect
+import json
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence
+from calibrant.results import Array
+
+PIECE_BYTES = 2**26  # decoded size above which a row group is read and written in several pieces
+TEXT_BYTES = 24  # assumed size of a value whose type has no fixed width
+ARROW_SCHEMA = b"ARROW:schema"
+SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
+INHERITED_FLAGS = ("is_from_converted_type", "force_set_converted_type")
+
+
+def append_column(
+    files: Sequence[Path],
+    names: Sequence[str],
+    part: Path,
+    *,
+    prediction: str,
+    into: str,
+    numbers: Callable[[Any], Array],
+    mapped: Callable[[Array], Array],
+    progress: Callable[[float], object] | None = None,
+) -> None:
+    """Write all rows of Parquet files to `part`, with `mapped` of the prediction as the last column.
+
+    Parameters
+    ----------
+    files, names
+        The files as the user named them, and names of them that pyarrow can open.
+    part
+        The file to write.
+    prediction, into
+        The column to read and the column to add.
+    numbers
+        Turns an Arrow column of the prediction into floats, NaN for missing.
+    mapped
+        Turns predictions, in the order of the rows, into new ones, NaN for none.
+    progress
+        Called with the share of rows that were written.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with ExitStack() as stack:
+        readers = [stack.enter_context(_opened(*pair)) for pair in zip(files, names, strict=True)]
+        first = readers[0]
+        _check_names(files[0], first.schema_arrow.names, prediction, into)
+        for file, reader in zip(files, readers, strict=True):
+            if not reader.schema_arrow.equals(first.schema_arrow):
+                rule = f"must have the columns of {str(files[0])!r}, in the same order"
+                raise UnreadableFileError(sentence(f"file {str(file)!r}", rule, "got other columns"))
+        place = first.schema_arrow.names.index(prediction)
+        schema, keys = _extended_schema(first, into)
+        total, written = max(1, sum(reader.metadata.num_rows for reader in readers)), 0
+        options = _writer_options(first, prediction, into)
+        sink = stack.enter_context(part.open("wb"))
+        with pq.ParquetWriter(sink, schema, **options) as writer:
+            for table in _read_ahead(files, names, readers):
+                q = mapped(numbers(table.column(place)))
+                column = pa.array(q, mask=np.isnan(q), type=pa.float64())
+                extended = pa.table([*table.columns, column], schema=schema)
+                writer.write_table(extended, row_group_size=max(1, len(extended)))
+                written += len(extended)
+                if progress is not None:
+                    progress(written / total)
+            if keys:
+                writer.add_key_value_metadata(keys)
+        sink.flush()
+        for file, reader in zip(files, readers, strict=True):
+            with pq.ParquetFile(part) as result:
+                _refuse_changed(file, reader, result)
+
+
+@contextmanager
+def _opened(file: Path, name: str, **options: Any) -> Iterator[Any]:
+    import pyarrow.parquet as pq
+
+    with _read_errors(file):
+        reader = pq.ParquetFile(name, pre_buffer=False, **options)
+    with reader:
+        yield reader
+
+
+@contextmanager
+def _read_errors(file: Path) -> Iterator[None]:
+    """Raise what pyarrow cannot read as an error that names the input."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
+        subject = f"file {str(file)!r}"
+        raise UnreadableFileError(sentence(subject, "must be readable as parquet", reason)) from None
+
+
+def _check_names(file: Path, names: Sequence[str], prediction: str, into: str) -> None:
+    if prediction not in names:
+        raise reject_name(f"column of {file}", prediction, list(names))
+    if names.count(prediction) > 1:
+        got = f"got {names.count(prediction)} columns called {prediction!r}"
+        raise UnreadableFileError(sentence(f"file {str(file)!r}", "must name this column once", got))
+    refuse_taken_name(names, into)
+
+
+def refuse_taken_name(names: Sequence[str], into: str) -> None:
+    """Refuse a new column whose name the file has already, also in other upper and lower case."""
+    if into.lower() in (name.lower() for name in names):
+        hint = "name another with --as"
+        raise InvalidInputError(sentence(f"column {into!r}", "must not be in the file already", hint=hint))
+
+
+def refuse_durations(file: Path, name: str) -> None:
+    """Refuse columns of durations, which only Arrow can tell from whole numbers."""
+    import pyarrow as pa
+
+    with _opened(file, name) as reader:
+        for field in reader.schema_arrow:
+            if pa.types.is_duration(field.type):
+                raise _changed(file, field.name, f"got {field.type}")
+
+
+def _extended_schema(reader: Any, into: str) -> tuple[Any, dict[bytes, bytes]]:
+    """Return the Arrow schema with the new column, and the keys of the footer, some of which list columns."""
+    import pyarrow as pa
+
+    field = pa.field(into, pa.float64())
+    keys = dict(reader.metadata.metadata or {})
+    if ARROW_SCHEMA in keys:
+        stored = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(keys[ARROW_SCHEMA])))
+        keys[ARROW_SCHEMA] = base64.b64encode(stored.append(field).serialize().to_pybytes())
+    if SPARK_SCHEMA in keys:  # Spark reads the columns that this key lists and no others
+        listed = json.loads(keys[SPARK_SCHEMA])
+        listed["fields"].append({"name": into, "type": "double", "nullable": True, "metadata": {}})
+        keys[SPARK_SCHEMA] = json.dumps(listed, separators=(",", ":")).encode()
+    return reader.schema_arrow.append(field).with_metadata(None), keys
+
+
+def _writer_options(reader: Any, prediction: str, into: str) -> dict[str, Any]:
+    """Return how to write the file so that it resembles the one that was read."""
+    import pyarrow.parquet as pq
+
+    leaves = [reader.schema.column(k) for k in range(len(reader.schema))]
+    logical = [json.loads(leaf.logical_type.to_json()) for leaf in leaves]
+    times = [one for one in logical if one["Type"] == "Time"]
+    integers = [
+        leaf for leaf, one in zip(leaves, logical, strict=True)
+        if one["Type"] == "Decimal" and leaf.physical_type.startswith("INT")
+    ]  # fmt: skip
+    options: dict[str, Any] = {
+        "version": "2.6",
+        "store_schema": False,  # the extended schema is among the keys where there was one
+        "use_deprecated_int96_timestamps": any(leaf.physical_type == "INT96" for leaf in leaves),
+        "use_compliant_nested_type": not any(".list.item" in leaf.path for leaf in leaves),
+        "store_decimal_as_integer": bool(integers),
+        "write_time_adjusted_to_utc": any(one.get("isAdjustedToUTC") for one in times),
+    }
+    if reader.metadata.num_row_groups:
+        group = reader.metadata.row_group(0)
+        chunks = [group.column(k) for k in range(group.num_columns)]
+        codecs = {chunk.path_in_schema: _codec(chunk.compression) for chunk in chunks}
+        codecs[into] = codecs.get(prediction, "snappy")
+        options |= {
+            "compression": codecs,
+            "use_dictionary": [chunk.path_in_schema for chunk in chunks if chunk.has_dictionary_page],
+            "write_statistics": [into, *(chunk.path_in_schema for chunk in chunks if chunk.is_stats_set)],
+            "write_page_index": any(getattr(chunk, "has_column_index", False) for chunk in chunks),
+            "sorting_columns": getattr(group, "sorting_columns", None) or None,
+        }
+    known = inspect.signature(pq.ParquetWriter.__init__).parameters  # older versions have fewer
+    return {name: value for name, value in options.items() if name in known}
+
+
+def _codec(name: str) -> str:
+    return {"UNCOMPRESSED": "none", "LZ4_RAW": "lz4"}.get(name, name.lower())
+
+
+def _read_ahead(files: Sequence[Path], names: Sequence[str], readers: Sequence[Any]) -> Iterator[Any]:
+    """Yield the rows in pieces; another thread reads the next piece while this one is written."""
+    pieces = _pieces(files, names, readers)
+    with ThreadPoolExecutor(1) as pool:
+        ahead = pool.submit(next, pieces, None)
+        while (table := ahead.result()) is not None:
+            ahead = pool.submit(next, pieces, None)
+            yield table
+
+
+def _pieces(files: Sequence[Path], names: Sequence[str], readers: Sequence[Any]) -> Iterator[Any]:
+    import pyarrow as pa
+
+    for file, name, reader in zip(files, names, readers, strict=True):
+        _refuse_out_of_range(file, name, reader)
+        for number in range(reader.metadata.num_row_groups):
+            group = reader.metadata.row_group(number)
+            row_bytes = _row_bytes(reader.schema_arrow) + group.total_byte_size // max(1, group.num_rows)
+            with _read_errors(file):
+                if group.num_rows * row_bytes <= PIECE_BYTES:
+                    yield reader.read_row_group(number)
+                    continue
+                size = max(1, PIECE_BYTES // row_bytes)
+                for batch in reader.iter_batches(batch_size=size, row_groups=[number]):
+                    yield pa.Table.from_batches([batch])
+
+
+def _row_bytes(schema: Any) -> int:
+    """Estimate the size of a decoded row."""
+    size = 0
+    for kind in schema.types:
+        try:
+            size += 1 + kind.bit_width // 8
+        except ValueError:
+            size += TEXT_BYTES
+    return size
+
+
+def _refuse_out_of_range(file: Path, name: str, reader: Any) -> None:
+    """Refuse INT96 times that 64 bits of nanoseconds cannot hold: pyarrow would wrap them around."""
+    import pyarrow as pa
+
+    leaves = [reader.schema.column(k) for k in range(len(reader.schema))]
+    columns = list(dict.fromkeys(leaf.path.split(".")[0] for leaf in leaves if leaf.physical_type == "INT96"))
+    if not columns:
+        return
+    with _opened(file, name, coerce_int96_timestamp_unit="us") as coarse, _read_errors(file):
+        for number in range(coarse.metadata.num_row_groups):
+            table = coarse.read_row_group(number, columns=columns)
+            for column in table.column_names:
+                try:
+                    table[column].cast(reader.schema_arrow.field(column).type)
+                except pa.ArrowInvalid:
+                    got = "got a time that nanoseconds in 64 bits cannot hold"
+                    raise _changed(file, column, got) from None
+
+
+def _refuse_changed(file: Path, source: Any, result: Any) -> None:
+    """Refuse a file of which some column came out under another name or type."""
+    for place in range(len(source.schema)):
+        before, after = source.schema.column(place), result.schema.column(place)
+        if _description(before) != _description(after):
+            raise _changed(file, before.path, f"got {_shown(before)}, which would become {_shown(after)}")
+    for before, after in zip(source.schema_arrow, result.schema_arrow, strict=False):
+        if not before.equals(after, check_metadata=True):
+            raise _changed(file, before.name, f"got {before.type}, which would become {after.type}")
+
+
+def _description(leaf: Any) -> tuple[Any, ...]:
+    logical = json.loads(leaf.logical_type.to_json())
+    kind = {key: value for key, value in logical.items() if key not in INHERITED_FLAGS}
+    if kind["Type"] == "Int" and kind["isSigned"] and f"INT{kind['bitWidth']}" == leaf.physical_type:
+        kind = {"Type": "None"}  # two ways to write the same type
+    physical = "" if kind["Type"] == "Decimal" else leaf.physical_type
+    return leaf.path, leaf.max_definition_level, leaf.max_repetition_level, physical, kind
+
+
+def _shown(leaf: Any) -> str:
+    kind = json.loads(leaf.logical_type.to_json())["Type"]
+    return f"{leaf.path} ({leaf.physical_type}{'' if kind == 'None' else f', {kind}'})"
+
+
+def _changed(file: Path, column: str, got: str) -> UnreadableFileError:
+    subject, rule = f"column {column!r} of {str(file)!r}", "must be of a type that can be written unchanged"
+    return UnreadableFileError(sentence(subject, rule, got, "leave this column out, or convert it"))

@@ -1,0 +1,192 @@
+"""How a CSV file is written, taken from its header alone: nothing is guessed from the rows below it.
+
+The first bytes of a text file, unpacked and decoded; what is not UTF-8 is refused.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, cast
+
+from calibrant.errors import UnreadableFileError, sentence
+
+HEADER_BYTES = 2**22  # a header longer than this is not a header
+FIRST_LINES = 1000  # of a file that DuckDB unpacks: empty ones, and a header with line breaks in quotes
+LATIN = "Windows-1252 or Latin-1"
+MARKS = {  # how files in other encodings begin
+    b"\xff\xfe\x00\x00": "UTF-32",
+    b"\x00\x00\xfe\xff": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
+
+
+def head_of(path: Path) -> bytes:
+    """Return the first lines of a file, unpacked."""
+    try:
+        with _opened(path) if not _is_zstandard(path) else io.BytesIO(_start_of_zstandard(path)) as stream:
+            head = stream.readline(HEADER_BYTES)
+            while not head.strip(b"\r\n") or head.count(b'"') % 2:
+                line = stream.readline(HEADER_BYTES)
+                head += line
+                if not line or len(head) > HEADER_BYTES:
+                    break
+    except (OSError, EOFError, zlib.error) as error:
+        raise UnreadableFileError(sentence(f"file {str(path)!r}", "must be readable", str(error))) from None
+    if len(head) >= HEADER_BYTES:
+        raise UnreadableFileError(
+            sentence(
+                f"file {str(path)!r}", "must have a header", f"got a line of over {HEADER_BYTES:,} bytes"
+            )
+        )
+    return head
+
+
+def _opened(path: Path) -> IO[bytes]:
+    packed = path.suffix.lower() == ".gz"
+    return cast("IO[bytes]", gzip.open(path)) if packed else path.open("rb")
+
+
+def _is_zstandard(path: Path) -> bool:
+    return path.suffix.lower() == ".zst"
+
+
+def _start_of_zstandard(path: Path) -> bytes:
+    """Let DuckDB unpack the first lines: Python itself cannot before 3.14."""
+    import duckdb
+
+    from calibrant.io.session import connect, literal
+
+    whole_line = "delim = '\x1e', quote = '', escape = '', header = false, auto_detect = false"
+    scan = f"read_csv({literal(str(path))}, {whole_line}, columns = {{'line': 'VARCHAR'}})"
+    try:
+        with connect([path]) as connection:
+            rows = connection.execute(f"SELECT line FROM {scan} LIMIT {FIRST_LINES}").fetchall()
+    except duckdb.Error as error:
+        reason, *more = str(error).splitlines()
+        if any("not utf-8" in line for line in more):
+            raise UnreadableFileError(not_utf8(f"file {str(path)!r}", LATIN, line_of(reason))) from None
+        raise UnreadableFileError(sentence(f"file {str(path)!r}", "must be readable", reason)) from None
+    return "".join(f"{line or ''}\n" for (line,) in rows).encode()
+
+
+def line_of(reason: str) -> str:
+    """Say in which line DuckDB found bytes that are not text, as far as it says.
+
+    >>> line_of("Invalid Input Error: CSV Error on Line: 601")
+    'other bytes in line 601'
+    """
+    _, mark, line = reason.rpartition("CSV Error on Line: ")
+    return f"other bytes in line {int(line):,}" if mark and line.isdigit() else "other bytes"
+
+
+def decoded(path: Path, head: bytes) -> str:
+    """Return the header as text, or say how the file is encoded and what to do about it."""
+    name = f"file {str(path)!r}"
+    for mark, encoding in MARKS.items():
+        if head.startswith(mark):
+            raise UnreadableFileError(not_utf8(name, encoding))
+    if b"\0" in head:
+        rule, got = "must be text", "got zero bytes in the header"
+        raise UnreadableFileError(sentence(name, rule, got, "is it UTF-16, or not a CSV file"))
+    try:
+        return head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        got = f"byte 0x{head[error.start]:02x} in the header"
+        raise UnreadableFileError(not_utf8(name, LATIN, got)) from None
+
+
+def not_utf8(name: str, encoding: str, found: str = "") -> str:
+    """Return the message for a file in another encoding, with the way to convert it."""
+    got = f"got {found}, as in {encoding}" if found else f"got {encoding}"
+    source = encoding.split()[0].upper()
+    return sentence(name, "must be UTF-8", got, f"iconv -f {source} -t UTF-8 FILE > utf8.csv")
+
+
+def stray_byte(path: Path) -> tuple[int, int] | None:
+    """Return the line and the value of the first byte that is not UTF-8; None where Python cannot look."""
+    if _is_zstandard(path):
+        return None
+    with _opened(path) as stream:
+        for number, line in enumerate(stream, start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                return number, line[error.start]
+    return None
+
+
+SEPARATORS = ",;\t|"
+LINE_BREAK = re.compile("\r\n|\r|\n")
+UTF8_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class CsvDialect:
+    """The names in the header, in order; what separates cells; how many empty lines come first."""
+
+    names: tuple[str, ...]
+    separator: str
+    empty_lines: int
+
+
+def read_dialect(path: Path, wanted: Sequence[str] = ()) -> CsvDialect:
+    """Read the header of a CSV file, refusing what is not UTF-8 text.
+
+    The separator is the most frequent one in the header, unless only another one gives the wanted columns
+    (`a,b;p` has the columns `a,b` and `p` if these are wanted).
+    """
+    head = head_of(path)
+    text = decoded(path, head.removeprefix(UTF8_MARK))
+    lines = io.StringIO(text, newline="")
+    empty = 0
+    while (line := lines.readline()) in ("\n", "\r\n", "\r"):
+        empty += 1
+    if not line.strip():
+        raise UnreadableFileError(sentence(f"file {str(path)!r}", "must have a header", "got empty lines"))
+    header = text[lines.tell() - len(line) :]
+    try:
+        known = [CsvDialect(_cells(header, separator), separator, empty) for separator in _separators(line)]
+    except csv.Error as error:
+        raise UnreadableFileError(
+            sentence(f"file {str(path)!r}", "must have a header", f"got a first line with a {error}")
+        ) from None
+    dialect = next((one for one in known if set(wanted) <= set(one.names)), known[0])
+    _refuse_mixed_breaks(path, header, dialect.names)
+    return dialect
+
+
+def line_break_of(path: Path) -> bytes:
+    """Return what ends the first line of a CSV file."""
+    found = LINE_BREAK.search(decoded(path, head_of(path)))
+    return found[0].encode() if found else b"\n"
+
+
+def _refuse_mixed_breaks(path: Path, header: str, names: Sequence[str]) -> None:
+    """Refuse a name with another line break than that of its line: DuckDB would find no rows below it."""
+    broken = [name for name in names if LINE_BREAK.search(name)]
+    if broken and len(set(LINE_BREAK.findall(header))) > 1:
+        rule, got = (
+            "must have line breaks of one kind in its header",
+            f"got another in the name {broken[0]!r}",
+        )
+        raise UnreadableFileError(sentence(f"file {str(path)!r}", rule, got, "rename that column"))
+
+
+def _separators(line: str) -> list[str]:
+    """Return the separators, the most frequent one outside quotes first."""
+    unquoted = "".join(line.split('"')[::2])
+    return sorted(SEPARATORS, key=lambda separator: -unquoted.count(separator))
+
+
+def _cells(header: str, separator: str) -> tuple[str, ...]:
+    return tuple(
+        name.strip() for name in next(csv.reader(io.StringIO(header, newline=""), delimiter=separator))
+    )

@@ -1,0 +1,551 @@
+"""Columns of files (CSV, TSV, Parquet, JSON lines, globs) as arrays, read through DuckDB.
+
+Columns of groups and covariates: numbers, dates, truth values or text, decided by the whole column.
+
+Whether the rows of a file fit into memory for exact measures, or want a sketch.
+
+Files that were delivered twice: other names, the same bytes.
+
+Locate the first bad row after an engine has counted them.
+
+One table of a .duckdb file, or the answer to one query, as a Parquet file that every verb can read.
+
+The database is opened for reading alone, without network, extensions or other files. The rows are copied
+once, so that columns read one after the other belong to the same rows whatever the query does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import CalibrantError, InvalidInputError, UnreadableFileError, reject_name, sentence
+from calibrant.formatting import pluralize
+from calibrant.io.paths import PACKED, file_format, resolve_paths
+from calibrant.io.session import LOCKED, MEMORY, connect, identifier, literal, lock, plain_names
+from calibrant.io.sources import (
+    Notation,
+    NotInPiecesError,
+    Source,
+    SourceColumn,
+    default_notation,
+    not_a_number,
+    refuse_repeats,
+    sources,
+    unless_missing,
+    unread_sql,
+    unreadable,
+)
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+
+# What a cell must look like for its column to be of a type; the first type that fits every cell is taken.
+# Leading zeros make a name of digits: a postal code is not a number. Whole numbers too long for 64 bits are
+# names too: floats would round them, and make one of two identifiers.
+SHAPES = {
+    "BIGINT": r"[+-]?(0|[1-9][0-9]{0,18})",
+    "VARCHAR": r"[+-]?(0|[1-9][0-9]*)",
+    "DOUBLE": r"[+-]?(0?\.[0-9]+|(0|[1-9][0-9]*)(\.[0-9]*)?)([eE][+-]?[0-9]+)?|[+-]?(?i)inf(inity)?",
+    "BOOLEAN": "(?i)true|false",
+    "DATE": "[0-9]{4}-[0-9]{2}-[0-9]{2}",
+    "TIMESTAMP": r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)?",
+}
+SHOWN_AS = {
+    "ENUM": "VARCHAR",
+    "UUID": "VARCHAR",
+    "DECIMAL": "DOUBLE",
+    "HUGEINT": "DOUBLE",
+    "UHUGEINT": "DOUBLE",
+}
+WHOLE = re.compile(r"U?HUGEINT|DECIMAL\(\d+,0\)")  # types of whole numbers that floats may round
+EXACT = 2**53  # up to here a float is every whole number
+
+
+def category_column(
+    connection: DuckDBPyConnection, parts: Sequence[Source], name: str, notation: Notation
+) -> npt.NDArray[Any]:
+    """Return one column of any type, in the order of the rows."""
+    columns = [part.columns[name] for part in parts]
+    for column in columns:
+        refuse_nested(column)
+    if any(column.text is None for column in columns):
+        return _together([_typed_cells(connection, part, name) for part in parts])
+    texts = [f"SELECT {_cell(part.columns[name], notation)} AS t FROM {part.scan}" for part in parts]
+    kind = _kind(connection, " UNION ALL ".join(texts))
+    if kind == "VARCHAR":  # among names, "NA" and "None" are names: only an empty cell is missing
+        texts = [f"SELECT {_label(part.columns[name])} AS t FROM {part.scan}" for part in parts]
+    cells = [f"SELECT TRY_CAST(t AS {kind}) AS x FROM ({text})" for text in texts]
+    return _together([_filled(connection.execute(query).fetchnumpy()["x"]) for query in cells])
+
+
+def refuse_nested(column: SourceColumn) -> None:
+    """Say in words that a column of lists or records has no groups."""
+    if column.kind.endswith("]") or column.kind.startswith(("STRUCT", "MAP", "UNION", "VARIANT")):
+        rule, got = "must hold one value per row", f"got values of type {column.kind}"
+        hint = "choose one element, or join them to text"
+        raise InvalidInputError(sentence(f"column {column.name!r}", rule, got, hint))
+
+
+def _typed_cells(connection: DuckDBPyConnection, part: Source, name: str) -> npt.NDArray[Any]:
+    """Return the cells of a column that has a type in the file."""
+    column = part.columns[name]
+    kind = SHOWN_AS.get(column.kind.split("(")[0], "")
+    long = bool(WHOLE.fullmatch(column.kind)) and _rounded_by_floats(connection, column.sql, part.scan)
+    kind = "VARCHAR" if long else kind
+    cell = f"CAST({column.sql} AS {kind})" if kind else column.sql
+    cells = _filled(connection.execute(f"SELECT {cell} AS x FROM {part.scan}").fetchnumpy()["x"])
+    if not long:
+        return cells
+    return np.array([None if text is None else int(text) for text in cells.tolist()], dtype=object)
+
+
+def _rounded_by_floats(connection: DuckDBPyConnection, cell: str, scan: str) -> bool:
+    """Return whether some whole number of a column is too long for a float."""
+    query = f"SELECT bool_or({cell} NOT BETWEEN -{EXACT} AND {EXACT}) FROM {scan}"
+    return bool(connection.execute(query).fetchall()[0][0])
+
+
+def _cell(column: SourceColumn, notation: Notation) -> str:
+    """Return the SQL of the text of a cell, NULL where it means a missing value."""
+    text = str(column.text)
+    known = unless_missing(text, "NULL", text)
+    return known if notation.decimal == "." else f"replace({known}, ',', '.')"
+
+
+def _label(column: SourceColumn) -> str:
+    """Return the SQL of the unchanged text of a cell, NULL where it is empty."""
+    return f"CASE WHEN trim({column.text}) = '' THEN NULL ELSE {column.text} END"
+
+
+def _kind(connection: DuckDBPyConnection, texts: str) -> str:
+    """Return the first type of SHAPES that every cell of a column has, else text."""
+    tests = [
+        f"bool_and(regexp_full_match(trim(t), '{shape}') AND TRY_CAST(t AS {kind}) IS NOT NULL)"
+        for kind, shape in SHAPES.items()
+    ]
+    distinct = f"SELECT DISTINCT t FROM ({texts}) WHERE t IS NOT NULL"
+    [fits] = connection.execute(f"SELECT {', '.join(tests)} FROM ({distinct})").fetchall()
+    return next((kind for kind, fit in zip(SHAPES, fits, strict=True) if fit), "VARCHAR")
+
+
+def _filled(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Put the missing value of its type where DuckDB left a gap."""
+    absent = np.ma.getmaskarray(column)
+    values = np.asarray(np.ma.getdata(column))
+    if not absent.any():
+        return values
+    if values.dtype.kind in "iuf" and not _too_long_for_floats(values[~absent]):
+        return np.where(absent, np.nan, values.astype(np.float64))
+    if values.dtype.kind == "M":
+        return np.where(absent, np.array("NaT", dtype=values.dtype), values)
+    out = values.astype(object)
+    out[absent] = None
+    return out
+
+
+def _too_long_for_floats(values: npt.NDArray[Any]) -> bool:
+    """Return whether floats, which can be missing, would round these whole numbers."""
+    if values.dtype.kind == "f" or not len(values):
+        return False
+    return max(abs(int(values.min())), abs(int(values.max()))) > EXACT
+
+
+def _together(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Append columns; numbers stay numbers unless that rounds them, and types that do not mix are objects."""
+    kinds = {"n" if part.dtype.kind in "iuf" else part.dtype.kind for part in parts}
+    alike = len(kinds) == 1
+    if kinds == {"n"} and len({part.dtype.kind for part in parts}) > 1:
+        alike = not any(_too_long_for_floats(part) for part in parts)
+    return np.concatenate(parts if alike else [part.astype(object) for part in parts])
+
+
+FileNames = str | Path | Sequence[str | Path]
+Read = TypeVar("Read")
+
+
+def read_columns(
+    path: FileNames, names: list[str], notation: Notation | None = None
+) -> dict[str, npt.NDArray[np.float64]]:
+    """Return numeric columns of files as float64 arrays, in the order of the rows; missing values as NaN."""
+    used = notation or default_notation.get()
+    return in_pieces_or_whole(lambda parallel: _read_columns(path, names, used, parallel))
+
+
+def _read_columns(
+    path: FileNames, names: list[str], notation: Notation, parallel: bool
+) -> dict[str, npt.NDArray[np.float64]]:
+    refuse_repeats(names)
+    with open_files(path, names, parallel) as (connection, parts):
+        return _number_columns(connection, parts, names, notation)
+
+
+def _number_columns(
+    connection: DuckDBPyConnection, parts: list[Source], names: list[str], notation: Notation
+) -> dict[str, npt.NDArray[np.float64]]:
+    read: list[list[npt.NDArray[np.float64]]] = []
+    for part in parts:
+        before = sum(len(columns[0]) for columns in read)
+        read.append(_numbers(connection, part, names, notation, before))
+    return {name: np.concatenate([columns[k] for columns in read]) for k, name in enumerate(names)}
+
+
+def read_table(
+    path: FileNames, numbers: list[str], categories: list[str], notation: Notation | None = None
+) -> tuple[dict[str, npt.NDArray[np.float64]], dict[str, npt.NDArray[Any]]]:
+    """Return what `read_columns` and `read_categories` return, opening the files once."""
+    used, others = notation or default_notation.get(), list(dict.fromkeys(categories))
+    refuse_repeats(numbers)
+
+    def read(parallel: bool) -> tuple[dict[str, npt.NDArray[np.float64]], dict[str, npt.NDArray[Any]]]:
+        wanted = list(dict.fromkeys(numbers + others))
+        with open_files(path, wanted, parallel) as (connection, parts):
+            first = _number_columns(connection, parts, numbers, used)
+            return first, {name: category_column(connection, parts, name, used) for name in others}
+
+    return in_pieces_or_whole(read)
+
+
+def read_categories(
+    path: FileNames, names: list[str], notation: Notation | None = None
+) -> dict[str, npt.NDArray[Any]]:
+    """Return columns of any type as numpy arrays, in the order of the rows of the file.
+
+    Missing is NaN in a column of numbers, NaT in one of dates, and None in any other. A column of text
+    cells is one of numbers, dates or truth values if every cell is; "007" is a name, not the number 7.
+    """
+    used = notation or default_notation.get()
+    return in_pieces_or_whole(lambda parallel: _read_categories(path, names, used, parallel))
+
+
+def _read_categories(
+    path: FileNames, names: list[str], notation: Notation, parallel: bool
+) -> dict[str, npt.NDArray[Any]]:
+    with open_files(path, names, parallel) as (connection, parts):
+        return {name: category_column(connection, parts, name, notation) for name in dict.fromkeys(names)}
+
+
+def read_cells(path: FileNames, names: list[str]) -> dict[str, list[str | None]]:
+    """Return columns as text, in the order of the rows: unchanged cells of text files, None if missing."""
+
+    def read(parallel: bool) -> dict[str, list[str | None]]:
+        with open_files(path, names, parallel) as (connection, parts):
+            return {name: _cells(connection, parts, name) for name in dict.fromkeys(names)}
+
+    return in_pieces_or_whole(read)
+
+
+def _cells(connection: DuckDBPyConnection, parts: list[Source], name: str) -> list[str | None]:
+    cells: list[str | None] = []
+    for part in parts:
+        column = part.columns[name]
+        refuse_nested(column)
+        text = column.text or f"CAST({column.sql} AS VARCHAR)"
+        cells += [cell for (cell,) in connection.execute(f"SELECT {text} FROM {part.scan}").fetchall()]
+    return cells
+
+
+def in_pieces_or_whole(read: Callable[[bool], Read]) -> Read:
+    """Read in parallel, and once more by one thread if the file cannot be read in pieces."""
+    try:
+        return read(True)
+    except NotInPiecesError:
+        return read(False)
+
+
+@contextmanager
+def open_files(
+    path: FileNames, wanted: list[str], parallel: bool = True, **settings: str
+) -> Iterator[tuple[DuckDBPyConnection, list[Source]]]:
+    """Open files for the wanted columns; errors of DuckDB are translated to our format."""
+    import duckdb
+
+    files = resolve_paths(path)
+    with plain_names(files) as names, connect(names, **settings) as connection:
+        try:
+            yield connection, sources(connection, files, names, wanted, parallel)
+        except duckdb.Error as error:
+            raise unreadable(files, error) from None
+
+
+def _numbers(
+    connection: DuckDBPyConnection, part: Source, names: list[str], notation: Notation, before: int
+) -> list[npt.NDArray[np.float64]]:
+    """Read columns in one pass; `before` is how many rows came before this part."""
+    numbers = [part.columns[name].number(notation) for name in names]
+    shown = ", ".join(f"{number} AS x{place}" for place, number in enumerate(numbers))
+    cells = connection.execute(f"SELECT {shown} FROM {part.scan}").fetchnumpy()
+    read = []
+    for place, (name, number) in enumerate(zip(names, numbers, strict=True)):
+        column = cells[f"x{place}"]
+        absent = np.ma.getmaskarray(column)
+        text = part.columns[name].text
+        if text is not None and absent.any():
+            cell = f"{text} AS t, {unread_sql(text, number)} AS unread"
+            _refuse_text(connection, part, name, cell, before)
+        read.append(np.where(absent, np.nan, np.ma.getdata(column)))
+    return read
+
+
+def _refuse_text(connection: DuckDBPyConnection, part: Source, name: str, cells: str, before: int) -> None:
+    """Name the first cell that holds neither a number nor one of the texts for missing values."""
+    numbered = f"SELECT {cells}, row_number() OVER () - 1 AS place FROM {part.scan}"
+    query = f"SELECT count(*), min(place), arg_min(t, place) FROM ({numbered}) WHERE unread"
+    [(count, place, text)] = connection.execute(query).fetchall()
+    if count:
+        where = f" in row {before + place} ({count:,} row{'s' if count > 1 else ''})"
+        raise not_a_number(name, text, where)
+
+
+MAX_EXACT_ROWS = 10_000_000  # more are measured from a sketch, on every machine: exact, they take over 2 GB
+BYTES_OF_TEXT = 8  # a row of a text file takes at least about that
+PACKING = 10  # how much larger text may be than its packed form
+COUNTED_BYTES = 2**24  # of a text file that are searched for line breaks at a time
+
+
+def fits(path: FileNames) -> bool:
+    """Return whether files are measured exactly, by their number of rows alone."""
+    if rows_at_most(path) <= MAX_EXACT_ROWS:
+        return True
+    files = resolve_paths(path)
+    if file_format(files[0]) == "parquet" or any(file.suffix.lower() in PACKED for file in files):
+        return False
+    return sum(map(_line_count, files)) <= MAX_EXACT_ROWS
+
+
+def _line_count(file: Path) -> int:
+    count = 0
+    with file.open("rb", buffering=0) as opened:
+        while block := opened.read(COUNTED_BYTES):
+            count += block.count(b"\n")
+    return count
+
+
+def rows_at_most(path: FileNames) -> int:
+    """Return the row count from Parquet footers, or an upper bound from file size for other formats."""
+    files = resolve_paths(path)
+    if file_format(files[0]) == "parquet":
+        return _footers(files)
+    return sum(_unpacked(file) for file in files) // BYTES_OF_TEXT
+
+
+def _unpacked(file: Path) -> int:
+    return file.stat().st_size * (PACKING if file.suffix.lower() in PACKED else 1)
+
+
+def _footers(files: list[Path]) -> int:
+    import duckdb
+
+    with plain_names(files) as names, connect(names) as connection:
+        shown = ", ".join(map(literal, names))
+        try:
+            query = f"SELECT sum(num_rows) FROM parquet_file_metadata([{shown}])"
+            return int(connection.execute(query).fetchall()[0][0] or 0)
+        except duckdb.Error:
+            return 0  # reported when the file is read
+
+
+BEGINNING = 2**16  # bytes that tell most files of one size apart
+
+
+def refuse_same_contents(files: Sequence[Path], column: str) -> None:
+    """Refuse files of which two hold the same rows, byte for byte; files without a row may be alike.
+
+    Only files of one size and with one beginning are read to the end. `column` is one that they have.
+    """
+    alike = [list(files)]
+    for key in (_size, _beginning, _digest):
+        alike = [part for group in alike for part in _by(key, group)]
+    repeated = [group for group in alike if _has_rows(group[0], column)]
+    if repeated:
+        first, second, *_ = repeated[0]
+        others = sum(len(group) - 1 for group in repeated) - 1
+        more = f" (and {pluralize(others, 'further copy', 'further copies')})" if others else ""
+        got = f"got the same contents in {str(first)!r} and {str(second)!r}{more}"
+        hint = "leave one out; --same counts both all the same"
+        raise InvalidInputError(sentence("files", "must hold different rows", got, hint))
+
+
+def _by(key: Callable[[Path], Hashable], files: Sequence[Path]) -> list[list[Path]]:
+    """Return the files that share a key, without those that are alone."""
+    groups: dict[Hashable, list[Path]] = defaultdict(list)
+    for file in files:
+        groups[key(file)].append(file)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size
+
+
+def _beginning(file: Path) -> bytes:
+    with file.open("rb") as opened:
+        return opened.read(BEGINNING)
+
+
+def _digest(file: Path) -> bytes:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").digest()
+
+
+def _has_rows(file: Path, column: str) -> bool:
+    """Return whether a file has a row; a file that cannot be read is reported later."""
+
+    def read(parallel: bool) -> bool:
+        with open_files(file, [column], parallel) as (connection, parts):
+            return bool(connection.execute(f"SELECT 1 FROM {parts[0].scan} LIMIT 1").fetchall())
+
+    try:
+        return in_pieces_or_whole(read)
+    except CalibrantError:
+        return False
+
+
+UNREAD = "unread"  # text cells that are not numbers
+CONDITIONS = {
+    "missing": "x IS NULL OR isnan(x)",
+    "outside": "NOT isnan(x) AND NOT (x >= 0 AND x <= 1)",
+    "negative": "NOT isnan(x) AND NOT (x >= 0 AND isfinite(x))",
+    UNREAD: UNREAD,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """The first bad cell of a column: its text, its row in its file, and how many there are in that file."""
+
+    file: Path
+    row: int
+    text: str
+    count: int
+
+    @property
+    def place(self) -> str:
+        """Return the row, counted from 0, and its file."""
+        return f"row {self.row} of {str(self.file)!r}"
+
+
+def bad_rows(path: FileNames, name: str, kind: str, notation: Notation) -> Iterator[BadRow]:
+    """Look through the files in order for cells of a column that are bad in this way: the first of each."""
+    for file in resolve_paths(path):
+
+        def read(parallel: bool, file: Path = file) -> BadRow | None:
+            return _first_in(file, name, kind, notation, parallel)
+
+        result = in_pieces_or_whole(read)
+        if result is not None:
+            yield result
+
+
+def _first_in(file: Path, name: str, kind: str, notation: Notation, parallel: bool) -> BadRow | None:
+    with open_files(file, [name], parallel) as (connection, [part]):
+        cells = _bad_cells(part.columns[name], notation)
+        numbered = f"SELECT {', '.join(cells)}, row_number() OVER () - 1 AS place FROM {part.scan}"
+        query = f"SELECT min(place), arg_min(t, place), count(*) FROM ({numbered}) WHERE {CONDITIONS[kind]}"
+        [(place, text, count)] = connection.execute(query).fetchall()
+    return BadRow(file, int(place), str(text), int(count)) if count else None
+
+
+def _bad_cells(column: SourceColumn, notation: Notation) -> Sequence[str]:
+    number = column.number(notation)
+    text = f"CAST({column.sql} AS VARCHAR)" if column.text is None else column.text
+    unread = "false" if column.text is None else unread_sql(column.text, number)
+    return f"{number} AS x", f"coalesce({text}, '') AS t", f"{unread} AS {UNREAD}"
+
+
+ENDINGS = (".duckdb", ".ddb")
+
+
+def is_database(name: str) -> bool:
+    """Return whether a file is a DuckDB database, by its ending."""
+    return Path(name).suffix.lower() in ENDINGS
+
+
+def copied_table(name: str, folder: Path, table: str | None, query: str | None) -> Path:
+    """Copy a table or the rows of a query into a Parquet file of the folder."""
+    import duckdb
+
+    file, *others = resolve_paths(name)
+    if others:
+        raise InvalidInputError(sentence(f"file {name!r}", "must be one database", f"got {len(others) + 1}"))
+    if table is not None and query is not None:
+        raise InvalidInputError(sentence("--table and --query", "must not be given together"))
+    target = folder / f"{file.stem}.parquet"
+    settings = {"memory_limit": MEMORY, "temp_directory": str(folder)}
+    try:
+        with duckdb.connect(":memory:", config=LOCKED) as connection:
+            connection.execute(f"ATTACH {literal(str(file))} AS calibrant_rows (READ_ONLY)")
+            connection.execute("USE calibrant_rows")
+            lock(connection, [target], settings)
+            if query is not None:
+                _copy_query(connection, query, target)
+            else:
+                _copy(connection, _table(connection, file, table), target)
+    except duckdb.Error as error:
+        rule = "must be a DuckDB database that can be read"
+        raise UnreadableFileError(sentence(f"file {str(file)!r}", rule, _reason(error))) from None
+    return target
+
+
+def _copy(connection: DuckDBPyConnection, rows: str, target: Path) -> None:
+    options = "FORMAT parquet, USE_TMP_FILE false"
+    connection.execute(
+        f"COPY ({rows}\n) TO {literal(str(target))} ({options})"
+    )  # a comment ends with its line
+
+
+def _copy_query(connection: DuckDBPyConnection, query: str, target: Path) -> None:
+    """Copy the rows of a query, whose faults are not the file's."""
+    import duckdb
+
+    try:
+        _copy(connection, _checked(connection, query), target)
+    except duckdb.Error as error:
+        rule = "must be a SELECT that the database can run"
+        raise InvalidInputError(sentence("--query", rule, _reason(error))) from None
+
+
+def _reason(error: Exception) -> str:
+    return str(error).splitlines()[0].rstrip(".!")
+
+
+def _table(connection: DuckDBPyConnection, file: Path, table: str | None) -> str:
+    """Return the SELECT of a table or view; its schema may precede it, with a point."""
+    listed = connection.execute(
+        "SELECT table_schema, table_name FROM information_schema.tables "
+        "WHERE table_catalog = 'calibrant_rows' ORDER BY 1, 2"
+    ).fetchall()
+    known = {name if schema == "main" else f"{schema}.{name}": (schema, name) for schema, name in listed}
+    if table is None:
+        got = f"it has {', '.join(known) or 'no tables'}"
+        hint = "--table NAME or --query 'SELECT ...'"
+        raise InvalidInputError(sentence(f"file {str(file)!r}", "needs a table or a query", got, hint))
+    if table not in known:
+        raise reject_name(f"table of {file}", table, list(known))
+    return f"SELECT * FROM {'.'.join(map(identifier, known[table]))}"
+
+
+def _checked(connection: DuckDBPyConnection, query: str) -> str:
+    """Return the query, if it is one SELECT, without the semicolons and comments at its end."""
+    import duckdb
+
+    statements = connection.extract_statements(query)
+    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        raise InvalidInputError(sentence("--query", "must be one SELECT", f"got {query!r}"))
+    text = query.encode()
+    end = len(text)
+    for start, kind in reversed(duckdb.tokenize(query)):
+        if kind != duckdb.token_type.comment and text[start : start + 1] != b";":
+            break
+        end = start
+    return text[:end].decode()

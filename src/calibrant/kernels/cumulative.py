@@ -1,0 +1,240 @@
+"""Functionals of many cumulative curves, one row of residuals each, in one pass that stores no curve.
+
+For long rows compiled; otherwise, and where numba is absent, whole-array numpy gives the same.
+
+Peaks of the threshold-loss curve at the predictions, in two passes over long data.
+
+The error of bins at a width, averaged over where they start.
+
+Merged levels: how far merging moves the cumulative curve of a noise, in one pass over the levels.
+
+Fewest knots of a piecewise linear curve within a tolerance, by a greedy cone.
+
+The upper envelope of straight lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.kernels.compile import COMPILE_ABOVE, compiled
+from calibrant.kernels.partitions import Floats
+from calibrant.parallel import dots
+from calibrant.results import Array
+
+
+def curve_extremes(residuals: Array) -> Array:
+    """Return the minimum and the maximum of C_0 = 0, C_1, .., C_m for every row, as two columns."""
+    kernel = _for(residuals, _extremes)
+    if kernel is not None:
+        return np.asarray(kernel(residuals))
+    curve = np.cumsum(residuals, axis=1)
+    return np.stack([np.minimum(curve.min(axis=1), 0.0), np.maximum(curve.max(axis=1), 0.0)], axis=1)
+
+
+def two_bin_squares(residuals: Array, values: Array) -> Array:
+    """Return the integral over t of C(t)^2 + (C_m - C(t))^2 for every row.
+
+    Expanded, so that one pass serves: 2 int C^2 - 2 C_m int C + C_m^2. It is at least C_m^2 / 2, hence
+    nothing cancels.
+    """
+    kernel = _for(residuals, _squares)
+    if kernel is not None:
+        return np.asarray(kernel(residuals, values))
+    curve, stretch = np.cumsum(residuals, axis=1), np.diff(values, append=1.0)
+    end, linear = curve[:, -1].copy(), dots(curve, stretch)
+    return np.asarray(2 * (dots(np.square(curve, out=curve), stretch) - end * linear) + end**2)
+
+
+def two_bin_absolutes(residuals: Array, values: Array) -> Array:
+    """Return the integral over t of |C(t)| + |C_m - C(t)| for every row."""
+    stretch = np.diff(values, append=1.0)
+    curve = np.cumsum(residuals, axis=1)
+    end = curve[:, -1].copy()
+    total = dots(np.abs(curve), stretch)
+    np.abs(np.subtract(end[:, None], curve, out=curve), out=curve)
+    return np.asarray(total + dots(curve, stretch) + values[0] * np.abs(end))
+
+
+def _for(residuals: Array, kernel: compiled[..., Array]) -> Callable[..., Array] | None:
+    """Return the compiled kernel where rows are long enough to repay it and numba is there."""
+    if residuals.shape[1] < COMPILE_ABOVE:
+        return None
+    fast = kernel.machine_code()
+    return None if fast is kernel.plain else fast
+
+
+@compiled
+def _extremes(residuals: Array) -> Array:
+    result = np.zeros((len(residuals), 2))
+    for row in range(len(residuals)):
+        level = 0.0
+        low = 0.0
+        high = 0.0
+        for residual in residuals[row]:
+            level += residual
+            low = min(low, level)
+            high = max(high, level)
+        result[row, 0] = low
+        result[row, 1] = high
+    return result
+
+
+@compiled
+def _squares(residuals: Array, values: Array) -> Array:
+    result = np.empty(len(residuals))
+    last = len(values) - 1
+    for row in range(len(residuals)):
+        level = 0.0
+        linear = 0.0
+        square = 0.0
+        for j in range(last):
+            level += residuals[row, j]
+            part = level * (values[j + 1] - values[j])
+            linear += part
+            square += level * part
+        level += residuals[row, last]
+        part = level * (1.0 - values[last])
+        linear += part
+        square += level * part
+        result[row] = 2.0 * (square - level * linear) + level * level
+    return result
+
+
+@compiled
+def peaks(values: Array, rates: Array, weights: Array, outcomes: Array) -> Array:
+    """Return h at each of the ascending `values`, where the level's own jump counts in full.
+
+    A rate is ranked among the values through the bucket floor(x m), which is monotone in x, and a binary
+    search inside it: random binary searches over all of a long array would mostly wait for memory.
+    """
+    m = len(values)
+    first = np.full(m + 2, m, dtype=np.int64)  # first[b]: how many values lie in buckets before b
+    bucket = 0
+    for i in range(m):
+        while bucket <= int(values[i] * m):
+            first[bucket] = i
+            bucket += 1
+    gone_outcomes, gone_weights = np.zeros(m + 1), np.zeros(m + 1)
+    for i in range(m):
+        rate = rates[i]
+        bucket = int(rate * m)
+        low, high = first[bucket], first[bucket + 1]
+        while low < high:
+            middle = (low + high) // 2
+            if values[middle] < rate:
+                low = middle + 1
+            else:
+                high = middle
+        gone_outcomes[low] += outcomes[i]
+        gone_weights[low] += weights[i]
+    out = np.empty(m)
+    outcome, weight = 0.0, 0.0
+    for j in range(m):
+        outcome += outcomes[j] - gone_outcomes[j]
+        weight += weights[j] - gone_weights[j]
+        right = outcome - weight * values[j]
+        out[j] = max(right + max(weights[j] * values[j] - outcomes[j], 0.0), 0.0)
+    return out
+
+
+def shifted_error(values: Floats, residuals: Floats, width: float) -> float:
+    """Binned error with bins of one width, averaged over where they start, exactly.
+
+    Averaging over the shift is averaging over the left end t of a bin [t, t + width): the integral of
+    |C(t + width) - C(t)| / width, whose integrand changes where t or t + width passes a prediction. The
+    stretches between are taken from predictions and width apart: an end v - width rounds to v where the
+    width is tiny.
+    """
+    order = np.argsort(np.concatenate([values - width, values]), kind="stable")
+    inside = np.cumsum(np.concatenate([residuals, -residuals])[order])[:-1]
+    passed = order >= len(values)  # t itself is at the prediction, not t + width
+    inside[np.cumsum(np.where(passed, -1, 1))[:-1] == 0] = (
+        0.0  # empty: no rounding, which the width would blow up
+    )
+    stretch = np.diff(np.concatenate([values, values])[order]) + width * np.diff(passed.astype(np.float64))
+    return float(np.abs(inside) @ stretch) / width
+
+
+@compiled
+def curve_moves(
+    values: Array, variance: Array, squared_weights: Array, centres: Array, starts: npt.NDArray[np.intp]
+) -> tuple[Array, Array, float]:
+    """Integrate standard deviation and variance of the move of each cell; and how far records are moved.
+
+    To the left of the cell's prediction the merged curve lacks what has come already; to the right it has
+    the rest too early. Where the prediction lies between two levels, the larger counts for the whole gap.
+    """
+    areas, squares, apart = np.zeros(len(starts)), np.zeros(len(starts)), 0.0
+    for cell in range(len(starts)):
+        first, centre = starts[cell], centres[cell]
+        end = starts[cell + 1] if cell + 1 < len(starts) else len(values)
+        total, came = np.sum(variance[first:end]), 0.0
+        for j in range(first, end):
+            apart += squared_weights[j] * (values[j] - centre) ** 2
+            if j + 1 == end:
+                break  # between cells nothing moves
+            came += variance[j]
+            rest = max(0.0, total - came)
+            moved = rest if values[j] >= centre else came
+            if values[j] < centre < values[j + 1]:
+                moved = max(came, rest)
+            gap = values[j + 1] - values[j]
+            areas[cell] += gap * np.sqrt(moved)
+            squares[cell] += gap * moved
+    return areas, squares, apart
+
+
+SHORTEST = 1e-300  # of a stretch whose slope is a finite number; knots closer to a kept one are kept too
+
+
+@compiled
+def kept_knots(values: Array, heights: Array, tolerance: float) -> npt.NDArray[np.bool_]:
+    """Return which knots to keep, so that the curve through them is within `tolerance` at all others.
+
+    From a kept knot the slopes that pass within the tolerance of all later knots form a cone, which narrows;
+    the last knot that itself lies in the cone is the next to keep.
+    """
+    count = len(values)
+    kept = np.zeros(count, dtype=np.bool_)
+    kept[0] = True
+    start = 0
+    while start < count - 1:
+        low, high, reach = -np.inf, np.inf, start + 1
+        for k in range(start + 1, count):
+            run = values[k] - values[start]
+            if run < SHORTEST:
+                reach = k
+                break
+            slope = (heights[k] - heights[start]) / run
+            if low <= slope <= high:
+                reach = k
+            low = max(low, slope - tolerance / run)
+            high = min(high, slope + tolerance / run)
+            if low > high:
+                break
+        kept[reach] = True
+        start = reach
+    return kept
+
+
+def upper_envelope(intercepts: Array, slopes: Array) -> tuple[list[int], list[float]]:
+    """Return the lines that are highest somewhere on [0, 1], in order, and where one takes over."""
+    place, line = 0.0, int(np.lexsort((-slopes, -intercepts))[0])  # at 0 the highest, of equals the steepest
+    lines, thresholds = [line], []
+    while True:
+        steeper = np.flatnonzero(slopes > slopes[line])
+        if len(steeper) == 0:
+            break
+        crossing = (intercepts[line] - intercepts[steeper]) / (slopes[steeper] - slopes[line])
+        first = float(crossing.min())
+        if not first < 1.0:
+            break
+        nearest = steeper[crossing <= first]
+        place, line = max(place, first), int(nearest[np.argmax(slopes[nearest])])
+        lines.append(line)
+        thresholds.append(place)
+    return lines, thresholds

@@ -1,0 +1,291 @@
+"""Cumulative curves of many subpopulations at once.
+
+Records are already in the global order of predictions, so nothing is sorted here. Subpopulations are index
+lists, one after another in `members`: list k is ``members[offsets[k]:offsets[k + 1]]``, ascending. Or they
+are the parts of a partition: record i belongs to part ``cell[i]``. The curve exists only between distinct
+predictions: equal ones are taken together, whatever their order.
+
+Sums of the members of one group, by cells of neighbouring predictions.
+
+How far curves can go inside the cells of a sketch, for every part of a partition at once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.kernels.compile import compiled
+from calibrant.results import Array
+
+Index = npt.NDArray[np.int32]
+Offsets = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+LANES = 64  # simulated data sets in one word
+GATHERED = 256  # members gathered at a time
+ROUNDING = 1e-14  # of the steps so far: a new extreme must exceed the last by more, so that ends are stable
+
+
+@compiled
+def segment_curves(members: Index, offsets: Offsets, terms: Array, sums: Array, ends: Offsets) -> None:
+    """Fill ten sums for each list, and the records about its highest and lowest point.
+
+    The sums: size, weight, weight * value, variance, the curve's end, highest, lowest, mark, scale and
+    squared residuals. A row
+    of `terms` holds value, weight, residual and key of a record, so that a record is one cache line. The sum
+    of the keys marks a set of members. The scale is the sum of weight * (|value| + |response|): residuals
+    are differences of these, and wrong by a part of them. `ends` gets the records around the highest
+    point, then those around the lowest; -1 before a curve's start and after its end.
+    """
+    for k in range(len(offsets) - 1):
+        start, stop = offsets[k], offsets[k + 1]
+        total = moment = spread = steps = curve = high = low = mark = scale = squares = 0.0
+        ends[k, 0] = ends[k, 2] = -1
+        ends[k, 1] = ends[k, 3] = members[start] if stop > start else -1
+        for j in range(start, stop):
+            i = members[j]
+            value, weight, residual = terms[i, 0], terms[i, 1], terms[i, 2]
+            total += weight
+            moment += weight * value
+            spread += weight * weight * value * (1.0 - value)
+            curve += residual
+            steps += abs(residual)
+            squares += residual * residual
+            mark += terms[i, 3]
+            scale += abs(weight * value) + abs(weight * value + residual)
+            following = members[j + 1] if j + 1 < stop else -1
+            if following < 0 or terms[following, 0] != value:
+                if curve > high + ROUNDING * steps:
+                    high = curve
+                    ends[k, 0], ends[k, 1] = i, following
+                if curve < low - ROUNDING * steps:
+                    low = curve
+                    ends[k, 2], ends[k, 3] = i, following
+        sums[k, 0], sums[k, 1], sums[k, 2], sums[k, 3] = stop - start, total, moment, spread
+        sums[k, 4], sums[k, 5], sums[k, 6], sums[k, 7] = curve, high, low, mark
+        sums[k, 8], sums[k, 9] = scale, squares
+
+
+@compiled
+def partition_curves(cell: Index, terms: Array, sums: Array, ends: Offsets) -> None:
+    """Fill the same for each part of a partition, in one pass over the records in their order.
+
+    A part's curve is compared with its extremes when the next prediction of that part begins.
+    """
+    parts = len(sums)
+    value_of, steps = np.full(parts, np.nan), np.zeros(parts)
+    last = np.full(parts, -1)
+    sums[:] = 0.0
+    ends[:] = -1
+    for i in range(len(cell)):
+        k = cell[i]
+        value, weight, residual = terms[i, 0], terms[i, 1], terms[i, 2]
+        curve = sums[k, 4]
+        if value != value_of[k]:
+            value_of[k] = value
+            slack = ROUNDING * steps[k]
+            if last[k] < 0:
+                ends[k, 1] = ends[k, 3] = i
+            elif curve > sums[k, 5] + slack:
+                sums[k, 5] = curve
+                ends[k, 0], ends[k, 1] = last[k], i
+            elif curve < sums[k, 6] - slack:
+                sums[k, 6] = curve
+                ends[k, 2], ends[k, 3] = last[k], i
+        last[k] = i
+        sums[k, 0] += 1.0
+        sums[k, 1] += weight
+        sums[k, 2] += weight * value
+        sums[k, 3] += weight * weight * value * (1.0 - value)
+        sums[k, 4] = curve + residual
+        sums[k, 7] += terms[i, 3]
+        sums[k, 8] += abs(weight * value) + abs(weight * value + residual)
+        sums[k, 9] += residual * residual
+        steps[k] += abs(residual)
+    for k in range(parts):
+        if sums[k, 4] > sums[k, 5] + ROUNDING * steps[k]:
+            sums[k, 5] = sums[k, 4]
+            ends[k, 0], ends[k, 1] = last[k], -1
+        elif sums[k, 4] < sums[k, 6] - ROUNDING * steps[k]:
+            sums[k, 6] = sums[k, 4]
+            ends[k, 2], ends[k, 3] = last[k], -1
+
+
+@compiled
+def successive_variances(members: Index, offsets: Offsets, terms: Array, variance: Array) -> None:
+    """Fill the variance of the end of each curve, from differences of residuals.
+
+    Members with a prediction of their own are compared with their neighbours of this kind, by eq. (6) times
+    (sum W)^2. Members that share a prediction are compared with each other, around their mean: between them
+    no order exists that is independent of both the rows and the outcomes.
+    """
+    for k in range(len(offsets) - 1):
+        stop = offsets[k + 1]
+        total = squares = pairs = within = 0.0
+        last_gap = last_weight = 0.0
+        singles = 0
+        j = offsets[k]
+        while j < stop:
+            value, end = terms[members[j], 0], j + 1
+            while end < stop and terms[members[end], 0] == value:
+                end += 1
+            if end - j > 1:
+                within += _tied_variance(members[j:end], terms)
+            else:
+                weight = terms[members[j], 1]
+                gap = terms[members[j], 2] / weight
+                total += weight
+                if singles > 0:
+                    both = weight + last_weight
+                    squares += ((gap - last_gap) * both) ** 2
+                    pairs += both  # in sum W_1 + W_n + 2 (W_2 + ... + W_{n-1}), the last factor of (6)
+                last_gap, last_weight = gap, weight
+                singles += 1
+            j = end
+        if singles == 1:  # no neighbour of its own kind: its square is all there is
+            within += (last_gap * last_weight) ** 2
+        variance[k] = within + (total * squares / (4.0 * pairs) if pairs > 0.0 else 0.0)
+
+
+@compiled
+def _tied_variance(members: Index, terms: Array) -> float:
+    """Return the sum of squared weights times the unbiased variance of the residuals around their mean."""
+    mean = squared_weights = apart = 0.0
+    for i in members:
+        mean += terms[i, 2] / terms[i, 1] / len(members)
+        squared_weights += terms[i, 1] ** 2
+    for i in members:
+        apart += (terms[i, 2] / terms[i, 1] - mean) ** 2
+    return squared_weights * apart / (len(members) - 1)
+
+
+@compiled
+def null_ranges(members: Index, offsets: Offsets, steps: Array, bits: Words, ranges: Array) -> None:
+    """Fill the range of every list's curve in every simulated data set.
+
+    Bit t of ``bits[i, w]`` is the outcome of record i in data set 64 w + t. A row of `steps` holds the
+    value of a record and what it adds to the curve when that bit is 1 and when it is 0. Members are
+    gathered a block at a time, and 64 curves advance together, so that the inner loops read from the
+    nearest cache and become vector instructions (np.maximum does, a comparison does not).
+    """
+    words = bits.shape[1]
+    curve, top, bottom = np.empty((words, LANES)), np.empty((words, LANES)), np.empty((words, LANES))
+    up, down, last = np.empty(GATHERED), np.empty(GATHERED), np.empty(GATHERED, dtype=np.bool_)
+    word = np.empty((words, GATHERED), dtype=np.uint64)
+    for k in range(len(offsets) - 1):
+        stop = offsets[k + 1]
+        curve[:], top[:], bottom[:] = 0.0, 0.0, 0.0
+        for start in range(offsets[k], stop, GATHERED):
+            count = min(GATHERED, stop - start)
+            for j in range(count):
+                i = members[start + j]
+                up[j], down[j] = steps[i, 1], steps[i, 2]
+                last[j] = start + j + 1 == stop or steps[members[start + j + 1], 0] != steps[i, 0]
+                for w in range(words):
+                    word[w, j] = bits[i, w]
+            for w in range(words):
+                _advance(word[w, :count], up, down, last, curve[w], top[w], bottom[w])
+        for w in range(words):
+            for t in range(LANES):
+                ranges[k, LANES * w + t] = top[w, t] - bottom[w, t]
+
+
+@compiled
+def _advance(
+    word: Words, up: Array, down: Array, last: npt.NDArray[np.bool_], curve: Array, top: Array, bottom: Array
+) -> None:
+    """Move 64 curves over a block of records; extremes count only after the last of equal values."""
+    one = np.uint64(1)
+    for j in range(len(word)):
+        bits, high, low = word[j], up[j], down[j]
+        if last[j]:
+            for t in range(LANES):
+                c = curve[t] + (high if (bits >> np.uint64(t)) & one else low)
+                curve[t] = c
+                top[t] = np.maximum(top[t], c)
+                bottom[t] = np.minimum(bottom[t], c)
+        else:
+            for t in range(LANES):
+                curve[t] += high if (bits >> np.uint64(t)) & one else low
+
+
+@compiled
+def thinned_curve(members: Index, terms: Array, stretch: int, points: Array) -> int:
+    """Fill `points` with the lowest and highest points of stretches of the curve, and its end.
+
+    A point is the weight so far, the value and the curve there; the number of points is returned.
+    """
+    count = 0
+    weight = curve = 0.0
+    for start in range(0, len(members), stretch):
+        stop = min(start + stretch, len(members))
+        low, low_weight, low_value, low_at = np.inf, 0.0, 0.0, -1
+        high, high_weight, high_value, high_at = -np.inf, 0.0, 0.0, -1
+        for j in range(start, stop):
+            i = members[j]
+            weight += terms[i, 1]
+            curve += terms[i, 2]
+            if low <= curve <= high:
+                continue
+            value = terms[i, 0]
+            if j + 1 == len(members) or terms[members[j + 1], 0] != value:
+                if curve < low:
+                    low, low_weight, low_value, low_at = curve, weight, value, j
+                if curve > high:
+                    high, high_weight, high_value, high_at = curve, weight, value, j
+        if high_at < 0:
+            continue  # the stretch lies within equal predictions
+        if low_at <= high_at:
+            points[count, 0], points[count, 1], points[count, 2] = low_weight, low_value, low
+            count += 1
+        if low_at != high_at:
+            points[count, 0], points[count, 1], points[count, 2] = high_weight, high_value, high
+            count += 1
+        if low_at > high_at:
+            points[count, 0], points[count, 1], points[count, 2] = low_weight, low_value, low
+            count += 1
+    if points[count - 1, 0] != weight:
+        points[count, 0], points[count, 1], points[count, 2] = weight, terms[members[-1], 0], curve
+        count += 1
+    return count
+
+
+@compiled
+def counting_sort(cell: Index, starts: Offsets, members: Index) -> None:
+    """Fill `members` with positions by cell, in order within each; `starts` is overwritten."""
+    for i in range(len(cell)):
+        place = starts[cell[i]]
+        members[place] = i
+        starts[cell[i]] = place + 1
+
+
+@compiled
+def strata_extremes(part: Index, terms: Array, within: Array, extremes: Array) -> None:
+    """Widen the highest and lowest point of each part's curve to what is possible inside its cells.
+
+    A row of `terms` holds value, weight and residual of an entry, entries of one cell sharing a value. A row
+    of `within` holds its positive and negative residuals, and its least and largest prediction. A part's cell
+    of one prediction has no inside.
+    """
+    parts = len(extremes)
+    value_of, before, curve = np.full(parts, np.nan), np.zeros(parts), np.zeros(parts)
+    under, over = np.zeros(parts), np.zeros(parts)
+    low, high = np.full(parts, np.inf), np.full(parts, -np.inf)
+    for i in range(len(part)):
+        k = part[i]
+        if terms[i, 0] != value_of[k]:
+            if high[k] > low[k]:
+                extremes[k, 0] = max(extremes[k, 0], before[k] + under[k])
+                extremes[k, 1] = min(extremes[k, 1], before[k] - over[k])
+            value_of[k], before[k] = terms[i, 0], curve[k]
+            under[k], over[k], low[k], high[k] = 0.0, 0.0, np.inf, -np.inf
+        curve[k] += terms[i, 2]
+        under[k] += within[i, 0]
+        over[k] += within[i, 1]
+        low[k] = min(low[k], within[i, 2])
+        high[k] = max(high[k], within[i, 3])
+    for k in range(parts):
+        if high[k] > low[k]:
+            extremes[k, 0] = max(extremes[k, 0], before[k] + under[k])
+            extremes[k, 1] = min(extremes[k, 1], before[k] - over[k])

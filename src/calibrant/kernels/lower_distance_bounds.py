@@ -1,0 +1,257 @@
+"""Proven bounds on the lower distance, from any approximate answer of the chain program.
+
+A plan is a distribution of calibrated predictions: `absorbed` mass at each of `nodes`. Moving the records
+there costs the sum over outcomes y of the earth mover distance between the mass of y and the plan's
+share of y, a closed form on the line, so any plan with the right mean gives an upper bound. A pair of
+1-Lipschitz potentials on all of [0,1] gives a lower bound by program (12) of distance-from-calibration.
+
+Lower bounds that a Lipschitz weight proves, and couplings that a grid of levels proves.
+
+Plans of the chain program: at its nodes, or following the records between them.
+
+On few nodes the potentials are nearly optimal, but a plan that absorbs at the nodes only is not: every
+record travels to a node. Records of one outcome need not. Where little mass of outcome y passes a node, let
+what the node absorbs leave where its records of y are, in proportion: then they hardly move, and the noise
+of the other outcome rides on a flow in one direction, where it costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.intp]
+
+CHUNK = 65_536  # levels handled at a time: what stays in the cache is several times faster
+
+
+class ChainLevels(NamedTuple):
+    """Distinct predictions, ascending, with their weight and their weight of outcome 1."""
+
+    values: Floats
+    weights: Floats
+    outcomes: Floats
+
+    def masses(self, part: slice) -> tuple[Floats, Floats]:
+        """Mass of outcome 0 and of outcome 1."""
+        ones = self.outcomes[part]
+        return np.maximum(self.weights[part] - ones, 0.0), ones
+
+    def total_variation(self) -> tuple[float, float]:
+        """Total residual, and total absolute residual."""
+        bias = apart = 0.0
+        for part in chunks(len(self.values)):
+            residuals = self.outcomes[part] - self.weights[part] * self.values[part]
+            bias += float(residuals.sum())
+            apart += float(np.abs(residuals).sum())
+        return bias, apart
+
+
+def chunks(count: int) -> Iterator[slice]:
+    """Cut 0 .. count-1 into slices of at most CHUNK."""
+    return (slice(start, min(start + CHUNK, count)) for start in range(0, count, CHUNK))
+
+
+def split_onto(nodes: Floats, levels: ChainLevels) -> Floats:
+    """Share each level's mass between its two neighbouring nodes, in inverse proportion to distance.
+
+    A potential linear between nodes then earns the same on the shared mass as on the mass itself, so the
+    coarse dual bounds the fine program exactly, with no rounding of the data. Returns shape (2, nodes).
+    """
+    starts = np.searchsorted(levels.values, nodes)
+    starts[-1] = len(levels.values)
+    shared = np.zeros((2, len(nodes)))
+    for cells in _cell_groups(starts):
+        part = slice(int(starts[cells[0]]), int(starts[cells[-1] + 1]))
+        inner = starts[cells] - part.start
+        gaps = nodes[cells + 1] - nodes[cells]
+        for own, onto in zip(levels.masses(part), shared, strict=True):
+            total = np.add.reduceat(own, inner)
+            moment = np.add.reduceat(own * levels.values[part], inner) - nodes[cells] * total
+            right = np.clip(moment / gaps, 0.0, total)
+            onto[cells] += total - right
+            onto[cells + 1] += right
+    return shared
+
+
+def _cell_groups(starts: Ints) -> Iterator[Ints]:
+    """Group the cells between nodes that hold levels, about CHUNK levels per group."""
+    filled = np.flatnonzero(np.diff(starts))
+    limits = np.searchsorted(starts[filled], np.arange(0, starts[-1] + CHUNK, CHUNK))
+    return (filled[a:b] for a, b in pairwise(limits) if b > a)
+
+
+def balanced_plan(nodes: Floats, absorbed: Floats, levels: ChainLevels) -> Floats:
+    """Scale a plan and top it up at 0 and 1 so that it absorbs exactly the mass of either outcome.
+
+    `nodes` must start at 0 and end at 1: what leaves there is all of one outcome.
+    """
+    plan: Floats = np.maximum(absorbed, 0.0)
+    share, rest = balance(taken(nodes, plan), levels)
+    plan *= share
+    plan[[0, -1]] += rest
+    return plan
+
+
+def taken(places: Floats, mass: Floats) -> Floats:
+    """Mass of either outcome that leaves with `mass` at `places`."""
+    ones = float((places * mass).sum())
+    return np.array([float(mass.sum()) - ones, ones])
+
+
+def balance(leaving: Floats, levels: ChainLevels) -> tuple[float, Floats]:
+    """What a plan that takes `leaving` must be scaled by, and then lacks of either outcome."""
+    ones = float(levels.outcomes.sum())
+    wanted = np.array([max(float(levels.weights.sum()) - ones, 0.0), ones])
+    share = min(1.0, *(w / t for w, t in zip(wanted.tolist(), leaving.tolist(), strict=True) if t > 0))
+    return share, np.maximum(wanted - share * leaving, 0.0)
+
+
+def plan_cost(nodes: Floats, absorbed: Floats, levels: ChainLevels, in_place: Floats | None = None) -> float:
+    """Cost of moving the levels to the plan: an upper bound on the lower distance.
+
+    Mass leaves at the nodes and, in some plans, at the levels themselves: `in_place` is how much there.
+    """
+    count = len(levels.values)
+    at = np.searchsorted(levels.values, nodes)
+    shares = ((1.0 - nodes) * absorbed, nodes * absorbed)
+    cost, position, carried = 0.0, 0.0, [0.0, 0.0]
+    for part in chunks(count):
+        first, last = np.searchsorted(at, [part.start, part.stop if part.stop < count else count + 1])
+        inside, where = slice(first, last), at[first:last] - part.start
+        places = np.insert(levels.values[part], where, nodes[inside])
+        gaps = np.diff(places, prepend=position)
+        position = float(places[-1])
+        for y, own in enumerate(_remaining(levels, part, in_place)):
+            flow = np.cumsum(np.insert(own, where, -shares[y][inside]))
+            flow += carried[y]
+            # not `@`: in a loop the threads of BLAS cost more than they bring
+            cost += abs(carried[y]) * float(gaps[0]) + float((np.abs(flow[:-1]) * gaps[1:]).sum())
+            carried[y] = float(flow[-1])
+    return cost
+
+
+def _remaining(levels: ChainLevels, part: slice, in_place: Floats | None) -> tuple[Floats, Floats]:
+    """Mass of either outcome less what leaves at its own level."""
+    zeros, ones = levels.masses(part)
+    if in_place is None:
+        return zeros, ones
+    leaving, values = in_place[part], levels.values[part]
+    return zeros - (1.0 - values) * leaving, ones - values * leaving
+
+
+def lipschitz(nodes: Floats, potential: Floats) -> Floats:
+    """Largest potential below the given one that is 1-Lipschitz along the nodes."""
+    rising = np.minimum.accumulate(potential - nodes, axis=1) + nodes
+    falling = (rising + nodes)[:, ::-1]
+    return np.minimum.accumulate(falling, axis=1)[:, ::-1] - nodes
+
+
+class Violation(NamedTuple):
+    """How far (1-u) r_0(u) + u r_1(u) rises above zero between neighbouring nodes, at worst."""
+
+    worst: float
+    per_gap: Floats
+
+
+def violation(nodes: Floats, potential: Floats) -> Violation:
+    """Largest value of g(u) = (1-u) r_0(u) + u r_1(u) on every gap, r linear between nodes.
+
+    On a gap of width c, g is the chord of its ends plus k t (c - t), where k is the slope of r_0 less
+    that of r_1: its maximum over the gap is explicit, and above the ends' by at most c^2 / 2.
+    """
+    gaps = np.diff(nodes)
+    ends = (1.0 - nodes) * potential[0] + nodes * potential[1]
+    left, right = ends[:-1], ends[1:]
+    slopes = np.diff(potential, axis=1) / gaps
+    bend = np.maximum(slopes[0] - slopes[1], 0.0)
+    with np.errstate(over="ignore"):  # a gap that hardly bends has its top at an end
+        off_centre = np.divide((right - left) / gaps, 2 * bend, out=np.zeros_like(gaps), where=bend > 0)
+    top = np.clip(gaps / 2 + off_centre, 0.0, gaps)
+    inside = left + (right - left) * (top / gaps) + bend * top * (gaps - top)
+    per_gap = np.maximum(np.maximum(left, right), inside)
+    return Violation(float(per_gap.max()), per_gap)
+
+
+class Coupling(NamedTuple):
+    """Rows of a monotone transport: index of the source, index of the target, mass moved."""
+
+    source: Ints
+    target: Ints
+    mass: Floats
+
+
+def couple(supply: Floats, demand: Floats) -> Coupling:
+    """Match two mass vectors in ascending order, which is optimal on the line."""
+    given, taken = np.cumsum(supply), np.cumsum(demand)
+    total = min(given[-1], taken[-1])
+    cuts = np.unique(np.concatenate([[0.0], given, taken]))
+    cuts = cuts[cuts <= total]
+    middles = (cuts[:-1] + cuts[1:]) / 2
+    return Coupling(np.searchsorted(given, middles), np.searchsorted(taken, middles), np.diff(cuts))
+
+
+class ChainPlan(NamedTuple):
+    """What leaves at the `nodes` (`absorbed`) and, in some plans, at the levels themselves (`in_place`)."""
+
+    nodes: Floats
+    absorbed: Floats
+    in_place: Floats | None = None
+
+    def cost(self, levels: ChainLevels) -> float:
+        """Cost of moving the levels to the plan."""
+        return plan_cost(self.nodes, self.absorbed, levels, self.in_place)
+
+    def places(self, levels: ChainLevels) -> tuple[Floats, Floats]:
+        """Return where mass leaves, ascending, and how much."""
+        if self.in_place is None:
+            return self.nodes, self.absorbed
+        used = np.flatnonzero(self.absorbed)
+        at = np.searchsorted(levels.values, self.nodes[used])
+        values = np.insert(levels.values, at, self.nodes[used])
+        return values, np.insert(self.in_place, at, self.absorbed[used])
+
+
+def followed(plan: ChainPlan, shared: Floats, levels: ChainLevels) -> ChainPlan:
+    """Spread a plan at nodes over the neighboring levels; `shared` is their mass, as split_onto shares it."""
+    nodes, gaps, rates = plan.nodes, np.diff(plan.nodes), _rates(plan, shared)
+    absorbed = np.maximum(plan.absorbed - (rates * shared).sum(axis=0), 0.0)
+    in_place, leaving = np.empty(len(levels.values)), taken(nodes, absorbed)
+    for part in chunks(len(levels.values)):
+        values = levels.values[part]
+        cell = np.clip(np.searchsorted(nodes, values, side="right") - 1, 0, len(nodes) - 2)
+        right = (values - nodes[cell]) / gaps[cell]
+        mass = np.zeros(len(values))
+        for own, rate in zip(levels.masses(part), rates, strict=True):
+            mass += own * ((1.0 - right) * rate[cell] + right * rate[cell + 1])
+        leaving += taken(values, mass)
+        in_place[part] = mass
+    share, rest = balance(leaving, levels)
+    absorbed *= share
+    absorbed[[0, -1]] += rest
+    in_place *= share
+    return ChainPlan(nodes, absorbed, in_place)
+
+
+def _rates(plan: ChainPlan, shared: Floats) -> Floats:
+    """What leaves in place per mass of either outcome, by node: shape (2, nodes), one of them 0.
+
+    The outcome to follow is the one of which less passes the node. A node that more of both outcomes passes
+    than it absorbs may as well keep its mass: no flow turns round there. Where mass piles up, what comes
+    from elsewhere stays at the node.
+    """
+    share = np.stack([1.0 - plan.nodes, plan.nodes])
+    leaving = share * plan.absorbed
+    passing = np.abs(np.cumsum(shared - leaving, axis=1))
+    before = np.concatenate([np.zeros((2, 1)), passing[:, :-1]], axis=1)
+    turns = (np.minimum(passing, before) < leaving).any(axis=0)
+    ones = np.where(shared.min(axis=0) > 0, passing[1] < passing[0], shared[1] > shared[0])
+    chosen = np.stack([~ones, ones]) & turns & (shared > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rates: Floats = np.where(chosen, np.minimum(plan.absorbed / shared, 1.0 / share), 0.0)
+    return rates

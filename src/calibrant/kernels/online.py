@@ -1,0 +1,361 @@
+"""Randomised forecasting among equal bins: the loop of many rounds, and its single rules.
+
+A bin is answered by its middle. Each bin has a weight upwards (outcomes came more often than its right edge)
+and one downwards (less often than its left edge), for every group. The rules are plain functions of lists
+or arrays, so that a step in Python and the compiled loop apply the same arithmetic, bit for bit.
+
+Five experts that correct given predictions, and their aggregation over many rounds.
+
+The rules are plain functions of lists or arrays, so that a step in Python and the compiled loop apply the
+same arithmetic, bit for bit.
+
+Forecasting on a grid of cells that splits where it is used: the loop of many rounds, and its single rules.
+
+The rules are plain functions of lists or arrays, so that a step in Python and the compiled loop apply the
+same arithmetic, bit for bit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.kernels.compile import compiled
+from calibrant.results import Array
+
+Integers = npt.NDArray[np.int64]
+LARGEST_EXPONENT = 600.0
+
+
+def potential(excess: float, spread: float) -> float:
+    """Return exp(excess^2 / (3 spread)) for a positive excess, otherwise 1 (Luo and Schapire 2015)."""
+    if excess <= 0.0:
+        return 1.0
+    return math.exp(min(excess * excess / (3.0 * spread), LARGEST_EXPONENT))
+
+
+def weight_of(excess: float, spread: float, quadratic: bool) -> float:
+    """Return how much an excess beyond an edge weighs."""
+    if quadratic:
+        return max(excess, 0.0)
+    return 0.5 * (potential(excess + 1.0, spread + 1.0) - potential(excess - 1.0, spread + 1.0))
+
+
+def direction_of(up: float, down: float, left: float, right: float) -> int:
+    """Return 1 if a bin should be left upwards, -1 downwards, 0 if answering it costs nothing."""
+    if up * (1.0 - right) > down * (1.0 - left):
+        return 1
+    if down * left > up * right:
+        return -1
+    return 0
+
+
+def chosen_pair(up: Any, down: Any, groups: Any, start: int, bins: int) -> tuple[int, int, float]:
+    """Walk from `start` to a bin that costs nothing, or to two neighbours and the chance of the lower one."""
+    i, walked, before = start, 0, 0.0
+    while True:
+        rise, fall = 0.0, 0.0
+        for g in groups:
+            if g >= 0:
+                rise += up[g][i]
+                fall += down[g][i]
+        direction = direction_of(rise, fall, i / bins, (i + 1) / bins)
+        if direction == 0:
+            return i, i, 1.0
+        pull = rise - fall
+        if direction == -walked:
+            if direction == 1:
+                return i, i + 1, -before / (pull - before)
+            return i - 1, i, -pull / (before - pull)
+        walked, before = direction, pull
+        i += direction
+
+
+def settle(
+    answers: Any, events: Any, up: Any, down: Any, groups: Any, i: int, outcome: float, quadratic: bool
+) -> None:
+    """Count the outcome in bin i of every group, and renew the weights."""
+    for g in groups:
+        if g >= 0:
+            answers[g][i] += 1
+            events[g][i] += int(outcome)
+            n, s, bins = answers[g][i], events[g][i], len(answers[g])
+            left, right = i / bins, (i + 1) / bins
+            up[g][i] = weight_of(s - n * right, s * (1.0 - right) + (n - s) * right, quadratic)
+            down[g][i] = weight_of(n * left - s, s * (1.0 - left) + (n - s) * left, quadratic)
+
+
+@compiled
+def run_bins(
+    outcomes: Array, guides: Array, members: Integers, coins: Array,
+    answers: Integers, events: Integers, up: Array, down: Array, last: Integers, quadratic: bool,
+    chosen: Integers, steered: npt.NDArray[np.bool_], errors: Array,
+) -> None:  # fmt: skip
+    """Forecast and learn round by round; tables (group, bin) and `last`, the bin answered, change in place.
+
+    Row t of `members` holds the groups of round t, filled up with -1. `guides` is empty where there is none.
+    `errors` gets what the absolute biases of all bins of group 0 add up to after each round, from 0.
+    """
+    bins = answers.shape[1]
+    error = 0.0
+    for t in range(len(outcomes)):
+        start = last[0]
+        if len(guides) > 0:
+            start = min(int(guides[t] * bins), bins - 1)
+        low, high, chance = chosen_pair(up, down, members[t], start, bins)
+        i = low
+        if high != low and coins[t] >= chance:
+            i = high
+        last[0] = i
+        chosen[t] = i
+        steered[t] = len(guides) > 0 and i != start
+        before = abs(events[0, i] - answers[0, i] * ((i + 0.5) / bins))
+        settle(answers, events, up, down, members[t], i, outcomes[t], quadratic)
+        error += abs(events[0, i] - answers[0, i] * ((i + 0.5) / bins)) - before
+        errors[t] = error
+
+
+def fresh_weight(quadratic: bool) -> float:
+    """Return the weight of a bin that has not been answered."""
+    return weight_of(0.0, 0.0, quadratic)
+
+
+EDGE = 1e-6  # predictions are kept this far from 0 and 1 before their log odds are taken
+CAUTION = 10.0  # records of no bias that every bin starts with, for the mean residual
+EXPERTS = 5
+FILTER = 5  # numbers per logistic expert: slope, intercept and the three entries of their covariance
+
+
+def log_odds(p: float) -> float:
+    """Return the log odds of a prediction, kept away from 0 and 1."""
+    inside = min(max(p, EDGE), 1.0 - EDGE)
+    return math.log(inside / (1.0 - inside))
+
+
+def sigmoid(x: float) -> float:
+    """Return the probability of these log odds."""
+    return 1.0 / (1.0 + math.exp(-x)) if x >= 0.0 else math.exp(x) / (1.0 + math.exp(x))
+
+
+def bin_of(p: float, bins: int) -> int:
+    """Return the bin of a prediction."""
+    return min(int(p * bins), bins - 1)
+
+
+def expert_answers(p: float, filters: Any, answered: Any, residuals: Any, events: Any, out: Any) -> None:
+    """Write into `out`: raw, Platt, forgetting Platt, raw plus the bin's mean residual, the bin's rate."""
+    bins = len(answered)
+    x, b = log_odds(p), bin_of(p, bins)
+    out[0] = p
+    out[1] = sigmoid(filters[0] * x + filters[1])
+    out[2] = sigmoid(filters[FILTER] * x + filters[FILTER + 1])
+    out[3] = min(max(p + residuals[b] / (answered[b] + CAUTION), 0.0), 1.0)
+    out[4] = (events[b] + 2.0 * (b + 0.5) / bins) / (answered[b] + 2.0)
+
+
+def largest_weight(weights: Any) -> float:
+    """Return the largest weight."""
+    top = weights[0]
+    for k in range(1, EXPERTS):
+        top = max(top, weights[k])
+    return top  # type: ignore[no-any-return]
+
+
+def mixed(weights: Any, answers: Any) -> float:
+    """Return Vovk's substitution for squared error and eta = 2; `weights` are logarithms."""
+    top = largest_weight(weights)
+    nothing, event = 0.0, 0.0
+    for k in range(EXPERTS):
+        weight, answer = weights[k] - top, answers[k]
+        nothing += math.exp(weight - 2.0 * answer * answer)
+        event += math.exp(weight - 2.0 * (1.0 - answer) * (1.0 - answer))
+    return min(max(0.5 + 0.25 * (math.log(event) - math.log(nothing)), 0.0), 1.0)
+
+
+def reweigh(weights: Any, answers: Any, outcome: float, rate: float) -> None:
+    """Lower each log weight by `rate` times the expert's squared error, and set the largest to 0."""
+    for k in range(EXPERTS):
+        weights[k] -= rate * (outcome - answers[k]) * (outcome - answers[k])
+    top = largest_weight(weights)
+    for k in range(EXPERTS):
+        weights[k] -= top
+
+
+def newton_step(filters: Any, at: int, x: float, outcome: float, decay: float) -> None:
+    """Move slope and intercept by one recursive Newton step; the three numbers after are their covariance."""
+    answer = sigmoid(filters[at] * x + filters[at + 1])
+    p, r, q = filters[at + 2], filters[at + 3], filters[at + 4]
+    if decay < 1.0:
+        p, r, q = p / decay, r / decay, q / decay
+        widest = max(p, q)
+        if widest > 1.0:
+            p, r, q = p / widest, r / widest, q / widest
+    h = answer * (1.0 - answer)
+    u, w = p * x + r, r * x + q
+    d = 1.0 + h * (x * u + w)
+    p, r, q = p - h * u * u / d, r - h * u * w / d, q - h * w * w / d
+    filters[at + 2], filters[at + 3], filters[at + 4] = p, r, q
+    filters[at] += (p * x + r) * (outcome - answer)
+    filters[at + 1] += (r * x + q) * (outcome - answer)
+
+
+def experts_learn(
+    p: float, outcome: float, filters: Any, answered: Any, residuals: Any, events: Any, decay: float
+) -> None:
+    """Teach the experts one outcome, at the parameters they have now."""
+    x, b = log_odds(p), bin_of(p, len(answered))
+    newton_step(filters, 0, x, outcome, 1.0)
+    newton_step(filters, FILTER, x, outcome, decay)
+    answered[b] += 1
+    residuals[b] += outcome - p
+    events[b] += int(outcome)
+
+
+@compiled
+def run_experts(
+    outcomes: Array, raw: Array, batch_ends: Integers,
+    weights: Array, filters: Array, answered: Integers, residuals: Array, events: Integers,
+    decay: float, rate: float, mixtures: Array, history: Array,
+) -> None:  # fmt: skip
+    """Aggregate every batch, then learn it; the state changes in place, `history` keeps the weights used."""
+    answers, said = np.empty((len(outcomes), EXPERTS)), np.empty(EXPERTS)
+    begin = 0
+    for end in batch_ends:
+        for t in range(begin, end):
+            expert_answers(raw[t], filters, answered, residuals, events, said)
+            mixtures[t] = mixed(weights, said)
+            for k in range(EXPERTS):
+                answers[t, k], history[t, k] = said[k], weights[k]
+        for t in range(begin, end):
+            for k in range(EXPERTS):
+                said[k] = answers[t, k]
+            reweigh(weights, said, outcomes[t], rate)
+            experts_learn(raw[t], outcomes[t], filters, answered, residuals, events, decay)
+        begin = end
+
+
+def usable_cell(charges: Sequence[float] | Array, limits: Sequence[float] | Array, start: int) -> int:
+    """Return the cell nearest to `start` whose left end is not over, nor its right end under, its limit.
+
+    The leftmost point is never over its limit and the rightmost never under, so both walks end.
+    """
+    too_high, too_low = charges[start] > limits[start], charges[start + 1] < -limits[start + 1]
+    if not too_high and not too_low:
+        return start
+    left = start
+    while charges[left] > limits[left]:
+        left -= 1
+    right = start + 1
+    while charges[right] < -limits[right]:
+        right += 1
+    right -= 1
+    if not too_high:
+        return right
+    if not too_low:
+        return left
+    return left if start - left <= right - start else right
+
+
+def charged_right(
+    outcome: float, left: float, right: float, low_limit: float, high_limit: float, slack: float
+) -> bool:
+    """Return whether the right end of the cell is charged; `left` and `right` are the ends' charges.
+
+    An event is charged to the right end and a non-event to the left. With slack the other end takes it
+    where that evens the charges out and its own limit allows it.
+    """
+    if slack == 0.0:
+        return outcome == 1.0
+    if outcome == 1.0:
+        return not (left > right and left >= -low_limit)
+    return right < left and right <= high_limit
+
+
+def cell_is_full(uses: int, left: float, right: float, cost: float, slack: float) -> bool:
+    """Return whether a cell has been used often enough to be split."""
+    width = right - left
+    if slack > 0.0:
+        return uses * width * width >= cost
+    middle = 0.5 * (left + right)
+    return uses * width * 0.5 >= max(middle, 1.0 - middle) * cost
+
+
+@compiled
+def run_grid(
+    outcomes: Array, guides: Array, batch_ends: Integers,
+    points: Array, charges: Array, limits: Array, uses: Integers, counts: Integers, sums: Array,
+    slack: float, cost: float, splits: bool,
+    predictions: Array, certificates: Array, steered: npt.NDArray[np.bool_],
+) -> None:  # fmt: skip
+    """Forecast every batch, then learn it. The state is changed in place and has spare capacity.
+
+    `counts` holds the number of points, the current cell and the rounds steered; `sums` the distance moved
+    and the sum of all absolute charges. `guides` is empty where there is none.
+    """
+    size = len(outcomes)
+    lows, highs, cells = np.empty(size), np.empty(size), np.empty(size, dtype=np.int64)
+    begin = 0
+    for end in batch_ends:
+        for t in range(begin, end):
+            last = counts[0] - 2
+            start = min(counts[1], last)
+            if len(guides) > 0:
+                start = np.searchsorted(points[: counts[0]], guides[t], side="right") - 1
+                start = min(max(start, 0), last)
+            cell = usable_cell(charges, limits, start)
+            counts[1] = cell
+            low, high = points[cell], points[cell + 1]
+            steered[t] = len(guides) > 0 and cell != start
+            counts[2] += steered[t]
+            if len(guides) > 0 and slack > 0.0:
+                predictions[t] = min(max(guides[t], low), high)
+            else:
+                predictions[t] = 0.5 * (low + high)
+            lows[t], highs[t], cells[t] = low, high, cell
+        for t in range(begin, end):
+            low, high = lows[t], highs[t]
+            i = cells[t]
+            k = i + 1
+            if points[i] != low or points[k] != high:  # this cell or one before it was split meanwhile
+                i = np.searchsorted(points[: counts[0]], low)
+                k = np.searchsorted(points[: counts[0]], high)
+            c = i
+            if charged_right(outcomes[t], charges[i], charges[k], limits[i], limits[k], slack):
+                c = k
+            before = abs(charges[c])
+            charges[c] += points[c] - outcomes[t]
+            sums[1] += abs(charges[c]) - before
+            sums[0] += abs(predictions[t] - points[c])
+            certificates[t] = sums[0] + sums[1]
+            if splits and k == i + 1:
+                uses[i] += 1
+                if cell_is_full(uses[i], low, high, cost, slack):
+                    _split(points, charges, limits, uses, counts, i, slack)
+        begin = end
+
+
+def _split(
+    points: Array, charges: Array, limits: Array, uses: Integers, counts: Integers, i: int, slack: float
+) -> None:
+    """Insert the middle of cell i, with a limit that suits the new width at all three points."""
+    for s in range(counts[0] - 1, i, -1):
+        points[s + 1], charges[s + 1] = points[s], charges[s]
+        limits[s + 1], uses[s + 1] = limits[s], uses[s]
+    width = points[i + 2] - points[i]
+    points[i + 1], charges[i + 1] = 0.5 * (points[i] + points[i + 2]), 0.0
+    uses[i], uses[i + 1] = 0, 0
+    limit = 2.0 * slack / width
+    limits[i + 1] = limit
+    limits[i], limits[i + 2] = max(limits[i], limit), max(limits[i + 2], limit)
+    counts[0] += 1
+
+
+def with_capacity(values: Sequence[float], spare: int, dtype: Any = np.float64) -> npt.NDArray[Any]:
+    """Return the values as an array with spare capacity."""
+    array = np.zeros(len(values) + spare, dtype=dtype)
+    array[: len(values)] = values
+    return array

@@ -1,0 +1,208 @@
+"""One order of the rows: by prediction, ties by a hash of everything else that is known of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.parallel import map_threads
+from calibrant.results import Array
+
+RowIndex = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+Sorting = tuple[RowIndex, Array]  # the order that sorts some values, and the values in it
+CELLS = 2**16  # that [0, 1] is cut into to tell few values apart
+AT_ONCE = 2**14  # rows of a part
+PROBED = 4096  # values that are looked at first
+HALVED_ABOVE = 2**19  # words from which a second core repays cutting them in half
+
+
+def canonical(
+    values: Array, outcome: npt.NDArray[Any], weight: Array | None, columns: Sequence[npt.NDArray[Any]]
+) -> Sorting:
+    """Sort values, ties as `ties_ordered` breaks them; -0.0 becomes 0.0."""
+    few = few_values(values)
+    if few is None:
+        order, ordered = ascending(values)
+        return ties_ordered(order, ordered, outcome, weight, columns), ordered
+    codes, distinct = few
+    order = _sorted_by(codes, _digest(None, outcome, weight, columns))
+    return order, np.repeat(distinct, np.bincount(codes.view(np.int64)))
+
+
+def ties_ordered(
+    order: RowIndex,
+    ordered: Array,
+    outcome: npt.NDArray[Any],
+    weight: Array | None,
+    columns: Sequence[npt.NDArray[Any]],
+) -> RowIndex:
+    """Return an order that sorts predictions, with ties broken by a hash of what else is known of the rows.
+
+    Ties are harmless to a curve, but random numbers are dealt out by position: row order must not decide
+    who gets which. Rows with equal hashes are the same row.
+    """
+    same = ordered[1:] == ordered[:-1]
+    if not same.any():
+        return order
+    tied = np.append(same, False) | np.append(False, same)
+    where: Any = slice(None) if tied.all() else np.flatnonzero(tied)
+    rows, runs = order[where], ordered[where]
+    number = np.cumsum(np.append(False, runs[1:] != runs[:-1])).astype(np.uint64)
+    refined = order.copy()
+    refined[where] = rows[_sorted_by(number, _digest(rows, outcome, weight, columns))]
+    return refined
+
+
+def few_values(values: Array) -> tuple[Words, Array] | None:
+    """Return the rank of every value among the distinct ones, and those; None unless they are few and apart.
+
+    Predictions of a few decimals need no sort for that: each of the cells that [0, 1] is cut into has one
+    value at most. A look at some of the values tells most of the others, and short columns are not worth it.
+    """
+    some = np.unique(values[:: max(1, len(values) // PROBED)])
+    if len(values) < PROBED or len(some) > 0.9 * PROBED or not 0.0 <= values.min() <= values.max() <= 1.0:
+        return None
+    if np.any(np.diff(np.floor(some * (CELLS - 1))) == 0):
+        return None
+    cells, holds = np.empty(len(values), dtype=np.uint16), np.full(CELLS, np.nan)
+    holds[(some * (CELLS - 1)).astype(np.uint16)] = some
+    for part in _parts(len(values)):
+        cells[part] = values[part] * (CELLS - 1)
+        if not _held(holds, cells[part], values[part]):
+            return None
+    used = holds == holds
+    rank, codes = (np.cumsum(used) - 1).astype(np.uint64), np.empty(len(values), dtype=np.uint64)
+    for part in _parts(len(values)):
+        rank.take(cells[part], out=codes[part], mode="clip")
+    return codes, holds[used] + 0.0
+
+
+def _held(holds: Array, cells: npt.NDArray[np.uint16], values: Array) -> bool:
+    """Return whether each cell holds the one value that falls into it; empty ones take theirs."""
+    met = holds.take(cells)
+    other = met != values
+    if not other.any():
+        return True
+    cells, values = cells[other], values[other]
+    if not np.isnan(met[other]).all():
+        return False
+    holds[cells] = values
+    return np.array_equal(holds[cells], values)
+
+
+def _parts(count: int) -> Iterator[slice]:
+    """Cut rows into parts that stay in the cache: pages of new memory cost more than the arithmetic."""
+    return (slice(start, start + AT_ONCE) for start in range(0, count, AT_ONCE))
+
+
+def _digest(
+    rows: RowIndex | None,
+    outcome: npt.NDArray[Any],
+    weight: Array | None,
+    columns: Sequence[npt.NDArray[Any]],
+) -> Words:
+    """Return a hash of everything that is known of some rows (None: of all)."""
+    digest = np.zeros(len(outcome if rows is None else rows), dtype=np.uint64)
+    for part in _parts(len(digest)):
+        which = part if rows is None else rows[part]
+        _mix(digest[part], (outcome[which].astype(np.float64) + 0.0).view(np.uint64))
+        if weight is not None:
+            _mix(digest[part], weight[which].view(np.uint64))
+        for column in columns:
+            _mix(digest[part], column[which].astype(np.uint64))
+    return digest
+
+
+def _mix(digest: Words, item: Words) -> None:
+    """Mix one more column into the digests (the finaliser of splitmix64)."""
+    digest ^= item
+    digest += np.uint64(0x9E3779B97F4A7C15)
+    digest ^= digest >> np.uint64(30)
+    digest *= np.uint64(0xBF58476D1CE4E5B9)
+    digest ^= digest >> np.uint64(27)
+    digest *= np.uint64(0x94D049BB133111EB)
+    digest ^= digest >> np.uint64(31)
+
+
+def _sorted_by(number: Words, digest: Words) -> RowIndex:
+    """Return the order that sorts by `number` (0, 1, ..., in any order), then `digest`, then place.
+
+    As in `ascending`, one vectorised sort of words that hold the number, the leading bits of the digest and
+    the place; those that agree in the leading bits only are put right afterwards.
+    """
+    width = np.uint64(max(1, int(number.max()).bit_length()))
+    low = np.uint64((1 << (len(number) - 1).bit_length()) - 1)
+    words = np.empty_like(number)
+    for part in _parts(len(words)):
+        leading = number[part] << (np.uint64(64) - width)
+        leading |= digest[part] >> width
+        leading &= ~low
+        words[part] = leading | np.arange(part.start, part.start + len(leading), dtype=np.uint64)
+    _sort(words)
+    alike = _agreeing(words, low)
+    words &= low
+    order = words.view(np.int64)
+    doubtful = alike[digest[order[alike]] != digest[order[alike + 1]]]
+    if len(doubtful):
+        leading = (number[order] << (np.uint64(64) - width) | digest[order] >> width) & ~low
+        again = _runs_around(leading, doubtful)
+        order[again] = order[again][np.lexsort((digest[order[again]], leading[again]))]
+    return order
+
+
+def _sort(words: Words) -> None:
+    """Sort words that are all different, long columns on two cores (equal ones would slow the cut down)."""
+    if len(words) < HALVED_ABOVE:
+        words.sort()
+        return
+    middle = len(words) // 2
+    words.partition(middle)
+    map_threads(np.ndarray.sort, (words[:middle], words[middle:]))
+
+
+def _agreeing(words: Words, low: np.uint64) -> RowIndex:
+    """Return the places of ascending words that differ from the next in their low bits alone."""
+    before, after = words[:-1], words[1:]
+    places = [part.start + np.flatnonzero(before[part] ^ after[part] <= low) for part in _parts(len(before))]
+    return np.concatenate([np.empty(0, dtype=np.int64), *places])
+
+
+def _runs_around(words: Words, places: RowIndex) -> RowIndex:
+    """Return the places of all ascending words that equal one of those at `places`."""
+    alike = np.unique(words[places])
+    starts = np.searchsorted(words, alike)
+    lengths = np.searchsorted(words, alike, side="right") - starts
+    runs: RowIndex = np.arange(lengths.sum()) + np.repeat(starts - np.cumsum(lengths) + lengths, lengths)
+    return runs
+
+
+def ascending(values: Array) -> Sorting:
+    """Sort values, ties in any order; -0.0 becomes 0.0.
+
+    In [0, 1] this is quicker than np.argsort: a word holds the leading bits of a value (whose two top bits
+    are clear) and the row's number, so that one vectorised sort of words does it. Rows that agree in all
+    the leading bits but not in the others, a few at most, are put right afterwards.
+    """
+    values = values + 0.0
+    if not 0.0 <= values.min() <= values.max() <= 1.0:
+        order = np.argsort(values)
+        return order, values[order]
+    low = np.uint64((1 << (len(values) - 1).bit_length()) - 1)
+    words = values.view(np.uint64) << np.uint64(2)
+    words &= ~low
+    words |= np.arange(len(values), dtype=np.uint64)
+    _sort(words)
+    words &= low
+    order = words.view(np.int64)
+    result = values[order]
+    swapped = np.flatnonzero(result[1:] < result[:-1])
+    if len(swapped):
+        leading = (result.view(np.uint64) << np.uint64(2)) & ~low
+        where = _runs_around(leading, swapped)
+        right = np.lexsort((result[where], leading[where]))
+        order[where], result[where] = order[where][right], result[where][right]
+    return order, result

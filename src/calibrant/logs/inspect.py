@@ -1,0 +1,249 @@
+"""Read logs of Inspect (`.eval` and `.json`), versions 0.3.100 and later."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from calibrant.logs.answer import Answer, LogFile, normalized
+from calibrant.logs.confidence import NAN, answer_token, as_number, letter_probabilities
+from calibrant.logs.json_stream import Archive, object_items
+
+START, HEADER = "_journal/start.json", "header.json"
+MEMBER = re.compile(r"samples/.*_epoch_\d+\.json", re.DOTALL)
+CHUNKED = re.compile(r"samples/.*_epoch_\d+/sample\.json", re.DOTALL)
+GRADES = {"c": 1.0, "correct": 1.0, "yes": 1.0, "true": 1.0}
+GRADES |= {"i": 0.0, "incorrect": 0.0, "no": 0.0, "false": 0.0}
+PARTIAL = ("P", "N")  # partly correct, no answer
+SHUFFLED = "Choices were shuffled before generating"
+
+
+def is_header(keys: Any) -> bool:
+    """Return whether an object with these keys is the header of a log."""
+    return "eval" in keys and ("version" in keys or "status" in keys)
+
+
+@dataclass
+class InspectLog(LogFile):
+    """The samples of one evaluation."""
+
+    def read_header(self) -> None:
+        """Read task, model and version; a run that was stopped has no header, but a journal."""
+        self._archive = Archive(self.path) if is_zip(self.path) else None
+        self._kind: str | None = self.options.confidence
+        header: Any = {}
+        if self._archive is not None:
+            chunked = next((name for name in self._archive.names if CHUNKED.fullmatch(name)), None)
+            if chunked is not None:
+                hint = "inspect log convert FILE --to json --output-dir DIR"
+                raise self.refused(f"member {chunked!r}", "samples", "must not be in chunks", hint=hint)
+            name = HEADER if HEADER in self._archive.names else START
+            header = self._archive.load(name)
+            self.notes["unfinished"] += int(name == START)
+        else:
+            for key, value, _ in object_items(self.path, "samples"):
+                if key in ("status", "eval"):
+                    header[key] = value
+                if len(header) == 2:
+                    break
+        about = header.get("eval") if isinstance(header, Mapping) else None
+        if not isinstance(about, Mapping):
+            raise self.refused("header", "eval", "must be an object", f"got {type(about).__name__}")
+        self.notes["failed"] += int(header.get("status") not in (None, "success"))
+        self.task = str(about.get("task") or self.path.stem)
+        self.model = str(about["model"]) if about.get("model") else None
+        self.version = (about.get("packages") or {}).get("inspect_ai")
+
+    def samples(self) -> Iterator[Answer]:
+        """Yield every sample; one that failed has neither a confidence nor a grade."""
+        shares = self._agreement() if self.options.confidence == "agreement" else None
+        for sample, where in self._objects():
+            with self.checked(where):
+                found = self._sample(sample, where, shares)
+            yield found
+
+    def _objects(self) -> Iterator[tuple[Mapping[str, Any], str]]:
+        if self._archive is not None:
+            members = (name for name in self._archive.names if MEMBER.fullmatch(name))
+            found = ((self._archive.load(name), f"member {name!r}") for name in members)
+        else:
+            items = object_items(self.path, "samples")
+            found = ((value, f"line {line}") for key, value, line in items if key == "samples")
+        for sample, where in found:
+            if sample is None:  # a log without samples says null
+                continue
+            if not isinstance(sample, Mapping):
+                raise self.refused(where, "samples", "must be objects", f"got {type(sample).__name__}")
+            for name in ("id", "epoch"):
+                if not isinstance(sample.get(name), (str, int) if name == "id" else int):
+                    got = f"got {sample.get(name)!r:.40} among the fields {', '.join(list(sample)[:12])}"
+                    raise self.refused(where, name, "must be there", got)
+            yield sample, where
+
+    def _sample(
+        self, sample: Mapping[str, Any], where: str, shares: Mapping[tuple[Any, str], float] | None
+    ) -> Answer:
+        metadata = sample.get("metadata") if isinstance(sample.get("metadata"), Mapping) else {}
+        kept = Answer(sample["id"], sample["epoch"], NAN, NAN, None, self._kind or "text", metadata or {})
+        if sample.get("error") or sample.get("invalidation"):
+            self.notes["errored"] += 1
+            return kept
+        name, score = self._score(sample, where)
+        if score is None:
+            self.notes["unscored"] += 1
+        else:
+            kept.correct = self._correct(name, score, where)
+        self._read_confidence(kept, sample, name, score or {}, where, shares)
+        return kept
+
+    def _score(self, sample: Mapping[str, Any], where: str) -> tuple[str, Mapping[str, Any] | None]:
+        """Return the score of the scorer that was named, or of the only one."""
+        scores = sample.get("scores") or {}
+        if not isinstance(scores, Mapping):
+            raise self.refused(where, "scores", "must be an object", f"got {type(scores).__name__}")
+        wanted = self.options.score
+        if wanted is None:
+            if len(scores) > 1:
+                got, hint = f"got {', '.join(scores)}", f"score={next(iter(scores))!r}"
+                raise self.refused(where, "scores", "must be chosen where there are several", got, hint)
+            wanted = next(iter(scores), "")
+        elif scores and wanted not in scores:
+            owner, _, key = wanted.rpartition(".")
+            if owner not in scores:
+                raise self.refused(where, "scores", f"must have {wanted!r}", f"got {', '.join(scores)}")
+            value = scores[owner].get("value")
+            if not isinstance(value, Mapping) or key not in value:
+                raise self.refused(where, f"scores.{owner}.value", f"must have {key!r}", f"got {value!r:.60}")
+            return wanted, {**scores[owner], "value": value[key]}
+        score = scores.get(wanted)
+        if score is not None and (not isinstance(score, Mapping) or "value" not in score):
+            raise self.refused(where, f"scores.{wanted}.value", "must be there", f"got {score!r:.60}")
+        return wanted, score
+
+    def _correct(self, name: str, score: Mapping[str, Any], where: str) -> float:
+        """Return 1, 0, or NaN where the answer was not scored."""
+        value, field = score["value"], f"scores.{name}.value"
+        if isinstance(value, Mapping) and value:
+            hint = f"score='{name}.{next(iter(value))}'"
+            got = f"got the keys {', '.join(map(str, value))}"
+            raise self.refused(where, field, "must be one value", got, hint)
+        if isinstance(value, str) and value in PARTIAL and self.options.partial != "error":
+            self.notes["partial"] += 1
+            return NAN if self.options.partial == "missing" else 0.0
+        if isinstance(value, str) and value.lower() in GRADES:
+            return GRADES[value.lower()]
+        try:
+            if isinstance(value, str) and value in PARTIAL:
+                raise ValueError
+            number = as_number(value)
+        except (TypeError, ValueError):
+            hint = "partial='missing' leaves P and N out, partial='incorrect' counts them as wrong"
+            shown = json.dumps(value)[:60]
+            raise self.refused(where, field, "must be C or I, or 1 or 0", f"got {shown}", hint) from None
+        if self.options.threshold is not None and math.isfinite(number):
+            return float(number >= self.options.threshold)
+        if not math.isnan(number) and number not in (0.0, 1.0):
+            hint = "threshold=0.5 counts grades from 0.5 on as right"
+            raise self.refused(where, field, "must be C or I, or 1 or 0", f"got {value}", hint)
+        return number
+
+    def _read_confidence(
+        self,
+        kept: Answer,
+        sample: Mapping[str, Any],
+        name: str,
+        score: Mapping[str, Any],
+        where: str,
+        shares: Mapping[tuple[Any, str], float] | None,
+    ) -> None:
+        if self.options.field is not None:
+            kept.source = f"field:{self.options.field}"
+            scores = sample.get("scores") or {}
+            whole = scores.get(name) or scores.get(name.rpartition(".")[0]) or {}
+            inside = [whole.get("metadata"), whole.get("value"), sample.get("metadata"), whole]
+            kept.confidence = self.logged_field([sample, *(one for one in inside if one)], where)
+            return
+        if shares is not None:
+            kept.confidence = shares.get((sample["id"], _answer(sample, score)), NAN)
+            return
+        choice = _first_choice(sample)
+        tokens = ((choice.get("logprobs") or {}).get("content")) if choice else None
+        if self._kind is None and choice:
+            self._kind = "letters" if tokens and self.options.pattern is None else "text"
+        if self._kind in ("letters", "token"):
+            if tokens:
+                self._from_tokens(kept, sample, score, tokens, where)
+        else:
+            kept.source, kept.confidence = "text", self.stated.read(completion(sample))
+
+    def _from_tokens(
+        self, kept: Answer, sample: Mapping[str, Any], score: Mapping[str, Any], tokens: Any, where: str
+    ) -> None:
+        """Read the probability of the answer's letter; of the whole text without letters."""
+        try:
+            letters = "".join(chr(ord("A") + k) for k in range(min(26, len(sample.get("choices") or ()))))
+            at = answer_token(tokens, letters) if letters else None
+            if letters and at is None:
+                self.notes["no letter"] += 1
+                return
+            if at is None:
+                kept.source = "token"
+                kept.confidence = math.exp(min(0.0, math.fsum(as_number(t["logprob"]) for t in tokens)))
+                return
+            mass = letter_probabilities(tokens[at], letters) if self._kind == "letters" else None
+            if mass is None:
+                kept.source, kept.confidence = "token", math.exp(min(0.0, as_number(tokens[at]["logprob"])))
+                return
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            got = f"got {type(error).__name__}: {error}"
+            raise self.refused(where, "logprobs", "must be tokens with log-probabilities", got) from None
+        self.notes["letters missing"] += int(min(mass.values()) == 0)
+        chosen = next(one for one in str(tokens[at]["token"]) if one in letters)
+        kept.source, kept.confidence = "letters", mass[chosen]
+        if str(score.get("explanation") or "").startswith(SHUFFLED):
+            self.notes["shuffled"] += 1  # the letters are those of the shuffled order
+        else:
+            kept.probabilities = list(mass.values())
+
+    def _agreement(self) -> dict[tuple[Any, str], float]:
+        """Return, by question and answer, the share of the repeats that gave this answer."""
+        counts: Counter[tuple[Any, str]] = Counter()
+        totals: Counter[Any] = Counter()
+        for sample, where in self._objects():
+            if not sample.get("error"):
+                with self.checked(where):
+                    answer = _answer(sample, self._score(sample, where)[1] or {})
+                counts[sample["id"], answer] += 1
+                totals[sample["id"]] += 1
+        return {key: count / totals[key[0]] for key, count in counts.items()}
+
+
+def is_zip(path: Any) -> bool:
+    """Return whether a file begins as a zip archive does."""
+    with open(path, "rb") as file:
+        return file.read(4) == b"PK\x03\x04"
+
+
+def completion(sample: Mapping[str, Any]) -> str:
+    """Return the text of the answer, which versions and models write in several ways."""
+    content = ((_first_choice(sample) or {}).get("message") or {}).get("content")
+    if isinstance(content, list):
+        parts = (part for part in content if isinstance(part, Mapping) and part.get("type") == "text")
+        return "\n".join(str(part.get("text", "")) for part in parts)
+    return str(content or "")
+
+
+def _first_choice(sample: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    output = sample.get("output")
+    choices = output.get("choices") if isinstance(output, Mapping) else None
+    found = choices[0] if isinstance(choices, list) and choices else None
+    return found if isinstance(found, Mapping) else None
+
+
+def _answer(sample: Mapping[str, Any], score: Mapping[str, Any]) -> str:
+    return normalized(str(score.get("answer") or completion(sample)))

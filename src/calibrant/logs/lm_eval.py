@@ -1,0 +1,344 @@
+"""Read sample files of lm-evaluation-harness (`lm_eval --log_samples`), versions 0.4.2 and later."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from calibrant.logs.answer import Answer, LogFile, normalized
+from calibrant.logs.confidence import NAN, as_number, softmax
+from calibrant.logs.json_stream import array_items, json_lines
+
+REQUIRED = ("doc_id", "doc", "target", "arguments", "resps", "filtered_resps")
+OF_CHOICES = {
+    "acc": "choices",
+    "acc_norm": "choices by length",
+    "acc_bytes": "choices by length",
+    "acc_mutual_info": "choices by mutual information",
+}
+OF_TEXT = ("exact_match", "em", "acc", "pass@1", "contains")
+INVALID = "[invalid]"  # what a filter returns where its pattern does not match
+FIXED = (0, 4, 9)  # the first version that logs the accuracy of mutual-information tasks correctly
+
+
+def is_sample(keys: Sequence[str]) -> bool:
+    """Return whether an object with these keys is a sample of lm-eval."""
+    return set(REQUIRED) <= set(keys)
+
+
+@dataclass
+class LmEvalLog(LogFile):
+    """The samples of one task."""
+
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+    def read_header(self) -> None:
+        """Take task and model from the names of file and folder, and the rest from the results file."""
+        results = self._results()
+        stem, named = self.path.stem, self.path.stem.startswith("samples_") and self.path.stem.count("_") > 1
+        if named:
+            self.task, self.model = stem[len("samples_") : stem.rindex("_")], self.path.resolve().parent.name
+        else:
+            tasks = [name for name in results.get("configs", {}) if stem == name or stem.endswith(f"_{name}")]
+            self.task = max(tasks, key=len, default=stem)
+            self.model = stem.removesuffix(self.task).rstrip("_") or None
+        run = results.get("config") or {}
+        self.model = results.get("model_name") or (not named and run.get("model_args")) or self.model
+        self.version = results.get("lm_eval_version")
+        self.config = results.get("configs", {}).get(self.task) or {}
+
+    def _results(self) -> dict[str, Any]:
+        """Return the results file of the same run, empty if it is not there or not readable."""
+        date = self.path.stem.rpartition("_")[2]
+        for name in (f"results_{date}.json", "results.json"):
+            try:
+                found = json.loads((self.path.parent / name).read_bytes())
+            except (OSError, ValueError, RecursionError):
+                continue
+            if isinstance(found, dict) and "results" in found:
+                return found
+        return {}
+
+    def samples(self) -> Iterator[Answer]:
+        """Yield the samples; those of other filters than the chosen one are left out."""
+        with self.path.open("rb") as file:
+            start = file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()
+        objects = array_items(self.path) if start.startswith(b"[") else json_lines(self.path)
+        filters = _Filters(self)
+        for sample, line in objects:
+            where = f"line {line}"
+            with self.checked(where):
+                self._check(sample, where)
+                found = self._sample(sample, where) if filters.keep(sample, where) else None
+            if found is not None:
+                yield found
+
+    def _check(self, sample: Any, where: str) -> None:
+        if not isinstance(sample, Mapping):
+            raise self.refused(where, "sample", "must be an object", f"got {type(sample).__name__}")
+        for name in REQUIRED:
+            if name not in sample:
+                got = "got the fields " + ", ".join(map(str, list(sample)[:12]))
+                raise self.refused(where, name, "must be there", got)
+        for name, kinds in (("doc_id", int), ("resps", list), ("arguments", (dict, list))):
+            if not isinstance(sample[name], kinds) or isinstance(sample[name], bool):
+                got = f"got {json.dumps(sample[name])[:60]}"
+                raise self.refused(where, name, "must have the structure of an lm-eval sample", got)
+
+    def _sample(self, sample: Mapping[str, Any], where: str) -> Answer:
+        doc = sample["doc"] if isinstance(sample["doc"], Mapping) else {}
+        requests = self._requests(sample, where)
+        if isinstance(requests[0].response, list):
+            read = self._continuation if len(requests) == 1 else self._choices
+            confidence, correct, probabilities, source = read(sample, requests, where)
+        else:
+            confidence, source = self._text(sample, where)
+            correct, probabilities = self._logged(sample, self._text_metric(sample, where), where), None
+        if self.options.field is not None:
+            confidence = self.logged_field([sample, doc], where)
+            source, probabilities = f"field:{self.options.field}", None
+        return Answer(sample["doc_id"], 1, confidence, correct, probabilities, source, doc)
+
+    def _requests(self, sample: Mapping[str, Any], where: str) -> list[_Request]:
+        """Pair arguments and first responses, whichever way the version writes them."""
+        given = sample["arguments"]
+        arguments = list(given.values()) if isinstance(given, dict) else given
+        responses = sample["resps"]
+        if not responses or len(arguments) != len(responses):
+            got = f"got {len(arguments)} for {len(responses)} of 'resps'"
+            raise self.refused(where, "arguments", "must be one per response", got)
+        pairs = []
+        for argument, repeats in zip(arguments, responses, strict=True):
+            parts = list(argument.values()) if isinstance(argument, dict) else argument
+            if not isinstance(parts, list) or not isinstance(repeats, list) or not repeats:
+                raise self.refused(where, "resps", "must be a list of responses", f"got {repeats!r:.60}")
+            if len(parts) < 2:
+                rule = "must be of a task with right and wrong answers"
+                got = "got the log-likelihoods of whole documents"
+                raise self.refused(where, "arguments", rule, got, "pass the samples of another task")
+            if not isinstance(parts[0], str):
+                raise self.refused(where, "arguments", "must begin with a text", f"got {parts[0]!r:.60}")
+            pairs.append(_Request(parts[0], parts[1], repeats[0]))
+        kinds = {isinstance(one.response, list) for one in pairs}
+        if len(kinds) > 1:
+            raise self.refused(where, "resps", "must be log-likelihoods or texts", "got both")
+        return pairs
+
+    def _choices(
+        self, sample: Mapping[str, Any], requests: list[_Request], where: str
+    ) -> tuple[float, float, list[float] | None, str]:
+        """Return the confidence in the most likely choice, and whether that is right."""
+        metric = self.options.score or next((name for name in OF_CHOICES if name in sample), "acc")
+        if metric not in OF_CHOICES:
+            known = ", ".join(OF_CHOICES)
+            rule = f"must be the correctness of the most likely choice ({known})"
+            raise self.refused(where, metric, rule, "got another metric", "score='acc'")
+        asked = [one for one in requests if one.context != ""] or requests
+        mutual = len(asked) < len(requests)
+        if not mutual:
+            asked = requests
+        likelihoods = [self._likelihood(one, where) for one in asked]
+        scores = self._scores(metric, asked, requests, likelihoods, where)
+        probabilities = softmax(scores)
+        chosen = max(range(len(scores)), key=scores.__getitem__)
+        correct = self._logged(sample, metric, where) if metric in sample else NAN
+        if mutual and not self._is_fixed():
+            found = self._gold(sample, asked)
+            if found is None:
+                rule, hint = "must name one of the choices", "upgrade lm-eval to 0.4.9 and run the task again"
+                got = f"got {sample['target']!r}, and this version may log a wrong {metric}"
+                raise self.refused(where, "target", rule, got, hint)
+            self.notes["recomputed"] += int(correct != float(chosen in found))
+            correct = float(chosen in found)
+        elif math.isnan(correct):
+            found = self._gold(sample, asked)
+            if found is None:
+                raise self.refused(where, metric, "must be there", f"got target {sample['target']!r} alone")
+            correct = float(chosen in found)
+        else:
+            found = None if _contexts_differ(asked) else self._gold(sample, asked)
+            self.notes["disagrees"] += int(found is not None and correct != float(chosen in found))
+        if probabilities is None:
+            return NAN, correct, None, OF_CHOICES[metric]
+        return max(probabilities), correct, probabilities, OF_CHOICES[metric]
+
+    def _scores(
+        self,
+        metric: str,
+        asked: list[_Request],
+        requests: list[_Request],
+        likelihoods: list[float],
+        where: str,
+    ) -> list[float]:
+        """Return what the metric ranks the choices by."""
+        if metric == "acc":
+            return likelihoods
+        if metric == "acc_mutual_info":
+            alone = {one.continuation: self._likelihood(one, where) for one in requests if one.context == ""}
+            if len(asked) == len(requests) or any(one.continuation not in alone for one in asked):
+                raise self.refused(where, "arguments", "must have each choice without its question as well")
+            return [x - alone[one.continuation] for x, one in zip(likelihoods, asked, strict=True)]
+        if _contexts_differ(asked):
+            rule = "cannot be used where the choices are in the question"
+            raise self.refused(where, metric, rule, hint="score='acc'")
+        texts = [self._choice_text(one) for one in asked]
+        lengths = [len(text.encode()) if metric == "acc_bytes" else len(text) for text in texts]
+        return [x / max(1, length) for x, length in zip(likelihoods, lengths, strict=True)]
+
+    def _continuation(
+        self, sample: Mapping[str, Any], requests: list[_Request], where: str
+    ) -> tuple[float, float, list[float] | None, str]:
+        """Return the probability of one continuation, and whether it was the most likely one."""
+        likelihood, greedy = self._likelihood(requests[0], where), requests[0].response[1]
+        if str(greedy) not in ("True", "False"):
+            raise self.refused(where, "resps", "must say whether it is greedy", f"got {greedy!r}")
+        return math.exp(min(0.0, likelihood)), float(str(greedy) == "True"), None, "continuation"
+
+    def _likelihood(self, request: _Request, where: str) -> float:
+        response = request.response
+        try:
+            if len(response) != 2:
+                raise ValueError
+            return as_number(response[0])
+        except (ValueError, TypeError):
+            got = f"got {response!r:.60}"
+            raise self.refused(
+                where, "resps", "must be pairs of a log-likelihood and True or False", got
+            ) from None
+
+    def _text(self, sample: Mapping[str, Any], where: str) -> tuple[float, str]:
+        """Return the confidence of a generated answer."""
+        texts = [str(text) for text in sample["resps"][0]]
+        if self.options.confidence != "agreement":
+            return self.stated.read(texts[0]), "text"
+        answers = texts
+        if self.options.pattern is not None:
+            answers = [self.stated.find(text) or INVALID for text in texts]
+        kept = sample["filtered_resps"][0] if sample["filtered_resps"] else None
+        graded = normalized(str(kept))
+        if kept is None or str(kept) == INVALID:
+            return NAN, "agreement"
+        return sum(normalized(one) == graded for one in answers) / len(answers), "agreement"
+
+    def _text_metric(self, sample: Mapping[str, Any], where: str) -> str:
+        logged = sample.get("metrics")
+        names = [*OF_TEXT, *(logged if isinstance(logged, list) else ())]
+        found = self.options.score or next((name for name in names if name in sample), None)
+        if found is None or found not in sample:
+            others = ", ".join(str(name) for name in sample if name not in REQUIRED and "hash" not in name)
+            rule, hint = "must be there to say whether the answer is right", "score='NAME' names the metric"
+            raise self.refused(where, found or OF_TEXT[0], rule, f"got {others}", hint)
+        return found
+
+    def _logged(self, sample: Mapping[str, Any], metric: str, where: str) -> float:
+        """Return a metric that is 0 or 1; `threshold` turns grades into that."""
+        try:
+            value = as_number(sample[metric])
+        except (ValueError, TypeError):
+            value = math.inf
+        if self.options.threshold is not None and math.isfinite(value):
+            return float(value >= self.options.threshold)
+        if not math.isnan(value) and value not in (0.0, 1.0):
+            hint = "threshold=0.5 counts grades from 0.5 on as right"
+            got = f"got {json.dumps(sample[metric])[:60]}"
+            raise self.refused(where, metric, "must be 0 or 1 to say whether the answer is right", got, hint)
+        return value
+
+    def _is_fixed(self) -> bool:
+        numbers = re.findall(r"\d+", str(self.version or ""))[:3]
+        return bool(numbers) and tuple(map(int, numbers)) >= FIXED
+
+    def _choice_text(self, request: _Request) -> str:
+        delimiter = str(self.config.get("target_delimiter", " "))
+        return str(request.continuation).removeprefix(delimiter)
+
+    def _gold(self, sample: Mapping[str, Any], asked: list[_Request]) -> set[int] | None:
+        """Return the right choices, None where the target may be a number or a text and they differ."""
+        choices = [self._choice_text(one) for one in asked]
+        targets = _listed(sample["target"])
+        as_index = [_index(target, len(choices)) for target in targets]
+        as_text = [choices.index(str(t).strip()) if str(t).strip() in choices else None for t in targets]
+        if isinstance(sample["target"], int) or None in as_text:
+            found = as_index
+        elif None in as_index or as_text == as_index:
+            found = as_text
+        else:
+            found = [None]
+        if None in found:
+            brier = sample.get("brier_score")  # logs the right choice next to the probabilities
+            found = [_index(brier[0], len(choices))] if isinstance(brier, list) and brier else [None]
+        return None if None in found else {one for one in found if one is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What the model was asked to continue, with what, and how likely that was."""
+
+    context: str
+    continuation: Any
+    response: Any
+
+
+class _Filters:
+    """Keep the samples of one filter; before 0.4.7 only the order of the lines tells filters apart."""
+
+    def __init__(self, log: LmEvalLog) -> None:
+        self._log, self._wanted = log, log.options.filter
+        self._names = [str(one.get("name")) for one in log.config.get("filter_list") or () if one]
+        self._first: str | int | None = None
+        self._seen: dict[str | None, bytearray] = {}
+
+    def keep(self, sample: Mapping[str, Any], where: str) -> bool:
+        """Return whether a sample belongs to the filter that was chosen."""
+        name: str | int | None = sample.get("filter")
+        block = self._count(sample.get("filter"), sample["doc_id"], where)
+        names: list[Any] = [self._first, name]
+        if name is None:
+            name = self._names[block] if block < len(self._names) else block
+            names = self._names or [0, 1]
+        if self._first is None:
+            self._first = name
+        if self._wanted is not None:
+            return str(name) == str(self._wanted) or block == self._wanted
+        if name != self._first:
+            got, hint = f"got {' and '.join(map(str, names))}", f"filter={names[0]!r}"
+            raise self._log.refused(where, "filter", "must be chosen where there are several", got, hint)
+        return True
+
+    def _count(self, name: str | None, doc: int, where: str) -> int:
+        """Return how often the document came before with this filter."""
+        seen = self._seen.setdefault(name, bytearray())
+        if doc < 0 or doc > 2**31:
+            raise self._log.refused(where, "doc_id", "must be the number of a document", f"got {doc}")
+        if doc >= len(seen):
+            seen.extend(bytes(max(doc + 1 - len(seen), len(seen))))
+        seen[doc] = min(255, seen[doc] + 1)
+        if name is not None and seen[doc] > 1:
+            got = f"got {doc} again with the filter {name!r}"
+            raise self._log.refused(where, "doc_id", "must be there once", got, "keep one run per file")
+        return seen[doc] - 1
+
+
+def _contexts_differ(requests: list[_Request]) -> bool:
+    """Return whether choices are in the question, as in Winogrande; the target is then not a choice."""
+    return len({one.context for one in requests}) > 1
+
+
+def _listed(target: Any) -> list[Any]:
+    """Return the targets: one, or those of a list that may be written as text."""
+    if isinstance(target, str) and target.startswith("["):
+        try:
+            target = ast.literal_eval(target)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            return [target]
+    return list(target) if isinstance(target, list) else [target]
+
+
+def _index(target: Any, count: int) -> int | None:
+    text = str(target).strip()
+    return int(text) if text.isdecimal() and len(text) < 9 and int(text) < count else None

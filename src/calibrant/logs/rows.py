@@ -1,0 +1,365 @@
+"""read: from a log to a frame with one row per answer."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import InvalidInputError, reject_name, sentence, warn_user
+from calibrant.frames import frame_of
+from calibrant.logs.answer import TOPICS, Answer, LogFile, Options, lookup, meaning
+from calibrant.logs.inspect import START, InspectLog, is_header, is_zip
+from calibrant.logs.json_stream import Archive, array_items, object_items, unreadable_log
+from calibrant.logs.lm_eval import LmEvalLog, is_sample
+
+TOOLS: dict[str, Callable[..., LogFile]] = {"lm-eval": LmEvalLog, "inspect": InspectLog}
+COLUMNS = ("id", "epoch", "task", "topic", "model", "confidence", "correct", "cluster", "confidence_from")
+BACKENDS = ("pandas", "polars", "pyarrow")
+WITHOUT_CONFIDENCE = (
+    "pattern= finds it in the text, field= names a field that holds it, "
+    'confidence="agreement" compares repeated answers'
+)
+FIRST_KEYS = 12  # of an object, enough to see which tool wrote it
+
+SAID = {
+    "recomputed": "{} logged accuracies are wrong and were recomputed (lm-eval before 0.4.9 mixes up the "
+    "responses of mutual-information tasks).",
+    "disagrees": "{} logged accuracies are not those of the most likely choice; the logged ones are used.",
+    "unfinished": "{} runs were not finished; the samples they wrote are used.",
+    "failed": "{} runs failed; the samples they scored are used.",
+    "errored": "{} samples failed or were invalidated; they have no confidence and no grade.",
+    "unscored": "{} samples have no score.",
+    "partial": "{} answers are graded P (partly correct) or N (no answer).",
+    "no letter": "{} answers have no token for a choice, so no confidence.",
+    "letters missing": "{} answers lack letters among the top log-probabilities; these count as 0.",
+    "shuffled": "{} questions had their choices shuffled; class probabilities are left out there.",
+}
+
+
+class LogWarning(UserWarning):
+    """Something in a log is wrong, incomplete or was recomputed."""
+
+
+@dataclass
+class LogSummary:
+    """What was read and how: recorded with results and shown in reports."""
+
+    tool: str
+    files: list[str]
+    samples: int = 0
+    sources: Counter[str] = field(default_factory=Counter)
+    missing_confidence: int = 0
+    missing_grade: int = 0
+    notes: Counter[str] = field(default_factory=Counter)
+    versions: list[str] = field(default_factory=list)
+    models: list[str] = field(default_factory=list)
+    tasks: list[str] = field(default_factory=list)
+    topics: list[str] = field(default_factory=list)  # the first two, to see whether there are several
+    clustered: bool = False
+
+    def groups(self) -> list[str]:
+        """Return the columns that tell answers apart: tasks and topics, where there are several."""
+        several = {"task": len(self.tasks) > 1, "topic": len(self.topics) > 1}
+        return [name for name, found in several.items() if found]
+
+    def title(self) -> str:
+        """Return a title for a report: the models, and the tasks if they are few."""
+        tasks = ", ".join(self.tasks) if len(self.tasks) < 4 else f"{len(self.tasks)} tasks"
+        return f"{', '.join(self.models) or 'Language model'} on {tasks}"
+
+    def sentences(self) -> list[str]:
+        """Say how the confidence was read, and what a reader should know about the log."""
+        how = " / ".join(meaning(source) for source in self.sources) or "none found"
+        said = [f"Confidence: {how} ({self.tool} log)."]
+        if self.missing_confidence == self.samples:
+            said.append(f"No answer has a confidence: {WITHOUT_CONFIDENCE}.")
+        elif self.missing_confidence:
+            said.append(f"{self.missing_confidence:,} of {self.samples:,} answers have no confidence.")
+        return said + [SAID[key].format(f"{count:,}") for key, count in self.notes.items() if count]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON values."""
+        given = {one.name: getattr(self, one.name) for one in fields(self)}
+        given["sources"] = {source: meaning(source) for source in self.sources}
+        del given["topics"]
+        given["notes"] = {key: count for key, count in self.notes.items() if count}
+        return given
+
+
+def read(
+    path: str | Path | Sequence[str | Path],
+    tool: str | None = None,
+    *,
+    confidence: str | None = None,
+    score: str | None = None,
+    filter: str | int | None = None,
+    field: str | None = None,
+    pattern: str | None = None,
+    scale: float | None = None,
+    threshold: float | None = None,
+    partial: str = "error",
+    topic: str | None = None,
+    cluster: str | None = None,
+    backend: str | None = None,
+) -> Any:
+    """Read a log of a language-model evaluation into a frame with one row per answer.
+
+    The frame has the columns `id`, `epoch`, `task`, `topic`, `model`, `confidence` (how sure the model was),
+    `correct` (1 or 0), `probabilities` (of the choices, where the log has them), `cluster` (answers that
+    belong together) and `confidence_from` (how the confidence was read). What a log lacks is missing.
+    lm-eval logs of multiple-choice tasks give the softmax over the log-likelihoods of the choices; Inspect
+    logs give the probability of the answer's letter where log-probabilities were requested, else the
+    confidence that the answer states ("Confidence: 85%"). Accuracies that lm-eval 0.4.3 to 0.4.8 logs wrongly
+    for mutual-information tasks are recomputed. A LogWarning reports what was recomputed or is incomplete.
+
+    Parameters
+    ----------
+    path
+        A log, several logs, or a folder of lm-eval sample files.
+    tool
+        "lm-eval" or "inspect"; by default the structure of the file decides.
+    confidence
+        "choices", "letters", "token", "text" (stated in the answer) or "agreement" (of repeated answers).
+    score
+        The metric (lm-eval: "acc", "acc_norm", ...) or scorer (Inspect) that grades the answers. The
+        confidence follows: "acc_norm" divides the log-likelihoods by the length of the choices.
+    filter
+        The filter of lm-eval to read; before 0.4.7, its number from 0.
+    field
+        Name or dotted path of a field that holds the confidence.
+    pattern
+        Regular expression that captures the confidence (or, for agreement, the answer) in the text.
+    scale
+        What a stated confidence is divided by; by default numbers above 1 are percentages.
+    threshold
+        Grades from here on count as correct.
+    partial
+        What P and N of Inspect are: an "error", "missing" or "incorrect".
+    topic, cluster
+        Fields of the question (`doc` or `metadata`) that name its topic, and what it shares with others, such
+        as a passage. By default the cluster is the question, whose repeats belong together.
+    backend
+        "pandas", "polars" or "pyarrow"; by default the first that is installed, else a dict of arrays.
+
+    Returns
+    -------
+    frame
+        One row per answer.
+
+    Examples
+    --------
+    >>> frame = read("samples_arc_easy_2026-01-01.jsonl")  # doctest: +SKIP
+    >>> evaluate(frame, outcome="correct", prediction="confidence", groups=["topic"])  # doctest: +SKIP
+    """
+    options = Options(confidence, score, filter, field, pattern, scale, threshold, partial, topic, cluster)
+    rows = LogRows(path, tool, options)
+    columns = rows.columns()
+    for said in rows.summary.sentences()[1:]:
+        warn_user(said, LogWarning)
+    return _frame(columns, backend)
+
+
+class LogRows:
+    """The rows of one or several logs, streamed; `summary` is complete when all were read."""
+
+    def __init__(self, path: str | Path | Sequence[str | Path], tool: str | None, options: Options) -> None:
+        self.paths = log_files(path)
+        self.options = options
+        tools = [tool_of(one) if tool is None else _known(tool) for one in self.paths]
+        if len(set(tools)) > 1:
+            got = f"got {' and '.join(sorted(set(tools)))}"
+            raise InvalidInputError(sentence("logs", "must be of one tool", got, "read them one by one"))
+        self.tool = tools[0]
+        self.summary = LogSummary(self.tool, [one.name for one in self.paths])
+
+    def __iter__(self) -> Iterator[tuple[LogFile, Answer]]:
+        for path in self.paths:
+            log = TOOLS[self.tool](path, self.options)
+            self._about(log)
+            count = 0
+            for sample in log.samples():
+                count += 1
+                self._count(sample)
+                yield log, sample
+            self.summary.notes.update(log.notes)
+            if count == 0:
+                hint = "pass filter= as the log names it" if self.options.filter is not None else ""
+                raise unreadable_log(path, "", "must have samples", "got none", hint)
+
+    def columns(self) -> dict[str, Any]:
+        """Read everything into columns."""
+        kept: dict[str, list[Any]] = {name: [] for name in COLUMNS if name not in ("confidence", "correct")}
+        confidence, correct = array("d"), array("d")
+        probabilities: list[Any] = []
+        shared: dict[Any, Any] = {}  # equal texts are kept once
+        for log, sample in self:
+            for name, value in self._cells(log, sample).items():
+                kept[name].append(shared.setdefault(value, value) if isinstance(value, str) else value)
+            confidence.append(sample.confidence)
+            correct.append(sample.correct)
+            found = sample.probabilities
+            probabilities.append(None if found is None else np.asarray(found))
+        kept["id"] = _one_kind(kept["id"])
+        grades = np.frombuffer(correct)
+        return {
+            **{name: kept[name] for name in ("id", "epoch", "task", "topic", "model")},
+            "confidence": np.frombuffer(confidence),
+            "correct": grades if np.isnan(grades).any() else grades.astype(np.int64),
+            "probabilities": probabilities,
+            **{name: kept[name] for name in ("cluster", "confidence_from")},
+        }
+
+    def write_csv(self, path: Path) -> None:
+        """Write the rows to a CSV file one by one, in constant memory; what is missing is empty."""
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(COLUMNS)
+            for log, sample in self:
+                cells = self._cells(log, sample)
+                cells["confidence"] = "" if math.isnan(sample.confidence) else repr(sample.confidence)
+                cells["correct"] = "" if math.isnan(sample.correct) else int(sample.correct)
+                writer.writerow([cells[name] for name in COLUMNS])
+        if self.summary.missing_confidence == self.summary.samples:
+            name, got = f"file {str(self.paths[0])!r}", f"got none in {self.summary.samples:,} answers"
+            raise InvalidInputError(sentence(name, "must have a confidence", got, WITHOUT_CONFIDENCE))
+
+    def _cells(self, log: LogFile, sample: Answer) -> dict[str, Any]:
+        cells = {
+            "id": sample.id,
+            "epoch": sample.epoch,
+            "task": log.task,
+            "topic": self._topic(sample.fields),
+            "model": log.model,
+            "cluster": self.cluster_of(log, sample),
+            "confidence_from": sample.source,
+        }
+        return {name: _writable(value) for name, value in cells.items()}
+
+    def _topic(self, about: Mapping[str, Any]) -> str | None:
+        if self.options.topic is not None:
+            found, value = lookup(about, self.options.topic)
+            return str(value) if found and value is not None else None
+        values = (about.get(name) for name in TOPICS)
+        return next((value for value in values if isinstance(value, str) and value), None)
+
+    def cluster_of(self, log: LogFile, sample: Answer) -> str:
+        """Return what a sample shares with others: the question, or the field that was named."""
+        if self.options.cluster is None:
+            return f"{log.task}/{json.dumps(sample.id) if isinstance(sample.id, str) else sample.id}"
+        found, value = lookup(sample.fields, self.options.cluster)
+        if not found or value is None:
+            got = f"got the fields {', '.join(map(str, list(sample.fields)[:12])) or 'none'}"
+            where = f"question {sample.id!r}"
+            raise log.refused(where, self.options.cluster, "must be there for every question", got)
+        return f"{log.task}/{value}"
+
+    def _about(self, log: LogFile) -> None:
+        for known, value in (
+            (self.summary.versions, log.version),
+            (self.summary.models, log.model),
+            (self.summary.tasks, log.task),
+        ):
+            if value and value not in known:
+                known.append(str(value))
+
+    def _count(self, sample: Answer) -> None:
+        self.summary.samples += 1
+        self.summary.clustered |= sample.epoch > 1 or self.options.cluster is not None
+        topic = self._topic(sample.fields)
+        if topic is not None and len(self.summary.topics) < 2 and topic not in self.summary.topics:
+            self.summary.topics.append(topic)
+        if math.isnan(sample.confidence):
+            self.summary.missing_confidence += 1
+        else:
+            self.summary.sources[sample.source] += 1
+        self.summary.missing_grade += math.isnan(sample.correct)
+
+
+def log_files(path: str | Path | Sequence[str | Path]) -> list[Path]:
+    """Return the logs that a name, a folder or several of them mean."""
+    if not isinstance(path, str | Path):
+        return [file for one in path for file in log_files(one)]
+    place = Path(path)
+    if place.is_dir():
+        found = sorted([*place.rglob("samples_*.jsonl"), *place.rglob("*.eval")])
+        if not found:
+            raise unreadable_log(place, "", "must hold samples_*.jsonl or *.eval files", "got none")
+        return found
+    if not place.is_file():
+        raise unreadable_log(place, "", "must exist", "got no such file")
+    if place.stat().st_size == 0:
+        raise unreadable_log(place, "", "must not be empty", "got 0 bytes")
+    return [place]
+
+
+def tool_of(path: Path) -> str:
+    """Return the tool that wrote a log, by its structure; refuse what is neither."""
+    rule = "must be a log of lm-eval (samples_*.jsonl) or Inspect (.eval, .json)"
+    if is_zip(path):
+        names = Archive(path).names
+        if START in names:
+            return "inspect"
+        raise unreadable_log(path, "", rule, f"got a zip archive with {', '.join(names[:4]) or 'nothing'}")
+    with path.open("rb") as file:
+        start = file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    if start not in (b"{", b"["):
+        raise unreadable_log(path, "", rule, "got another format")
+    keys = _first_keys(path, start)
+    if is_sample(keys):
+        return "lm-eval"
+    if is_header(keys):
+        return "inspect"
+    hint = "pass the samples_*.jsonl file next to it" if {"results", "configs"} <= set(keys) else ""
+    raise unreadable_log(path, "", rule, f"got the fields {', '.join(keys[:FIRST_KEYS]) or 'none'}", hint)
+
+
+def _first_keys(path: Path, start: bytes) -> list[str]:
+    if start == b"[":
+        first: Any = next((element for element, _ in array_items(path)), {})
+        return list(map(str, first)) if isinstance(first, Mapping) else []
+    keys: list[str] = []
+    for key, _, _ in object_items(path):
+        keys.append(key)
+        if len(keys) == FIRST_KEYS or is_header(keys) or is_sample(keys):
+            break
+    return keys
+
+
+def _known(tool: str) -> str:
+    if tool not in TOOLS:
+        raise reject_name("tool", str(tool), list(TOOLS))
+    return tool
+
+
+def _writable(value: Any) -> Any:
+    """Return text that UTF-8 can write: JSON may hold half a character."""
+    plain = not isinstance(value, str) or value.isascii()
+    return value if plain else value.encode(errors="replace").decode()
+
+
+def _one_kind(ids: list[Any]) -> list[Any]:
+    """Return ids of one type: where numbers and texts are mixed, texts get quotes."""
+    kinds = {isinstance(one, str) for one in ids}
+    return [json.dumps(one) for one in ids] if len(kinds) > 1 else ids
+
+
+def _frame(columns: dict[str, Any], backend: str | None) -> Any:
+    if backend is not None:
+        return frame_of(columns, backend)
+    for library in BACKENDS:
+        try:
+            return frame_of(columns, library)
+        except ImportError:
+            continue
+    return {
+        name: np.asarray(column) if name != "probabilities" else column for name, column in columns.items()
+    }

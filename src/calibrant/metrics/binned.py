@@ -1,0 +1,392 @@
+"""Expected calibration error (ECE): over bins, as most software has it, and over the distinct predictions."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import InvalidInputError, LevelSetWarning, reject_name, sentence, warn_user
+from calibrant.forecasts import Forecasts
+from calibrant.inputs import number
+from calibrant.kernels.cumulative import shifted_error
+from calibrant.metrics.bibliography import BINS_PAPER, DISTANCE_PAPER
+from calibrant.metrics.bins import Bins, bin_starts, residual_ranges, settled_bins, touched_bins
+from calibrant.metrics.calling import measure_function
+from calibrant.metrics.certificates import (
+    EPS,
+    bracketed,
+    no_certificate,
+    residual_mass,
+    rounded,
+    rounding,
+    widened,
+)
+from calibrant.metrics.registry import Measure, Null, Settings
+from calibrant.parallel import dot
+from calibrant.results import Array, Certified, Witness
+
+
+@measure_function
+def expected_calibration_error(
+    forecasts: Forecasts,
+    *,
+    bins: Bins = 15,
+    strategy: Literal["uniform", "quantile"] = "uniform",
+    norm: int | Literal["max"] = 1,
+    debiased: bool = False,
+    add_width: bool = False,
+    shift: Literal["average"] | None = None,
+    midpoints: bool = False,
+) -> Certified:
+    """Expected calibration error (ECE): the mean over bins of |mean outcome - mean prediction|^norm.
+
+    Also called binned calibration error; binned_calibration_error is the same function. For the error over
+    the distinct predictions, without bins, see level_set_error. `norm=2` takes the square root of the sum,
+    `norm="max"` the largest gap. Bins are closed on the left, the last one on both sides; ties are never
+    split. `debiased=True` (norm 2) subtracts the sampling variance of each bin (Kumar, Liang & Ma 2019).
+    `add_width=True` (norm 1) adds the mean width of the bins' hulls, which makes it a proven upper bound on
+    the upper distance to calibration. It jumps when a prediction crosses an edge: prefer
+    smooth_calibration_error, or ``shift="average"`` (norm 1), which averages exactly over where bins of width
+    1 / `bins` begin; with ``add_width=True`` that width is added, and the value is an upper bound as well.
+    `midpoints=True` (norm 1) rounds predictions to the middle of their bin first: the survey's bucketed ECE.
+
+    Parameters
+    ----------
+    bins
+        How many bins, or their edges; with `shift` also their width, a number below 1.
+    strategy
+        Bins of equal width ("uniform") or of about equal weight ("quantile").
+    norm
+        The power of the gaps, or "max".
+    debiased
+        With norm 2: subtract the sampling variance of each bin.
+    add_width
+        With norm 1: add the mean width of the bins.
+    shift
+        "average": the mean over where bins of one width begin.
+    midpoints
+        Compare outcomes with the middle of each bin, not with its mean prediction.
+
+    Returns
+    -------
+    float
+        The error; 0 if every bin is right on average.
+
+    Examples
+    --------
+    >>> expected_calibration_error([0, 1, 1, 1], [0.5, 0.6, 0.7, 0.8], bins=2)
+    0.1
+    """
+    if norm not in (1, 2, "max"):
+        raise reject_name("norm", str(norm), ["1", "2", "max"])
+    if midpoints and (norm != 1 or strategy != "uniform" or debiased or add_width or shift is not None):
+        raise InvalidInputError(sentence("midpoints", "needs uniform bins and norm=1, and no other option"))
+    if shift is not None:
+        return _shifted(forecasts, _width(bins, strategy, norm, debiased, shift), add_width)
+    starts = bin_starts(forecasts, bins, strategy)
+    if (debiased and norm != 2) or (add_width and norm != 1):
+        option, needed = ("debiased", 2) if debiased else ("add_width", 1)
+        raise InvalidInputError(sentence(option, f"needs norm={needed}", f"got norm={norm!r}"))
+    weight = np.add.reduceat(forecasts.weights, starts)
+    residual = np.add.reduceat(forecasts.residuals, starts)
+    if midpoints:
+        residual = np.add.reduceat(forecasts.outcomes, starts) - weight * _middles(forecasts, starts, bins)
+    gap = np.abs(residual) / weight
+    if norm == "max":
+        return Certified.point(float(gap.max()), bins=len(starts))
+    if norm == 2:
+        squares = gap**2 - (_sampling_variance(forecasts, starts, weight) if debiased else 0.0)
+        return Certified.point(float(np.sqrt(max(0.0, float(weight @ squares)))), bins=len(starts))
+    last = np.append(starts[1:], forecasts.levels) - 1
+    width = float(weight @ (forecasts.values[last] - forecasts.values[starts])) if add_width else 0.0
+    return Certified.point(float(np.abs(residual).sum()) + width, bins=len(starts))
+
+
+binned_calibration_error = expected_calibration_error
+
+
+def _middles(forecasts: Forecasts, starts: npt.NDArray[np.intp], bins: Bins) -> Array:
+    """Return the middle of the bin that each start belongs to."""
+    edges = np.linspace(0, 1, int(bins) + 1) if isinstance(bins, (int, np.integer)) else np.asarray(bins)
+    at = np.clip(np.searchsorted(edges, forecasts.values[starts], side="right") - 1, 0, len(edges) - 2)
+    return np.asarray((edges[at] + edges[at + 1]) / 2)
+
+
+def _shifted(forecasts: Forecasts, width: float, add_width: bool) -> Certified:
+    error = shifted_error(forecasts.values, forecasts.residuals, width)
+    return Certified.point(error + (width if add_width else 0.0), width=width)
+
+
+def _width(bins: Bins, strategy: str, norm: object, debiased: bool, shift: str) -> float:
+    """Return the width of bins that can be shifted; refuse options that say nothing about them."""
+    if shift != "average":
+        raise reject_name("shift", shift, ["average"])
+    is_width = isinstance(bins, float) and 0 < bins < 1
+    counted = isinstance(bins, (int, np.integer)) and not isinstance(bins, bool) and bins >= 1
+    if not (is_width or counted) or strategy != "uniform" or norm != 1 or debiased:
+        rule = "needs a number of uniform bins, or their width, and norm=1, not debiased"
+        got = f"got bins={bins!r}, strategy={strategy!r}, norm={norm!r}, debiased={debiased}"
+        raise InvalidInputError(sentence("shift", rule, got))
+    return float(bins) if is_width else 1.0 / int(bins)  # type: ignore[arg-type]
+
+
+def _sampling_variance(forecasts: Forecasts, starts: npt.NDArray[np.intp], weight: Array) -> Array:
+    """Variance of each bin's mean outcome, mean (1 - mean) / (n - 1), n the effective number of records.
+
+    n - 1 is W^2 / sum w_i^2 - 1 = sum over i != j of w_i w_j / sum w_i^2, a sum without cancellation.
+    """
+    ones, zeros = np.add.reduceat(forecasts.outcomes, starts), _zeros(forecasts, starts, weight)
+    squares = np.add.reduceat(forecasts.squared_weights, starts)
+    pairs = _products_of_pairs(forecasts, starts, weight, squares)
+    share = np.divide(squares, pairs, out=np.zeros(len(starts)), where=pairs > 0)
+    return (ones / weight) * (zeros / weight) * share
+
+
+def _zeros(forecasts: Forecasts, starts: npt.NDArray[np.intp], weight: Array) -> Array:
+    """Weight of the outcome 0 in each bin, summed over the records where they are known."""
+    if forecasts.record_weights is None or forecasts.record_outcomes is None:
+        return np.maximum(weight - np.add.reduceat(forecasts.outcomes, starts), 0.0)
+    zeros = forecasts.record_weights * (1.0 - forecasts.record_outcomes)
+    return np.add.reduceat(zeros, _first_records(forecasts, starts))
+
+
+def _products_of_pairs(
+    forecasts: Forecasts, starts: npt.NDArray[np.intp], weight: Array, squares: Array
+) -> Array:
+    """Sum of w_i w_j over all ordered pairs of different records of each bin: W^2 - sum w_i^2."""
+    if forecasts.cells is None and forecasts.record_weights is None:  # n (n - 1) pairs of 1 / n each
+        counts = np.add.reduceat(forecasts.counts, starts).astype(np.float64)
+        return counts * (counts - 1.0) / float(forecasts.n) ** 2
+    if forecasts.record_weights is None:
+        return np.maximum(weight**2 - squares, 0.0)
+    bins = np.split(forecasts.record_weights, _first_records(forecasts, starts)[1:])
+    return np.array([2.0 * float(w[1:] @ np.cumsum(w)[:-1]) for w in bins])
+
+
+def _first_records(forecasts: Forecasts, starts: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """Number of the first record of each bin, in the order of the levels."""
+    return (np.cumsum(forecasts.counts) - forecasts.counts)[starts]
+
+
+def _absolute_bins(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array | None:
+    """Binned calibration error, norms 1, 2 and "max", neither debiased nor with its width added."""
+    if any(settings[option] for option in ("debiased", "add_width", "shift", "midpoints")):
+        return None
+    starts = bin_starts(forecasts, settings["bins"], settings["strategy"])
+    weight = np.add.reduceat(forecasts.weights, starts)
+    sums = np.abs(np.add.reduceat(residuals, starts, axis=1))
+    norm = settings["norm"]
+    if norm == "max":
+        return np.asarray((sums / weight).max(axis=1))
+    return np.asarray(np.sqrt(np.square(sums) @ (1 / weight)) if norm == 2 else sums.sum(axis=1))
+
+
+def _shifted_bounds(forecasts: Forecasts, measured: Certified, bins: float) -> Certified:
+    """A share of at most h bins of the shifts cuts a cell of spread h, and then moves at most 2 A."""
+    moved = 2 * dot(forecasts.extents, residual_mass(forecasts))
+    return widened(measured, bins * (moved + 4 * rounding(forecasts)))
+
+
+@expected_calibration_error.certificate
+def _binned_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
+    """Bound the binned calibration error in each of its norms."""
+    if settings["shift"]:
+        bins = settings["bins"]
+        return _shifted_bounds(forecasts, measured, 1 / bins if bins < 1 else int(bins))
+    for option in ("debiased", "add_width", "midpoints"):
+        if settings[option]:
+            raise no_certificate("ece", f"got {option}=True")
+    norm = settings["norm"]
+    touched = touched_bins(forecasts, settings["bins"], settings["strategy"])
+    if forecasts.exact and not touched.cut:
+        return rounded(forecasts, measured)
+    residual = residual_ranges(forecasts, touched)
+    slack = 4 * rounding(forecasts)
+    if norm == 1:
+        residual = residual_ranges(forecasts, settled_bins(touched, residual, slack))
+        error = slack + 8 * EPS * touched.bins  # the bins share the rounding of the cells
+        return bracketed(measured, float(residual.least.sum()) - error, float(residual.most.sum()) + error)
+    weight = touched.total(np.zeros(forecasts.levels), forecasts.weights, forecasts.weights)
+    most = residual.most + slack
+    # no gap exceeds 1, whatever little weight is left in a bin
+    steepest = np.minimum(1.0, most / np.maximum(weight.low - slack, 1e-300))
+    flattest = np.maximum(0.0, residual.least - slack) / (weight.high + slack)
+    if norm == "max":
+        return bracketed(measured, float(flattest.max()) - slack, float(steepest.max()) + slack)
+    least = float(flattest @ np.maximum(0.0, residual.least - slack))
+    return bracketed(measured, np.sqrt(least) - slack, np.sqrt(float(steepest @ most)) + slack)
+
+
+BINNED_MEASURES = (
+    Measure(
+        "ece",
+        expected_calibration_error,
+        words="expected calibration error",
+        largest=1.0,
+        family="bins",
+        headline=True,
+        meaning="mean gap between prediction and outcome rate over 15 bins of equal width",
+        complete=True,
+        null=Null(_absolute_bins, power=1),
+        cost="O(m + bins)",
+        citation=BINS_PAPER,
+        variants=(
+            {"strategy": "quantile", "bins": 4},
+            {"norm": 2},
+            {"norm": "max"},
+            {"shift": "average", "bins": 8},
+            {"bins": [0, 0.1, 0.5, 1]},
+        ),
+    ),
+)
+
+
+ENOUGH = 30  # records; fewer are a worked example
+
+
+def mostly_distinct(forecasts: Forecasts) -> bool:
+    """Return whether most levels hold a single 0/1 record, so that E[y | v] cannot be read off the data."""
+    return forecasts.binary and forecasts.n > ENOUGH and 2 * forecasts.levels > forecasts.n
+
+
+REMEDY = "Use smooth_calibration_error or averaged_two_bin_error, or recalibrate or round first."
+
+
+def warn_if_singletons(forecasts: Forecasts, what: str, remedy: str = REMEDY) -> None:
+    """Warn that `what` is meaningless on raw continuous predictions, with the remedies."""
+    if mostly_distinct(forecasts):
+        text = (
+            f"{what} compares each distinct prediction with the outcomes that share it, but here "
+            f"{forecasts.n:,} records have {forecasts.levels:,} distinct predictions: the value is mostly "
+            f"noise. {remedy}"
+        )
+        warn_user(text, LevelSetWarning)
+
+
+@measure_function
+def level_set_error(forecasts: Forecasts, *, norm: float = 1, root: bool = False) -> Certified:
+    """Calibration error over the distinct predictions, E |E[y|v] - v|^norm.
+
+    This is the ECE, or l1-calibration error, of the papers: the total variation of the cumulative curve.
+    With `norm=2` it is the l2 error without the root, as in the truthfulness paper; `root=True` takes the
+    1/norm root, as in the survey's ECE_q. `norm=math.inf` is the maximum calibration error. Nothing is
+    binned, so it means little when hardly any prediction repeats, and warns; see expected_calibration_error.
+
+    Parameters
+    ----------
+    norm
+        The power of the gaps; math.inf for the largest.
+    root
+        Whether to take the root of that power at the end.
+
+    Returns
+    -------
+    float
+        The error; 0 if every level is calibrated.
+
+    Examples
+    --------
+    >>> level_set_error([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5])
+    0.25
+    """
+    if not number("norm", norm) > 0:
+        raise InvalidInputError(sentence("norm", "must be positive", f"got {norm}"))
+    warn_if_singletons(forecasts, "level_set_error")
+    gap = np.abs(forecasts.residuals) / forecasts.weights
+    if np.isinf(norm):
+        return Certified.point(float(gap.max()), prediction=float(forecasts.values[gap.argmax()]))
+    witness = None
+    if norm == 1:
+        meaning = "+1 where the outcomes exceed the prediction, -1 where they fall short"
+        witness = Witness(forecasts.values, np.sign(forecasts.residuals), meaning)
+    return Certified.point(float(mean_power(gap, forecasts.weights, float(norm), root)), witness)
+
+
+def mean_power(gaps: Array, weights: Array, norm: float, root: bool) -> Array:
+    """Return the weighted mean of gap^norm over the last axis, or its root, for one row of gaps or many.
+
+    The root is taken in units of the largest gap: high powers of small gaps vanish, their roots do not.
+    """
+    if not root:
+        return np.asarray(gaps**norm @ weights)
+    largest = gaps.max(axis=-1)
+    share = gaps / np.where(largest > 0, largest, 1.0)[..., None]
+    return np.asarray(largest * (share**norm @ weights) ** (1 / norm))
+
+
+def _level_gaps(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
+    """E |gap|^norm over the levels."""
+    norm, weight = settings["norm"], forecasts.weights
+    gap = np.abs(residuals)
+    if norm == 1:
+        return np.asarray(gap.sum(axis=1))
+    gap /= weight
+    if np.isinf(norm):
+        return np.asarray(gap.max(axis=1))
+    return mean_power(gap, weight, float(norm), bool(settings["root"]))
+
+
+LEVEL_SET_MEASURES = (
+    Measure(
+        "level-set",
+        level_set_error,
+        words="level-set calibration error",
+        largest=1.0,
+        family="levels",
+        meaning="mean gap between each distinct prediction and the outcome rate behind it",
+        complete=True,
+        sound=True,
+        needs_level_sets=True,
+        symmetric=True,
+        null=Null(_level_gaps, power=1),
+        cost="O(m)",
+        citation=DISTANCE_PAPER + ", section 1",
+        variants=({"norm": 2}, {"norm": 3, "root": True}, {"norm": float("inf")}),
+    ),
+)
+
+
+def expected_binned_square(forecasts: Forecasts, bins: int) -> float:
+    """Return the mean of the sum over bins of the squared residual (Example 3.4 of the truthfulness paper).
+
+    Bin b holds the records ranked b n / bins up to (b + 1) n / bins. Of a level with c records it holds a
+    fixed number k, drawn without replacement: a sum with mean k m and variance k (c - k) / (c - 1) s^2,
+    where m and s^2 are mean and variance of the residuals of the level. Levels are independent.
+    """
+    if forecasts.cells is not None:
+        raise no_certificate("ubse", "got ties='random', which needs the records")
+    if forecasts.record_weights is not None:
+        hint = 'leave out the weights, or use ties="together"'
+        raise InvalidInputError(sentence("ties", '"random" needs records that weigh the same', hint=hint))
+    n, counts = forecasts.n, forecasts.counts
+    level, inside, where = _shared(counts, n, bins)
+    mean = forecasts.residuals / counts
+    spread = _spread(forecasts)
+    means = np.bincount(where, inside * mean[level], bins)
+    left = (counts[level] - inside) / np.maximum(counts[level] - 1, 1)
+    variances = np.bincount(where, inside * left * spread[level], bins)
+    return float(means @ means + variances.sum())
+
+
+def _shared(
+    counts: npt.NDArray[np.int64], n: int, bins: int
+) -> tuple[npt.NDArray[np.intp], Array, npt.NDArray[np.intp]]:
+    """Return which level shares how many records with which bin, one entry for each pair that meets."""
+    ends = (np.arange(1, bins + 1) * n) // bins
+    marks = np.unique(np.concatenate(([0], np.cumsum(counts), ends)))
+    level = np.searchsorted(np.cumsum(counts), marks[:-1], side="right")
+    return level, np.diff(marks).astype(np.float64), np.searchsorted(ends, marks[:-1], side="right")
+
+
+def _spread(forecasts: Forecasts) -> Array:
+    """Variance of the residuals of the records of each level, in units of the whole (each weighs 1 / n)."""
+    rate = forecasts.outcomes * forecasts.n / forecasts.counts
+    if forecasts.record_outcomes is None:  # 0/1: the mean square is the mean
+        variance = rate * (1 - rate)
+    else:
+        starts = np.cumsum(forecasts.counts) - forecasts.counts
+        deviations = forecasts.record_outcomes - np.repeat(rate, forecasts.counts)
+        variance = np.add.reduceat(deviations**2, starts) / forecasts.counts
+    return np.asarray(np.maximum(variance, 0.0) / float(forecasts.n) ** 2)

@@ -1,0 +1,308 @@
+"""The forms every measure can be called in: with arrays, with Forecasts sorted once, or with a sketch's.
+
+Functions that answer with more than a number take a frame and the names of its columns as well.
+
+The part of a docstring that all functions of rows share: what outcomes, predictions and weights may be.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
+
+from calibrant.errors import CalibrantError, InvalidInputError, UnknownNameError, reject_name, sentence
+from calibrant.forecasts import Forecasts
+from calibrant.frames import resolve_inputs
+from calibrant.inputs import flag
+from calibrant.metrics.certificates import Certificate, NoCertificateError, no_certificate, rounded
+from calibrant.records import Missing
+from calibrant.results import Certified
+
+_ARRAYS = """\
+y_true : array-like, or Forecasts alone
+    Outcomes: 0 or 1, booleans, or fractions between 0 and 1.
+y_prob : array-like
+    Predicted probabilities in [0, 1].
+sample_weight : array-like, optional
+    Non-negative weights, one per record.
+pos_label : optional
+    The label that counts as 1, for outcomes that are text, categories, or -1 and 1.
+missing : {"error", "drop"}
+    Whether rows with a gap are refused or left out.
+"""
+
+_COLUMNS = """\
+outcome, prediction, weight : str, optional
+    Columns of a frame that is passed in place of `y_true`.
+"""
+
+_CLUSTERS = """\
+clusters : array or str, optional
+    Labels of rows that belong together (patients of a hospital), or the name of their column.
+"""
+
+_HEADING = "Parameters\n----------\n"
+_RETURNS = "Returns\n-------\n"
+
+
+def with_shared_parameters(
+    docstring: str | None, *, columns: bool = False, clusters: bool = False
+) -> str | None:
+    """Return the docstring of a function of Forecasts with the parameters of its public form added.
+
+    The options that the docstring lists itself come after them. Python started with -OO has no docstrings.
+    """
+    if docstring is None:
+        return None
+    text = inspect.cleandoc(docstring)
+    shared = _HEADING + _ARRAYS + (_COLUMNS if columns else "") + (_CLUSTERS if clusters else "")
+    if _HEADING in text:
+        return text.replace(_HEADING, shared, 1)
+    return text.replace(_RETURNS, f"{shared}\n{_RETURNS}", 1)
+
+
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
+Quick = TypeVar("Quick", bound=Callable[..., float])
+Rounding = TypeVar("Rounding", bound=Callable[[Forecasts, Certified], Certified])
+
+
+class measure_function(Generic[P]):  # noqa: N801 - reads as a decorator
+    """Make a measure of Forecasts callable as ``f(y_true, y_prob, *, sample_weight=None, **options)`` too.
+
+    `pos_label` names the label that counts as 1, and ``missing="drop"`` leaves out rows with a gap.
+    Either way it returns a float, so that it can be a scikit-learn scorer; `core` calls the original, whose
+    result may carry a proof, and `certified` also bounds the value on the raw rows behind a sketch. The
+    signature of the original is the one place where options and their defaults are written.
+    """
+
+    __name__: str
+
+    def __init__(self, core: Callable[Concatenate[Forecasts, P], float | Certified]) -> None:
+        functools.update_wrapper(self, core)
+        self.__doc__ = with_shared_parameters(core.__doc__)
+        self._core: Callable[..., float | Certified] = core
+        self._options = {o.name: o.default for o in list(inspect.signature(core).parameters.values())[1:]}
+        self.__signature__ = _signature(core)
+        self._certificate: Certificate | None = None
+        self._rounding: Callable[[Forecasts, Certified], Certified] = rounded
+        self._quick: Callable[..., float] | None = None
+
+    if TYPE_CHECKING:  # type checkers see the options of each measure; sample_weight goes by its name
+
+        def __call__(
+            self,
+            y_true: Any,
+            y_prob: Any = None,
+            sample_weight: Any = None,
+            pos_label: Any = None,
+            missing: Missing = "error",
+            *args: P.args,
+            **options: P.kwargs,
+        ) -> float: ...
+
+    else:
+
+        def __call__(
+            self, y_true, y_prob=None, *, sample_weight=None, pos_label=None, missing="error", **options
+        ):
+            forecasts = as_forecasts(y_true, y_prob, sample_weight, missing, pos_label)
+            if forecasts.cells is None:
+                return self.value(forecasts, **options)
+            return self.certified(forecasts, **options).value
+
+    def core(self, forecasts: Forecasts, **options: Any) -> float | Certified:
+        """Take the measure of Forecasts, with its proof where it has one."""
+        return self._core(forecasts, **self._known(options))
+
+    def value(self, forecasts: Forecasts, **options: Any) -> float:
+        """Take the measure of Forecasts as they are, without building the proof where that saves time."""
+        if self._quick is not None:
+            return float(self._quick(forecasts, **self.settings(options)))
+        return float(self._core(forecasts, **self._known(options)))
+
+    def certified(self, forecasts: Forecasts, **options: Any) -> Certified:
+        """Take the measure with bounds that hold on the raw rows, or refuse where a sketch has none.
+
+        A sketch that holds one prediction per cell has lost nothing but rounding: then a measure without
+        bounds is taken as it is.
+        """
+        measured = self.core(forecasts, **options)
+        proven = measured if isinstance(measured, Certified) else Certified.point(measured)
+        if forecasts.cells is None:
+            return proven
+        try:
+            if self._certificate is None:
+                raise no_certificate(self.__name__)
+            bounded = self._certificate(forecasts, proven, self.settings(options))
+        except NoCertificateError:
+            if not forecasts.exact:
+                raise
+            bounded = self._rounding(forecasts, proven)
+        return replace(bounded, exact=proven.exact) if forecasts.exact else bounded
+
+    def settings(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return all options: those given, and the defaults of the signature for the rest."""
+        return {**(getattr(self._core, "__kwdefaults__", None) or {}), **self._known(dict(options))}
+
+    def certificate(self, certificate: Certificate) -> Certificate:
+        """Decorate the rule that bounds this measure on the raw rows behind a sketch."""
+        self._certificate = certificate
+        return certificate
+
+    def rounding(self, rounding: Rounding) -> Rounding:
+        """Decorate the rule for a sketch with one prediction per cell, where rounding is not a detail."""
+        self._rounding = rounding
+        return rounding
+
+    def fast_path(self, quick: Quick) -> Quick:
+        """Decorate a function that computes the value alone, where that is cheaper; it gets all options."""
+        self._quick = quick
+        return quick
+
+    @property
+    def has_certificate(self) -> bool:
+        """Whether a sketch can prove bounds on it, for some options at least."""
+        return self._certificate is not None
+
+    def _known(self, options: dict[str, Any]) -> dict[str, Any]:
+        for name, value in options.items():
+            if name not in self._options:
+                raise _unknown_option(self.__name__, name, list(self._options))
+            if isinstance(self._options[name], bool):
+                flag(name, value)
+        return options
+
+    def __repr__(self) -> str:
+        return f"<measure {self.__name__}{self.__signature__}>"
+
+    def __reduce__(self) -> str:
+        return self.__name__  # pickled by name, as a function is
+
+
+class OfRows(Protocol[P, R_co]):
+    """How type checkers see a function of rows; all but the first two go by their names."""
+
+    __name__: str
+
+    def __call__(
+        self,
+        y_true: Any,
+        y_prob: Any = None,
+        sample_weight: Any = None,
+        pos_label: Any = None,
+        missing: Missing = "error",
+        outcome: str | None = None,
+        prediction: str | None = None,
+        weight: str | None = None,
+        *args: P.args,
+        **options: P.kwargs,
+    ) -> R_co: ...
+
+
+class OfClusteredRows(Protocol[P, R_co]):
+    """The same with the clusters of the rows."""
+
+    __name__: str
+
+    def __call__(
+        self,
+        y_true: Any,
+        y_prob: Any = None,
+        sample_weight: Any = None,
+        pos_label: Any = None,
+        missing: Missing = "error",
+        outcome: str | None = None,
+        prediction: str | None = None,
+        weight: str | None = None,
+        clusters: Any = None,
+        *args: P.args,
+        **options: P.kwargs,
+    ) -> R_co: ...
+
+
+def accepts_rows(core: Callable[Concatenate[Forecasts, P], R_co]) -> OfRows[P, R_co]:
+    """Make a function of Forecasts callable with arrays, or with a frame and the names of its columns.
+
+    The forms are ``f(y_true, y_prob, *, sample_weight=None)``, ``f(frame, outcome=, prediction=,
+    weight=None)`` and ``f(forecasts)``; all take the options of the original after that.
+    """
+    return _accepting(core, ("outcome", "prediction", "weight"))
+
+
+def accepts_clusters(core: Callable[Concatenate[Forecasts, P], R_co]) -> OfClusteredRows[P, R_co]:
+    """Do the same for a function that heeds which rows belong together, given as ``clusters=``."""
+    return cast("OfClusteredRows[P, R_co]", _accepting(core, ("outcome", "prediction", "weight", "clusters")))
+
+
+def _accepting(core: Callable[Concatenate[Forecasts, P], R_co], names: tuple[str, ...]) -> OfRows[P, R_co]:
+    @functools.wraps(core)
+    def call(
+        y_true: Any,
+        y_prob: Any = None,
+        *,
+        sample_weight: Any = None,
+        pos_label: Any = None,
+        missing: Missing = "error",
+        outcome: str | None = None,
+        prediction: str | None = None,
+        weight: str | None = None,
+        **options: Any,
+    ) -> Any:
+        extra = {"clusters": options.pop("clusters", None)} if "clusters" in names else {}
+        given = resolve_inputs(
+            y_true, y_prob, sample_weight, outcome=outcome, prediction=prediction, weight=weight, **extra
+        )
+        made = as_forecasts(given.y_true, given.y_prob, given.sample_weight, missing, pos_label)
+        if given.extra.get("clusters") is not None:
+            made = made.with_clusters(given.extra["clusters"], missing)
+        return cast("Callable[..., Any]", core)(made, **options)
+
+    call.__doc__ = with_shared_parameters(core.__doc__, columns=True, clusters="clusters" in names)
+    shown = _signature(core, names)
+    returned = inspect.signature(core).return_annotation
+    call.__signature__ = shown.replace(return_annotation=returned)  # type: ignore[attr-defined]
+    return cast("OfRows[P, R_co]", call)
+
+
+def as_forecasts(
+    y_true: Any,
+    y_prob: Any = None,
+    sample_weight: Any = None,
+    missing: Missing = "error",
+    pos_label: Any = None,
+) -> Forecasts:
+    """Return the Forecasts that were given, or build them from arrays."""
+    if isinstance(y_true, Forecasts):
+        if y_prob is not None or sample_weight is not None or pos_label is not None:
+            raise InvalidInputError(
+                sentence(
+                    "Forecasts", "hold outcomes, predictions and weights already", hint="pass them alone"
+                )
+            )
+        return y_true
+    if y_prob is None:
+        raise InvalidInputError(
+            sentence("y_prob", "must be given", "got None", "call it with (y_true, y_prob) or with Forecasts")
+        )
+    return Forecasts(y_true, y_prob, sample_weight=sample_weight, missing=missing, pos_label=pos_label)
+
+
+def _unknown_option(measure: str, name: str, known: list[str]) -> CalibrantError:
+    if not known:
+        return UnknownNameError(sentence(measure, "has no options", f"got {name!r}"))
+    return reject_name(f"option of {measure}", name, known)
+
+
+def _signature(core: Callable[..., Any], more: tuple[str, ...] = ()) -> inspect.Signature:
+    """Show the form that takes arrays: it is the one people look up."""
+    kind = inspect.Parameter
+    y_true = kind("y_true", kind.POSITIONAL_OR_KEYWORD)
+    y_prob = kind("y_prob", kind.POSITIONAL_OR_KEYWORD, **({"default": None} if more else {}))
+    defaults = {"sample_weight": None, "pos_label": None, "missing": "error", **dict.fromkeys(more)}
+    shared = [kind(name, kind.KEYWORD_ONLY, default=default) for name, default in defaults.items()]
+    options = list(inspect.signature(core).parameters.values())[1:]
+    return inspect.Signature([y_true, y_prob, *shared, *options], return_annotation=float)

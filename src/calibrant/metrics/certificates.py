@@ -1,0 +1,179 @@
+"""What a sketch proves of the raw rows: bounds that several measures share.
+
+A sketch replaces the predictions v_i of a cell by their weighted mean. The residual of the cell stays
+exact; what is lost is where in the cell it lies. Write r_i = w_i (y_i - v_i) for a record's residual,
+A for the absolute residual mass of a cell (`over` + `under`), h for the spread of its predictions, and
+d <= h for the largest distance from its mean to a prediction. Every rule below bounds, in exact
+arithmetic, what moving the residuals inside their cells can change, and adds `rounding`.
+
+How far rounding moves a logistic fit: sums of weights of many sizes keep few digits of the rarer outcome.
+
+The weight of the outcomes 0 of a level is a difference, w - ones. Where nearly all weight has outcome 1 it
+is known only to some units in the last place of w, however small it is itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import CalibrantError, sentence
+from calibrant.forecasts import Cells, Forecasts
+from calibrant.parallel import dot
+from calibrant.results import Array, Certified
+
+Certificate = Callable[[Forecasts, Certified, Mapping[str, Any]], Certified]
+EPS = float(np.finfo(np.float64).eps)
+
+
+class NoCertificateError(CalibrantError):
+    """The measure cannot be bounded from what a sketch keeps."""
+
+    reason = ""
+
+
+def no_certificate(name: str, reason: str = "") -> NoCertificateError:
+    """Build the error for a measure, or an option of it, that a sketch cannot bound."""
+    hint = "take the raw rows, or a measure that `calibrant measures` marks as certified on sketches"
+    error = NoCertificateError(sentence(f"measure {name!r}", "has no certificate on a sketch", reason, hint))
+    error.reason = reason
+    return error
+
+
+def rounding(forecasts: Forecasts) -> float:
+    """Bound the rounding of sums over the records: that of n terms errs by at most n units in the last place.
+
+    The order of summation does not matter, so it holds for every engine and every order of merging.
+    """
+    return 4 * EPS * (dot(forecasts.weights, forecasts.counts) + forecasts.levels + 16)
+
+
+def widened(measured: Certified, margin: float) -> Certified:
+    """Return the value with both bounds moved out by `margin`."""
+    return replace(measured, lower=measured.lower - margin, upper=measured.upper + margin, exact=False)
+
+
+def bracketed(measured: Certified, lower: float, upper: float) -> Certified:
+    """Return the value moved into proven bounds, when the sums of the cells know better than their means."""
+    return replace(
+        measured, value=float(np.clip(measured.value, lower, upper)), lower=lower, upper=upper, exact=False
+    )
+
+
+def rounded(forecasts: Forecasts, measured: Certified) -> Certified:
+    """Bound what a sketch with one prediction per cell has lost: rounding, relative to each level."""
+    scale = max(1.0, abs(measured.value))
+    return widened(measured, 16 * EPS * scale * (int(forecasts.counts.max()) + forecasts.levels + 16))
+
+
+def reach(forecasts: Forecasts) -> Array:
+    """Largest distance d from the mean of each cell to one of its predictions."""
+    cells = cells_of(forecasts)
+    return np.maximum(cells.high - forecasts.values, forecasts.values - cells.low)
+
+
+def residual_mass(forecasts: Forecasts) -> Array:
+    """Absolute residual mass A of each cell."""
+    return cells_of(forecasts).over + cells_of(forecasts).under
+
+
+def certify_exact_sums(forecasts: Forecasts, measured: Certified, _: Mapping[str, Any]) -> Certified:
+    """Certify a function of sums that the sketch keeps exactly."""
+    return widened(measured, rounding(forecasts))
+
+
+def lipschitz_weights(forecasts: Forecasts, measured: Certified, constant: float) -> Certified:
+    """Certify a supremum of sum r_i x(v_i) over weight functions |x| <= 1 with this Lipschitz constant.
+
+    Each x changes by at most sum |r_i| constant |v_i - mean| <= constant sum A d, so the supremum does too.
+    """
+    moved = dot(residual_mass(forecasts), reach(forecasts))
+    return widened(measured, constant * moved + (1 + constant) * rounding(forecasts))
+
+
+def mean_move(forecasts: Forecasts) -> float:
+    """Bound the mean distance E |v - mean| from the predictions to the means of their cells.
+
+    On [low, high] with a given mean it is largest with all weight at the two ends:
+    2 (mean - low)(high - mean) / (high - low), at most h / 2.
+    """
+    cells, h = cells_of(forecasts), forecasts.extents
+    ends = (forecasts.values - cells.low) * (cells.high - forecasts.values)
+    moved = np.divide(2 * ends, h, out=np.zeros_like(h), where=h > 0)
+    # a mean that rounding shifted by e is compared with the true one at a cost of at most 2 e
+    return dot(forecasts.weights, moved) + 2 * rounding(forecasts)
+
+
+def band(forecasts: Forecasts) -> tuple[Array, Array]:
+    """Return how low and how high the curve can be strictly inside each cell.
+
+    On the way through a cell it has taken some part of the positive residuals (`under` in all) and some
+    part of the negative ones (`over` in all). A cell of one prediction has no inside: its ends are C.
+    """
+    cells, before, after = cells_of(forecasts), forecasts.curve[:-1], forecasts.curve[1:]
+    inside = forecasts.extents > 0
+    lowest = np.where(inside, before - cells.over, np.minimum(before, after))
+    return lowest, np.where(inside, before + cells.under, np.maximum(before, after))
+
+
+def cells_of(forecasts: Forecasts) -> Cells:
+    """Return what the sketch knows of its cells."""
+    if forecasts.cells is None:
+        raise TypeError("only a sketch needs a certificate")
+    return forecasts.cells
+
+
+FARTHEST = 0.5  # on the logit scale; within it, curvatures differ by less than a factor of 2
+
+
+def intercept_rounded(forecasts: Forecasts, measured: Certified, rates: Array) -> Certified:
+    """Bound an intercept, fitted alone, whose fitted rates are given."""
+    curvature = float((forecasts.weights * rates * (1 - rates)).sum())
+    moved = 2 * _ratio(_gradient_error(forecasts, rates, np.ones(forecasts.levels)), curvature)
+    return _certified("intercept", forecasts, measured, moved, moved)
+
+
+def slope_rounded(forecasts: Forecasts, measured: Certified, rates: Array, logit: Array) -> Certified:
+    """Bound a slope, fitted with its intercept; `rates` are the fitted ones at the logits given.
+
+    With H the curvature and g a bound of the errors of the gradient, the fit moves along a direction d by at
+    most 2 sqrt(d' H^-1 d) sqrt(g' H^-1 g): Cauchy's inequality, and 2 for the curvature's change on the way.
+    """
+    curvature = forecasts.weights * rates * (1 - rates)
+    total = float(curvature.sum())
+    centred = logit - _ratio(float(curvature @ logit), total, 0.0)
+    spread = float(curvature @ centred**2)
+    level = _gradient_error(forecasts, rates, np.ones(forecasts.levels))
+    pull = math.sqrt(
+        _ratio(level**2, total) + _ratio(_gradient_error(forecasts, rates, centred) ** 2, spread)
+    )
+    farthest = math.sqrt(_ratio(1.0, total) + _ratio(float(np.max(centred**2)), spread))
+    moved = 2 * pull * math.sqrt(_ratio(1.0, spread))
+    return _certified("slope", forecasts, measured, moved, 2 * pull * farthest)
+
+
+def _gradient_error(forecasts: Forecasts, rates: Array, along: Array) -> float:
+    """Bound the gradient along `along` of the exact sums: what the fit has left, and what rounding took.
+
+    Sums of n terms err by n / 2 units in the last place; twice that covers the arithmetic here.
+    """
+    rest = forecasts.outcomes - forecasts.weights * rates
+    terms = forecasts.counts + (forecasts.levels + 16)
+    taken = 2 * EPS * terms * (forecasts.outcomes + forecasts.weights * rates)
+    return abs(float(rest @ along)) + float(taken @ np.abs(along))
+
+
+def _certified(
+    name: str, forecasts: Forecasts, measured: Certified, moved: float, farthest: float
+) -> Certified:
+    if not farthest <= FARTHEST:
+        raise no_certificate(name, "the weights have too many orders of magnitude for what sums keep of them")
+    return widened(rounded(forecasts, measured), moved)
+
+
+def _ratio(above: float, below: float, otherwise: float = math.inf) -> float:
+    return above / below if below > 0 else otherwise

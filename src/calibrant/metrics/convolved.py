@@ -1,0 +1,255 @@
+"""Convolved calibration error: the expected calibration error after Gaussian smoothing of the predictions.
+
+Masses on [0, 1] convolved with a reflected Gaussian, on a grid, with a bound on what the grid costs.
+
+The reflected Gaussian is the heat kernel of [0, 1] with closed ends: cos(pi k t) is damped by
+exp(-(pi k s)^2 / 2). So one cosine transform, a product and one transform back smooth at any bandwidth s,
+and all reflections are taken into account.
+
+The smoothed reliability curve that the convolved calibration error implies.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.fits.roots import root
+from calibrant.forecasts import Forecasts
+from calibrant.inputs import number
+from calibrant.metrics.calling import accepts_rows, measure_function
+from calibrant.metrics.certificates import bracketed, reach, residual_mass, rounding, widened
+from calibrant.metrics.registry import Measure, Settings
+from calibrant.results import Array, Certified, Result
+
+NARROWEST = 3.0  # cells: from this bandwidth on, what the grid aliases is below rounding
+WIDEST = 1e3  # from this bandwidth on the smoothed density is the same everywhere, to the last digit
+CURVATURE = 4.0 / math.sqrt(2.0 * math.pi * math.e)  # integral of |f''| for the density f of N(0, 1)
+
+
+class ReflectedGaussian:
+    """Masses shared out between the two nearest of `cells` + 1 equidistant nodes, ready to be smoothed."""
+
+    def __init__(self, values: Array, masses: Array, cells: int) -> None:
+        place = values * cells
+        starts = np.searchsorted(place, np.arange(cells, dtype=np.float64))  # values ascend
+        share = np.subtract(place, np.minimum(np.floor(place), cells - 1.0), out=place)
+        right_mass = share * masses
+        moved = _sums_from(right_mass, starts)
+        nodes = np.zeros(cells + 1)
+        nodes[:-1] = _sums_from(masses, starts) - moved
+        nodes[1:] += moved
+        self.cells = cells
+        self.total = float(np.sum(np.abs(masses)))
+        # Sharing out errs in second order only: by |mass| times half the product of its two distances.
+        self._spread = float(np.sum(np.abs(right_mass) * (1.0 - share))) / (2.0 * cells**2)
+        nodes[[0, -1]] *= 2.0  # the transform counts its ends half
+        self._waves = _cosine_transform(nodes) / 2.0
+
+    def density(self, bandwidth: float) -> Array:
+        """Return the smoothed density of the masses at the nodes."""
+        wave = np.pi * min(bandwidth, WIDEST) * np.arange(self.cells + 1)
+        return _cosine_transform(self._waves * np.exp(-0.5 * wave**2))
+
+    def absolute_mass(self, bandwidth: float) -> float:
+        """Return the integral of the absolute smoothed density, by the trapezoidal rule."""
+        density = np.abs(self.density(bandwidth))
+        return float(np.sum(density) - (density[0] + density[-1]) / 2.0) / self.cells
+
+    def grid_error(self, bandwidth: float) -> float:
+        """Return a bound on how far `absolute_mass` lies from the integral for the masses as given.
+
+        Two parts. Sharing out changes the smoothed density by at most the spread times the curvature of
+        the Gaussian. The trapezoidal rule errs by at most h^2 / 8 times the variation of the slope of the
+        absolute value; as the slope is 0 at both ends and kinks come only with changes of sign, that is
+        at most twice the variation for the density itself; and smoothing by s is smoothing by s / sqrt(2)
+        twice, which bounds the latter.
+        """
+        step, bandwidth = 1.0 / self.cells, min(bandwidth, WIDEST)
+        bend = CURVATURE / bandwidth**2  # of the Gaussian that smooths
+        half_smoothed = self.absolute_mass(bandwidth / 2.0**0.5) + step**2 / 2.0 * bend * self.total
+        variation = min(bend * self.total, 2.0 * bend * half_smoothed)
+        return bend * self._spread + step**2 / 4.0 * variation
+
+
+def _sums_from(x: Array, starts: npt.NDArray[np.int64]) -> Array:
+    """Return the sum of x over each stretch from one start to the next; some stretches are empty."""
+    filled = np.diff(starts, append=len(x)) > 0
+    sums = np.zeros(len(starts))
+    sums[filled] = np.add.reduceat(x, starts[filled])
+    return sums
+
+
+def _cosine_transform(x: Array) -> Array:
+    """Return x_0 + (-1)^k x_N + 2 sum of x_i cos(pi i k / N)."""
+    from scipy.fft import dct
+
+    return np.asarray(dct(x, type=1))
+
+
+GRIDS = (2**13, 2**16, 2**19)  # cells: the next one is tried while the grid error is not small
+SMALL = 1e-3  # grid error, relative to the value
+
+
+@measure_function
+def convolved_calibration_error(forecasts: Forecasts, *, bandwidth: float | None = None) -> Certified:
+    """Expected calibration error of the predictions plus reflected Gaussian noise, at its own fixed point.
+
+    cECE_s = E|E[y - v | v~]|, where v~ is v + N(0, s^2) reflected into [0, 1]. It falls as s grows, and
+    the value is the one bandwidth s with cECE_s = s; or cECE_s itself where a `bandwidth` s is given. Also
+    called SmoothECE or smECE, after Błasiok and Nakkiran (relplot.smECE); not to be confused with
+    `smooth_calibration_error`. Computed on a grid: [lower, upper] of the measurement holds the exact value.
+
+    Parameters
+    ----------
+    bandwidth
+        Standard deviation of the noise; the fixed point if absent.
+
+    Returns
+    -------
+    float
+        The error; 0 if calibrated.
+
+    Examples
+    --------
+    >>> round(convolved_calibration_error([0, 0, 0, 1], [0.5, 0.5, 0.5, 0.5]), 9)
+    0.25
+    """
+    if bandwidth is not None and not 0 < number("bandwidth", bandwidth) < np.inf:
+        raise InvalidInputError(sentence("bandwidth", "must be positive and finite", f"got {bandwidth}"))
+    total = float(np.sum(np.abs(forecasts.residuals)))  # cECE at bandwidth 0, its largest value
+    if bandwidth is None and total <= NARROWEST / GRIDS[-1]:
+        return Certified(total, 0.0, total, False, None, MappingProxyType({"bandwidth": total, "cells": 0}))
+    for cells in GRIDS:
+        smoothed = ReflectedGaussian(forecasts.values, forecasts.residuals, cells)
+        measured = (
+            _at_fixed_point(smoothed) if bandwidth is None else _at_bandwidth(smoothed, float(bandwidth))
+        )
+        if measured.upper - measured.lower <= 2 * SMALL * measured.value:
+            break
+    return measured
+
+
+def _at_bandwidth(smoothed: ReflectedGaussian, bandwidth: float) -> Certified:
+    """Return cECE at a bandwidth; it falls with the bandwidth, so one too narrow for the grid is bounded."""
+    narrowest = NARROWEST / smoothed.cells
+    width = max(bandwidth, narrowest)
+    value, error = smoothed.absolute_mass(width), smoothed.grid_error(width)
+    upper = min(value + error, smoothed.total) if bandwidth >= narrowest else smoothed.total
+    return _certified(smoothed, value, max(0.0, value - error), upper, bandwidth)
+
+
+def _at_fixed_point(smoothed: ReflectedGaussian) -> Certified:
+    """Return the s with cECE_s = s. As cECE_s falls, an error e of cECE at s moves the point by at most e."""
+    narrowest = NARROWEST / smoothed.cells
+    if smoothed.absolute_mass(narrowest) <= narrowest:
+        upper = min(smoothed.total, narrowest + smoothed.grid_error(narrowest))
+        return _certified(smoothed, min(smoothed.total, narrowest), 0.0, upper, narrowest)
+    value = root(lambda s: smoothed.absolute_mass(s) - s, narrowest, 2.0, 1e-14)
+    error = smoothed.grid_error(value)
+    return _certified(smoothed, value, max(0.0, value - error), min(value + error, smoothed.total), value)
+
+
+def _certified(
+    smoothed: ReflectedGaussian, value: float, lower: float, upper: float, bandwidth: float
+) -> Certified:
+    details = {"bandwidth": bandwidth, "cells": smoothed.cells}
+    return Certified(value, min(lower, value), max(upper, value), False, None, MappingProxyType(details))
+
+
+@convolved_calibration_error.certificate
+def _convolved_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
+    """Gaussians of width s with centres d apart differ by at most d sqrt(2 / pi) / s in all.
+
+    So cECE_s changes by at most M / s. Both the sketch's and the raw cECE_s fall with s: at the larger root
+    L of s (lower - s) = M the raw one is at least lower - M / L = L, hence its fixed point is too; above
+    `upper` the raw fixed point s is at most upper + M / s.
+    """
+    moved = float(np.sqrt(2 / np.pi)) * float(residual_mass(forecasts) @ reach(forecasts))
+    slack, bandwidth = 2 * rounding(forecasts), settings["bandwidth"]
+    if bandwidth is not None:
+        return widened(measured, min(moved / float(bandwidth), 2.0) + slack)
+    margin = 4 * moved
+    lower = (measured.lower + np.sqrt(measured.lower**2 - margin)) / 2 if measured.lower**2 >= margin else 0.0
+    upper = (measured.upper + np.sqrt(measured.upper**2 + margin)) / 2
+    return bracketed(measured, float(lower) - slack, float(upper) + slack)
+
+
+MEASURES = (
+    Measure(
+        "convolved",
+        convolved_calibration_error,
+        words="convolved calibration error",
+        largest=1.0,
+        family="distances",
+        meaning="expected calibration error after just enough Gaussian smoothing (SmoothECE)",
+        continuous=True,
+        complete=True,
+        sound=True,
+        consistency=(0.5, 2.0),
+        symmetric=True,
+        cost="O(m)",
+        citation="Błasiok & Nakkiran 2023, Smooth ECE: principled reliability diagrams via kernel smoothing",
+        variants=({"bandwidth": 0.1},),
+    ),
+)
+
+
+RESOLVED = 1e-6  # a density below this share of its mean is noise, and the curve is not drawn there
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SmoothedReliability(Result):
+    """A reliability diagram without bins, on an even grid of predictions.
+
+    `outcome` is t + E[y - v | v~ = t]: the diagonal, plus the smoothed residual near t (nan where no
+    prediction is near). `density` is that of the smoothed predictions v~. The mean of |outcome - t| under
+    it is the convolved calibration error at `bandwidth`.
+    """
+
+    prediction: Array
+    outcome: Array
+    density: Array
+    bandwidth: float
+
+
+@accepts_rows
+def smoothed_reliability(forecasts: Forecasts, *, bandwidth: float | None = None) -> SmoothedReliability:
+    """Return the smoothed reliability curve; by default at the bandwidth of the convolved error.
+
+    Parameters
+    ----------
+    bandwidth
+        Of the reflected Gaussian kernel.
+
+    Returns
+    -------
+    SmoothedReliability
+        Mean outcome per prediction on a grid, with the density of predictions.
+
+    Examples
+    --------
+    >>> curve = smoothed_reliability([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5])
+    >>> float(curve.outcome[256] - curve.prediction[256])
+    0.25
+    """
+    if bandwidth is None:
+        measured = convolved_calibration_error.core(forecasts)
+        assert isinstance(measured, Certified)
+        bandwidth = max(float(measured.details["bandwidth"]), NARROWEST / GRIDS[0])
+    elif not NARROWEST / GRIDS[0] <= number("bandwidth", bandwidth) < np.inf:
+        rule = f"must be at least {NARROWEST / GRIDS[0]:.2g} and finite"
+        raise InvalidInputError(sentence("bandwidth", rule, f"got {bandwidth}"))
+    shown = slice(None, None, GRIDS[0] // 512)
+    residual = ReflectedGaussian(forecasts.values, forecasts.residuals, GRIDS[0]).density(bandwidth)[shown]
+    weight = ReflectedGaussian(forecasts.values, forecasts.weights, GRIDS[0]).density(bandwidth)[shown]
+    prediction = np.linspace(0.0, 1.0, len(weight))
+    near = weight > RESOLVED
+    outcome = np.full(len(weight), np.nan)
+    outcome[near] = prediction[near] + residual[near] / weight[near]
+    return SmoothedReliability(prediction, outcome, np.maximum(weight, 0.0), bandwidth)

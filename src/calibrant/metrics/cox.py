@@ -1,0 +1,260 @@
+"""Cox's recalibration: slope and intercept of the outcome on the logit of the prediction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import TooFewRecordsError, sentence
+from calibrant.fits.roots import root
+from calibrant.forecasts import Forecasts
+from calibrant.kernels.compile import COMPILE_ABOVE
+from calibrant.kernels.logistic import logistic_fit, logistic_fits
+from calibrant.metrics.bibliography import COX_PAPER
+from calibrant.metrics.calling import accepts_rows, measure_function
+from calibrant.metrics.certificates import intercept_rounded, slope_rounded
+from calibrant.metrics.registry import Measure, Null, Settings
+from calibrant.parallel import dot
+from calibrant.results import Array, Certified, Result
+
+COARSE = 4096  # groups of neighbouring levels on which the fit of many levels begins
+LARGEST_LOGIT = 27.6  # predictions of 0 and 1 have no logit: they count as 1e-12 from the end
+
+
+@measure_function
+def calibration_slope(forecasts: Forecasts) -> Certified:
+    """Slope of Cox's recalibration, logit E[y] = intercept + slope logit(v): below 1 means overconfident.
+
+    Returns
+    -------
+    float
+        The slope; 1 if calibrated, below 1 if overconfident.
+
+    Examples
+    --------
+    >>> round(calibration_slope([0, 1, 0, 1], [0.2, 0.2, 0.8, 0.8]), 6)
+    0.0
+    """
+    intercept, slope = _joint_fit(forecasts)
+    return Certified.point(slope, intercept=intercept)
+
+
+@measure_function
+def calibration_intercept(forecasts: Forecasts) -> Certified:
+    """Intercept of Cox's recalibration with the slope held at 1: positive when predictions are too low.
+
+    On the logit scale; the intercept that is fitted together with the slope is in cox_calibration.
+
+    Returns
+    -------
+    float
+        The intercept, on the logit scale; 0 if calibrated.
+
+    Examples
+    --------
+    >>> round(calibration_intercept([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5]), 6)
+    1.098612
+    """
+    return Certified.point(_offset(forecasts))
+
+
+@calibration_slope.rounding
+def _slope_rounded(forecasts: Forecasts, measured: Certified) -> Certified:
+    from scipy.special import expit
+
+    logit = logits(forecasts)
+    return slope_rounded(
+        forecasts, measured, expit(measured.details["intercept"] + measured.value * logit), logit
+    )
+
+
+@calibration_intercept.rounding
+def _intercept_rounded(forecasts: Forecasts, measured: Certified) -> Certified:
+    from scipy.special import expit
+
+    return intercept_rounded(forecasts, measured, expit(measured.value + logits(forecasts)))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CoxCalibration(Result):
+    """Cox's logistic recalibration: the joint fit, and the intercept when the slope is held at 1."""
+
+    intercept: float
+    slope: float
+    intercept_at_slope_one: float
+
+
+@accepts_rows
+def cox_calibration(forecasts: Forecasts) -> CoxCalibration:
+    """Fit logit E[y] = intercept + slope logit(v) by maximum likelihood.
+
+    Returns
+    -------
+    CoxCalibration
+        Intercept and slope, fitted together.
+
+    Examples
+    --------
+    >>> cox_calibration([0, 1, 0, 1], [0.5, 0.5, 0.5, 0.5])
+    Traceback (most recent call last):
+    ...
+    calibrant.errors.TooFewRecordsError: calibration slope needs two distinct predictions; got 1.
+    """
+    return CoxCalibration(*_joint_fit(forecasts), _offset(forecasts))
+
+
+def _joint_fit(forecasts: Forecasts) -> tuple[float, float]:
+    """Return intercept and slope, or say why there are none."""
+    _check_both_outcomes(forecasts)
+    if forecasts.levels < 2:
+        raise TooFewRecordsError(sentence("calibration slope", "needs two distinct predictions", "got 1"))
+    logit = logits(forecasts)
+    if _separated(forecasts, logit):
+        hint = "a perfect split has no finite slope; use another measure"
+        raise TooFewRecordsError(
+            sentence("calibration slope", "needs overlapping outcomes", "the outcomes are split", hint)
+        )
+    return _fit(forecasts, logit)
+
+
+def _check_both_outcomes(forecasts: Forecasts) -> None:
+    if not (forecasts.outcomes > 0).any() or not (forecasts.outcomes < forecasts.weights).any():
+        got = f"got base rate {forecasts.base_rate:g}"
+        raise TooFewRecordsError(sentence("calibration slope and intercept", "need both outcomes", got))
+
+
+def _offset(forecasts: Forecasts) -> float:
+    _check_both_outcomes(forecasts)
+    from scipy.special import expit
+
+    logit = logits(forecasts)
+
+    def surplus(intercept: float) -> float:
+        return forecasts.base_rate - dot(forecasts.weights, expit(logit + intercept))
+
+    return root(surplus, -100.0, 100.0, 1e-14)  # it decreases; |logit| stays below 28
+
+
+def logits(forecasts: Forecasts) -> Array:
+    """Return log(v / (1 - v)) of each level, held within +-LARGEST_LOGIT."""
+    logit, other = np.empty(forecasts.levels), np.negative(forecasts.values)
+    with np.errstate(divide="ignore"):
+        np.subtract(np.log(forecasts.values, out=logit), np.log1p(other, out=other), out=logit)
+    return np.clip(logit, -LARGEST_LOGIT, LARGEST_LOGIT, out=logit)
+
+
+def _separated(forecasts: Forecasts, logit: Array) -> bool:
+    """Return whether a threshold splits the outcomes, so that the likelihood grows for ever."""
+    low_one, high_one = _ends(logit, forecasts.outcomes > 0)
+    low_zero, high_zero = _ends(logit, forecasts.outcomes < forecasts.weights)
+    return low_one >= high_zero or high_one <= low_zero
+
+
+def _ends(ascending: Array, known: npt.NDArray[np.bool_]) -> tuple[float, float]:
+    """Return the least and the largest of the numbers that are known; there is one at least."""
+    return float(ascending[known.argmax()]), float(ascending[len(known) - 1 - known[::-1].argmax()])
+
+
+def _fit(forecasts: Forecasts, logit: Array) -> tuple[float, float]:
+    """Maximise the weighted logistic likelihood: roughly on groups of neighbours first, if there are many."""
+    ones, weights = forecasts.outcomes, forecasts.weights
+    centre, scale = dot(weights, logit), float(np.ptp(logit))
+    x = np.subtract(logit, centre, out=logit)
+    x /= scale
+    beta = np.array(
+        [np.log(ones.sum() / (weights - ones).sum()), 0.0]
+    )  # constant fit: curvature is sound there
+    if len(x) > 4 * COARSE:
+        starts = np.linspace(0, len(x), COARSE, endpoint=False).astype(np.intp)
+        grouped_ones, grouped = np.add.reduceat(ones, starts), np.add.reduceat(weights, starts)
+        beta = _newton(np.add.reduceat(weights * x, starts) / grouped, grouped_ones, grouped, beta)
+    if len(x) >= COMPILE_ABOVE:  # by length alone: the two differ in the last digit
+        beta = logistic_fit(x, ones, weights, beta)
+    else:
+        beta = _newton(x, ones, weights, beta)
+    slope = float(beta[1]) / scale
+    return float(beta[0]) - slope * centre, slope
+
+
+def _newton(x: Array, ones: Array, weights: Array, beta: Array) -> Array:
+    """Take Newton steps, halved until they help, from `beta` to the best intercept and slope on x."""
+
+    def loss(beta: Array) -> float:
+        eta = beta[0] + beta[1] * x
+        return float(np.sum(weights * np.logaddexp(0, eta) - ones * eta))
+
+    best = loss(beta)
+    for _ in range(200):
+        gradient, step = _newton_step(x, ones, weights, beta)
+        # a quarter of the decrease that the slope promises: a smaller one may end on a plateau
+        while (result := loss(beta + step)) > best - gradient @ step / 4 and np.abs(step).max() > 1e-14:
+            step = step / 2
+        if result > best or np.abs(step).max() <= 1e-12 * (1 + np.abs(beta).max()):
+            break
+        beta, best = beta + step, result
+    return _polished(x, ones, weights, beta)
+
+
+def _polished(x: Array, ones: Array, weights: Array, beta: Array) -> Array:
+    """Go on from where the loss is flat to rounding: the gradient has twice the digits."""
+    length = 1e-4  # a longer step is not a refinement
+    for _ in range(10):
+        step = _newton_step(x, ones, weights, beta)[1]
+        if not np.abs(step).max() < length / 2:
+            break
+        beta, length = beta + step, float(np.abs(step).max())
+    return beta
+
+
+def _newton_step(x: Array, ones: Array, weights: Array, beta: Array) -> tuple[Array, Array]:
+    """Return the gradient of the likelihood at `beta`, and the step to where it vanishes if it is linear."""
+    from scipy.special import expit
+
+    rate = expit(beta[0] + beta[1] * x)
+    surplus, spread = ones - weights * rate, weights * rate * (1 - rate)
+    gradient = np.array([surplus.sum(), dot(surplus, x)])
+    mixed = dot(spread, x)
+    curvature = np.array([[spread.sum(), mixed], [mixed, dot(spread * x, x)]])
+    return gradient, np.linalg.lstsq(curvature, gradient, rcond=None)[0]
+
+
+def _slopes(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings) -> Array:
+    """Cox's slope of data sets with weights of their own."""
+    logit = logits(forecasts)
+    scale = float(np.ptp(logit))
+    if scale == 0.0:
+        return np.full(len(outcomes), np.inf)
+    centred = (logit - dot(forecasts.weights, logit)) / scale
+    return logistic_fits(outcomes, weights, centred)[:, 1] / scale
+
+
+MEASURES = (
+    Measure(
+        "slope",
+        calibration_slope,
+        words="calibration slope",
+        family="regression",
+        headline=True,
+        meaning="slope of the outcome on the logit of the prediction; 1 is right, below 1 overconfident",
+        ideal=1.0,
+        signed=True,
+        symmetric=True,
+        needs_both_outcomes=True,
+        null=Null(tables=_slopes),
+        cost="O(m) per step",
+        citation=COX_PAPER,
+    ),
+    Measure(
+        "intercept",
+        calibration_intercept,
+        words="calibration intercept",
+        family="regression",
+        meaning="shift on the logit scale that makes the mean right; positive when predictions are too low",
+        signed=True,
+        needs_both_outcomes=True,
+        cost="O(m) per step",
+        citation=COX_PAPER,
+    ),
+)

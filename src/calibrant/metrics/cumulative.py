@@ -1,0 +1,187 @@
+"""Functionals of the cumulative curve: Kolmogorov-Smirnov and Kuiper.
+
+Calibration in the large: mean outcome minus mean prediction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from calibrant.forecasts import Forecasts
+from calibrant.kernels.cumulative import curve_extremes
+from calibrant.metrics.bibliography import CURVE_PAPER, MULTI_PAPER
+from calibrant.metrics.calling import measure_function
+from calibrant.metrics.certificates import band, certify_exact_sums, rounding, widened
+from calibrant.metrics.null_laws import BROWNIAN_LARGEST, BROWNIAN_RANGE, NORMAL
+from calibrant.metrics.registry import Measure, Null, Settings, zero
+from calibrant.results import Array, Certified, Witness
+
+
+@measure_function
+def kolmogorov_smirnov_error(forecasts: Forecasts) -> Certified:
+    """Largest absolute cumulative residual, max |C|; also called ECCE-MAD.
+
+    It looks at all predictions below a threshold. Kuiper's range looks at any interval and sees as much
+    from the upper end as from the lower.
+
+    Returns
+    -------
+    float
+        The error; 0 if calibrated.
+
+    Examples
+    --------
+    >>> kolmogorov_smirnov_error([0, 1, 1, 1], [0.5, 0.6, 0.7, 0.8])
+    0.125
+    """
+    curve = forecasts.curve
+    end = int(np.argmax(np.abs(curve)))
+    return _interval(forecasts, 0, end, float(np.abs(curve[end])))
+
+
+@measure_function
+def kuiper_error(forecasts: Forecasts) -> Certified:
+    """Range of the cumulative residuals, max C - min C; also called ECCE-R.
+
+    It equals the cutoff calibration error: the largest |E[(y - v) 1(v in I)]| over all intervals I. That
+    interval is in the details of measure(forecasts, "kuiper").
+
+    Returns
+    -------
+    float
+        The error; 0 if calibrated.
+
+    Examples
+    --------
+    >>> kuiper_error([0, 1, 1, 1], [0.5, 0.6, 0.7, 0.8])
+    0.225
+    """
+    curve = forecasts.curve
+    low, high = int(np.argmin(curve)), int(np.argmax(curve))
+    return _interval(forecasts, min(low, high), max(low, high), float(curve[high] - curve[low]))
+
+
+def _interval(forecasts: Forecasts, start: int, stop: int, value: float) -> Certified:
+    """Return the value with the levels start..stop-1 that attain it, and in which direction."""
+    sign = 1.0 if forecasts.curve[stop] >= forecasts.curve[start] else -1.0
+    inside = np.zeros(forecasts.levels)
+    inside[start:stop] = sign
+    direction = "none" if stop == start else "too low" if sign > 0 else "too high"
+    first, last = (start, stop - 1) if stop > start else (0, 0)
+    meaning = f"{sign:+.0f} on the interval of predictions where the residuals add up most"
+    return Certified.point(
+        value,
+        Witness(forecasts.values, inside, meaning),
+        start=float(forecasts.values[first]),
+        stop=float(forecasts.values[last]),
+        predictions=direction,
+    )
+
+
+def _ranges(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
+    """Kuiper: max C - min C, C_0 = 0 included."""
+    low, high = curve_extremes(residuals).T
+    return np.asarray(high - low)
+
+
+def _largest(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
+    """Kolmogorov-Smirnov: max |C|."""
+    low, high = curve_extremes(residuals).T
+    return np.asarray(np.maximum(high, -low))
+
+
+@kolmogorov_smirnov_error.certificate
+def _kolmogorov_smirnov_bounds(forecasts: Forecasts, measured: Certified, _: Settings) -> Certified:
+    """At least the sketch's value; inside a cell the curve stays in its band."""
+    lowest, highest = band(forecasts)
+    most = max(measured.value, float(highest.max()), -float(lowest.min()))
+    return replace(widened(measured, rounding(forecasts)), upper=most + rounding(forecasts))
+
+
+@kuiper_error.certificate
+def _kuiper_bounds(forecasts: Forecasts, measured: Certified, _: Settings) -> Certified:
+    """At least the sketch's value; at most the top of all bands minus the bottom of all."""
+    lowest, highest = band(forecasts)
+    most = max(0.0, float(highest.max())) - min(0.0, float(lowest.min()))
+    return replace(
+        widened(measured, rounding(forecasts)), upper=max(measured.value, most) + 2 * rounding(forecasts)
+    )
+
+
+CURVE_MEASURES = (
+    Measure(
+        "ks",
+        kolmogorov_smirnov_error,
+        words="Kolmogorov-Smirnov error",
+        largest=1.0,
+        family="curve",
+        meaning="largest cumulative residual over predictions below a threshold",
+        complete=True,
+        sound=True,
+        null=Null(_largest, residuals_only=True, power=1, law=BROWNIAN_LARGEST),
+        cost="O(m)",
+        citation=CURVE_PAPER,
+    ),
+    Measure(
+        "kuiper",
+        kuiper_error,
+        words="Kuiper error",
+        largest=1.0,
+        family="curve",
+        headline=True,
+        meaning="largest cumulative residual over any interval of predictions (cutoff calibration error)",
+        complete=True,
+        sound=True,
+        symmetric=True,
+        decision="bounds what any decision by a threshold or interval of the prediction gets wrong",
+        null=Null(_ranges, residuals_only=True, power=1, law=BROWNIAN_RANGE),
+        cost="O(m)",
+        citation=MULTI_PAPER + ", eq. (2)",
+    ),
+)
+
+
+@measure_function
+def calibration_in_the_large(forecasts: Forecasts) -> Certified:
+    """Mean outcome minus mean prediction: signed, positive when predictions are too low on average.
+
+    Returns
+    -------
+    float
+        Mean outcome minus mean prediction.
+
+    Examples
+    --------
+    >>> calibration_in_the_large([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5])
+    0.25
+    """
+    return Certified.point(float(forecasts.curve[-1]))
+
+
+def _ends(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
+    """Calibration in the large."""
+    return np.asarray(residuals.sum(axis=1))
+
+
+calibration_in_the_large.certificate(certify_exact_sums)
+
+IN_THE_LARGE_MEASURES = (
+    Measure(
+        "in-the-large",
+        calibration_in_the_large,
+        words="calibration in the large",
+        largest=1.0,
+        family="regression",
+        headline=True,
+        meaning="mean outcome minus mean prediction; positive when predictions are too low",
+        continuous=True,
+        complete=True,
+        signed=True,
+        lipschitz=1.0,
+        null=Null(_ends, residuals_only=True, mean=zero, law=NORMAL, two_sided=True),
+        cost="O(m)",
+        citation="Steyerberg 2019, Clinical prediction models, chapter 15",
+    ),
+)

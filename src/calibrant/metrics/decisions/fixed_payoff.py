@@ -1,0 +1,240 @@
+"""Decision loss of one task: what trusting the predictions costs with the payoffs you have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.fits.crossfit import Recalibrator, Responses
+from calibrant.forecasts import Forecasts
+from calibrant.formatting import pluralize
+from calibrant.metrics.binned import mostly_distinct
+from calibrant.metrics.calling import accepts_rows, measure_function
+from calibrant.metrics.decisions.payoffs import Convex, Payoff, PayoffTable, Score, task_of
+from calibrant.metrics.decisions.worst_case import responses
+from calibrant.metrics.scores import CLIP
+from calibrant.results import Array, Certified, Result
+
+HINDSIGHT = (
+    "Mostly noise: hardly any prediction repeats, so that the rates acted on are the outcomes themselves. "
+    'Pass recalibrator="isotonic" for what recalibration gains on other records.'
+)
+Ties = Literal["worst", "first"]
+Index = npt.NDArray[np.intp]
+
+
+@measure_function
+def fixed_decision_loss(
+    forecasts: Forecasts,
+    *,
+    payoff: Payoff,
+    ties: Ties = "worst",
+    clip: float = CLIP,
+    gradient: Convex | None = None,
+    recalibrator: Recalibrator | None = None,
+    folds: int = 5,
+    seed: int = 0,
+) -> Certified:
+    """Payoff lost per record, in one decision task, by trusting the predictions (CFDL of the survey).
+
+    `payoff` is a table with a row for each action and the columns outcome 0 and outcome 1; a mapping
+    from action to such a row; a number, the cost-loss ratio (acting costs it, an outcome 1 that was not
+    acted on costs 1); "quadratic" (then it is the squared l2 error), "log" (predictions clipped to
+    [clip, 1 - clip]) or "spherical"; or a convex function, with its gradient if you know it. The unit is
+    that of the payoffs. Where two actions look equally good, `ties="worst"` takes the wrong one,
+    "first" the one that comes first. decision_report tells which changes of action the loss comes from.
+
+    On raw continuous predictions give a `recalibrator`, as for decision_loss: the value is then what
+    recalibrating would gain on records that it was not fitted on, and may be negative.
+
+    Parameters
+    ----------
+    payoff
+        The decision task: a table, a mapping, a cost-loss ratio, the name of a score, or a convex function.
+    ties
+        Where two actions look equally good: "worst" or "first".
+    clip
+        For "log", predictions are moved into [clip, 1 - clip].
+    gradient
+        Of a convex function, where it is known.
+    recalibrator
+        "isotonic", "binned", or a function that fits one: outcome rates come from other folds of the data.
+        None takes the rates of the level sets.
+    folds, seed
+        How many folds, and what deals the records to them.
+
+    Returns
+    -------
+    float
+        Payoff lost per record, in the unit of the payoffs.
+
+    Examples
+    --------
+    >>> round(fixed_decision_loss([0, 0, 0, 1], [0.5] * 4, payoff=0.4), 12)
+    0.15
+    """
+    task = task_of(payoff, clip=clip, gradient=gradient)
+    groups = responses(forecasts, "fixed_decision_loss", recalibrator, folds, seed)
+    report = report_of(task, groups, forecasts, ties)
+    if recalibrator is None and mostly_distinct(forecasts):
+        report = replace(report, note=HINDSIGHT)
+    return Certified.point(report.loss, report=report)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ActionChange(Result):
+    """Records for which another action would have paid more than the one that the prediction suggests.
+
+    For a score the action is the probability acted on, and the change is to a "higher" or a "lower" one.
+    """
+
+    trusted: str
+    better: str
+    share: float  # of all weight
+    records: int
+    lowest: float  # prediction among them
+    highest: float
+    gain: float  # mean over all records, so that the gains add up to the loss
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DecisionReport(Result):
+    """What trusting the predictions earned, what recalibrated ones would have, and where they part.
+
+    All per record and in the unit of the payoffs; `total` is over all records (by weight).
+    """
+
+    loss: float
+    trusting: float
+    recalibrated: float
+    total: float
+    changes: tuple[ActionChange, ...]
+    note: str = ""  # why the numbers say little, where they do
+
+    def __str__(self) -> str:
+        noise = 1e-12 * max(abs(self.trusting), abs(self.loss))
+        better = 0.0 if abs(self.recalibrated) <= noise else self.recalibrated
+        lines = [
+            f"trusting the predictions earns {self.trusting:.6g} per record",
+            f"recalibrated predictions earn  {better:.6g} per record",
+            f"lost by trusting them          {self.loss:.6g} per record, {_total(self.total)} in total",
+        ]
+        for c in self.changes:
+            one = c.lowest == c.highest
+            where = f"of {c.lowest:.4g}" if one else f"{c.lowest:.4g} to {c.highest:.4g}"
+            what = f"{pluralize(c.records, 'record')}, predictions {where}"
+            lines.append(f"  {c.trusted} -> {c.better}: {what}, gain {c.gain:.6g}")
+        return "\n".join([*lines, self.note] if self.note else lines)
+
+
+def _total(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1e6 else f"{value:.6g}"
+
+
+@accepts_rows
+def decision_report(
+    forecasts: Forecasts,
+    /,
+    **options: Any,
+) -> DecisionReport:
+    """Return fixed_decision_loss, by its own options, with the changes of action behind it.
+
+    Parameters
+    ----------
+    **options
+        Those of fixed_decision_loss.
+
+    Returns
+    -------
+    DecisionReport
+        Payoffs with and without recalibration, and the changes of action between.
+
+    Examples
+    --------
+    >>> print(decision_report([0, 0, 0, 1], [0.5] * 4, payoff={"wait": (0, -1), "act": (-0.4, -0.4)}))
+    trusting the predictions earns -0.4 per record
+    recalibrated predictions earn  -0.25 per record
+    lost by trusting them          0.15 per record, 0.6 in total
+      act -> wait: 4 records, predictions of 0.5, gain 0.15
+    """
+    measured = fixed_decision_loss.core(forecasts, **options)
+    report: DecisionReport = measured.details["report"]  # type: ignore[union-attr]
+    return report
+
+
+def report_of(
+    task: PayoffTable | Score, groups: Responses, forecasts: Forecasts, ties: Ties
+) -> DecisionReport:
+    """Compare acting on the trusted predictions with acting on the rates, paid by the actual outcomes."""
+    if ties not in ("worst", "first"):
+        raise reject_name("ties", ties, ["worst", "first"])
+    if isinstance(task, PayoffTable):
+        trusted, better, names = _actions(task, groups, ties)
+        earned, possible = task.payoff[trusted].T, task.payoff[better].T
+    else:
+        trusted, better = (
+            np.ones(len(groups.rates), int),
+            1 + np.sign(groups.rates - groups.trusted).astype(int),
+        )
+        names = ("lower", "prediction", "higher")
+        earned, possible = task.earned(groups.trusted), task.earned(groups.rates)
+    mass = np.stack((groups.weights - groups.outcomes, groups.outcomes))
+    gains = ((possible - earned) * mass).sum(axis=0)
+    if isinstance(task, Score) and task.name == "convex":
+        _check_convex(gains, groups, max(float(np.abs(earned).max()), float(np.abs(possible).max())))
+    changes = _changes(trusted, better, gains, groups, names)
+    base, loss = float((earned * mass).sum()), float(gains.sum())
+    return DecisionReport(loss, base, base + loss, loss * forecasts.total_weight, changes)
+
+
+def _actions(task: PayoffTable, groups: Responses, ties: Ties) -> tuple[Index, Index, tuple[str, ...]]:
+    """Return the action taken on the prediction and the best one for the rate, group by group."""
+    by_rate = task.expected(groups.rates)
+    better = np.argmax(by_rate, axis=1)
+    best = task.best(groups.trusted)
+    if ties == "first":
+        trusted = np.argmax(best, axis=1)
+    else:
+        trusted = np.argmin(np.where(best, by_rate, np.inf), axis=1)
+    # as good: no change of action
+    even = by_rate[np.arange(len(better)), trusted] >= by_rate.max(axis=1) - task.even
+    return trusted, np.where(even, trusted, better), task.names
+
+
+def _check_convex(gains: Array, groups: Responses, largest: float) -> None:
+    """Refuse a function whose Bregman divergence comes out negative: it is not convex.
+
+    A gradient by differences errs in proportion to the `largest` payoff.
+    """
+    in_hindsight = np.abs(groups.outcomes - groups.weights * groups.rates) <= 1e-12 * groups.weights
+    if np.any(in_hindsight & (gains < -1e-6 * largest * groups.weights)):
+        worst = int(np.argmin(gains / groups.weights))
+        got = f"got a negative divergence at prediction {groups.trusted[worst]:.6g}"
+        raise InvalidInputError(sentence("payoff", "as a function must be convex on [0, 1]", got))
+
+
+def _changes(
+    trusted: Index, better: Index, gains: Array, groups: Responses, names: tuple[str, ...]
+) -> tuple[ActionChange, ...]:
+    """Collect the groups whose action would change, by kind of change, the costliest first."""
+    kind = trusted * len(names) + better
+    collected = []
+    for k in np.unique(kind[trusted != better]):
+        rows = kind == k
+        values = groups.trusted[rows]
+        collected.append(
+            ActionChange(
+                names[k // len(names)],
+                names[k % len(names)],
+                float(groups.weights[rows].sum()),
+                int(groups.counts[rows].sum()),
+                float(values.min()),
+                float(values.max()),
+                float(gains[rows].sum()),
+            )
+        )
+    return tuple(sorted(collected, key=lambda change: -change.gain))

@@ -1,0 +1,465 @@
+"""Calibration decision loss: the most that trusting the predictions can cost, over all bounded payoffs.
+
+The threshold-loss curve: what a decision by one threshold loses by trusting the predictions.
+
+Somebody acts when the probability exceeds mu. Acting costs mu, not acting when the outcome is 1 costs 1.
+A level with prediction v and outcome rate r is handled wrongly when mu lies between v and r, and each of
+its records then loses |r - mu|. The curve h(mu) adds that up; every decision loss is an integral of it.
+
+U-calibration error and monotone regret: the predictions against the best constant, or monotone, answer.
+
+What the levels are answered with: their own outcome rates, or rates fitted on other records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.fits.crossfit import Recalibrator, Responses, cross_fitted, isotonic_interpolation, name_of
+from calibrant.forecasts import Forecasts
+from calibrant.inputs import number, probabilities, whole_number
+from calibrant.kernels.compile import COMPILE_ABOVE
+from calibrant.kernels.cumulative import peaks
+from calibrant.metrics.bibliography import SURVEY
+from calibrant.metrics.binned import warn_if_singletons
+from calibrant.metrics.calling import accepts_rows, measure_function
+from calibrant.metrics.registry import Measure
+from calibrant.parallel import recorded_seed
+from calibrant.results import NOTHING, Array, Certified, Result
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ThresholdLossCurve(Result):
+    """The curve h, exactly: piecewise linear between `thresholds`, with one-sided limits at each.
+
+    In units of the loss of an outcome 1 that was not acted on. `mu` and `loss` trace it for drawing.
+    """
+
+    thresholds: Array
+    before: Array  # limit from the left
+    after: Array  # limit from the right
+
+    @property
+    def mu(self) -> Array:
+        """Abscissas of the traced curve; a threshold appears twice."""
+        return np.repeat(self.thresholds, 2)
+
+    @property
+    def loss(self) -> Array:
+        """Ordinates of the traced curve."""
+        return np.column_stack((self.before, self.after)).ravel()
+
+    @property
+    def peaks(self) -> Array:
+        """The larger one-sided limit at each threshold: ties are broken against the decision maker."""
+        return np.maximum(self.before, self.after)
+
+    @property
+    def worst(self) -> tuple[float, float]:
+        """The threshold that loses most, and what it loses per record."""
+        top = int(np.argmax(self.peaks))
+        return float(self.thresholds[top]), float(self.peaks[top])
+
+    def at(self, mu: npt.ArrayLike) -> Array:
+        """Return h at any thresholds in [0, 1]; at a jump the larger limit."""
+        asked = probabilities(mu, "mu")
+        place = np.clip(np.searchsorted(self.thresholds, asked), 1, len(self.thresholds) - 1)
+        left, right = self.thresholds[place - 1], self.thresholds[place]
+        share = (asked - left) / (right - left)
+        inside = (1 - share) * self.after[place - 1] + share * self.before[place]
+        exact = np.where(asked == left, self.peaks[place - 1], self.peaks[place])
+        return np.where((asked == left) | (asked == right), exact, inside)
+
+
+def hindsight(forecasts: Forecasts) -> Responses:
+    """Return the levels with the outcome rates that their own records show."""
+    rates = np.clip(forecasts.outcomes / forecasts.weights, 0.0, 1.0)
+    return Responses(forecasts.values, rates, forecasts.weights, forecasts.outcomes, forecasts.counts)
+
+
+def curve_of(groups: Responses) -> ThresholdLossCurve:
+    """Return the curve with all its breakpoints: 0, 1, every prediction and every rate."""
+    grid = np.unique(np.concatenate((groups.trusted, groups.rates, (0.0, 1.0))))
+    one, other = np.searchsorted(grid, groups.trusted), np.searchsorted(grid, groups.rates)
+
+    def running(amount: Array) -> Array:
+        """Sum over the groups with v <= mu < r, less those with r <= mu < v, at each grid point mu."""
+        entering = np.bincount(one, amount, len(grid)) - np.bincount(other, amount, len(grid))
+        total: Array = np.cumsum(entering)
+        return total
+
+    height, slope = running(groups.outcomes), running(groups.weights)  # h is a line to the next grid point
+    after, before = height - grid * slope, np.zeros(len(grid))
+    before[1:] = height[:-1] - grid[1:] * slope[:-1]
+    return ThresholdLossCurve(grid, before, after)
+
+
+def peaks_at_predictions(groups: Responses) -> Array:
+    """Return the peaks of h at the (distinct, ascending) predictions only, in one search.
+
+    Between two predictions the curve of hindsight is convex: at a rate it has a kink upwards and no jump.
+    So its concave envelope, and with it the decision loss, needs no other point. To the right of mu,
+    h = sum of (a_k - w_k mu) over v_k <= mu, less the same sum over rates r_k <= mu.
+    """
+    trusted, outcomes, weights = groups.trusted, groups.outcomes, groups.weights
+    m = len(trusted)
+    if m >= COMPILE_ABOVE:
+        return peaks(trusted, groups.rates, weights, outcomes)
+    reached = np.searchsorted(trusted, groups.rates)
+    right = np.cumsum(outcomes - np.bincount(reached, outcomes, m + 1)[:m])
+    right -= trusted * np.cumsum(weights - np.bincount(reached, weights, m + 1)[:m])
+    jump = np.maximum(weights * trusted - outcomes, 0.0)  # where v is too high the peak is to its left
+    return np.maximum(right + jump, 0.0)
+
+
+REMEDY = 'Pass recalibrator="isotonic" to estimate the outcome rates on other records, or round first.'
+
+
+def responses(
+    forecasts: Forecasts,
+    what: str,
+    recalibrator: Recalibrator | None,
+    folds: int,
+    seed: int,
+) -> Responses:
+    """Return the levels as they are, with a warning where they mean nothing, or cross-fitted rates."""
+    whole_number("folds", folds, 2)
+    recorded_seed(seed)
+    if recalibrator is None:
+        warn_if_singletons(forecasts, what, REMEDY)
+        return hindsight(forecasts)
+    return cross_fitted(forecasts, recalibrator, folds, seed)
+
+
+ROUNDING = 1e-14  # relative; the search for the worst pair ends when no point rises above its chord by more
+
+
+@measure_function
+def decision_loss(
+    forecasts: Forecasts, *, recalibrator: Recalibrator | None = None, folds: int = 5, seed: int = 0
+) -> Certified:
+    """Calibration decision loss (CDL): payoff lost by trusting the predictions, in the worst task.
+
+    The largest gain, over all decision tasks with payoffs in [0, 1], from answering each prediction with
+    the best action for the outcomes behind it rather than the best action if it were true. Definition
+    4.2 of the survey; 0 only when calibrated. For the payoffs you have, see fixed_decision_loss; for the
+    task that attains the value, worst_task.
+
+    Raw continuous predictions have one record each, and the value is then noise. `recalibrator`
+    ("isotonic", "binned", or a function that fits one) estimates the outcome rates on other folds of the
+    data (`folds`, dealt by `seed`), so that noise is not counted as loss; estimate_decision_loss adds
+    what a calibrated forecaster would show.
+
+    Parameters
+    ----------
+    recalibrator
+        "isotonic", "binned", or a function that fits one: outcome rates come from other folds of the data.
+        None takes the rates of the level sets.
+    folds, seed
+        How many folds, and what deals the records to them.
+
+    Returns
+    -------
+    float
+        Payoff lost per record, in units of the largest payoff.
+
+    Examples
+    --------
+    >>> round(decision_loss([0, 1, 1, 1], [0.5] * 4), 12)
+    0.5
+    """
+    groups = responses(forecasts, "decision_loss", recalibrator, folds, seed)
+    if recalibrator is None:
+        return _worst_pair(groups.trusted, peaks_at_predictions(groups)).certified()
+    curve = curve_of(groups)
+    used = {"recalibrator": name_of(recalibrator), "folds": folds, "seed": seed}
+    return _worst_pair(curve.thresholds, curve.peaks).certified(used)
+
+
+@accepts_rows
+def threshold_loss_curve(
+    forecasts: Forecasts,
+    *,
+    recalibrator: Recalibrator | None = None,
+    folds: int = 5,
+    seed: int = 0,
+) -> ThresholdLossCurve:
+    """Return what acting above a threshold loses by trusting the predictions, for every threshold.
+
+    The loss at mu is that of a decision maker whose cost-loss ratio is mu; a Murphy diagram of the
+    miscalibration alone. The options are those of decision_loss.
+
+    Parameters
+    ----------
+    recalibrator
+        "isotonic", "binned", or a function that fits one: outcome rates come from other folds of the data.
+        None takes the rates of the level sets.
+    folds, seed
+        How many folds, and what deals the records to them.
+
+    Returns
+    -------
+    ThresholdLossCurve
+        Breaks and losses; `at` evaluates it.
+
+    Examples
+    --------
+    >>> threshold_loss_curve([0, 1, 1, 1], [0.5] * 4).at([0.4, 0.5, 0.6]).round(12).tolist()
+    [0.0, 0.25, 0.15]
+    """
+    return curve_of(responses(forecasts, "threshold_loss_curve", recalibrator, folds, seed))
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class WorstTask(Result):
+    """The decision task with payoffs in [0, 1] that suffers most from trusting the predictions.
+
+    A person who faces it changes action at each of `thresholds` (two at most). `payoff[a, y]` is what
+    action a earns when the outcome is y; action 0 is best below the first threshold. `losses` is what
+    each threshold contributes; together they make `loss`. At a prediction that equals a threshold both
+    actions look equally good, and the wrong one is taken.
+    """
+
+    loss: float
+    thresholds: Array
+    losses: Array
+    payoff: Array
+
+
+@accepts_rows
+def worst_task(forecasts: Forecasts, /, **options: Any) -> WorstTask:
+    """Return the decision task behind decision_loss: which cost ratios are hurt, and by how much.
+
+    `options` are those of decision_loss.
+
+    Parameters
+    ----------
+    **options
+        Those of decision_loss.
+
+    Returns
+    -------
+    WorstTask
+        Thresholds and payoffs of the task, and its loss.
+
+    Examples
+    --------
+    >>> task = worst_task([0, 1, 1, 1], [0.5] * 4)
+    >>> task.thresholds.tolist(), task.payoff.tolist()
+    ([0.5], [[1.0, 0.0], [0.0, 1.0]])
+    """
+    task: WorstTask = decision_loss.core(forecasts, **options).details["task"]  # type: ignore[union-attr]
+    return task
+
+
+def worst_task_of(curve: ThresholdLossCurve) -> WorstTask:
+    """Return the decision task that loses most by a curve, such as a cross-fitted one."""
+    task: WorstTask = _worst_pair(curve.thresholds, curve.peaks).certified().details["task"]
+    return task
+
+
+def certified_worst(curve: ThresholdLossCurve) -> Certified:
+    """Return the largest loss of any task with payoffs in [0, 1] by a curve, with the task in the details."""
+    return _worst_pair(curve.thresholds, curve.peaks).certified()
+
+
+def worst_loss(thresholds: Array, peaks: Array) -> float:
+    """Return that loss alone, of a curve given by its peaks at ascending thresholds in [0, 1]."""
+    pair = _worst_pair(thresholds, peaks)
+    return 2.0 * (pair.share * pair.peaks[0] + (1.0 - pair.share) * pair.peaks[1])
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """The two points of the curve whose chord is highest over 1/2, and a bound no chord can pass."""
+
+    thresholds: tuple[float, float]
+    peaks: tuple[float, float]
+    share: float  # of the first point
+    bound: float
+
+    def certified(self, used: Mapping[str, Any] = NOTHING) -> Certified:
+        """Return twice the height over 1/2, and the task: curvature 2 split over the two thresholds."""
+        masses = 2.0 * np.array([self.share, 1.0 - self.share])
+        losses = masses * self.peaks
+        value = float(losses.sum())
+        felt = losses > 0
+        task = _task(value, np.array(self.thresholds)[felt], masses[felt], losses[felt])
+        low, high = (t if f else None for t, f in zip(self.thresholds, felt, strict=True))
+        details = MappingProxyType({"threshold_low": low, "threshold_high": high, "task": task, **used})
+        upper = max(value, 2.0 * self.bound)
+        return Certified(value, value, upper, upper - value <= 1e-12, None, details)
+
+
+def _task(loss: float, thresholds: Array, masses: Array, losses: Array) -> WorstTask:
+    """Build the payoffs: crossing a threshold earns (1 - mu) mass if y = 1 and gives up mu mass if y = 0."""
+    steps = np.concatenate(([0.0], np.cumsum(masses * (1 - thresholds))))
+    kept = np.concatenate((np.cumsum((masses * thresholds)[::-1])[::-1], [0.0]))
+    return WorstTask(loss, thresholds, losses, np.clip(np.column_stack((kept, steps)), 0.0, 1.0))
+
+
+def _worst_pair(mu: Array, peaks: Array) -> _Pair:
+    """Maximise over mu_1 <= 1/2 < mu_2 the height over 1/2 of the chord between two points of the curve.
+
+    A payoff in [0, 1] is a curvature nu >= 0 with integral (1 - mu) dnu <= 1 and integral mu dnu <= 1, and
+    its loss is the integral of h dnu (Theorem 4.6 and (4.8) of the survey). So the worst one is twice the
+    concave envelope of h at 1/2. Any slope bounds it from above by the highest point of the tilted curve;
+    a chord whose ends are the highest points on either side, tilted by its own slope, is therefore best.
+    `left` and `right` hold distances from 1/2; 0 and 1, where nothing is lost, serve as ends too.
+    """
+    middle = int(np.searchsorted(mu, 0.5, side="right"))
+    left, right = 0.5 - np.concatenate(([0.0], mu[:middle])), np.concatenate((mu[middle:], [1.0])) - 0.5
+    on_left, on_right = np.concatenate(([0.0], peaks[:middle])), np.concatenate((peaks[middle:], [0.0]))
+    i, j = int(np.argmax(on_left)), int(np.argmax(on_right))
+    a, b, c, d = 0, len(left), 0, len(right)  # the best chord runs from left[a:b] to right[c:d]
+    while True:
+        share = right[j] / (left[i] + right[j])
+        height = share * on_left[i] + (1 - share) * on_right[j]
+        slope = (on_right[j] - on_left[i]) / (left[i] + right[j])
+        tilted_left = on_left[a:b] + slope * left[a:b]
+        tilted_right = on_right[c:d] - slope * right[c:d]
+        next_i, next_j = a + int(np.argmax(tilted_left)), c + int(np.argmax(tilted_right))
+        tops = tilted_left[next_i - a], tilted_right[next_j - c]
+        # the new chord is never lower: its height is a mean of two tilted points, each at least `height`
+        if max(tops) <= height * (1 + ROUNDING) or (next_i, next_j) == (i, j):
+            break
+        i, j = next_i, next_j
+        if tops[0] > tops[1]:  # the best slope is smaller, and then both ends lie further right
+            a, c = i, j
+        else:
+            b, d = i + 1, j + 1
+    bound = max(np.max(on_left + slope * left), np.max(on_right - slope * right))
+    ends = float(0.0 if i == 0 else mu[i - 1]), float(1.0 if j == len(right) - 1 else mu[middle + j])
+    return _Pair(ends, (float(on_left[i]), float(on_right[j])), float(share), float(bound))
+
+
+DECISION_MEASURES = (
+    Measure(
+        "cdl",
+        decision_loss,
+        words="calibration decision loss",
+        largest=1.0,
+        family="decisions",
+        meaning="payoff lost by trusting the predictions, in the worst task with payoffs between 0 and 1",
+        complete=True,
+        sound=True,
+        needs_level_sets=True,
+        symmetric=True,
+        decision="no task with payoffs in [0, 1] loses more; the worst thresholds are in the details",
+        cost="O(m log m)",
+        citation="Hu & Wu 2024, Predict to minimize swap regret for all payoff-bounded tasks",
+    ),
+)
+
+
+SAME = 1e-12  # a base rate this near to a prediction is that prediction but for rounding
+
+
+@measure_function
+def u_calibration_error(forecasts: Forecasts) -> Certified:
+    """U-calibration error: payoff lost against the best constant report, in the worst task.
+
+    The largest regret, over all decision tasks with payoffs in [0, 1], of a decision maker who trusts the
+    predictions and sees in hindsight that always acting on the base rate would have paid more (Kleinberg,
+    Leme, Schneider & Teng 2023). The base rate is the best constant report for every proper score at once.
+    0 where the predictions serve everybody at least as well as the base rate does; never more than
+    decision_loss. No level sets are needed: it means something on raw continuous predictions.
+
+    Returns
+    -------
+    float
+        Payoff lost per record, in units of the largest payoff.
+
+    Examples
+    --------
+    >>> round(u_calibration_error([0, 1, 1, 1], [0.5] * 4), 12)
+    0.5
+    >>> u_calibration_error([0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9])
+    0.0
+    """
+    rates = np.full(forecasts.levels, _base_rate(forecasts))
+    groups = Responses(forecasts.values, rates, forecasts.weights, forecasts.outcomes, forecasts.counts)
+    return certified_worst(curve_of(groups))
+
+
+@measure_function
+def monotone_regret(forecasts: Forecasts, *, folds: int = 0, seed: int = 0) -> Certified:
+    """Payoff lost against the best non-decreasing recalibration, in the worst task.
+
+    The isotonic fit is the best non-decreasing map of the predictions for every proper score at once, so
+    this is decision_loss with isotonic rates in place of the rates of level sets (section 4.4 of the
+    survey); it means something on continuous predictions. With ``folds=0`` the map is fitted on the same
+    records, as hindsight would, and flatters itself a little; with `folds` >= 2 on the other folds, and the
+    value is that of ``decision_loss(recalibrator="isotonic")``.
+
+    Parameters
+    ----------
+    folds
+        0 to fit on the same records; 2 or more to fit on the other folds.
+    seed
+        What deals the records to folds.
+
+    Returns
+    -------
+    float
+        Payoff lost per record, in units of the largest payoff.
+
+    Examples
+    --------
+    >>> round(monotone_regret([0, 1, 1, 1], [0.5] * 4), 12)
+    0.5
+    """
+    recorded_seed(seed)
+    if number("folds", folds):
+        return certified_worst(curve_of(cross_fitted(forecasts, "isotonic", folds, seed)))
+    raw = np.clip(forecasts.outcomes / forecasts.weights, 0.0, 1.0)
+    rates = isotonic_interpolation(forecasts.values, raw, forecasts.weights)(forecasts.values)
+    groups = Responses(forecasts.values, rates, forecasts.weights, forecasts.outcomes, forecasts.counts)
+    return certified_worst(curve_of(groups))
+
+
+def _base_rate(forecasts: Forecasts) -> float:
+    """Return the base rate, or the prediction from which only rounding separates it.
+
+    At a threshold that both equal, both act or neither does. A rounding error between the two would let
+    one act and not the other, and count a loss that does not exist.
+    """
+    rate = min(1.0, max(0.0, forecasts.base_rate))
+    nearest = forecasts.values[int(np.argmin(np.abs(forecasts.values - rate)))]
+    return float(nearest) if abs(nearest - rate) <= SAME else rate
+
+
+U_CALIBRATION_MEASURES = (
+    Measure(
+        "u-calibration",
+        u_calibration_error,
+        words="U-calibration error",
+        largest=1.0,
+        family="decisions",
+        meaning="payoff lost against always acting on the base rate, in the worst task (payoffs in [0, 1])",
+        complete=True,
+        symmetric=True,
+        decision="0 means that acting on the base rate would never have been better",
+        cost="O(m log m)",
+        citation="Kleinberg, Leme, Schneider & Teng 2023, U-calibration: forecasting for an unknown agent",
+    ),
+    Measure(
+        "monotone-regret",
+        monotone_regret,
+        words="monotone regret",
+        largest=1.0,
+        family="decisions",
+        meaning="payoff lost against the best monotone recalibration, in the worst task (payoffs in [0, 1])",
+        complete=True,
+        symmetric=True,
+        decision="what a monotone recalibration, fitted in hindsight, could gain at most",
+        cost="O(m log m)",
+        citation=SURVEY + ", section 4.4",
+    ),
+)

@@ -1,0 +1,245 @@
+"""The cheapest grouping of levels with a proven lower bound: column generation (the page "Upper distance").
+
+Every grouping is one way to be calibrated, so its cost bounds the upper distance from above. Prices per level
+that no group undercuts bound it from below: a grouping costs at least the sum of the prices.
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from calibrant.kernels.groupings import Flags, Floats, Ints, cheap_groups, local_search, paired_runs
+
+TOLERANCE = 1e-9  # reduced costs above -TOLERANCE count as no improvement
+SCALE = 1e3  # costs in the linear programs, whose tolerances are absolute
+GRID = 100  # targets besides the values
+MAX_COLUMNS = 3_000  # HiGHS overruns its time limit with more
+KICKS = 150
+
+
+class Bracket(NamedTuple):
+    """The cost of the best grouping found, the group of each level, and the proven least cost."""
+
+    lower: float
+    upper: float
+    group: Ints
+
+
+def runs_of_equal_records(values: Floats, rates: Floats, alpha: float, limit: float) -> Bracket | None:
+    """Return the cheapest grouping of records of equal weight with outcomes of 0 and 1, which is exact.
+
+    `limit` is the cost of some grouping. None where even the dynamic program would take long.
+    """
+    ones, zeros = np.flatnonzero(rates == 1.0), np.flatnonzero(rates == 0.0)
+    if len(ones) * len(zeros) > (50_000 if alpha == 1.0 else 2_500):
+        return None
+    paired_runs.compile_now()
+    best, previous = paired_runs(
+        values[ones], values[zeros], 1 / len(values), alpha, limit * (1 + 1e-12) + 1e-15
+    )
+    group, label = np.zeros(len(values), dtype=np.intp), 0
+    i, j = len(ones), len(zeros)
+    while i + j > 0:
+        i0, j0 = divmod(int(previous[i, j]), len(zeros) + 1)
+        group[ones[i0:i]] = group[zeros[j0:j]] = label
+        i, j, label = i0, j0, label + 1
+    cost = float(best[-1, -1])
+    return Bracket(cost, cost, group)
+
+
+def improved_grouping(
+    values: Floats, weights: Floats, outcomes: Floats, starts: list[Ints], alpha: float = 1.0, kicks: int = 0
+) -> tuple[float, Ints]:
+    """Return the cheapest grouping that local search reaches from `starts`, and its cost."""
+    local_search.compile_now()
+    rng = np.random.default_rng(0)
+    reached = []
+    for start in starts:
+        labels = np.unique(start, return_inverse=True)[1].astype(np.intp)
+        reached.append(local_search(values, weights, outcomes, labels, alpha, rng.random((kicks, 10))))
+    cost, group = min(reached, key=lambda pair: pair[0])
+    return float(cost), np.unique(group, return_inverse=True)[1].astype(np.intp)
+
+
+def whole_level_prices(values: Floats, weights: Floats, rates: Floats, edges: Floats) -> Floats:
+    """Return prices that no group undercuts, from the linear program in which levels may be divided.
+
+    In each cell of targets the price of a level is at most weight * (|value - t| + s * (rate - t)) at both
+    ends, for one slope s per cell. The prices are recomputed from the slopes, so that they owe nothing to the
+    tolerance of the solver.
+    """
+    from scipy.sparse import csr_array
+
+    size, cells = len(values), len(edges) - 1
+    cell = np.repeat(np.arange(cells), 2)  # each at its two ends
+    target = edges[cell + np.tile([0, 1], cells)]
+    away = weights * np.abs(values - target[:, None])
+    lean = weights * (rates - target[:, None])
+    row = np.arange(2 * cells * size)
+    columns = np.concatenate([np.tile(np.arange(size), 2 * cells), size + np.repeat(cell, size)])
+    entries = np.concatenate([np.ones(len(row)), -lean.ravel()])
+    matrix = csr_array((entries, (np.tile(row, 2), columns)), shape=(len(row), size + cells))
+    objective = np.concatenate([-np.ones(size), np.zeros(cells)])
+    bounds = [(None, None)] * (size + cells)
+    solved = _linprog()(SCALE * objective, A_ub=matrix, b_ub=away.ravel(), bounds=bounds, method="highs")
+    slopes = solved.x[size:] if solved.x is not None else np.zeros(cells)
+    return np.asarray((away + slopes[cell][:, None] * lean).min(axis=0))
+
+
+def bracketed_grouping(
+    values: Floats, weights: Floats, outcomes: Floats, starts: list[Ints],
+    *, seconds: float = 15.0, gap: float = 0.01,
+) -> Bracket:  # fmt: skip
+    """Return a grouping whose cost is proven to be within `gap` of the least, or what `seconds` allow."""
+    search = _Columns(values, weights, outcomes, seconds, gap)
+    search.start(starts)
+    search.generate()
+    search.close()
+    return Bracket(min(search.lower, search.upper), search.upper, search.group)
+
+
+class _Columns:
+    """Groups found so far, as rows of 0 and 1, with the best grouping, prices and bound."""
+
+    def __init__(self, values: Floats, weights: Floats, outcomes: Floats, seconds: float, gap: float) -> None:
+        self.values, self.weights, self.outcomes = values, weights, outcomes
+        self.rates = np.clip(outcomes / weights, 0.0, 1.0)
+        self.edges = np.unique(np.concatenate([np.linspace(0.0, 1.0, GRID + 1), values]))
+        self.deadline, self.gap = monotonic() + seconds, gap
+        self.size = len(values)
+
+    @property
+    def open(self) -> bool:
+        """Whether the gap is still too wide, and time is left."""
+        wide = self.upper - self.lower > max(self.gap * self.upper, self.size * TOLERANCE)
+        return wide and monotonic() < self.deadline
+
+    def start(self, starts: list[Ints]) -> None:
+        """Bound from above by local search and from below by divided levels; price all singles and pairs."""
+        self.upper, self.group = improved_grouping(
+            self.values, self.weights, self.outcomes, starts, kicks=KICKS
+        )
+        self.prices = whole_level_prices(self.values, self.weights, self.rates, self.edges)
+        self.lower = float(self.prices.sum()) - self.size * TOLERANCE
+        first, second = np.triu_indices(self.size)
+        pairs = np.zeros((len(first), self.size), dtype=np.bool_)
+        pairs[np.arange(len(first)), first] = pairs[np.arange(len(first)), second] = True
+        self.columns = pairs
+        self.add(self.group[None, :] == np.unique(self.group)[:, None])
+
+    def add(self, groups: Flags) -> int:
+        """Add groups; return how many are new."""
+        before = len(self.columns)
+        self.columns = np.unique(np.concatenate([self.columns, groups]), axis=0)
+        return len(self.columns) - before
+
+    def costs(self, columns: Flags) -> Floats:
+        """Price groups."""
+        mean = (columns @ self.outcomes) / (columns @ self.weights)
+        return np.asarray((columns * self.weights * np.abs(self.values - mean[:, None])).sum(axis=1))
+
+    def search(self, prices: Floats, threshold: float, limit: int, nodes: int) -> tuple[Flags, bool]:
+        """Return groups that cost at most their prices plus a threshold, and whether that is all of them."""
+        cheap_groups.compile_now()
+        found = np.zeros((limit, self.size), dtype=np.bool_)
+        count, complete = cheap_groups(
+            self.values, self.weights, self.rates, prices, self.edges, threshold, threshold < 0, found, nodes
+        )
+        return found[:count], complete
+
+    def generate(self) -> None:
+        """Raise the bound: price by the duals of the groups found, add groups that undercut the prices."""
+        linprog, blend, nodes, rounds = _linprog(), 0.5, 20_000, 0
+        while self.open:
+            rounds += 1
+            costs = self.costs(self.columns)
+            solved = linprog(
+                SCALE * costs, A_eq=self.columns.T.astype(float), b_eq=np.ones(self.size), method="highs"
+            )
+            duals, value = solved.eqlin.marginals / SCALE, solved.fun / SCALE
+            prices = blend * self.prices + (1 - blend) * duals
+            found, complete = self.search(prices, -TOLERANCE, 4_000, nodes)
+            new = self.add(found)
+            if not len(found) and complete:
+                bound = float(prices.sum()) - self.size * TOLERANCE
+                if bound > self.lower:
+                    self.lower, self.prices = bound, prices
+                if value - self.lower < max(2e-5 * value, 3 * self.size * TOLERANCE):
+                    return
+                if value - self.lower < 0.005 * value:
+                    blend = 0.0
+            elif not new:
+                if complete and blend == 0.0:
+                    return
+                blend = 0.0 if complete else blend
+                nodes *= 1 if complete else 10
+                if nodes > 50_000_000:
+                    return
+            if value - self.lower < 0.8 * self.gap * value and rounds % 3 == 0:
+                self.solve(self.columns, 3.0)
+            if len(self.columns) > 2 * MAX_COLUMNS:
+                reduced = costs_above(self.costs(self.columns), self.columns, duals)
+                keep = (reduced <= np.partition(reduced, MAX_COLUMNS)[MAX_COLUMNS]) | (
+                    self.columns.sum(axis=1) == 1
+                )
+                self.columns = self.columns[keep]
+
+    def close(self) -> None:
+        """Solve over all groups within tau of the prices: others cost tau more than the bound."""
+        floor = self.lower
+        if self.open:
+            self.solve(self.columns, 5.0)
+        tau, smallest = max(0.1 * (self.upper - floor), 1e-7), 0.0
+        for _ in range(12):
+            tau = min(tau, self.upper - floor + TOLERANCE)
+            if not self.open or tau <= smallest:
+                return
+            near, complete = self.search(self.prices, tau, MAX_COLUMNS, 10_000_000)
+            if not complete:
+                tau /= 1.6
+                continue
+            chosen = np.unique(np.concatenate([near, self.columns]), axis=0)
+            reduced = costs_above(self.costs(chosen), chosen, self.prices)
+            last = np.partition(reduced, min(len(reduced) - 1, MAX_COLUMNS // 2))
+            bound = self.solve(chosen[reduced <= max(tau, last[min(len(last) - 1, MAX_COLUMNS // 2)])], 8.0)
+            self.lower = max(self.lower, min(self.upper, bound, floor + tau) - 1e-6 * self.upper)
+            if floor + tau >= self.upper:
+                return
+            smallest, tau = tau, 2 * tau
+
+    def solve(self, columns: Flags, seconds: float) -> float:
+        """Choose the cheapest grouping among groups; return what no grouping of them can cost less than."""
+        from scipy.optimize import Bounds, LinearConstraint, milp
+        from scipy.sparse import csr_array
+
+        costs = self.costs(columns)
+        left = max(1.0, min(seconds, self.deadline - monotonic()))
+        options: Any = {"time_limit": left, "mip_rel_gap": max(self.gap / 4, 1e-9)}
+        solved = milp(
+            SCALE * costs,
+            constraints=LinearConstraint(csr_array(columns.T.astype(float)), 1, 1),
+            integrality=np.ones(len(costs), dtype=np.int64),
+            bounds=Bounds(0, 1),
+            options=options,
+        )
+        if solved.x is not None:
+            chosen = columns[solved.x > 0.5]
+            cost = float(self.costs(chosen).sum())
+            if cost < self.upper and np.all(chosen.sum(axis=0) == 1):
+                self.upper, self.group = cost, np.argmax(chosen, axis=0)
+        bound = solved.mip_dual_bound
+        return -np.inf if bound is None else float(bound) / SCALE
+
+
+def _linprog() -> Any:
+    from scipy.optimize import linprog  # imported late: it takes a quarter of a second
+
+    return linprog
+
+
+def costs_above(costs: Floats, columns: Flags, prices: Floats) -> Floats:
+    """Return reduced costs: what groups cost more than the prices of their levels."""
+    return np.asarray(costs - columns @ prices)

@@ -1,0 +1,318 @@
+"""Upper distance and true distance to calibration: the nearest calibrated predictor, by grouping."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import InvalidInputError, reject_rows, sentence
+from calibrant.forecasts import Forecasts
+from calibrant.inputs import check_same_length, is_missing, number, to_array
+from calibrant.kernels.partitions import (
+    best_grouping,
+    contiguous_groups,
+    cost_apart,
+    grouping_cost,
+    run_of_levels,
+    searched_grouping,
+    spread_boundaries,
+)
+from calibrant.metrics.bibliography import DISTANCE_PAPER
+from calibrant.metrics.calling import measure_function
+from calibrant.metrics.certificates import bracketed, mean_move, rounded
+from calibrant.metrics.distance.grouping import (
+    Bracket,
+    bracketed_grouping,
+    improved_grouping,
+    runs_of_equal_records,
+    whole_level_prices,
+)
+from calibrant.metrics.distance.lower import proven_lower
+from calibrant.metrics.registry import Measure, Settings
+from calibrant.parallel import cumulative
+from calibrant.records import Missing, Records, check_records, warn_if_swapped
+from calibrant.results import Array, Certified
+
+EXACT_GROUPS = 13  # items whose 3^m (set, subset) pairs can all be tried
+SEARCHED = 128  # items up to which local search takes a moment
+EXACT_RUNS = 1_024  # boundaries of a quadratic program
+MAX_LEVELS_PRICED = 60  # levels up to which column generation closes the gap to about 1%
+TIME_LIMIT = 15.0  # seconds
+
+
+@measure_function
+def upper_distance(forecasts: Forecasts, *, alpha: float = 1.0, time_limit: float = TIME_LIMIT) -> Certified:
+    """Upper distance to calibration: least E|v - k(v)| over recalibrations k that are calibrated.
+
+    Written dCE with a bar above. Records with the same prediction move together, to the mean outcome of a
+    group of predictions, so it is an upper bound on the distance to calibration whatever the features are.
+    Exact up to 13 distinct predictions, and for a few hundred distinct unweighted predictions with outcomes
+    of 0 and 1. Up to 60 distinct predictions it is proven to about 1%, within the time limit. Beyond, and
+    with ``time_limit=0``, the value is the cheapest grouping found, and `lower` may be as low as the lower
+    distance. `alpha` >= 1 takes E|v - k(v)|^alpha, without a root. Not to be confused with lower_distance,
+    nor with level_set_error, which it never exceeds.
+
+    Parameters
+    ----------
+    alpha
+        The power of the moves, at least 1.
+    time_limit
+        Seconds to spend on better bounds above 13 distinct predictions.
+
+    Returns
+    -------
+    float
+        The cost of the best grouping found.
+
+    Examples
+    --------
+    >>> round(upper_distance([0, 1, 1, 0], [0.4, 0.4, 0.6, 0.6]), 9)
+    0.1
+    """
+    _check_options(alpha, time_limit)
+    return _group_levels(forecasts, float(alpha), float(time_limit))
+
+
+def _check_options(alpha: float, time_limit: float) -> None:
+    if not 1 <= number("alpha", alpha) < np.inf:
+        raise InvalidInputError(sentence("alpha", "must be at least 1 and finite", f"got {alpha}"))
+    if not 0 <= number("time_limit", time_limit) < np.inf:
+        raise InvalidInputError(sentence("time_limit", "must be 0 or more seconds", f"got {time_limit}"))
+
+
+def _group_levels(forecasts: Forecasts, alpha: float, time_limit: float) -> Certified:
+    levels = (forecasts.values, forecasts.weights, forecasts.outcomes)
+    return _nearest(forecasts, *levels, alpha, time_limit)
+
+
+def distance_to_calibration(
+    y_true: Any,
+    y_prob: Any,
+    ids: Any,
+    *,
+    sample_weight: Any = None,
+    missing: Missing = "error",
+    alpha: float = 1.0,
+    time_limit: float = TIME_LIMIT,
+) -> float:
+    """Distance to calibration: least E|f(x) - g(x)|^alpha over calibrated predictors g of the points x.
+
+    Written dCE. `ids` names the point x behind each record; a point has one prediction. Unlike every other
+    measure it needs them: predictions and outcomes alone only bound it, lower_distance <= dCE <=
+    upper_distance. It is found as upper_distance is, with points in place of distinct
+    predictions; certified_distance also returns the bounds.
+
+    Parameters
+    ----------
+    y_true, y_prob
+        Outcomes and predicted probabilities.
+    ids
+        The point behind each record; a point has one prediction.
+    sample_weight
+        Non-negative weights, one per record.
+    missing
+        Refuse rows with a missing value ("error"), or leave them out ("drop").
+    alpha
+        The power of the moves, at least 1.
+    time_limit
+        Seconds to spend on better bounds above 13 points.
+
+    Returns
+    -------
+    float
+        The distance, or the cheapest grouping found.
+
+    Examples
+    --------
+    >>> round(distance_to_calibration([0, 1, 1, 0], [0.4, 0.4, 0.6, 0.6], ["a", "b", "c", "d"]), 9)
+    0.1
+    """
+    options: dict[str, Any] = {"missing": missing, "alpha": alpha, "time_limit": time_limit}
+    return float(certified_distance(y_true, y_prob, ids, sample_weight=sample_weight, **options))
+
+
+def certified_distance(
+    y_true: Any,
+    y_prob: Any,
+    ids: Any,
+    *,
+    sample_weight: Any = None,
+    missing: Missing = "error",
+    alpha: float = 1.0,
+    time_limit: float = TIME_LIMIT,
+) -> Certified:
+    """Return the distance to calibration of distance_to_calibration with proven bounds.
+
+    `details["points"]` holds the ids, `details["group"]` the group of each.
+
+    Parameters
+    ----------
+    y_true, y_prob
+        Outcomes and predicted probabilities.
+    ids
+        The point behind each record; a point has one prediction.
+    sample_weight
+        Non-negative weights, one per record.
+    missing
+        Refuse rows with a missing value ("error"), or leave them out ("drop").
+    alpha
+        The power of the moves, at least 1.
+    time_limit
+        Seconds to spend on better bounds above 13 points.
+
+    Returns
+    -------
+    Certified
+        The value with `lower`, `upper` and whether it is exact.
+
+    Examples
+    --------
+    >>> certified_distance([0, 1, 1, 0], [0.4, 0.4, 0.6, 0.6], ["a", "b", "c", "d"]).exact
+    True
+    """
+    _check_options(alpha, time_limit)
+    checked = check_records(y_true, y_prob, sample_weight, missing)
+    warn_if_swapped(checked, y_true=y_true, y_prob=y_prob)
+    return distance_over_points(Records.of(checked), ids, alpha, time_limit)
+
+
+def distance_over_points(
+    records: Records, ids: Any, alpha: float = 1.0, time_limit: float = 0.0
+) -> Certified:
+    """Return the distance to calibration over the points that `ids` name, one per row of the user."""
+    forecasts, order = Forecasts.of_records(records), np.argsort(records.rows)
+    prediction, weight = records.prediction[order], records.weight[order]
+    names, point = _points(ids, records.rows[order], records.length, prediction)
+    weights = np.bincount(point, weight)
+    outcomes = np.bincount(point, weight * records.outcome[order])
+    values = np.zeros(len(names))
+    values[point] = prediction
+    order = np.lexsort((outcomes / weights, values))
+    total = weights.sum()
+    items = (values[order], weights[order] / total, outcomes[order] / total)
+    measured = _nearest(forecasts, *items, alpha, time_limit)
+    details = {"points": names[order], **measured.details}
+    if not measured.exact:  # grouping whole level sets, in groups of any shape, is one way to group points
+        levels = _group_levels(forecasts, alpha, 0.0)
+        if levels.value < measured.value:
+            level = np.searchsorted(forecasts.values, values[order])
+            details["group"] = levels.details["group"][level]
+            measured = replace(levels, lower=min(measured.lower, levels.value), exact=False)
+    return replace(measured, details=MappingProxyType(details))
+
+
+@upper_distance.certificate
+def _upper_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
+    """Bound on a sketch: raw records may be grouped as their cells are; nothing beats the lower distance.
+
+    |v - k(v)|^alpha is alpha-Lipschitz in v, and its mean is at least the alpha-th power of the mean.
+    """
+    if forecasts.exact:
+        return rounded(forecasts, measured)
+    margin = mean_move(forecasts)
+    alpha = float(settings["alpha"])
+    floor = proven_lower(forecasts)  # a bound that keeps cells whole says nothing about their records
+    return bracketed(measured, max(0.0, floor - margin) ** alpha, measured.upper + alpha * margin)
+
+
+def _nearest(
+    forecasts: Forecasts, values: Array, weights: Array, outcomes: Array, alpha: float, time_limit: float
+) -> Certified:
+    """Cheapest grouping of items (levels or points, ascending), exact or with bounds."""
+    if len(values) <= EXACT_GROUPS:
+        grouping = best_grouping(values, weights, outcomes, alpha)
+        return Certified.point(grouping.cost, group=grouping.group)
+    boundaries = spread_boundaries(cumulative(outcomes - weights * values), EXACT_RUNS + 1)
+    runs = contiguous_groups(values, weights, outcomes, boundaries)
+    together, apart = run_of_levels(runs.starts, len(values)), np.arange(len(values))
+    if len(values) <= SEARCHED:
+        cost, group = searched_grouping(values, weights, outcomes, [together, apart], alpha)
+    else:
+        of_runs = runs.cost if alpha == 1 else grouping_cost(values, weights, outcomes, together, alpha)
+        of_levels = cost_apart(values, weights, outcomes, alpha)
+        cost, group = min(of_runs, of_levels), together if of_runs <= of_levels else apart
+    found = Bracket(0.0, cost, group)
+    if time_limit > 0:
+        found = proven_grouping(values, weights, outcomes, found, alpha, time_limit)
+    jensen = proven_lower(forecasts) ** alpha  # E|u - v|^alpha >= (E|u - v|)^alpha
+    lower = min(max(jensen, found.lower), found.upper)
+    details = MappingProxyType({"group": found.group})
+    return Certified(found.upper, lower, found.upper, found.upper - lower <= 1e-15, None, details)
+
+
+def proven_grouping(
+    values: Array, weights: Array, outcomes: Array, found: Bracket, alpha: float, time_limit: float
+) -> Bracket:
+    """Improve a grouping and its bound, by the method that suits the items (see the proof page)."""
+    rates = np.clip(outcomes / weights, 0.0, 1.0)
+    if np.ptp(weights) <= 1e-12 * weights[0] and np.isin(np.round(rates, 12), (0.0, 1.0)).all():
+        exact = runs_of_equal_records(values, np.round(rates), alpha, found.upper)
+        if exact is not None:
+            return exact
+    if alpha != 1 or len(values) > SEARCHED:
+        return found
+    starts = [found.group, np.arange(len(values))]
+    if len(values) <= MAX_LEVELS_PRICED:
+        return bracketed_grouping(values, weights, outcomes, starts, seconds=time_limit)
+    edges = np.unique(np.concatenate([np.linspace(0.0, 1.0, 51), values]))
+    prices = whole_level_prices(values, weights, rates, edges)
+    cost, group = improved_grouping(values, weights, outcomes, starts, kicks=10)
+    return Bracket(float(prices.sum()), min(cost, found.upper), group if cost < found.upper else found.group)
+
+
+def _points(
+    ids: Any, rows: npt.NDArray[np.int64], length: int, prediction: Array
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
+    """Return the distinct ids and the number of each record's; refuse an id with two predictions.
+
+    `rows` says which of the user's rows, `length` in all, the predictions belong to; they ascend.
+    """
+    labels = to_array(ids, "ids")
+    if labels.ndim != 1:
+        raise InvalidInputError(sentence("ids", "must be one-dimensional", f"got shape {labels.shape}"))
+    check_same_length(labels, range(length), ("ids", "y_prob"))
+
+    def refuse(
+        subject: str, rule: str, values: npt.NDArray[Any], bad: npt.NDArray[np.bool_], hint: str = ""
+    ) -> None:
+        shown, where = np.zeros(length, dtype=values.dtype), np.zeros(length, dtype=np.bool_)
+        shown[rows], where[rows] = values, bad
+        reject_rows(subject, rule, shown, where, hint)
+
+    kept = labels[rows]
+    if kept.dtype.kind in "fO":
+        absent = np.array([is_missing(label) for label in kept.tolist()], dtype=np.bool_)
+        refuse("ids", "must not be missing", kept, absent)
+    try:
+        names, first, point = np.unique(kept, return_index=True, return_inverse=True)
+    except TypeError:
+        hint = "use numbers only or text only"
+        raise InvalidInputError(sentence("ids", "must be comparable with each other", hint=hint)) from None
+    hint = "an id denotes one point x, which has one prediction f(x)"
+    bad = prediction != prediction[first][point]
+    refuse("y_prob", "must be the same for all records of one id", prediction, bad, hint)
+    return names, point
+
+
+MEASURES = (
+    Measure(
+        "upper-distance",
+        upper_distance,
+        words="upper distance to calibration",
+        largest=1.0,
+        family="distances",
+        meaning="least mean move that makes the predictions calibrated, equal predictions moving together",
+        complete=True,
+        sound=True,
+        consistency=(0.5, 1.0),
+        symmetric=True,
+        options={"time_limit": 0.0},  # tests and intervals take it many times
+        cost="O(3^m) up to 13 levels, then O(m) for bounds",
+        variants=({"alpha": 2.0},),
+        citation=DISTANCE_PAPER + ", Definition 5.2",
+    ),
+)

@@ -1,0 +1,179 @@
+"""Look measures up by name, and take them with their certificates.
+
+The table of measures in reading order, gathered from the files of their families.
+
+To add a measure, write its function and its row in the file of its family and, for a new file, name it here.
+`calibrant measures`, evaluations, docs, law tests and benchmarks are all made from these rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Protocol, runtime_checkable
+
+from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.forecasts import Forecasts
+from calibrant.metrics import binned, convolved, cox, cumulative, kernel, low_degree, scores, smooth, truthful
+from calibrant.metrics.calling import as_forecasts
+from calibrant.metrics.certificates import NoCertificateError, no_certificate
+from calibrant.metrics.decisions import worst_case
+from calibrant.metrics.distance import interval, lower, upper
+from calibrant.metrics.registry import Measure
+from calibrant.records import Missing
+from calibrant.results import Catalogue, Measurement
+
+MEASURES: tuple[Measure, ...] = (
+    *binned.BINNED_MEASURES,
+    *binned.LEVEL_SET_MEASURES,
+    *cumulative.CURVE_MEASURES,
+    *truthful.MEASURES,
+    *lower.MEASURES,
+    *upper.MEASURES,
+    *interval.MEASURES,
+    *smooth.MEASURES,
+    *kernel.MEASURES,
+    *worst_case.DECISION_MEASURES,
+    *worst_case.U_CALIBRATION_MEASURES,
+    *convolved.MEASURES,
+    *low_degree.MEASURES,
+    *scores.SCORE_MEASURES,
+    *cumulative.IN_THE_LARGE_MEASURES,
+    *cox.MEASURES,
+    *scores.CALIBRATION_INDEX_MEASURES,
+)
+
+
+_COLUMNS: dict[str, Callable[[Measure], str]] = {
+    "measure": lambda row: row.words,
+    "key": lambda row: row.name,
+    "function": lambda row: row.function.__name__,
+    "truthful": lambda row: row.truthful,
+    "meaning": lambda row: row.meaning,
+}
+ALIASES = {"binned": "ece"}  # keys of earlier releases that mean the same
+_RENAMED = {"ece": "level-set", "binned": "ece"}  # keys in files of schema version 1, which 0.2.0 wrote
+_ROWS = {row.name: row for row in MEASURES}
+_TABLE = Catalogue(
+    "measures", _ROWS, _COLUMNS, {old: replace(_ROWS[name], name=old) for old, name in ALIASES.items()}
+)
+
+
+def measures() -> Mapping[str, Measure]:
+    """Return the registry: every measure by name, in reading order.
+
+    Returns
+    -------
+    Mapping
+        Rows of the registry by name.
+
+    Examples
+    --------
+    >>> list(measures())[:2]
+    ['ece', 'level-set']
+    """
+    return _TABLE
+
+
+def find_measure(name: str) -> Measure:
+    """Return a row of the registry, or say which names there are."""
+    if name not in _TABLE:
+        raise reject_name("measure", name, list(_TABLE))
+    return _TABLE[name]
+
+
+def stored_measure(name: str, schema_version: int) -> str:
+    """Return today's key of a measure that a stored file names.
+
+    >>> stored_measure("ece", 1), stored_measure("ece", 2)
+    ('level-set', 'ece')
+    """
+    return _RENAMED.get(name, name) if schema_version < 2 else name
+
+
+def measure_in_words(name: str) -> str:
+    """Return what people call a measure or a test, given its key.
+
+    >>> measure_in_words("smooth"), measure_in_words("omnibus")
+    ('smooth calibration error', 'omnibus statistic')
+    """
+    return _TABLE[name].words if name in _TABLE else f"{name} statistic"
+
+
+@runtime_checkable
+class HasForecasts(Protocol):
+    """A summary of many rows, such as a Sketch."""
+
+    def forecasts(self) -> Forecasts:
+        """Return the forecasts at the resolution of the summary."""
+
+
+def measure(
+    y_true: Any = None,
+    y_prob: Any = None,
+    name: str | None = None,
+    *,
+    forecasts: Any = None,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    missing: Missing = "error",
+    **options: Any,
+) -> Measurement:
+    """Take one measure by name, with its certificate and, where one exists, its witness.
+
+    Parameters
+    ----------
+    y_true, y_prob, sample_weight
+        Outcomes, predictions and weights; or Forecasts or a Sketch alone: ``measure(sketch, "smooth")``.
+    name
+        A name of the registry; see measures(). It follows the data.
+    forecasts
+        The first argument under its earlier name.
+    pos_label
+        The outcome that is predicted, where outcomes are not 0 and 1.
+    missing
+        "drop" leaves rows with a missing value out; "error" refuses them.
+    **options
+        Options of that measure.
+
+    Returns
+    -------
+    Measurement
+        The value with `lower`, `upper`, whether it is exact, and `details`.
+
+    Examples
+    --------
+    >>> measure([0, 1, 1, 1], [0.5, 0.6, 0.7, 0.8], "kuiper").details["predictions"]
+    'too low'
+    >>> round(measure(Forecasts([0, 1], [0.2, 0.7]), "brier").value, 3)
+    0.065
+    """
+    if y_true is None:
+        y_true = forecasts
+    if name is None and isinstance(y_prob, str):
+        name, y_prob = y_prob, None
+    if name is None:
+        hint = 'measure(y_true, y_prob, "smooth")'
+        raise InvalidInputError(sentence("name", "must name a measure", "got None", hint))
+    if y_prob is None and isinstance(y_true, HasForecasts):
+        y_true = y_true.forecasts()
+    forecasts = as_forecasts(y_true, y_prob, sample_weight, pos_label=pos_label, missing=missing)
+    row = find_measure(name)
+    settings = {**row.options, **options}
+    try:
+        measured = row.function.certified(forecasts, **settings)
+    except NoCertificateError as error:
+        raise no_certificate(row.name, error.reason) from None
+    return Measurement(
+        name=row.name,
+        value=measured.value,
+        lower=measured.lower if row.signed else max(0.0, measured.lower),
+        upper=measured.upper,
+        exact=measured.exact,
+        n=forecasts.n,
+        levels=forecasts.levels,
+        witness=measured.witness,
+        details=measured.details,
+        options=MappingProxyType(settings),
+    )

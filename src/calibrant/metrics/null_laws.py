@@ -1,0 +1,149 @@
+"""Limit laws of test statistics under calibration.
+
+Tails of limit laws, right far out: log p-values to 1e-300 and below.
+
+The cumulative curve of calibrated forecasts, divided by its standard deviation sigma, tends to Brownian
+motion on [0, 1]. Near 0 the usual series for the distribution function is used; in the tail its
+complement (the same theta function after Jacobi's transformation), so that nothing cancels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant.forecasts import Forecasts
+from calibrant.parallel import chunked_sum
+from calibrant.results import Array
+
+_SURE = 0.1  # below, the chance to exceed is 1 to the last digit, and squares may underflow
+_SWITCH = 1.5  # both series converge fast here
+_FARTHEST = 1e150  # beyond, no logarithm of a tail can be held
+_TERMS = np.arange(1.0, 9.0)
+_SQUARES = (_TERMS - 0.5) ** 2 * math.pi**2
+_SIGNS = np.where(np.arange(8) % 2 == 0, 1.0, -1.0)
+
+
+def log_range_tail(x: float) -> float:
+    """Return log P(max B - min B > x) for Brownian motion B on [0, 1] (Kuiper's statistic; Feller 1951)."""
+    return float(log_range_tails(np.array([x]))[0])
+
+
+def log_range_tails(x: Array) -> Array:
+    """Return the same for many x at once."""
+    logs = np.zeros(len(x))
+    near, far = (x > _SURE) & (x < _SWITCH), x >= _SWITCH
+    if near.any():
+        small = x[near, None]
+        terms = (8 / small**2 + 2 / _SQUARES) * np.exp(-2 * _SQUARES / small**2)
+        logs[near] = np.log1p(-np.sum(terms, axis=1))
+    if far.any():
+        logs[far] = _alternating(math.log(8) + np.log(_TERMS), x[far], _TERMS)
+    return logs
+
+
+def log_largest_tail(x: float) -> float:
+    """Return log P(max |B| > x) for Brownian motion B on [0, 1] (the Kolmogorov-Smirnov statistic)."""
+    if x <= _SURE:
+        return 0.0
+    k = np.arange(1.0, 16.0, 2.0)
+    if x < _SWITCH:
+        return math.log1p(
+            -4 / math.pi * float(np.sum(_SIGNS / k * np.exp(-(k**2) * math.pi**2 / (8 * x**2))))
+        )
+    return float(_alternating(np.full(8, math.log(4)), np.array([x]), k)[0])
+
+
+def log_normal_tail(x: float) -> float:
+    """Return log P(|Z| > x) for a standard normal Z."""
+    return float(log_normal_tails(np.array([x]))[0])
+
+
+def log_normal_tails(x: Array) -> Array:
+    """Return the same for many x at once."""
+    from scipy.special import log_ndtr
+
+    return np.minimum(0.0, math.log(2) + log_ndtr(-np.abs(x)))
+
+
+def log_chi_square_tail(x: float, degrees: float) -> float:
+    """Return log P(chi-square > x), by the leading factor of the tail once the tail itself underflows."""
+    from scipy.special import gammaincc, gammaln
+
+    if x == math.inf:
+        return -math.inf
+    a, t = degrees / 2, x / 2
+    tail = float(gammaincc(a, t))
+    if tail > 1e-290:
+        return math.log(tail)
+    return (a - 1) * math.log(t) - t - float(gammaln(a)) + _log_continued_fraction(a, t)
+
+
+def _log_continued_fraction(a: float, t: float) -> float:
+    """Return log(gamma(a, t) / (t^(a-1) e^-t)), by Legendre's continued fraction from its far end."""
+    rest = 0.0
+    for k in range(200, 0, -1):
+        rest = k * (k - a) / (t + 2 * k + 1 - a - rest)
+    return math.log(t) - math.log(t + 1 - a - rest)
+
+
+def _alternating(log_factors: Array, x: Array, multiples: Array) -> Array:
+    """Return log sum_k (-1)^k exp(log_factors_k) Q(multiples_k x) per x, Q the normal tail, led by k = 0."""
+    from scipy.special import log_ndtr
+
+    logs = log_factors + log_ndtr(-np.minimum(x, _FARTHEST)[:, None] * multiples)
+    rest = np.sum(_SIGNS[1:] * np.exp(logs[:, 1:] - logs[:, :1]), axis=1)
+    return np.asarray(np.where(x < _FARTHEST, np.minimum(0.0, logs[:, 0] + np.log1p(rest)), -np.inf))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Law:
+    """The limit law of statistic / scale: its name, the log of its upper tail, its mean.
+
+    `leverage` says how much each level's residual counts, where not all count alike: the law is a limit of
+    that sum as well. `fractions` says that the statistic estimates variances where outcomes are fractions.
+    """
+
+    name: str
+    log_tail: Callable[[float], float]
+    mean: float
+    scale: Callable[[Forecasts], float]
+    leverage: Callable[[Forecasts], Array] | None = None
+    fractions: bool = False
+
+
+def null_deviation(forecasts: Forecasts) -> float:
+    """Return sigma, the standard deviation of the whole curve's end under calibration."""
+    return math.sqrt(forecasts.null_variance)
+
+
+def _brier_deviation(forecasts: Forecasts) -> float:
+    squares = forecasts.squared_weights
+
+    def terms(part: slice) -> Array:  # the score of a record is v^2 + y (1 - 2 v): Spiegelhalter 1986
+        v = forecasts.values[part]
+        return np.asarray(squares[part] * (v * (1 - v) * (1 - 2 * v) ** 2))
+
+    return math.sqrt(chunked_sum(terms, forecasts.levels))
+
+
+def _brier_leverage(forecasts: Forecasts) -> Array:
+    """Return what a residual adds to the Brier score: next to nothing near 1/2, however many lie there."""
+    return np.asarray(1 - 2 * forecasts.values)
+
+
+BROWNIAN_RANGE = Law("range of Brownian motion", log_range_tail, 2 * math.sqrt(2 / math.pi), null_deviation)
+BROWNIAN_LARGEST = Law(
+    "largest absolute value of Brownian motion", log_largest_tail, math.sqrt(math.pi / 2), null_deviation
+)
+NORMAL = Law("normal", log_normal_tail, math.sqrt(2 / math.pi), null_deviation)
+SPIEGELHALTER = Law(
+    "normal (Spiegelhalter's z)",
+    log_normal_tail,
+    math.sqrt(2 / math.pi),
+    _brier_deviation,
+    leverage=_brier_leverage,
+)

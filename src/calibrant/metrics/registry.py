@@ -1,0 +1,178 @@
+"""Measure: one row of the registry.
+
+What is known of a measure under calibration: mean, limit law, and values for many outcomes at once.
+
+Given the predictions, calibration means that the outcomes are independent Bernoulli(v). A *batch*
+takes one row of residuals for each simulated set of outcomes, all on the same predictions and weights,
+and returns one value per row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from calibrant.forecasts import Forecasts
+from calibrant.metrics.calling import measure_function
+from calibrant.metrics.null_laws import Law
+from calibrant.results import NOTHING, Array
+
+Settings = Mapping[str, Any]
+Batch = Callable[[Forecasts, Array, Settings], Array | None]
+Deviation = Callable[[Forecasts, Array, Array], Array]  # forecasts, changes of weights and of outcomes
+Mean = Callable[[Forecasts, Settings], float | None]
+Merging = Callable[[float, float, Settings], float]  # area and length of the move, settings
+# forecasts, outcomes (one row per data set), weights (one row, or as many) and settings
+Tables = Callable[[Forecasts, Array, Array, Settings], Array | None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Null:
+    """A measure under calibration; where a field is absent, simulation with the measure itself answers.
+
+    `batch` and `mean` return None where the settings given are not theirs. `residuals_only` says that the
+    batch needs predictions and residuals and nothing else, so that it also holds when weights change.
+    `power` k says: at given weights the value is the k-th power of a seminorm of the residuals (options may
+    change k), so the k-th roots of two values differ by at most the seminorm of the difference.
+    `deviation` bounds how far the value moves in another way. `tables` takes many data sets on the same
+    predictions, each with outcomes and weights of its own (0 where a level was not drawn), where residuals do
+    not say enough; it gives infinity where a data set has no value, and None where it does not serve.
+    `merging` bounds how much the seminorm of a noise changes when its cumulative curve moves by this much:
+    the integral of the move, and the root of the integral of its square.
+    """
+
+    batch: Batch | None = None
+    tables: Tables | None = None
+    merging: Merging | None = None
+    residuals_only: bool = False
+    power: int = 0
+    deviation: Deviation | None = None
+    mean: Mean | None = None  # exact, not a limit
+    law: Law | None = None
+    two_sided: bool = False  # a value below its mean (or ideal) speaks against calibration as well
+
+    def completed(self, complete: Callable[[Settings], Settings]) -> Null:
+        """Return the same, where all parts are handed settings that `complete` has filled up."""
+        batch, tables, mean, merging = self.batch, self.tables, self.mean, self.merging
+
+        def whole_batch(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array | None:
+            return None if batch is None else batch(forecasts, residuals, complete(settings))
+
+        def whole_tables(
+            forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings
+        ) -> Array | None:
+            return None if tables is None else tables(forecasts, outcomes, weights, complete(settings))
+
+        def whole_merging(area: float, length: float, settings: Settings) -> float:
+            assert merging is not None
+            return merging(area, length, complete(settings))
+
+        def whole_mean(forecasts: Forecasts, settings: Settings) -> float | None:
+            return None if mean is None else mean(forecasts, complete(settings))
+
+        return replace(
+            self,
+            batch=batch and whole_batch,
+            tables=tables and whole_tables,
+            merging=merging and whole_merging,
+            mean=mean and whole_mean,
+        )
+
+
+def zero(forecasts: Forecasts, settings: Settings) -> float:
+    """Return the mean of a signed residual."""
+    return 0.0
+
+
+Truthful = Literal["strict", "batch", "approximate", "no"]
+"""In expectation over the outcomes: "strict", only the true probabilities are best, also when outcomes are
+revealed one by one; "batch", they are never beaten if all predictions are made first, but others may tie;
+"approximate", they are beaten by a constant factor at most, again if all predictions are made first; "no",
+nothing of the kind is known.
+"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measure:
+    """What the library knows of a measure; every list, table, test and benchmark is made from this.
+
+    The properties are those of the distance paper (continuous, complete, sound, consistent) and of the
+    truthfulness paper. They are claims about the population measure and are tested where a test can see them.
+    """
+
+    name: str
+    function: measure_function[...]
+    words: str  # the name as people say it; `name` is the key that is typed
+    family: str
+    meaning: str  # one line that a newcomer understands
+    cost: str  # after the sort, m distinct predictions
+    citation: str
+    options: Mapping[str, Any] = field(default_factory=lambda: NOTHING)  # what the name presets
+    continuous: bool = False  # in the predictions
+    complete: bool = False  # 0 (or `ideal`) on perfectly calibrated data
+    sound: bool = False  # `ideal` only on perfectly calibrated data
+    valid: str = ""  # rate in T at which a test by it tells smCE > 0 from 0 (truthfulness paper, Def. 2.13)
+    truthful: Truthful = "no"  # whether lying about the probabilities can lower its expected value
+    consistency: tuple[float, float] | None = None  # (c, s): of order dCE^c at most, dCE^s at least
+    decision: str = ""  # what it means to those who act on the predictions
+    decisive: tuple[str, ...] = ()  # options on which its truthfulness depends
+    lipschitz: float | None = None  # constant in E |v1 - v2|
+    symmetric: bool = False  # unchanged under v -> 1 - v, y -> 1 - y
+    signed: bool = False  # may be negative
+    ideal: float = 0.0  # the value on calibrated data, in the limit
+    largest: float = math.inf  # size that any data can give it, with the options of its name
+    needs_level_sets: bool = False  # meaningless when every prediction is distinct
+    needs_both_outcomes: bool = False
+    headline: bool = False  # shown by evaluate() unless other measures are asked for
+    null: Null = field(default_factory=Null)  # what is known of it under calibration
+    law_options: Mapping[str, Any] = field(default_factory=lambda: NOTHING)  # where a default depends on n
+    variants: tuple[Mapping[str, Any], ...] = ()  # further options the laws are tried with
+
+    def __post_init__(self) -> None:
+        """Complete the settings that the null is called with: options not given take their defaults."""
+        object.__setattr__(self, "null", self.null.completed(self.settings))
+
+    def settings(self, options: Mapping[str, Any] = NOTHING) -> dict[str, Any]:
+        """Return all options of the measure: given, else preset by the name, else the signature's default."""
+        return self.function.settings({**self.options, **options})
+
+    @property
+    def sample_complete(self) -> bool:
+        """Whether samples of calibrated data bring it to its ideal (truthfulness paper, Definition 2.8)."""
+        return self.complete and not self.needs_level_sets
+
+    @property
+    def sample_sound(self) -> bool:
+        """Whether samples of other data keep it away from its ideal (Definition 2.9)."""
+        return self.sound
+
+    @property
+    def certified(self) -> bool:
+        """Whether a sketch can prove bounds on it."""
+        return self.function.has_certificate
+
+    @property
+    def fair(self) -> bool:
+        """Whether its expected values rank models as their true errors do: lying gains nothing."""
+        return self.truthful in ("strict", "batch")
+
+    def fair_with(self, options: Mapping[str, Any] = NOTHING) -> bool:
+        """Return whether it ranks models fairly under these options as well."""
+        own, given = self.settings(), self.settings(options)
+        return self.fair and all(given[name] == own[name] for name in self.decisive)
+
+    def reachable(self, options: Mapping[str, Any] = NOTHING) -> tuple[float, float]:
+        """Return the least and the largest value that data can give it; further options may reach farther."""
+        own = all(name in self.options and self.options[name] == option for name, option in options.items())
+        largest = self.largest if own else math.inf
+        return (-largest if self.signed else 0.0), largest
+
+    def __repr__(self) -> str:
+        return f"<Measure {self.name}: {self.meaning}>"
+
+    @property
+    def title(self) -> str:
+        """First line of the docstring."""
+        return (self.function.__doc__ or "").strip().splitlines()[0]

@@ -1,0 +1,447 @@
+"""Proper scores, and how much of each is miscalibration (CORP: by isotonic regression).
+
+The integrated calibration index and its quantiles: how far predictions lie from their recalibration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from calibrant.errors import TooFewRecordsError, reject_name, sentence
+from calibrant.forecasts import Forecasts
+from calibrant.inputs import clipping, closed_share
+from calibrant.kernels.isotonic import isotonic_rates, pooled_scores
+from calibrant.kernels.ordering import ascending
+from calibrant.metrics.bibliography import CORP_PAPER, INDEX_PAPER
+from calibrant.metrics.calling import accepts_rows, measure_function
+from calibrant.metrics.certificates import (
+    EPS,
+    bracketed,
+    cells_of,
+    no_certificate,
+    rounded,
+    rounding,
+    widened,
+)
+from calibrant.metrics.null_laws import SPIEGELHALTER
+from calibrant.metrics.registry import Measure, Null, Settings
+from calibrant.parallel import chunked_sum, dot, dots
+from calibrant.results import Array, Certified, Result
+
+CLIP = float(np.finfo(np.float64).eps)  # as scikit-learn does: a certain forecast that fails costs 36
+
+
+@measure_function
+def brier_score(forecasts: Forecasts) -> Certified:
+    """Mean squared difference of outcome and prediction; a score, not an error: calibrated is not 0.
+
+    A fractional outcome counts as the expectation over the 0/1 outcomes that it represents.
+
+    Returns
+    -------
+    float
+        The mean squared difference, between 0 and 1.
+
+    Examples
+    --------
+    >>> brier_score([0, 1], [0.25, 0.75])
+    0.0625
+    """
+    return Certified.point(_score(forecasts, forecasts.values, "brier", CLIP))
+
+
+@measure_function
+def log_loss(forecasts: Forecasts, *, clip: float = CLIP, normalised: bool = False) -> Certified:
+    """Mean negative log likelihood, in nats; predictions are first clipped to [clip, 1 - clip].
+
+    ``normalised=True`` divides by the entropy of the base rate: normalised cross entropy, which is 1 for
+    always predicting the base rate and needs both outcomes. On the same records it ranks models as the log
+    loss does. But it is not truthful: the entropy depends on the outcomes, so outcomes near one rate
+    count for more, and a forecaster gains by leaning towards them.
+
+    Parameters
+    ----------
+    clip
+        Predictions are moved into [clip, 1 - clip].
+    normalised
+        Whether to divide by the entropy of the base rate.
+
+    Returns
+    -------
+    float
+        The loss in nats, or as a share of that entropy.
+
+    Examples
+    --------
+    >>> round(log_loss([0, 1], [0.25, 0.75]), 6)
+    0.287682
+    """
+    clipping("clip", clip)
+    loss = _score(forecasts, forecasts.values, "log", clip)
+    return Certified.point(loss / _entropy(forecasts) if normalised else loss)
+
+
+def _entropy(forecasts: Forecasts) -> float:
+    """Return the log loss of always predicting the base rate."""
+    rates = np.array([forecasts.base_rate, float((forecasts.weights - forecasts.outcomes).sum())])
+    if rates.min() <= 0:
+        got = f"got base rate {forecasts.base_rate:g}"
+        raise TooFewRecordsError(sentence("log_loss", "needs both outcomes to be normalised", got))
+    return -float(rates @ np.log(rates))
+
+
+@measure_function
+def miscalibration(
+    forecasts: Forecasts, *, score: Literal["brier", "log"] = "brier", clip: float = CLIP
+) -> Certified:
+    """CORP miscalibration: what the score would gain from the best monotone recalibration in hindsight.
+
+    The MCB term of Dimitriadis, Gneiting & Jordan (2021). It is 0 when isotonic regression leaves the
+    predictions as they are.
+
+    Parameters
+    ----------
+    score
+        Which score: "brier" or "log".
+    clip
+        For the log score, predictions are moved into [clip, 1 - clip].
+
+    Returns
+    -------
+    float
+        The gain; 0 if isotonic regression changes nothing.
+
+    Examples
+    --------
+    >>> round(miscalibration([0, 1, 1, 1], [0.5, 0.6, 0.7, 0.8]), 6)
+    0.135
+    """
+    return Certified.point(decompose(forecasts, score=score, clip=clip).miscalibration)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Decomposition(Result):
+    """A mean score as miscalibration - discrimination + uncertainty, all in the score's own unit."""
+
+    score: float
+    miscalibration: float
+    discrimination: float
+    uncertainty: float
+
+
+@accepts_rows
+def decompose(
+    forecasts: Forecasts,
+    *,
+    score: Literal["brier", "log"] = "brier",
+    clip: float = CLIP,
+) -> Decomposition:
+    """Split the Brier score or the log loss into miscalibration, discrimination and uncertainty (CORP).
+
+    Parameters
+    ----------
+    score
+        Which score: "brier" or "log".
+    clip
+        For the log score, predictions are moved into [clip, 1 - clip].
+
+    Returns
+    -------
+    Decomposition
+        The score and its three terms: score = miscalibration - discrimination + uncertainty.
+
+    Examples
+    --------
+    >>> decompose([0, 1, 1, 1], [0.5, 0.6, 0.7, 0.8]).uncertainty
+    0.1875
+    """
+    if score not in ("brier", "log"):
+        raise reject_name("score", score, ["brier", "log"])
+    clipping("clip", clip)
+    mean = np.broadcast_to(forecasts.base_rate, forecasts.levels)
+    raw, fitted, constant = (
+        _score(forecasts, p, score, clip) for p in (forecasts.values, isotonic_curve(forecasts), mean)
+    )
+    # isotonic regression is optimal among monotone maps, so only rounding can make a term negative
+    return Decomposition(raw, max(0.0, raw - fitted), max(0.0, constant - fitted), constant)
+
+
+def isotonic_curve(forecasts: Forecasts) -> Array:
+    """Return the non-decreasing outcome rate that fits best, per level (pool adjacent violators)."""
+    rates = isotonic_rates(forecasts.outcomes / forecasts.weights, forecasts.weights)
+    return np.clip(rates, 0.0, 1.0, out=rates)
+
+
+def _score(forecasts: Forecasts, predictions: Array, score: str, clip: float) -> float:
+    """Return the mean score of one prediction per level; outcomes weigh the loss of y = 1."""
+    ones, weights, count = forecasts.outcomes, forecasts.weights, forecasts.levels
+    if score == "brier":
+        missed = chunked_sum(lambda part: ones[part] * (1 - predictions[part]) ** 2, count)
+        return missed + chunked_sum(lambda part: (weights[part] - ones[part]) * predictions[part] ** 2, count)
+
+    def safe(part: slice) -> Array:
+        return np.clip(predictions[part], clip, 1 - clip)
+
+    hit = chunked_sum(lambda part: ones[part] * np.log(safe(part)), count)
+    return -(hit + chunked_sum(lambda part: (weights[part] - ones[part]) * np.log1p(-safe(part)), count))
+
+
+def _brier(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
+    """Brier score, sum a (1 - v)^2 + (w - a) v^2 with a = b + w v."""
+    return dots(residuals, 1 - 2 * forecasts.values) + _brier_mean(forecasts, settings)
+
+
+def _brier_tables(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings) -> Array:
+    """Brier score of data sets with weights of their own."""
+    v = forecasts.values
+    return dots(outcomes, 1 - 2 * v) + dots(weights, v**2)
+
+
+def _log_loss_tables(
+    forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings
+) -> Array | None:
+    """Log loss of data sets with weights of their own, unless it is divided by their entropy."""
+    return None if settings["normalised"] else _log_tables(forecasts, outcomes, weights, settings)
+
+
+def _log_tables(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings) -> Array:
+    miss, hit = _log_costs(forecasts, settings)
+    return dots(outcomes, hit - miss) + dots(weights, miss)
+
+
+def _removable(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings) -> Array | None:
+    """CORP miscalibration, by one arithmetic whether machine code has been loaded or not."""
+    if settings["score"] not in ("brier", "log"):
+        return None
+    if pooled_scores.worth_compiling(outcomes.size):
+        pooled_scores.compile_now()
+    log = settings["score"] == "log"
+    raw = (_log_tables if log else _brier_tables)(forecasts, outcomes, weights, settings)
+    fitted = pooled_scores(outcomes, weights, log, float(settings["clip"]))
+    return np.asarray(np.maximum(0.0, np.asarray(raw) - fitted))
+
+
+def _brier_mean(forecasts: Forecasts, settings: Settings) -> float:
+    """Mean Brier score of calibrated forecasts, E[v (1 - v)]."""
+    v, weights = forecasts.values, forecasts.weights
+    return chunked_sum(lambda part: weights[part] * (v[part] * (1 - v[part])), len(v))
+
+
+@brier_score.certificate
+def _brier_bounds(forecasts: Forecasts, measured: Certified, _: Settings) -> Certified:
+    """Exact: y (1 - v)^2 + (1 - y) v^2 = y (1 - v) + (1 - y) v - v (1 - v), and the three sums are kept."""
+    cells = cells_of(forecasts)
+    value = float((cells.over + cells.under - cells.spread).sum())
+    return bracketed(measured, value - rounding(forecasts), value + rounding(forecasts))
+
+
+def _log_score(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array | None:
+    """Log loss: linear in the residuals as well, unless divided by an entropy that they change."""
+    if settings["normalised"]:
+        return None
+    miss, hit = _log_costs(forecasts, settings)
+    return dots(residuals, hit - miss) + _expected_log_loss(forecasts, settings)
+
+
+def _log_mean(forecasts: Forecasts, settings: Settings) -> float | None:
+    """Mean log loss of calibrated forecasts: their entropy."""
+    return None if settings["normalised"] else _expected_log_loss(forecasts, settings)
+
+
+def _expected_log_loss(forecasts: Forecasts, settings: Settings) -> float:
+    miss, hit = _log_costs(forecasts, settings)
+    return dot(forecasts.weights, forecasts.values * hit + (1 - forecasts.values) * miss)
+
+
+def _log_costs(forecasts: Forecasts, settings: Settings) -> tuple[Array, Array]:
+    clip = settings["clip"]
+    safe = np.clip(forecasts.values, clip, 1 - clip)
+    return -np.log1p(-safe), -np.log(safe)
+
+
+@log_loss.certificate
+def _log_loss_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
+    """Bound the loss of the ones and of the zeros of each cell by convexity, given their mean prediction."""
+    if settings["normalised"]:
+        raise no_certificate("log-loss", "got normalised=True")
+    cells, clip = cells_of(forecasts), float(settings["clip"])
+    ones, zeros = forecasts.outcomes, forecasts.weights - forecasts.outcomes
+    # a one costs -log(v), a zero -log(1 - v): the same bound for both, in v and in 1 - v
+    first = _log_bounds(ones, ones - cells.under, cells.low, cells.high, clip, forecasts)
+    second = _log_bounds(zeros, zeros - cells.over, 1 - cells.high, 1 - cells.low, clip, forecasts)
+    slack = 64 * rounding(forecasts)  # no loss exceeds -log(EPS) = 36 by default
+    return bracketed(measured, first[0] + second[0] - slack, first[1] + second[1] + slack)
+
+
+@log_loss.rounding
+def _normalised_rounded(forecasts: Forecasts, measured: Certified) -> Certified:
+    """Bound what rounding moves of loss / entropy: the rarer rate may be a difference of few digits."""
+    error, rate = rounding(forecasts), min(forecasts.base_rate, 1 - forecasts.base_rate)
+    if not rate > 4 * error:
+        raise no_certificate("log-loss", "the rarer outcome weighs no more than rounding")
+    entropy = _entropy(forecasts)
+    moved = 64 * error + measured.value * error * (
+        2 - 2 * np.log(rate)
+    )  # |d entropy / d rate| < 1 - log(rate)
+    return widened(rounded(forecasts, measured), 2 * float(moved) / entropy)
+
+
+def _log_bounds(
+    mass: Array, moment: Array, low: Array, high: Array, clip: float, forecasts: Forecasts
+) -> tuple[float, float]:
+    """Bound sum of w (-log v) over records in [low, high] of given total weight and total w v.
+
+    Below by Jensen, above by the chord; where clipping at the low end spoils convexity, by the ends.
+    """
+    kept = mass > 0
+    mass, low, high = mass[kept], low[kept], high[kept]
+    error = 4 * EPS * (forecasts.counts[kept] + 8) * forecasts.weights[kept] / mass
+    mean = moment[kept] / mass
+    least = -np.log(np.clip(np.clip(mean + error, low, high), clip, 1 - clip))
+    at_low, at_high = (-np.log(np.clip(end, clip, 1 - clip)) for end in (low, high))
+    share = np.divide(
+        high - np.clip(mean - error, low, high), high - low, out=np.zeros_like(low), where=high > low
+    )
+    most = at_high + share * (at_low - at_high)
+    least, most = np.where(low < clip, at_high, least), np.where(low < clip, at_low, most)
+    return dot(mass, least), dot(mass, most)
+
+
+SCORE_MEASURES = (
+    Measure(
+        "brier",
+        brier_score,
+        words="Brier score",
+        largest=1.0,
+        family="scores",
+        headline=True,
+        meaning="mean squared error of the prediction (calibration and sharpness together)",
+        continuous=True,
+        sound=True,
+        truthful="strict",
+        symmetric=True,
+        lipschitz=2.0,
+        null=Null(_brier, tables=_brier_tables, mean=_brier_mean, law=SPIEGELHALTER, two_sided=True),
+        cost="O(m)",
+        citation="Brier 1950, Verification of forecasts expressed in terms of probability",
+    ),
+    Measure(
+        "brier-mcb",
+        miscalibration,
+        words="miscalibration in the Brier score",
+        largest=1.0,
+        family="scores",
+        headline=True,
+        meaning="part of the Brier score that the best monotone recalibration would remove",
+        complete=True,
+        symmetric=True,
+        null=Null(tables=_removable),
+        cost="O(m)",
+        citation=CORP_PAPER,
+    ),
+    Measure(
+        "log-loss",
+        log_loss,
+        words="log loss",
+        family="scores",
+        meaning="mean negative log likelihood in nats (calibration and sharpness together)",
+        continuous=True,
+        sound=True,
+        truthful="strict",
+        decisive=("normalised",),
+        symmetric=True,
+        null=Null(_log_score, tables=_log_loss_tables, mean=_log_mean, two_sided=True),
+        cost="O(m)",
+        citation="Good 1952, Rational decisions",
+    ),
+    Measure(
+        "log-mcb",
+        miscalibration,
+        words="miscalibration in the log loss",
+        options={"score": "log"},
+        family="scores",
+        meaning="part of the log loss that the best monotone recalibration would remove",
+        complete=True,
+        symmetric=True,
+        null=Null(tables=_removable),
+        cost="O(m)",
+        citation=CORP_PAPER,
+    ),
+)
+
+
+@measure_function
+def integrated_calibration_index(forecasts: Forecasts, *, quantile: float | None = None) -> Certified:
+    """Mean distance between prediction and recalibrated prediction (ICI; Austin & Steyerberg 2019).
+
+    `quantile=0.5` and `0.9` give E50 and E90. The recalibrated prediction here is the isotonic fit, which
+    needs no bandwidth; the authors used loess, so figures differ slightly.
+
+    Parameters
+    ----------
+    quantile
+        0.5 for E50, 0.9 for E90; the mean if absent.
+
+    Returns
+    -------
+    float
+        The mean, or quantile, of the distance.
+
+    Examples
+    --------
+    >>> round(integrated_calibration_index([0, 1, 1, 1], [0.5, 0.6, 0.7, 0.8]), 6)
+    0.35
+    """
+    gap = isotonic_curve(forecasts)
+    gap -= forecasts.values
+    np.abs(gap, out=gap)
+    if quantile is None:
+        return Certified.point(dot(forecasts.weights, gap))
+    closed_share("quantile", quantile)
+    order, ascending_gap = ascending(gap)
+    below = np.cumsum(forecasts.weights[order])  # rounding keeps its end from being 1
+    reached = below >= quantile * below[-1] - 1e-12
+    return Certified.point(float(ascending_gap[np.argmax(reached)]))
+
+
+CALIBRATION_INDEX_MEASURES = (
+    Measure(
+        "ici",
+        integrated_calibration_index,
+        words="integrated calibration index",
+        largest=1.0,
+        family="regression",
+        meaning="mean distance between the prediction and its isotonic recalibration (not loess)",
+        complete=True,
+        symmetric=True,
+        cost="O(m)",
+        citation=INDEX_PAPER,
+    ),
+    Measure(
+        "e50",
+        integrated_calibration_index,
+        words="median calibration gap",
+        options={"quantile": 0.5},
+        largest=1.0,
+        family="regression",
+        meaning="median distance between the prediction and its isotonic recalibration (not loess)",
+        complete=True,
+        cost="O(m log m)",
+        citation=INDEX_PAPER,
+    ),
+    Measure(
+        "e90",
+        integrated_calibration_index,
+        words="90th percentile of the calibration gap",
+        options={"quantile": 0.9},
+        largest=1.0,
+        family="regression",
+        meaning="distance from the isotonic recalibration (not loess) that 90 % of records stay below",
+        complete=True,
+        cost="O(m log m)",
+        citation=INDEX_PAPER,
+    ),
+)

@@ -1,0 +1,174 @@
+"""Smooth calibration error and earth mover's error: exact, with the weight function that proves them."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from calibrant.forecasts import Forecasts
+from calibrant.inputs import positive_number
+from calibrant.kernels.smooth import (
+    denoised,
+    denoising_cost,
+    lipschitz_witness,
+    one_kernel_serves,
+    smooth_values,
+    steepest_steps,
+)
+from calibrant.metrics.bibliography import DISTANCE_PAPER, SURVEY
+from calibrant.metrics.calling import measure_function
+from calibrant.metrics.certificates import lipschitz_weights
+from calibrant.metrics.registry import Measure, Null, Settings
+from calibrant.parallel import dot
+from calibrant.results import Array, Certified, Witness
+
+
+@measure_function
+def smooth_calibration_error(forecasts: Forecasts, *, lipschitz: float = 1.0) -> Certified:
+    """Largest |E[w(v) (y - v)]| over weight functions w that are 1-Lipschitz and bounded by 1.
+
+    smCE of the distance paper, also called weak calibration error; within a factor 2 of the lower distance
+    to calibration, either way. Not to be confused with the "smooth ECE" of Błasiok and Nakkiran, which
+    smooths the data with a Gaussian: that is `convolved_calibration_error`. `lipschitz` sets another
+    constant; as it grows the value rises to the expected calibration error.
+
+    The optimal w is the witness of ``measure(forecasts, "smooth")``; `lower` is what it attains, `upper`
+    the cost of the dual solution. They agree to rounding.
+
+    Parameters
+    ----------
+    lipschitz
+        How steep the weight function may be.
+
+    Returns
+    -------
+    float
+        The error; 0 if calibrated.
+
+    Examples
+    --------
+    >>> smooth_calibration_error([0, 0, 0, 0], [0.3, 0.3, 0.3, 0.3])
+    0.3
+    """
+    return _largest_weighted_residual(forecasts, positive_number("lipschitz", lipschitz))
+
+
+@smooth_calibration_error.fast_path
+def _smooth_value(forecasts: Forecasts, *, lipschitz: float) -> float:
+    slope = positive_number("lipschitz", lipschitz)
+    if one_kernel_serves(forecasts.levels):
+        return float(smooth_values(forecasts.values, forecasts.residuals[None], slope)[0])
+    gaps = steepest_steps(forecasts.values, slope)
+    return denoising_cost(denoised(forecasts.curve, gaps), forecasts.curve, gaps)
+
+
+@measure_function
+def earth_mover_error(forecasts: Forecasts) -> Certified:
+    """Earth mover's distance between (v, y) as observed and (v, y) as predicted, y ~ Bernoulli(v).
+
+    EMD(J*, J^p) of the survey, under the metric |v - v'| + |y - y'|. By duality it is the smooth error
+    with Lipschitz constant 2: w(v) = f(v, 1) - f(v, 0) for f 1-Lipschitz on [0, 1] x {0, 1}. Hence it lies
+    between the smooth error and twice that.
+
+    Returns
+    -------
+    float
+        The distance; 0 if calibrated.
+
+    Examples
+    --------
+    >>> round(earth_mover_error([0, 1], [0.5, 0.6]), 12)
+    0.09
+    """
+    return _largest_weighted_residual(forecasts, 2.0)
+
+
+def _largest_weighted_residual(forecasts: Forecasts, lipschitz: float) -> Certified:
+    gaps = steepest_steps(forecasts.values, lipschitz)
+    path = denoised(forecasts.curve, gaps)
+    upper = denoising_cost(path, forecasts.curve, gaps)
+    weights = lipschitz_witness(path, forecasts.curve, gaps)
+    lower = dot(forecasts.residuals, weights)
+    meaning = f"the weight function, {lipschitz:g}-Lipschitz and bounded by 1, that attains the error"
+    return Certified(
+        value=upper,
+        lower=min(lower, upper),  # they may cross by a rounding error
+        upper=upper,
+        exact=True,
+        witness=Witness(forecasts.values, weights, meaning),
+        details=MappingProxyType({"lipschitz": lipschitz}),
+    )
+
+
+def _smooth(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
+    """Smooth calibration error."""
+    return smooth_values(forecasts.values, residuals, float(settings["lipschitz"]))
+
+
+def _earth_mover(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
+    """Earth mover's error: the smooth error with Lipschitz constant 2."""
+    return smooth_values(forecasts.values, residuals, 2.0)
+
+
+def _lipschitz_area(area: float, length: float, settings: Settings) -> float:
+    """The dual weighs |g - C| by the gaps times the Lipschitz constant: see kernels/trimming."""
+    return float(settings["lipschitz"]) * area
+
+
+def _twice_the_area(area: float, length: float, settings: Settings) -> float:
+    """As the smooth error, with Lipschitz constant 2."""
+    return 2 * area
+
+
+@smooth_calibration_error.certificate
+def _smooth_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
+    """Weight functions of the smooth error have the Lipschitz constant that the user asked for."""
+    return lipschitz_weights(forecasts, measured, float(settings["lipschitz"]))
+
+
+@earth_mover_error.certificate
+def _earth_mover_bounds(forecasts: Forecasts, measured: Certified, _: Settings) -> Certified:
+    """Weight functions f(v, 1) - f(v, 0) of the earth mover's error have Lipschitz constant 2."""
+    return lipschitz_weights(forecasts, measured, 2.0)
+
+
+MEASURES = (
+    Measure(
+        "smooth",
+        smooth_calibration_error,
+        words="smooth calibration error",
+        largest=1.0,
+        family="distances",
+        headline=True,
+        meaning="worst residual against a smooth weight function; within a factor 2 of the distance",
+        continuous=True,
+        complete=True,
+        sound=True,
+        truthful="approximate",
+        consistency=(1.0, 2.0),
+        symmetric=True,
+        lipschitz=2.0,
+        null=Null(_smooth, residuals_only=True, power=1, merging=_lipschitz_area),
+        valid="1/sqrt(T)",
+        cost="O(m log m)",
+        citation=DISTANCE_PAPER + ", section 7",
+        variants=({"lipschitz": 0.5},),
+    ),
+    Measure(
+        "emd",
+        earth_mover_error,
+        words="earth mover's error",
+        largest=1.0,
+        family="distances",
+        meaning="probability mass times the way it must move to make the outcomes as predicted",
+        continuous=True,
+        complete=True,
+        sound=True,
+        truthful="approximate",
+        consistency=(1.0, 2.0),
+        symmetric=True,
+        lipschitz=3.0,
+        null=Null(_earth_mover, residuals_only=True, power=1, merging=_twice_the_area),
+        cost="O(m log m)",
+        citation=SURVEY + ", Lemma 3.4",
+    ),
+)

@@ -1,0 +1,261 @@
+"""Truthful measures: in expectation, no forecast scores better than the true probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.forecasts import Forecasts
+from calibrant.kernels.cumulative import two_bin_absolutes, two_bin_squares
+from calibrant.metrics.bibliography import TRUTHFUL_PAPER
+from calibrant.metrics.binned import expected_binned_square
+from calibrant.metrics.bins import Bins, bin_starts, residual_ranges, touched_bins
+from calibrant.metrics.calling import measure_function
+from calibrant.metrics.certificates import band, bracketed, cells_of, no_certificate, rounding
+from calibrant.metrics.registry import Measure, Null, Settings
+from calibrant.parallel import chunked_sum, dot
+from calibrant.results import Array, Certified
+
+
+@measure_function
+def averaged_two_bin_error(forecasts: Forecasts, *, norm: Literal[1, 2] = 2) -> Certified:
+    """Averaged two-bin calibration error: two bins cut at t, averaged over all t in [0, 1].
+
+    ATB of the truthfulness paper, the integral of C(t)^2 + (C_m - C(t))^2. It is perfectly truthful and
+    quadratically related to the distance from calibration. With `norm=1` (l1-ATB) absolute values replace
+    the squares: a constant-factor approximation of the distance itself, but no longer truthful.
+
+    Parameters
+    ----------
+    norm
+        2 for squares (truthful), 1 for absolute values.
+
+    Returns
+    -------
+    float
+        The error; 0 if every level is calibrated.
+
+    Examples
+    --------
+    >>> averaged_two_bin_error([0, 1], [0.25, 0.75])
+    0.015625
+    """
+    if norm not in (1, 2):
+        raise reject_name("norm", str(norm), ["1", "2"])
+    cuts, curve = np.concatenate(([0.0], forecasts.values, [1.0])), forecasts.curve
+
+    def areas(part: slice) -> Array:
+        left, right = curve[part], curve[-1] - curve[part]
+        bins = left**2 + right**2 if norm == 2 else np.abs(left) + np.abs(right)
+        return np.asarray((cuts[part.start + 1 : part.stop + 1] - cuts[part]) * bins)
+
+    return Certified.point(chunked_sum(areas, len(curve)))
+
+
+@measure_function
+def binned_squared_error(
+    forecasts: Forecasts,
+    *,
+    bins: Bins | None = None,
+    strategy: Literal["quantile", "uniform"] = "quantile",
+    ties: Literal["together", "random"] = "together",
+    partition: Callable[[Array], npt.ArrayLike] | None = None,
+) -> Certified:
+    """Unnormalised binned squared error: the sum over bins of the squared residual sum.
+
+    UBSE of the truthfulness paper, perfectly truthful for every partition that depends on the predictions
+    only. By default n^(1/3) bins of about equal weight; equal predictions share a bin (a level goes where
+    the middle of its weight falls). ``ties="random"`` makes bins of equally many records instead and breaks
+    ties at random; the value is the exact mean over all ways to do so. The paper leaves open where the
+    bins end when their number does not divide n: here bin b ends with record floor((b + 1) n / bins), and
+    every other rule that looks at the predictions alone would be as truthful. `partition` is a function of
+    your own from an array of predictions to a label for each: equal labels share a bin.
+
+    Parameters
+    ----------
+    bins
+        How many bins, or their edges; n^(1/3) if absent.
+    strategy
+        Bins of about equal weight ("quantile") or of equal width ("uniform").
+    ties
+        "together": equal predictions share a bin; "random": the mean over all ways to break ties.
+    partition
+        A function from an array of predictions to a label for each, in place of `bins`; or to a matrix of
+        labels, whose rows are equally likely partitions: the value is the mean over them.
+
+    Returns
+    -------
+    float
+        The sum over bins, not divided by the number of records.
+
+    Examples
+    --------
+    >>> binned_squared_error([0, 1], [0.25, 0.75], bins=1)
+    0.0
+    """
+    if ties not in ("together", "random"):
+        raise reject_name("ties", ties, ["together", "random"])
+    count = _bins_of(forecasts, bins)
+    if partition is not None:
+        if bins is not None or ties == "random" or strategy != "quantile":
+            got = "got bins, strategy or ties as well"
+            raise InvalidInputError(sentence("partition", "must be given alone", got))
+        residual = _by_label(forecasts, partition)
+    elif ties == "random":
+        if not isinstance(count, (int, np.integer)) or count < 1 or strategy != "quantile":
+            raise InvalidInputError(sentence("ties", '"random" needs a number of quantile bins'))
+        return Certified.point(expected_binned_square(forecasts, int(count)), bins=int(count))
+    else:
+        residual = np.add.reduceat(forecasts.residuals, bin_starts(forecasts, count, strategy))
+    return Certified.point(float(residual @ residual), bins=len(residual))
+
+
+def _by_label(forecasts: Forecasts, partition: Callable[[Array], npt.ArrayLike]) -> Array:
+    """Return the residual of each bin of the user's partition, one row for each of several.
+
+    Several partitions are equally likely: a randomized partition (Definition 3.1). Their residuals
+    are divided by the root of their number, so that the sum of squares is the mean over them.
+    """
+    if not callable(partition):
+        raise InvalidInputError(sentence("partition", "must be a function", f"got {partition!r}"))
+    labels = np.asarray(partition(forecasts.values))
+    rows = labels.reshape(1, -1) if labels.ndim == 1 else labels
+    if rows.ndim != 2 or not len(rows) or rows.shape[1] != forecasts.levels:
+        got = f"got shape {labels.shape} for {forecasts.levels:,} predictions"
+        raise InvalidInputError(sentence("partition", "must return one label per prediction", got))
+    bins = [np.bincount(np.unique(row, return_inverse=True)[1], forecasts.residuals) for row in rows]
+    return np.asarray(np.concatenate(bins) / np.sqrt(len(rows)))
+
+
+def _bins_of(forecasts: Forecasts, bins: Bins | None) -> Bins:
+    """Return the bins asked for, or n^(1/3) of them."""
+    return max(1, round(forecasts.n ** (1 / 3))) if bins is None else bins
+
+
+def _two_bins(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
+    """ATB and l1-ATB: the integral of |C|^norm + |C_m - C|^norm."""
+    integrals = two_bin_absolutes if settings["norm"] == 1 else two_bin_squares
+    return integrals(residuals, forecasts.values)
+
+
+def _two_bins_moved(area: float, length: float, settings: Settings) -> float:
+    """Either bin moves by what the curve does: twice in the L1 norm, sqrt(2) times in the L2 norm."""
+    return 2 * area if settings["norm"] == 1 else 2**0.5 * length
+
+
+def _two_bin_mean(forecasts: Forecasts, settings: Settings) -> float | None:
+    """Mean of ATB for norm 2."""
+    return forecasts.null_variance if settings["norm"] == 2 else None
+
+
+@averaged_two_bin_error.certificate
+def _two_bin_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
+    """Integrate the cost of the two bins over the band of the curve inside cells, exactly outside them.
+
+    c^2 + (T - c)^2 and |c| + |T - c| are convex and symmetric about T / 2: the largest cost is at an end
+    of the band, the smallest at its point nearest to T / 2.
+    """
+    cells, curve, total = cells_of(forecasts), forecasts.curve, float(forecasts.curve[-1])
+    power = int(settings["norm"])
+
+    def cost(c: Array) -> Array:
+        return np.asarray(np.abs(c) ** power + np.abs(total - c) ** power)
+
+    gaps = np.append(cells.low, 1.0) - np.insert(cells.high, 0, 0.0)
+    outside = dot(gaps, cost(curve))
+    lowest, highest = band(forecasts)
+    least = outside + dot(forecasts.extents, cost(np.clip(total / 2, lowest, highest)))
+    most = outside + dot(forecasts.extents, np.maximum(cost(lowest), cost(highest)))
+    slack = 8 * rounding(forecasts)  # the cost has a slope of at most 4 in c and 2 in T
+    return bracketed(measured, least - slack, most + slack)
+
+
+def _squared_bins(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array | None:
+    """UBSE: sum over bins of the squared residual; other partitions are simulated one by one."""
+    if settings["ties"] == "random" or settings["partition"] is not None:
+        return None
+    starts = bin_starts(forecasts, _bins_of(forecasts, settings["bins"]), settings["strategy"])
+    sums = np.add.reduceat(residuals, starts, axis=1)
+    return np.asarray(np.square(sums, out=sums).sum(axis=1))
+
+
+def _residual_variance(forecasts: Forecasts, settings: Settings) -> float:
+    """Mean of every binned squared error (ATB, UBSE): Lemma 3.3 of the truthfulness paper with r = p."""
+    return forecasts.null_variance
+
+
+@binned_squared_error.certificate
+def _squared_bin_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
+    """Bound the unnormalised binned squared error."""
+    for option, usual in (("ties", "together"), ("partition", None)):
+        if settings[option] != usual:
+            raise no_certificate("ubse", f"got {option}={settings[option]!r}")
+    touched = touched_bins(forecasts, _bins_of(forecasts, settings["bins"]), settings["strategy"])
+    residual, slack = residual_ranges(forecasts, touched), 4 * rounding(forecasts)
+    least = np.maximum(0.0, residual.least - slack)
+    most = residual.most + slack
+    return bracketed(measured, float(least @ least) - slack, float(most @ most) + slack)
+
+
+MEASURES = (
+    Measure(
+        "atb",
+        averaged_two_bin_error,
+        words="averaged two-bin error",
+        largest=1.0,
+        family="truthful",
+        headline=True,
+        meaning="squared residual of two bins, averaged over where they are cut; fair for ranking models",
+        continuous=True,
+        complete=True,
+        sound=True,
+        truthful="batch",
+        decisive=("norm",),
+        consistency=(1.0, 4.0),
+        symmetric=True,
+        lipschitz=6.0,
+        null=Null(_two_bins, residuals_only=True, power=2, mean=_two_bin_mean, merging=_two_bins_moved),
+        valid="1/sqrt(T)",
+        cost="O(m)",
+        citation=TRUTHFUL_PAPER + ", Definition 1.2",
+    ),
+    Measure(
+        "l1-atb",
+        averaged_two_bin_error,
+        words="absolute two-bin error",
+        options={"norm": 1},
+        largest=1.0,
+        family="truthful",
+        meaning="absolute residual of two bins, averaged over where they are cut; scale of the distance",
+        continuous=True,
+        complete=True,
+        sound=True,
+        truthful="approximate",
+        consistency=(1.0, 2.0),
+        symmetric=True,
+        lipschitz=3.0,
+        null=Null(_two_bins, residuals_only=True, power=1, merging=_two_bins_moved),
+        valid="1/sqrt(T)",
+        cost="O(m)",
+        citation=TRUTHFUL_PAPER + ", section 4",
+    ),
+    Measure(
+        "ubse",
+        binned_squared_error,
+        words="binned squared error",
+        largest=1.0,
+        family="truthful",
+        meaning="sum over bins of the squared residual; truthful for any bins of the predictions alone",
+        complete=True,
+        truthful="batch",
+        null=Null(_squared_bins, power=2, mean=_residual_variance),
+        cost="O(m + bins)",
+        citation=TRUTHFUL_PAPER + ", section 3",
+        law_options={"bins": 5},
+        variants=({"bins": 3, "strategy": "uniform"},),
+    ),
+)

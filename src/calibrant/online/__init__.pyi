@@ -1,0 +1,11 @@
+# Written by docs/make_stubs.py from src/calibrant/public_names.py.
+from calibrant.online.base import Run as Run
+from calibrant.online.base import total_certificate as total_certificate
+from calibrant.online.bins import ExpectedErrorForecaster as ExpectedErrorForecaster
+from calibrant.online.calibrator import OnlineCalibrator as OnlineCalibrator
+from calibrant.online.cutoff import CutoffForecaster as CutoffForecaster
+from calibrant.online.decision_loss import DecisionLossForecaster as DecisionLossForecaster
+from calibrant.online.distance import DistanceForecaster as DistanceForecaster
+from calibrant.online.group_monitor import GroupMonitor as GroupMonitor
+from calibrant.online.monitor import Monitor as Monitor
+from calibrant.online.monitor import Reading as Reading

@@ -1,0 +1,414 @@
+"""Tables of answers and events per bin, one per epoch, and the forecaster that draws among the bins.
+
+ExpectedErrorForecaster: randomised forecasts whose ECE grows like T^(2/3) at most.
+
+Coins from a seed and a counter: a saved forecaster needs two whole numbers to go on as it would have.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.kernels.online import chosen_pair, fresh_weight, run_bins, settle, weight_of
+from calibrant.online.base import Run, Stream
+from calibrant.online.bounds import as_numbers, epoch_ends, expected_error_bins, expected_error_bound
+from calibrant.online.inputs import (
+    Key,
+    checked_bins,
+    checked_count,
+    checked_horizon,
+    checked_probability,
+    outcome_column,
+    probability_column,
+)
+from calibrant.online.state import Fields
+from calibrant.parallel import recorded_seed
+from calibrant.results import Array
+
+_MASK = 2**64 - 1
+_STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+_TO_UNIT = 1.0 / 2**53
+
+
+def counter_uniform(seed: int, counter: int) -> float:
+    """Return the uniform number in [0, 1) of this seed and counter: splitmix64, twice.
+
+    >>> counter_uniform(0, 0)
+    0.6524484863740322
+    """
+    return (_mixed(_mixed(seed & _MASK) ^ (counter & _MASK)) >> 11) * _TO_UNIT
+
+
+def _mixed(x: int) -> int:
+    """Return one output of splitmix64 (Steele, Lea and Flood 2014)."""
+    z = (x + _STEP) & _MASK
+    z = ((z ^ (z >> 30)) * _FIRST) & _MASK
+    z = ((z ^ (z >> 27)) * _SECOND) & _MASK
+    return z ^ (z >> 31)
+
+
+def counter_uniforms(seed: int, first: int, count: int) -> Array:
+    """Return the coins of `count` counters in a row, the same as one by one."""
+    z = np.uint64(_mixed(seed & _MASK)) ^ np.arange(first, first + count, dtype=np.uint64)
+    z = z + np.uint64(_STEP)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(_FIRST)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(_SECOND)
+    uniform: Array = ((z ^ (z >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) * _TO_UNIT
+    return uniform
+
+
+class BinTable:
+    """How often each bin was answered and how many events followed, per group, with the weights."""
+
+    def __init__(self, bins: int, groups: int, quadratic: bool) -> None:
+        self.quadratic = quadratic
+        self.answers = [[0] * bins for _ in range(groups)]
+        self.events = [[0] * bins for _ in range(groups)]
+        self.up = [[fresh_weight(quadratic)] * bins for _ in range(groups)]
+        self.down = [[fresh_weight(quadratic)] * bins for _ in range(groups)]
+
+    @property
+    def bins(self) -> int:
+        """Return the number of bins."""
+        return len(self.answers[0])
+
+    def learn(self, groups: tuple[int, ...], chosen: int, outcome: float) -> None:
+        """Count one outcome."""
+        settle(self.answers, self.events, self.up, self.down, groups, chosen, outcome, self.quadratic)
+
+    def run(
+        self, outcomes: Array, guides: Array, members: Any, tosses: Array, last: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], Array]:
+        """Forecast and learn many rounds; return the bins, which left the guide's, and the error gained."""
+        counted = [np.array(table, dtype=np.int64) for table in (self.answers, self.events)]
+        weights = [np.array(table) for table in (self.up, self.down)]
+        size = len(outcomes)
+        chosen, steered, errors = np.empty(size, np.int64), np.empty(size, np.bool_), np.empty(size)
+        run_bins(
+            outcomes, guides, members, tosses, counted[0], counted[1], weights[0], weights[1],
+            np.array([last], dtype=np.int64), self.quadratic, chosen, steered, errors,
+        )  # fmt: skip
+        self.answers, self.events = (table.tolist() for table in counted)
+        self.up, self.down = (table.tolist() for table in weights)
+        return chosen, steered, errors
+
+    def error(self, group: int = 0) -> float:
+        """Return the sum of |events - answers times middle|: the expected calibration error, times n."""
+        middles = (np.arange(self.bins) + 0.5) / self.bins
+        return float(np.abs(np.array(self.events[group]) - np.array(self.answers[group]) * middles).sum())
+
+    def rounds(self, group: int = 0) -> int:
+        """Return how many outcomes were learned."""
+        return sum(self.answers[group])
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the counts; the weights follow from them."""
+        return {"answers": self.answers, "events": self.events}
+
+    def restore(self, fields: Fields) -> None:
+        """Take over saved counts, every one checked, and renew the weights."""
+        for name in ("answers", "events"):
+            rows = fields.items(name)
+            if len(rows) != len(self.answers):
+                raise fields.refused(name, f"must be {len(self.answers)} lists, one per group")
+            inner = [Fields({name: row}, fields.kind).counts(name, self.bins) for row in rows]
+            setattr(self, name, inner)
+        if any(
+            e > a
+            for es, as_ in zip(self.events, self.answers, strict=True)
+            for e, a in zip(es, as_, strict=True)
+        ):
+            raise fields.refused("events", "must not exceed the answers")
+        for g in range(len(self.answers)):
+            for i in range(self.bins):
+                self._renew(g, i)
+
+    def _renew(self, g: int, i: int) -> None:
+        n, s = self.answers[g][i], self.events[g][i]
+        left, right = i / self.bins, (i + 1) / self.bins
+        self.up[g][i] = weight_of(s - n * right, s * (1.0 - right) + (n - s) * right, self.quadratic)
+        self.down[g][i] = weight_of(n * left - s, s * (1.0 - left) + (n - s) * left, self.quadratic)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Rows of a run that fall in one epoch, and how many outcomes its table had learned before them."""
+
+    rows: slice
+    epoch: int
+    before: int
+
+    @property
+    def rounds(self) -> npt.NDArray[np.int64]:
+        """Return the outcomes learned in this epoch after each row."""
+        return self.before + np.arange(1, self.rows.stop - self.rows.start + 1)
+
+
+class BinForecaster(Stream):
+    """Answers the middle of a bin, or of one of two neighbours by a coin; a fresh table every epoch.
+
+    Without a horizon the bins suit an epoch, whose end multiplies; what is promised adds over the epochs.
+    """
+
+    FIRST_EPOCH: int
+    EPOCH_FACTOR: int
+
+    def __init__(
+        self, horizon: int | None, bins: int | None, groups: int, quadratic: bool, seed: int | None
+    ) -> None:
+        super().__init__()
+        self.horizon = checked_horizon(horizon)
+        self.bins = None if bins is None else checked_bins(bins)
+        self.seed = recorded_seed(seed)
+        self._groups, self._quadratic = groups, quadratic
+        self._forecasts = 0  # made so far: the counter of the coins, and what ends an epoch
+        self._tables: list[BinTable] = []
+        self._last = 0
+        self._open_epoch()
+
+    @abstractmethod
+    def _suited_bins(self, epoch: int) -> int:
+        """Return the number of bins of an epoch."""
+
+    @property
+    def _one_table(self) -> bool:
+        return self.horizon is not None or self.bins is not None
+
+    def _open_epoch(self) -> None:
+        bins = self.bins or self._suited_bins(len(self._tables))
+        self._tables.append(BinTable(bins, self._groups, self._quadratic))
+        self._last = bins // 2
+
+    def _epoch_end(self) -> float:
+        """Return after how many forecasts the current epoch ends."""
+        if self._one_table:
+            return float("inf")
+        return float(self.FIRST_EPOCH * self.EPOCH_FACTOR ** (len(self._tables) - 1))
+
+    @property
+    def rounds(self) -> int:
+        """How many outcomes have been learned."""
+        return sum(table.rounds() for table in self._tables)
+
+    def _draw(self, guide: float | None, groups: tuple[int, ...]) -> int:
+        """Return the bin to answer, moving on to the next epoch when this one is over."""
+        if self._forecasts >= self._epoch_end():
+            self._open_epoch()
+        table = self._tables[-1]
+        start = self._last if guide is None else min(int(guide * table.bins), table.bins - 1)
+        low, high, chance = chosen_pair(table.up, table.down, groups, start, table.bins)
+        self._last = low
+        if high != low and counter_uniform(self.seed, self._forecasts) >= chance:
+            self._last = high
+        self._forecasts += 1
+        return self._last
+
+    def _answer(self, chosen: int) -> float:
+        return (chosen + 0.5) / self._tables[-1].bins
+
+    def _learn(self, answer: tuple[Any, ...], outcome: float) -> None:
+        epoch, chosen, *groups = answer
+        self._tables[epoch].learn(tuple(groups), chosen, outcome)
+
+    def _run(self, outcomes: Array, guides: Array | None, members: Any) -> tuple[Run, list[Stretch]]:
+        """Forecast and learn many rounds, epoch by epoch; the bound is for the caller to add."""
+        size, begin, before = len(outcomes), 0, self.rounds
+        predictions, steered, errors = np.empty(size), np.empty(size, np.bool_), np.empty(size)
+        stretches = []
+        while begin < size:
+            if self._forecasts >= self._epoch_end():
+                self._open_epoch()
+            end = int(min(size, begin + self._epoch_end() - self._forecasts))
+            part, table = slice(begin, end), self._tables[-1]
+            stretches.append(Stretch(part, len(self._tables) - 1, table.rounds()))
+            error = sum(earlier.error() for earlier in self._tables)
+            tosses = counter_uniforms(self.seed, self._forecasts, end - begin)
+            own = np.empty(0) if guides is None else guides[part]
+            chosen, steered[part], gained = table.run(outcomes[part], own, members[part], tosses, self._last)
+            predictions[part], errors[part] = (chosen + 0.5) / table.bins, error + gained
+            self._last, self._forecasts = int(chosen[-1]), self._forecasts + end - begin
+            begin = end
+        self._pending.note_batch(min(1, size))
+        return Run(predictions, errors, None, steered, learnt_before=before), stretches
+
+    def _per_epoch(self, rounds: int) -> list[tuple[int, int]]:
+        """Return the rounds and bins of each epoch, after that many outcomes, if none is forgotten."""
+        if self._one_table:
+            return [(rounds, self._tables[0].bins)]
+        learned = [rounds for rounds, _ in self._learned_per_epoch()]
+        if rounds > self.rounds:  # any of those that wait may come next
+            for epoch, *_ in self._pending.waiting.values():
+                learned[epoch] += 1
+        more, begin = rounds - sum(learned), self._forecasts
+        if rounds < self.rounds:  # which rounds came first is not known: as if nothing had been forgotten
+            learned, more, begin = [], rounds, 0
+        parts: list[tuple[int, int]] = []
+        ends = epoch_ends(self.FIRST_EPOCH, self.EPOCH_FACTOR)
+        while more > 0 or len(parts) < len(learned):
+            epoch = len(parts)
+            bins = self._tables[epoch].bins if epoch < len(self._tables) else self._suited_bins(epoch)
+            new = max(0, min(more, next(ends) - begin))
+            parts.append((sum(learned[epoch : epoch + 1]) + new, bins))
+            more, begin = more - new, begin + new
+        return parts
+
+    def _learned_per_epoch(self) -> list[tuple[int, int]]:
+        return [(table.rounds(), table.bins) for table in self._tables]
+
+    def _to_state(self) -> dict[str, Any]:
+        settings = {"horizon": self.horizon, "bins": self.bins, "seed": self.seed}
+        tables = [table.to_state() for table in self._tables]
+        return {**settings, "forecasts": self._forecasts, "last": self._last, "epochs": tables}
+
+    def _restore(self, fields: Fields) -> None:
+        self._forecasts = fields.count("forecasts")
+        epochs = fields.items("epochs")
+        ends = epoch_ends(self.FIRST_EPOCH, self.EPOCH_FACTOR)
+        last = 0 if self._one_table else next(k for k, end in enumerate(ends) if end >= self._forecasts)
+        expected = last + 1
+        if len(epochs) != expected:
+            raise fields.refused("epochs", f"must be {expected} after {self._forecasts:,} forecasts")
+        while len(self._tables) < expected:
+            self._open_epoch()
+        for table, state in zip(self._tables, epochs, strict=True):
+            table.restore(Fields(state, fields.kind))
+        self._last = fields.count("last", self._tables[-1].bins - 1)
+        if self.rounds > self._forecasts:
+            raise fields.refused("forecasts", "must not be less than the outcomes learned")
+
+    def _checked_answer(self, answer: list[Any], fields: Fields) -> tuple[Any, ...]:
+        counts = Fields({"waiting": answer}, fields.kind).counts("waiting", len(answer))
+        fits = len(counts) >= 3 and counts[0] < len(self._tables) and counts[1] < self._tables[counts[0]].bins
+        if not fits or max(counts[2:]) >= self._groups:
+            raise fields.refused("waiting", "must name an epoch, a bin and groups")
+        return tuple(counts)
+
+
+class ExpectedErrorForecaster(BinForecaster):
+    """Forecast any stream with a small expected calibration error (ECE), on average over its own coins.
+
+    After T rounds T times the ECE has a mean of at most T / (2 m) + sqrt(m T) with m bins: 1.5 T^(2/3) for
+    a known horizon, up to rounding, and 2.31 T^(2/3) without one. The outcomes may depend on everything
+    but the next coin. In the manner of Foster (1999) and Foster and Vohra (1998).
+
+    `certificate` is the error so far, T times the ECE, computed and not promised; so it may exceed
+    `bound()`, which holds for its mean. (With a delay and no horizon epochs may share an answer; their errors
+    are added up, which is no less.) Never show a forecast before the outcome is fixed, and keep saved
+    states secret: the seed tells all coins to come.
+
+    Parameters
+    ----------
+    horizon : int, optional
+        The number of rounds, if it is known.
+    bins : int, optional
+        The number of bins; by default what suits the horizon, or twice as many in every epoch.
+    delay : int, default 0
+        How many earlier outcomes may still be unknown when a forecast is made. The bound then has
+        sqrt((2 delay + 1) m T).
+    seed : int, optional
+        Of the coins; drawn from the system by default.
+
+    Examples
+    --------
+    >>> forecaster = ExpectedErrorForecaster(bins=4, seed=0)
+    >>> forecaster.run([1, 1, 0, 1, 0]).predictions
+    array([0.625, 0.875, 0.875, 0.875, 0.625])
+    """
+
+    certifies = "expected calibration error"
+    FIRST_EPOCH = EPOCH_FACTOR = 8
+
+    def __init__(
+        self, *, horizon: int | None = None, bins: int | None = None, delay: int = 0, seed: int | None = None
+    ) -> None:
+        self.delay = checked_count(delay, "delay")
+        super().__init__(horizon, bins, 1, True, seed)
+
+    def _suited_bins(self, epoch: int) -> int:
+        if self.horizon is not None:
+            return expected_error_bins(self.horizon, self.delay)
+        return expected_error_bins(self.EPOCH_FACTOR**epoch, self.delay)
+
+    @property
+    def certificate(self) -> float:
+        """T times the expected calibration error of the answers so far, summed over the epochs."""
+        return sum(table.error() for table in self._tables)
+
+    def bound(self, T: int | None = None) -> float | None:
+        """Return what the mean of the certificate cannot exceed after T rounds (default: now).
+
+        None if more outcomes than `delay` allows were unknown at once.
+        """
+        if not self._kept_in_time:
+            return None
+        parts = self._learned_per_epoch() if T is None else self._per_epoch(checked_count(T, "T"))
+        return float(sum(expected_error_bound(t, m, self.delay) for t, m in parts))
+
+    def predict_one(self, guide: float | None = None, *, key: Key = None) -> float:
+        """Return the forecast of the next outcome.
+
+        Parameters
+        ----------
+        guide : float, optional
+            Somebody's prediction: the search for a bin starts there.
+        key : str or int, optional
+            A name for the outcome, where it may come late. Without one, learn it before the next forecast.
+
+        Returns
+        -------
+        float
+        """
+        key = self._pending.check_free(key)
+        chosen = self._draw(None if guide is None else checked_probability(guide, "guide"), (0,))
+        self._pending.add(key, (len(self._tables) - 1, chosen, 0))
+        return self._answer(chosen)
+
+    def run(self, y: Any, p: Any = None) -> Run:
+        """Forecast and learn many outcomes, exactly as step by step, but compiled.
+
+        Parameters
+        ----------
+        y : array-like of 0 and 1
+            The outcomes, in order; fixed without knowing the coins.
+        p : array-like, optional
+            Guides.
+
+        Returns
+        -------
+        Run
+        """
+        self._check_nothing_waits()
+        outcomes = outcome_column(y)
+        guides = None if p is None else probability_column(p, outcomes, "p")
+        run, stretches = self._run(outcomes, guides, np.zeros((len(outcomes), 1), dtype=np.int64))
+        return replace(run, bound=self._running_bound(stretches) if self._kept_in_time else None)
+
+    def _running_bound(self, stretches: list[Stretch]) -> Array:
+        """Return the bound after each row of a run."""
+        bounds = [np.empty(0)]
+        for stretch in stretches:
+            closed = [(table.rounds(), table.bins) for table in self._tables[: stretch.epoch]]
+            owed = sum(float(expected_error_bound(t, m, self.delay)) for t, m in closed)
+            bins = self._tables[stretch.epoch].bins
+            bounds.append(owed + as_numbers(expected_error_bound(stretch.rounds, bins, self.delay)))
+        return np.concatenate(bounds)
+
+    def _to_state(self) -> dict[str, Any]:
+        return {"delay": self.delay, **super()._to_state()}
+
+    @classmethod
+    def _from_fields(cls, fields: Fields) -> Self:
+        self = cls(
+            horizon=fields.checked("horizon", checked_horizon),
+            bins=None if fields.take("bins") is None else fields.checked("bins", checked_bins),
+            delay=fields.count("delay"),
+            seed=fields.count("seed", math.inf),
+        )
+        self._restore(fields)
+        return self

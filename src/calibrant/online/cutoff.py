@@ -1,0 +1,200 @@
+"""CutoffForecaster: randomized forecasts whose cutoff (Kuiper) error grows like sqrt(T log T) at most."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+
+from calibrant.kernels.cutoff import cutoff_pair, run_cutoff
+from calibrant.online.base import Run, Stream
+from calibrant.online.bins import counter_uniform, counter_uniforms
+from calibrant.online.bounds import cutoff_block, cutoff_bound
+from calibrant.online.inputs import (
+    Key,
+    checked_count,
+    checked_horizon,
+    checked_probability,
+    outcome_column,
+    probability_column,
+)
+from calibrant.online.state import Fields
+from calibrant.parallel import recorded_seed
+
+MIN_POINTS_COMPILED = 128
+
+
+class CutoffForecaster(Stream):
+    """Forecast any stream with a small cutoff calibration error, on average over its own coins.
+
+    The cutoff error, also called proper calibration error, is the largest total of outcome - forecast over
+    the rounds whose forecast lies in an interval: T times `kuiper_error`. Its mean after T rounds is at most
+    1.6 sqrt(T ln(6 sqrt(T))) + sqrt(T), whatever the outcomes are, T not known in advance; a known horizon
+    brings it to sqrt(T ln(6 sqrt(T))) + sqrt(T) / 2. The outcomes may depend on everything but the next coin.
+
+    Whoever acts on a threshold, or on any monotone rule of the forecasts, regrets at most twice this error.
+    No deterministic forecaster can promise it: against y = 1 whenever p < 1/2 its error is T / 4. In the
+    manner of Okoroafor, Kleinberg and Kim (2025); the rule and its constants are proven on the proof page.
+
+    `certificate` is the error so far, T times the Kuiper error, computed and not promised, so it may exceed
+    `bound()`, which holds for its mean. Never show a forecast before the outcome is fixed, and keep saved
+    states secret: the seed reveals all coins to come.
+
+    Parameters
+    ----------
+    horizon : int, optional
+        The number of rounds, if it is known.
+    seed : int, optional
+        Seed of the coins; drawn from the system by default.
+
+    Examples
+    --------
+    >>> forecaster = CutoffForecaster(seed=0)
+    >>> forecaster.run([1, 1, 0, 1, 0]).predictions
+    array([1. , 0.5, 1. , 0.5, 0.5])
+    """
+
+    certifies = "cutoff calibration error"
+
+    def __init__(self, *, horizon: int | None = None, seed: int | None = None) -> None:
+        super().__init__()
+        self.horizon = checked_horizon(horizon)
+        self.seed = recorded_seed(seed)
+        self._forecasts = 0
+        self._points, self._rate, self._block_end = cutoff_block(1, self.horizon)
+        self._answers = np.zeros(self._points + 1, dtype=np.int64)
+        self._events = np.zeros(self._points + 1, dtype=np.int64)
+        self._last = 0
+
+    @property
+    def rounds(self) -> int:
+        """How many outcomes have been learned."""
+        return int(self._answers.sum())
+
+    def _curve(self) -> Any:
+        """Return the total residual below each gap between points; exact, since points are dyadic."""
+        answered = self._answers * (np.arange(self._points + 1) / self._points)
+        return np.concatenate([[0.0], np.cumsum(self._events - answered)])
+
+    @property
+    def certificate(self) -> float:
+        """T times the Kuiper error of the forecasts so far."""
+        return float(np.ptp(self._curve()))
+
+    def bound(self, T: int | None = None) -> float | None:
+        """Return what the mean of the certificate cannot exceed after T rounds (default: now).
+
+        None if a forecast was made while an earlier outcome was unknown.
+        """
+        rounds = self.rounds if T is None else checked_count(T, "T")
+        return float(cutoff_bound(rounds, self.horizon)) if self._kept_in_time else None
+
+    def _begin_round(self) -> None:
+        """Refine the points and lower the rate where a block of rounds begins."""
+        if self._forecasts < self._block_end:
+            return
+        points, self._rate, self._block_end = cutoff_block(self._forecasts + 1, self.horizon)
+        finer = points // self._points
+        for name in ("_answers", "_events"):
+            refined = np.zeros(points + 1, dtype=np.int64)
+            refined[::finer] = getattr(self, name)
+            setattr(self, name, refined)
+        self._points, self._last = points, self._last * finer
+
+    def predict_one(self, guide: float | None = None, *, key: Key = None) -> float:
+        """Return the forecast of the next outcome.
+
+        Parameters
+        ----------
+        guide : float, optional
+            A prediction from elsewhere: the search for a point starts there.
+        key : str or int, optional
+            A name for the outcome, where it may come late. Without one, learn it before the next forecast.
+
+        Returns
+        -------
+        float
+        """
+        key = self._pending.check_free(key)
+        given = None if guide is None else checked_probability(guide, "guide")
+        self._begin_round()
+        if self._points >= MIN_POINTS_COMPILED:
+            cutoff_pair.compile_now()
+        start = self._last if given is None else int(given * self._points + 0.5)
+        low, high, chance = cutoff_pair(self._curve(), self._rate, start)
+        self._last = int(low if high == low or counter_uniform(self.seed, self._forecasts) < chance else high)
+        self._forecasts += 1
+        answer = self._last / self._points
+        self._pending.add(key, (answer,))
+        return answer
+
+    def _learn(self, answer: tuple[Any, ...], outcome: float) -> None:
+        point = round(answer[0] * self._points)
+        self._answers[point] += 1
+        self._events[point] += int(outcome)
+
+    def run(self, y: Any, p: Any = None) -> Run:
+        """Forecast and learn many outcomes, exactly as step by step, but compiled.
+
+        Parameters
+        ----------
+        y : array-like of 0 and 1
+            The outcomes, in order; fixed without knowing the coins.
+        p : array-like, optional
+            Guides.
+
+        Returns
+        -------
+        Run
+        """
+        self._check_nothing_waits()
+        outcomes = outcome_column(y)
+        guides = None if p is None else probability_column(p, outcomes, "p")
+        size, begin, before = len(outcomes), 0, self.rounds
+        predictions, steered, errors = np.empty(size), np.empty(size, np.bool_), np.empty(size)
+        while begin < size:
+            self._begin_round()
+            end = int(min(size, begin + self._block_end - self._forecasts))
+            part, curve = slice(begin, end), self._curve()
+            own = np.empty(0) if guides is None else guides[part]
+            tosses = counter_uniforms(self.seed, self._forecasts, end - begin)
+            if (end - begin) * self._points >= 100 * MIN_POINTS_COMPILED:
+                run_cutoff.compile_now()
+            out = (predictions[part], steered[part], errors[part])
+            self._last = int(run_cutoff(outcomes[part], own, tosses, curve, self._rate, self._last, *out))
+            points = np.rint(predictions[part] * self._points).astype(np.int64)
+            self._answers += np.bincount(points, minlength=self._points + 1)
+            self._events += np.bincount(points[outcomes[part] == 1], minlength=self._points + 1)
+            self._forecasts += end - begin
+            begin = end
+        self._pending.note_batch(min(1, size))
+        promised = cutoff_bound(np.arange(before + 1, before + size + 1), self.horizon)
+        bound = promised if self._kept_in_time else None
+        return Run(predictions, errors, bound, steered, learnt_before=before)
+
+    def _to_state(self) -> dict[str, Any]:
+        settings = {"horizon": self.horizon, "seed": self.seed}
+        counts = {"answers": self._answers.tolist(), "events": self._events.tolist()}
+        return {**settings, "forecasts": self._forecasts, "last": self._last, **counts}
+
+    @classmethod
+    def _from_fields(cls, fields: Fields) -> Self:
+        self = cls(horizon=fields.checked("horizon", checked_horizon), seed=fields.count("seed", math.inf))
+        self._forecasts = fields.count("forecasts")
+        if self._forecasts:
+            self._points, self._rate, self._block_end = cutoff_block(self._forecasts, self.horizon)
+        self._answers = np.array(fields.counts("answers", self._points + 1), dtype=np.int64)
+        self._events = np.array(fields.counts("events", self._points + 1), dtype=np.int64)
+        self._last = fields.count("last", self._points)
+        if (self._events > self._answers).any():
+            raise fields.refused("events", "must not exceed the answers")
+        if self.rounds > self._forecasts:
+            raise fields.refused("forecasts", "must not be less than the outcomes learned")
+        return self
+
+    def _checked_answer(self, answer: list[Any], fields: Fields) -> tuple[Any, ...]:
+        given = answer[0] if len(answer) == 1 else None
+        if not isinstance(given, int | float) or not 0 <= given <= 1:
+            raise fields.refused("waiting", "must hold the forecast of each key")
+        return (float(given),)

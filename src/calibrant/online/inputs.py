@@ -1,0 +1,175 @@
+"""Checked columns of a stream.
+
+Names of groups and segments: one text per label, whatever type the column has.
+
+What a stream is handed one at a time: an outcome, a prediction, a key; and how long it may be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import InvalidInputError, reject_rows, sentence
+from calibrant.inputs import (
+    check_same_length,
+    check_unit_interval,
+    is_missing,
+    numeric_vector,
+    to_array,
+    whole_number,
+)
+from calibrant.results import Array
+
+MOST_ROUNDS = 10**10  # of a horizon: more would need more cells than anybody wants to wait for
+MOST_BINS = 10**5
+LONGEST = 10**15  # rounds of a stream, where any number will do
+Key = str | int | None
+FRACTION = "leave undecided records out with forget(key); half an outcome is none"
+
+
+def checked_outcome(y: Any) -> float:
+    """Return 0.0 or 1.0, or refuse."""
+    if isinstance(y, (bool, np.bool_, int, np.integer, float, np.floating)) and y in (0, 1):
+        return float(y)
+    raise InvalidInputError(sentence("y", "must be 0 or 1", f"got {y!r}", FRACTION))
+
+
+def checked_probability(p: Any, name: str) -> float:
+    """Return a plain float in [0, 1], or refuse; numpy's scalars would slow every step."""
+    if isinstance(p, (bool, np.bool_)) or not isinstance(p, (int, float, np.integer, np.floating)):
+        raise InvalidInputError(sentence(name, "must be a number in [0, 1]", f"got {p!r}"))
+    if not 0 <= p <= 1:
+        raise InvalidInputError(sentence(name, "must lie in [0, 1]", f"got {p}"))
+    return float(p) + 0.0  # -0.0 is 0.0
+
+
+def checked_key(key: Any) -> Key:
+    """Return the key as Python's text or whole number, so that a saved state gives it back unchanged."""
+    if key is None or type(key) in (str, int):
+        return key  # type: ignore[no-any-return]
+    if isinstance(key, (np.integer, np.str_)):
+        return key.item()
+    rule = "must be text or a whole number"
+    raise InvalidInputError(sentence("key", rule, f"got {key!r}", "use str(key)"))
+
+
+def checked_count(value: Any, name: str) -> int:
+    """Return a number of rounds that a stream may have, or refuse."""
+    return whole_number(name, value, 0, LONGEST)
+
+
+def checked_horizon(value: Any) -> int | None:
+    """Return a number of rounds, or None where it is not known."""
+    return None if value is None else whole_number("horizon", value, 1, MOST_ROUNDS)
+
+
+def checked_bins(value: Any) -> int:
+    """Return a number of bins."""
+    return whole_number("bins", value, 1, MOST_BINS)
+
+
+def outcome_column(y: Any) -> Array:
+    """Return a column of outcomes, all 0 or 1; it may be empty."""
+    if to_array(y, "y").shape == (0,):
+        return np.empty(0)
+    column = numeric_vector(y, "y")
+    if column.dtype.kind == "f":
+        reject_rows("y", "must not be missing", column, np.isnan(column))
+    reject_rows("y", "must be 0 or 1", column, (column != 0) & (column != 1), FRACTION)
+    return column.astype(np.float64)
+
+
+def probability_column(p: Any, outcomes: Array, name: str) -> Array:
+    """Return a column of probabilities as long as the outcomes."""
+    if len(outcomes) == 0 and to_array(p, name).shape == (0,):
+        return np.empty(0)
+    column = numeric_vector(p, name)
+    check_same_length(column, outcomes, (name, "y"))
+    if column.dtype.kind == "f":
+        reject_rows(name, "must not be missing", column, np.isnan(column))
+    check_unit_interval(column, name)
+    return column.astype(np.float64) + 0.0
+
+
+def batch_ends(batches: Any, size: int, name: str = "batches") -> npt.NDArray[np.int64]:
+    """Return where each batch ends; equal neighbours are one batch, and None makes every row its own.
+
+    A label that comes back after others have come would be learned before it is forecast: refused.
+    """
+    if batches is None:
+        return np.arange(1, size + 1, dtype=np.int64)
+    labels = to_array(batches, name)
+    if labels.ndim != 1:
+        raise InvalidInputError(sentence(name, "must be one-dimensional", f"got shape {labels.shape}"))
+    check_same_length(labels, np.empty(size), (name, "y"))
+    if size == 0:
+        return np.empty(0, dtype=np.int64)
+    changes = np.flatnonzero(labels[1:] != labels[:-1]) + 1
+    seen: set[Any] = set()
+    for label in labels[np.concatenate([[0], changes])].tolist():
+        if is_missing(label):
+            gaps = np.array([is_missing(item) for item in labels.tolist()], dtype=bool)
+            reject_rows(name, "must not be missing", labels, gaps, "name the batch of every row")
+        if label in seen:
+            rule = "must hold each batch in one stretch of rows"
+            hint = "sort the rows by batch first"
+            raise InvalidInputError(sentence(name, rule, f"got {label!r} in two stretches", hint))
+        seen.add(label)
+    return np.concatenate([changes, [size]]).astype(np.int64)
+
+
+MISSING = "(missing)"
+
+
+def label_name(label: Any) -> str:
+    """Return the name of a label: 1, 1.0 and "1" are one group, missing is none of the texts.
+
+    >>> label_name(1), label_name(1.0), label_name("nan"), label_name(float("nan"))
+    ('1', '1', 'nan', '(missing)')
+    """
+    if isinstance(label, np.generic):
+        label = label.item()
+    if label is None or type(label).__name__ in ("NAType", "NaTType"):
+        return MISSING
+    if isinstance(label, float):
+        return MISSING if math.isnan(label) else str(int(label)) if label.is_integer() else repr(label)
+    name = str(label)
+    if name == MISSING:
+        rule = f"must not be the text {MISSING!r}, which is reserved for missing labels"
+        raise InvalidInputError(sentence("group", rule, "got it", "rename that group"))
+    return name
+
+
+def list_of_names(groups: Any) -> list[str]:
+    """Return the names of groups that a user lists; one text is not a list of letters."""
+    single = isinstance(groups, (str, bytes)) or (isinstance(groups, np.ndarray) and groups.ndim == 0)
+    if single or not isinstance(groups, Iterable):
+        raise InvalidInputError(sentence("groups", "must be a list of names", f"got {groups!r}"))
+    return [label_name(group) for group in groups]
+
+
+def label_names(labels: Any) -> npt.NDArray[Any]:
+    """Return the names of a whole column of labels."""
+    if isinstance(labels, np.ma.MaskedArray):
+        absent, labels = np.ma.getmaskarray(labels), labels.data.astype(object)
+        labels[absent] = None
+    column = np.asarray(labels) if hasattr(labels, "dtype") else np.array([*labels, None], object)[:-1]
+    if column.ndim != 1:
+        rule = "must be one-dimensional"
+        raise InvalidInputError(sentence("groups", rule, f"got shape {column.shape}"))
+    known: dict[Any, str] = {}
+    return np.array([_remembered(item, known) for item in column.tolist()], dtype=object)
+
+
+def _remembered(item: Any, known: dict[Any, str]) -> str:
+    try:
+        return known[type(item), item]
+    except KeyError:
+        return known.setdefault((type(item), item), label_name(item))
+    except TypeError:  # cannot be hashed
+        return label_name(item)

@@ -1,0 +1,208 @@
+"""Work that releases the interpreter's lock, shared out among the cores.
+
+Seeds and blocks: random work that comes out the same whatever the number of threads.
+
+Progress: the share of a long computation that is done.
+
+Sums of products without BLAS, whose threads cost more than they save and fight with everybody else's.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.results import Array
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+WORKERS = min(os.cpu_count() or 1, 8)
+SHARED_ABOVE = 2**17  # levels from which threads repay their start
+
+
+def map_threads_named(work: Callable[[T], R], named: Mapping[str, T], *, size: int) -> dict[str, R]:
+    """Return the result for every name; where `size` is small, without threads."""
+    return dict(zip(named, map_threads(work, named.values(), size=size), strict=True))
+
+
+def map_threads(
+    work: Callable[[T], R],
+    items: Iterable[T],
+    *,
+    size: int = SHARED_ABOVE,
+    done: Callable[[R], R] = lambda result: result,
+) -> list[R]:
+    """Return the results for all items, in their order; where `size` is small, without threads.
+
+    `done` gets every result on the way, always in the calling thread.
+    """
+    todo = list(items)
+    if size < SHARED_ABOVE or min(WORKERS, len(todo)) < 2:
+        return [done(work(item)) for item in todo]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(WORKERS, len(todo))) as pool:
+        return [done(result) for result in pool.map(work, todo)]
+
+
+Progress = Callable[..., object]  # called with the share that is done, from 0 to 1
+
+
+def report_progress(progress: Progress | None, done: int, total: int) -> None:
+    """Call `progress` with the share that is done, or with `done` and `total` if it takes two numbers.
+
+    Two numbers are what version 0.1 passed.
+
+    >>> report_progress(print, 1, 4), report_progress(lambda share: print(f"{share:.0%}"), 1, 4)
+    1 4
+    25%
+    (None, None)
+    """
+    if progress is None:
+        return
+    if _takes_two(progress):
+        progress(done, total)
+    else:
+        progress(done / total)
+
+
+def _takes_two(progress: Progress) -> bool:
+    try:
+        inspect.signature(progress).bind(0, 1)
+    except (TypeError, ValueError):  # one number, or a builtin that does not say
+        return False
+    return True
+
+
+Work = Callable[[np.random.Generator, int], Array]  # generator, rows -> an array with that many rows
+
+BLOCK = 2**17  # numbers drawn at once: they stay in the cache
+MOST_DRAWS = 10**8  # each leaves a value in memory
+
+
+def recorded_seed(seed: int | None) -> int:
+    """Return the seed given, or one drawn from the system, to be reported with the result."""
+    if seed is None:
+        return int(np.random.SeedSequence().generate_state(1, np.uint32)[0])
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise InvalidInputError(sentence("seed", "must be a whole number from 0", f"got {seed!r}"))
+    return int(seed)
+
+
+def checked_draws(draws: int) -> int:
+    """Refuse a number of draws that is not a positive whole number, or larger than anybody can wait for."""
+    if isinstance(draws, bool) or not isinstance(draws, (int, np.integer)) or not 1 <= draws <= MOST_DRAWS:
+        rule = f"must be a whole number from 1 to {MOST_DRAWS:,}"
+        raise InvalidInputError(sentence("draws", rule, f"got {draws!r}"))
+    return int(draws)
+
+
+def check_drawing(draws: int, seed: int | None, threads: int | None) -> None:
+    """Refuse options of draws by name, even where nothing will be drawn."""
+    checked_draws(draws)
+    recorded_seed(seed)
+    thread_count(threads, 0)
+
+
+def in_blocks(
+    work: Work,
+    draws: int,
+    *,
+    width: int,
+    seed: int,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Array:
+    """Do `draws` rows of work in blocks, each with a generator of its own, and stack what they return.
+
+    A row needs `width` random numbers, which alone decides the blocks; so the result depends on the seed
+    and not on the threads. With one thread nothing but the calling thread works.
+    """
+    rows = min(draws, max(1, BLOCK // max(1, width)))
+    sizes = [min(rows, draws - start) for start in range(0, draws, rows)]
+    generators = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(len(sizes))]
+    workers = thread_count(threads, draws * width)
+    if workers == 1:
+        return _collected(map(work, generators, sizes), draws, progress)
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(workers) as pool:
+        return _collected(pool.map(work, generators, sizes), draws, progress)
+
+
+def _collected(blocks: Iterable[Array], draws: int, progress: Progress | None) -> Array:
+    """Stack the blocks as they are done, and tell how many of the draws that is."""
+    collected: list[Array] = []
+    done = 0
+    for block in blocks:
+        collected.append(block)
+        done += len(block)
+        report_progress(progress, done, draws)
+    return np.concatenate(collected)
+
+
+def thread_count(threads: int | None, numbers: int) -> int:
+    """Return the number of threads: as requested, else one for small work or one per processor, at most 8."""
+    if threads is not None:
+        if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1:
+            raise InvalidInputError(sentence("threads", "must be a whole number from 1", f"got {threads!r}"))
+        return int(threads)
+    return 1 if numbers < 16 * BLOCK else min(8, os.cpu_count() or 1)
+
+
+AT_ONCE = 2**15  # terms that are held at a time: they stay in the cache, and need no new pages of memory
+
+
+def dot(one: Array, other: npt.NDArray[np.floating | np.integer]) -> float:
+    """Return the sum of the products, added in pairs (the rounding error grows with log n only).
+
+    >>> dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    11.0
+    """
+    return chunked_sum(lambda part: one[part] * other[part], len(one))
+
+
+def chunked_sum(terms: Callable[[slice], Array], count: int) -> float:
+    """Return the sum of `count` terms; `terms` computes any part of them.
+
+    Long sums are cut where np.sum would, so that the result is that of ``np.sum(terms(slice(count)))`` to
+    the bit; but millions of terms are never written to memory and read again.
+
+    >>> chunked_sum(lambda part: np.arange(10.0)[part] ** 2, 10)
+    285.0
+    """
+
+    def between(start: int, stop: int) -> float:
+        if stop - start <= AT_ONCE:
+            return float(np.add.reduce(terms(slice(start, stop))))  # np.sum without its overhead
+        half = (stop - start) // 2
+        middle = start + half - half % 8
+        return between(start, middle) + between(middle, stop)
+
+    return between(0, count)
+
+
+def chunked_max(terms: Callable[[slice], Array], count: int) -> float:
+    """Return the largest of `count` terms; `terms` computes any part of them."""
+    starts = range(0, count, AT_ONCE)
+    return max(float(terms(slice(start, min(start + AT_ONCE, count))).max()) for start in starts)
+
+
+def cumulative(terms: Array) -> Array:
+    """Return the sums of the first 0, 1, ..., m terms."""
+    sums = np.empty(len(terms) + 1)
+    sums[0] = 0.0
+    np.cumsum(terms, out=sums[1:])
+    return sums
+
+
+def dots(rows: Array, other: Array) -> Array:
+    """Return the sum of the products with `other` for every row."""
+    return np.asarray(np.einsum("ij,j->i", rows, other))

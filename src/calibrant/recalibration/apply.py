@@ -1,0 +1,427 @@
+"""Apply a map to a column of any frame; lazy frames stay lazy.
+
+Maps of many pieces on lazy frames: engines take minutes to plan a tree of thousands of choices.
+
+Polars and Dask call the map for parts of the column; DuckDB looks its pieces up in lists, as for files.
+
+Maps of many pieces in Ibis: pieces are looked up in lists joined to every row.
+
+Maps of many pieces for DuckDB: the piece is looked up in lists, which is faster than a tree of choices.
+
+A first list says how many cuts lie below each cell of [0, 1]; a few steps of a binary search among the cuts
+of a cell find the piece, and its numbers are taken from lists of their own. Every step is a column that the
+next query reads, since one expression would have to repeat it. The lists are the one row of a table joined to
+the rows: DuckDB would rebuild lists written in the query for every 2,048 rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.inputs import numeric_vector
+from calibrant.recalibration.maps.base import Map, choice_tree
+from calibrant.recalibration.sql import (
+    DIALECTS,
+    Sql,
+    SqlAlgebra,
+    is_probability,
+    quoted_column,
+    sql_number,
+    sql_of,
+)
+from calibrant.results import Array
+
+MOST = 1_000_000  # entries of all lists: DuckDB copies them for every 2,048 rows
+CELLS = tuple(2**k for k in range(4, 18))  # powers of two, so that p times the number of them is exact
+STEP = 40_000  # entries of lists that take as long to copy as one more step of the search
+MOST_NARROW = 2**14  # the last piece of a list of 16-bit integers, which leaves space for the search
+ROUNDING = 1e-9  # by which cells overlap
+LISTS = "calibrant_lists"  # the table that holds them
+
+
+class TooManyPiecesError(ValueError):
+    """The map has more pieces than lists can serve."""
+
+
+class LookedUp(NamedTuple):
+    """Rows with the columns that a map needs, the map as SQL of them, and the lists it reads, by name."""
+
+    rows: str
+    value: str
+    lists: dict[str, list[Any]]
+
+
+@dataclass(slots=True)
+class LookupAlgebra(SqlAlgebra):
+    """The functions of maps, with pieces by lists; `columns` are needed before the expression, in order."""
+
+    columns: list[tuple[str, str]] = field(default_factory=list)  # name and SQL
+    lists: dict[str, list[Any]] = field(default_factory=dict)
+    most: int = field(default_factory=lambda: MOST)
+
+    def clip(self, x: Sql, low: float, high: float) -> Sql:
+        """Return x held within [low, high]; choices take a third of the time of LEAST and GREATEST."""
+        held = Sql(self.column(x.text))
+        inner = self.when(Sql(f"{held.text} > {sql_number(high)}"), self.number(high), held)
+        return Sql(self.column(self.when(held < low, self.number(low), inner).text))
+
+    def pieces(self, p: Sql, cuts: Array, tables: Sequence[Array], formula: Callable[..., Sql]) -> Sql:
+        """Return the formula with the numbers of the piece taken from lists."""
+        if not len(cuts):
+            return formula(*(self.number(float(table[0])) for table in tables))
+        cells, below, steps = grid_of(cuts)
+        if cells + (1 + len(tables)) * len(cuts) > self.most:
+            raise TooManyPiecesError
+        cell = f"({p.text} * {sql_number(cells)} + 1e0)::INTEGER"
+        piece = self.column(f"{self.listed(below + 1)}[{cell}]")  # the first place of lists is 1
+        filled = self.listed(np.append(cuts, [2.0] * sum(steps)))  # no prediction reaches 2
+        for step in steps:  # sums: DuckDB takes longer for choices that differ from row to row
+            place = piece if step == 1 else f"{piece} + {step - 1}"
+            piece = self.column(f"{piece} + ({filled}[{place}] <= {p.text})::SMALLINT * {step}")
+        return formula(*(Sql(f"{self.listed(table)}[{piece}]") for table in tables))
+
+    def column(self, text: str) -> str:
+        """Add a column; return its name."""
+        name = f'"calibrant step {len(self.columns)}"'
+        self.columns.append((name, text))
+        return name
+
+    def listed(self, numbers: npt.NDArray[Any]) -> str:
+        """Add a list; return its name."""
+        name = f'"calibrant list {len(self.lists)}"'
+        self.lists[name] = numbers.tolist()
+        return name
+
+
+def grid_of(cuts: Array) -> tuple[int, npt.NDArray[np.int64], list[int]]:
+    """Return how many cells, how many cuts surely lie at or below each, and the steps that find the rest."""
+
+    def grid(cells: int) -> tuple[int, npt.NDArray[np.int64], list[int]]:
+        middles = np.arange(cells + 1)  # a cell holds what is rounded to it
+        first, last = (
+            np.searchsorted(cuts, (middles + half) / cells + half * ROUNDING, side="right")
+            for half in (-0.5, 0.5)
+        )
+        most = int((last - first).max())
+        return cells, first, [2**k for k in reversed(range(most.bit_length()))]
+
+    def cost(one: tuple[int, npt.NDArray[np.int64], list[int]]) -> int:
+        return one[0] + len(one[2]) * STEP
+
+    return min(map(grid, CELLS), key=cost)
+
+
+def list_type(numbers: Sequence[Any]) -> str:
+    """Return the SQL type of a list: integers are narrow, since all of it is copied for every 2,048 rows."""
+    if not isinstance(numbers[0], int):
+        return "DOUBLE[]"
+    return "SMALLINT[]" if max(numbers) < MOST_NARROW else "INTEGER[]"
+
+
+def looked_up(fitted: Map, rows: str, column: str) -> LookedUp:
+    """Return rows with the columns that a map needs, and the map of a column as an expression of them.
+
+    `column` must hold NULL where there is no prediction in [0, 1], and so does the result. Inside a choice
+    DuckDB would compute again what an expression repeats, so the value is a column before it is one.
+    """
+    algebra = LookupAlgebra()
+    value = algebra.column(fitted.expression(Sql(column), algebra).text)
+    if algebra.lists:
+        rows = f"SELECT * FROM ({rows}) CROSS JOIN {LISTS}"
+    for name, text in algebra.columns:
+        rows = f"SELECT *, {text} AS {name} FROM ({rows})"
+    return LookedUp(rows, f"CASE WHEN {column} IS NOT NULL THEN {value} END", algebra.lists)
+
+
+MANY = 300  # pieces from which planning a tree takes longer than anything here
+LONGEST = 10**8  # entries of lists
+USABLE = '"calibrant usable"'
+
+
+class _Counted(SqlAlgebra):
+    """The functions of maps, of which nothing but the number of pieces is kept."""
+
+    most = 0
+
+    def pieces(self, p: Sql, cuts: Array, tables: Sequence[Array], formula: Callable[..., Sql]) -> Sql:
+        """Note how many pieces there are."""
+        self.most = max(self.most, len(cuts))
+        return p
+
+
+def has_many_pieces(fitted: Map) -> bool:
+    """Return whether a tree of choices would be long."""
+    counted = _Counted()
+    fitted.expression(Sql("p"), counted)
+    return counted.most >= MANY
+
+
+def apply_in_batches(table: Any, fitted: Map, prediction: str, into: str) -> Any:
+    """Return the native lazy frame with the new column, or None where only a tree is known to work."""
+    engine, frame = table.implementation, table.to_native()
+    ways = [
+        (engine.is_polars(), _by_polars),
+        (engine.is_dask(), _by_dask),
+        (engine.is_duckdb(), _by_duckdb),
+        (engine.is_ibis(), by_ibis),
+    ]
+    return next((way(frame, fitted, prediction, into) for serves, way in ways if serves), None)
+
+
+def _predicted(fitted: Map, p: Array) -> Array:
+    """Return the map of a part of a column, NaN where it holds no prediction."""
+    with np.errstate(invalid="ignore"):
+        usable = (p >= 0) & (p <= 1)
+    q = np.full(len(p), np.nan)
+    q[usable] = fitted.predict(p[usable])
+    return q
+
+
+def _by_polars(frame: Any, fitted: Map, prediction: str, into: str) -> Any:
+    import polars as pl
+
+    def mapped(part: Any) -> Any:
+        return pl.Series(_predicted(fitted, part.to_numpy()), nan_to_null=True)
+
+    column = pl.col(prediction).cast(pl.Float64)
+    return frame.with_columns(
+        column.map_batches(mapped, return_dtype=pl.Float64, is_elementwise=True).alias(into)
+    )
+
+
+def _by_dask(frame: Any, fitted: Map, prediction: str, into: str) -> Any:
+    import pandas as pd
+
+    def mapped(part: Any) -> Any:
+        return pd.Series(_predicted(fitted, part.to_numpy(np.float64, na_value=np.nan)), part.index)
+
+    return frame.assign(**{into: frame[prediction].map_partitions(mapped, meta=(into, "f8"))})
+
+
+def _by_duckdb(frame: Any, fitted: Map, prediction: str, into: str) -> Any:
+    p, target = (quoted_column(name, DIALECTS["duckdb"]) for name in (prediction, into))
+    algebra = LookupAlgebra(most=LONGEST)
+    value = algebra.column(fitted.expression(Sql(USABLE), algebra).text)
+    lists = [  # one text for each: as many numbers would take DuckDB seconds to plan
+        f"'{numbers}'::{list_type(numbers)} AS {name}" for name, numbers in algebra.lists.items()
+    ]
+    inside = is_probability(Sql(f"{p}::DOUBLE"), "duckdb")
+    usable = f"CASE WHEN {inside} THEN {p}::DOUBLE END AS {USABLE}"
+    rows = frame.project(", ".join(["*", usable, *lists]))
+    for name, text in algebra.columns:
+        rows = rows.project(f"*, {text} AS {name}")
+    helpers = ", ".join([USABLE, *algebra.lists, *(name for name, _ in algebra.columns)])
+    made = f"CASE WHEN {USABLE} IS NOT NULL THEN {value} END AS {target}"
+    known = into.lower() in (name.lower() for name in frame.columns)
+    return rows.project(f"* EXCLUDE ({helpers}) " + (f"REPLACE ({made})" if known else f", {made}"))
+
+
+class FrameAlgebra:
+    """The functions of maps, as narwhals expressions."""
+
+    def log(self, x: Any) -> Any:
+        """Return the natural logarithm."""
+        return x.log()
+
+    def exp(self, x: Any) -> Any:
+        """Return e to the power x."""
+        return x.exp()
+
+    def clip(self, x: Any, low: float, high: float) -> Any:
+        """Return x held within [low, high]."""
+        return x.clip(low, high)
+
+    def greatest(self, columns: Sequence[Any]) -> Any:
+        """Return the largest of several columns."""
+        import narwhals as nw
+
+        return nw.max_horizontal(*columns)
+
+    def when(self, condition: Any, then: Any, otherwise: Any) -> Any:
+        """Return one of two expressions."""
+        import narwhals as nw
+
+        return nw.when(condition).then(then).otherwise(otherwise)
+
+    def number(self, value: float) -> Any:
+        """Return a constant."""
+        import narwhals as nw
+
+        return nw.lit(value)
+
+    def pieces(self, p: Any, cuts: Array, tables: Sequence[Array], formula: Callable[..., Any]) -> Any:
+        """Return a balanced tree of choices."""
+        return choice_tree(self, p, cuts, tables, formula)
+
+
+def checked_frame(frame: Any, prediction: str, into: str) -> Any:
+    """Return the frame as narwhals knows it, or say what is wrong with it."""
+    import narwhals as nw
+
+    try:
+        table: Any = nw.from_native(frame)
+    except TypeError:
+        hint = "pass arrays to predict"
+        raise InvalidInputError(
+            sentence("frame", "must be a data frame", f"got {type(frame).__name__}", hint)
+        ) from None
+    except nw.exceptions.DuplicateError as error:
+        got = "got " + ", ".join(line.strip("- ") for line in str(error).splitlines()[1:])
+        raise InvalidInputError(sentence("frame", "must have columns of different names", got)) from None
+    schema = table.collect_schema()
+    if prediction not in schema.names():
+        raise reject_name("column", prediction, schema.names())
+    dtype = schema[prediction]
+    if not (dtype.is_numeric() or dtype in (nw.Boolean, nw.Object, nw.Unknown)):
+        rule, hint = "must be numeric", "cast it to numbers between 0 and 1"
+        raise InvalidInputError(sentence(f"column {prediction!r}", rule, f"got dtype {dtype}", hint))
+    if not isinstance(into, str) or not into:
+        raise InvalidInputError(sentence("into", "must be a column name", f"got {into!r}"))
+    if into in schema.names():
+        hint = "name another with into="
+        raise InvalidInputError(sentence(f"column {into!r}", "must not be in the frame already", hint=hint))
+    return table
+
+
+def lazily(table: Any, fitted: Map, prediction: str, into: str) -> Any:
+    """Add the column as an expression: nothing is read, and rows without a usable prediction get null."""
+    import narwhals as nw
+
+    if table.implementation.is_spark_like():
+        return _by_spark(table.to_native(), sql_of(fitted, prediction, "spark", 0.0), into)
+    if has_many_pieces(fitted):
+        looked_up = apply_in_batches(table, fitted, prediction, into)
+        if looked_up is not None:
+            return looked_up
+    column = nw.col(prediction).cast(nw.Float64)
+    mapped = fitted.expression(column, FrameAlgebra())
+    # p - p, because DuckDB may take p <= 1 for true and isnan for false for NaN (see sql.is_probability)
+    usable = (column >= 0) & (column <= 1) & (column - column == 0)
+    return table.with_columns(nw.when(usable).then(mapped).alias(into)).to_native()
+
+
+def _by_spark(frame: Any, text: str, into: str) -> Any:
+    """Add the column as SQL, which has Spark look pieces up; it would take minutes to compile choices."""
+    from pyspark.sql import functions
+
+    return frame.withColumn(into, functions.expr(text))
+
+
+def eagerly(table: Any, predict: Any, prediction: str, into: str) -> tuple[Any, Array]:
+    """Add the column by numbers; return the frame and the predictions as an array, NaN for missing."""
+    import narwhals as nw
+
+    p = _numbers(table[prediction], prediction)
+    with np.errstate(invalid="ignore"):
+        usable = (p >= 0) & (p <= 1)
+    q = np.full(len(p), np.nan)
+    q[usable] = predict(p[usable], usable)
+    series = nw.new_series(into, q, nw.Float64, backend=nw.get_native_namespace(table))
+    out = table.with_columns(series)
+    if not usable.all():
+        out = out.with_columns(nw.when(~nw.col(into).is_nan()).then(nw.col(into)).alias(into))
+    return out.to_native(), p
+
+
+def _numbers(column: Any, name: str) -> Array:
+    """Return a column in memory as float64, NaN for missing."""
+    import narwhals as nw
+
+    if len(column) and column.dtype in (nw.Object, nw.Unknown):  # Python objects, or nothing but gaps
+        return np.asarray(numeric_vector(column.to_numpy(), f"column {name!r}"), dtype=np.float64)
+    if isinstance(column.dtype, nw.Decimal):  # through text: PyArrow makes 0.30000000000000004 of 0.3
+        column = column.cast(nw.String)
+    elif column.dtype.is_integer():  # PyArrow refuses to make doubles of large ones: all are out of range
+        column = column.clip(-1 if column.dtype.is_signed_integer() else None, 2)
+    return np.asarray(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
+
+
+IBIS_USABLE = "calibrant usable"
+
+
+class IbisAlgebra:
+    """The functions of maps, as deferred expressions; `columns` are needed before them, in order."""
+
+    def __init__(self) -> None:
+        self.columns: list[tuple[str, Any]] = []
+        self.lists: dict[str, list[float]] = {}
+
+    def log(self, x: Any) -> Any:
+        """Return the natural logarithm."""
+        return x.ln()
+
+    def exp(self, x: Any) -> Any:
+        """Return e to the power x."""
+        return x.exp()
+
+    def clip(self, x: Any, low: float, high: float) -> Any:
+        """Return x held within [low, high]."""
+        return x.clip(lower=low, upper=high)
+
+    def greatest(self, columns: Sequence[Any]) -> Any:
+        """Return the largest of several columns."""
+        import ibis
+
+        return ibis.greatest(*columns)
+
+    def when(self, condition: Any, then: Any, otherwise: Any) -> Any:
+        """Return one of two expressions."""
+        import ibis
+
+        return ibis.ifelse(condition, then, otherwise)
+
+    def number(self, value: float) -> Any:
+        """Return a constant."""
+        import ibis
+
+        return ibis.literal(value, type="float64")
+
+    def pieces(self, p: Any, cuts: Array, tables: Sequence[Array], formula: Callable[..., Any]) -> Any:
+        """Return the formula with the numbers of the piece taken from lists."""
+        if not len(cuts):
+            return formula(*(self.number(float(table[0])) for table in tables))
+        cells, below, steps = grid_of(cuts)
+        piece = self.column(self.listed(below)[(p * cells).round().cast("int64")].cast("int64"))
+        filled = self.listed(np.append(cuts, [2.0] * sum(steps)))  # no prediction reaches 2
+        for step in steps:
+            reached = filled[piece + (step - 1)] <= p
+            piece = self.column(self.when(reached, piece + step, piece))
+        return formula(*(self.listed(table)[piece] for table in tables))
+
+    def column(self, expression: Any) -> Any:
+        """Add a column; return it."""
+        import ibis
+
+        name = f"calibrant step {len(self.columns)}"
+        self.columns.append((name, expression))
+        return ibis._[name]
+
+    def listed(self, numbers: Any) -> Any:
+        """Add a list; return it."""
+        import ibis
+
+        name = f"calibrant list {len(self.lists)}"
+        self.lists[name] = np.asarray(numbers, dtype=np.float64).tolist()
+        return ibis._[name]
+
+
+def by_ibis(table: Any, fitted: Map, prediction: str, into: str) -> Any:
+    """Return the table with the new column, null where there is no prediction in [0, 1]."""
+    import ibis
+
+    algebra = IbisAlgebra()
+    value = fitted.expression(ibis._[IBIS_USABLE], algebra)
+    p = table[prediction].cast("float64")
+    # p - p, because DuckDB may take p <= 1 for true and isnan for false for NaN (see sql.is_probability)
+    rows = table.mutate(**{IBIS_USABLE: ibis.ifelse((p >= 0) & (p <= 1) & (p - p == 0), p, None)})
+    rows = rows.cross_join(ibis.memtable([algebra.lists]))
+    for name, expression in algebra.columns:
+        rows = rows.mutate(**{name: expression})
+    rows = rows.mutate(**{into: ibis.ifelse(ibis._[IBIS_USABLE].notnull(), value, None)})
+    return rows.drop(IBIS_USABLE, *algebra.lists, *(name for name, _ in algebra.columns))

@@ -1,0 +1,681 @@
+"""For whom, before and after: the audit of held-out predictions, and the group that loses most.
+
+Every group before and after a repair: what was predicted, what happened, and who pays.
+
+The table of every group before and after a repair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain, product
+from itertools import combinations as combinations_of
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.columns import Features, code_columns
+from calibrant.formatting import at_floor, format_points, percent, pluralize, predicted_happened, pvalue_text
+from calibrant.groups.audit import audit
+from calibrant.groups.audit_result import LEVEL, Audit, Group, plain
+from calibrant.groups.rules import EVERYONE
+from calibrant.groups.subpopulations import as_masks, combinations, masked
+from calibrant.parallel import dot
+from calibrant.recalibration.gain import loss_if
+from calibrant.recalibration.maps.columns import BinnedColumn, coded, encode
+from calibrant.results import Array, Table, TableCell, number_cell, text_cell
+
+CHANGE_CONFIDENCE = 0.95  # that no limit of any group is wrong
+MAX_PAIRS = 400  # of values of two covariates that are judged, largest first
+DEPTH = 2  # columns of which combinations of values are groups
+Members = npt.NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSide:
+    """The predictions of a group, as they are or repaired, against what happened.
+
+    `difference` is happened minus predicted, with the 95 % interval `low` to `high` of this group alone;
+    `pvalue` is adjusted for all groups that were tested, and None where the group was listed only.
+    """
+
+    predicted: float
+    difference: float
+    low: float
+    high: float
+    pvalue: float | None
+    pvalue_is_bound: bool
+    brier: float
+
+    @classmethod
+    def of(cls, group: Group, brier: float) -> GroupSide:
+        """Keep what a reader compares."""
+        return cls(
+            group.mean_prediction,
+            group.difference,
+            *group.limits,
+            None if group.pvalue is None else plain(group.pvalue),
+            group.pvalue_is_bound,
+            brier,
+        )
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the group was tested and is wrong beyond chance."""
+        return self.pvalue is not None and self.pvalue <= LEVEL
+
+    @property
+    def written_pvalue(self) -> str:
+        """The p-value for a sentence."""
+        return f"p {'≤' if self.pvalue_is_bound else '='} {pvalue_text(self.pvalue)}"
+
+    @property
+    def in_words(self) -> str:
+        """The difference in points, and its direction."""
+        size = format_points(abs(self.difference), self.high - self.low).lstrip("+")
+        if float(size) == 0:
+            return "0.0 points off"
+        return f"{size} points too {'low' if self.difference > 0 else 'high'}"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeInterval:
+    """By how much something grew, with limits that hold for all groups at once."""
+
+    value: float
+    lower: float
+    upper: float
+
+    @property
+    def within_noise(self) -> bool:
+        """Whether the limits leave open in which direction it went."""
+        return self.lower <= 0 <= self.upper
+
+
+@dataclass(frozen=True, slots=True)
+class GroupChange:
+    """One group before and after a repair, on records that the repair was not fitted to.
+
+    `farther` is by how much its mean prediction moved away from what happened (negative: closer), `brier` by
+    how much its Brier score grew (negative: it gains). Groups that are not `judged` have too few records to
+    say more than that.
+    """
+
+    rule: str
+    size: int
+    happened: float
+    before: GroupSide
+    after: GroupSide
+    farther: ChangeInterval
+    brier: ChangeInterval
+    judged: bool
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> GroupChange:
+        """Rebuild from what `asdict` returned."""
+        sides = {name: GroupSide(**stored[name]) for name in ("before", "after")}
+        increases = {name: ChangeInterval(**stored[name]) for name in ("farther", "brier")}
+        return cls(**{**stored, **sides, **increases})
+
+    @property
+    def effect(self) -> str:
+        """Whether predictions are closer to what happened, in words."""
+        return self._sure(self.farther, ("as far as before", "farther", "closer"))
+
+    @property
+    def brier_effect(self) -> str:
+        """Whether the Brier score is better, in words."""
+        return self._sure(self.brier, ("as before", "worse", "better"))
+
+    def _sure(self, increase: ChangeInterval, words: tuple[str, str, str]) -> str:
+        """Say in which direction something went, and whether the records show it."""
+        if increase.value == 0:
+            return words[0]
+        way = words[1] if increase.value > 0 else words[2]
+        if not self.judged:
+            return f"{way}, too few records"
+        return f"{way}, within noise" if increase.within_noise else way
+
+
+def group_changes(
+    y: Array,
+    sides: tuple[Array, Array],
+    weight: Array,
+    audits: tuple[Audit, Audit],
+    members: Iterator[tuple[str, Members]],
+    smallest: int,
+) -> list[GroupChange]:
+    """Return the change of every group that both audits list, in the order of the first."""
+    from scipy.special import ndtri
+
+    before, after = ({str(group.rule): group for group in one.groups} for one in audits)
+    sums = {
+        rule: _Sums.of(weight[inside], y[inside], sides[0][inside], sides[1][inside])
+        for rule, inside in members
+        if rule in before and rule in after
+    }
+    judged = sum(before[rule].size >= smallest for rule in sums)
+    reach = float(ndtri(1.0 - (1.0 - CHANGE_CONFIDENCE) / (2.0 * max(1, judged))))
+    return [
+        GroupChange(
+            rule,
+            group.size,
+            group.mean_outcome,
+            GroupSide.of(group, sums[rule].brier_before),
+            GroupSide.of(after[rule], sums[rule].brier_after),
+            sums[rule].farther(reach),
+            sums[rule].brier(reach),
+            group.size >= smallest,
+        )
+        for rule, group in before.items()
+        if rule in sums
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """Means of one group: outcomes, both predictions, both Brier scores, and the errors of their changes."""
+
+    rate: float
+    before: float
+    after: float
+    rate_error: float
+    brier_before: float
+    brier_after: float
+    brier_error: float
+
+    @classmethod
+    def of(cls, weight: Array, y: Array, p: Array, q: Array) -> _Sums:
+        """Sum up; the error of the rate is that which it has if the rate lies between both predictions."""
+        share = weight / weight.sum()
+        middle = (p + q) / 2
+        old, new = (y - p) ** 2, (y - q) ** 2
+        growth = dot(share, new - old)
+        return cls(
+            rate=dot(share, y),
+            before=dot(share, p),
+            after=dot(share, q),
+            rate_error=float(np.sqrt(np.sum(share**2 * middle * (1 - middle)))),
+            brier_before=dot(share, old),
+            brier_after=dot(share, new),
+            brier_error=float(np.sqrt(np.sum((share * (new - old - growth)) ** 2))),
+        )
+
+    def farther(self, reach: float) -> ChangeInterval:
+        """Return how much farther from the rate the mean prediction is; limits are those of the rate."""
+        rates = (self.rate, self.rate - reach * self.rate_error, self.rate + reach * self.rate_error)
+        at = [abs(rate - self.after) - abs(rate - self.before) for rate in rates]
+        return ChangeInterval(at[0], min(at), max(at))
+
+    def brier(self, reach: float) -> ChangeInterval:
+        """Return by how much the Brier score grew, record by record."""
+        growth, half = self.brier_after - self.brier_before, reach * self.brier_error
+        return ChangeInterval(growth, growth - half, growth + half)
+
+
+def named_members(named: Mapping[str, npt.NDArray[Any]], rows: int) -> Iterator[tuple[str, Members]]:
+    """Yield everyone, and every value of the columns, alone and in pairs, with who is in it."""
+    yield EVERYONE, np.arange(rows)
+    if not named:
+        return
+    masks = as_masks(named, rows)
+    if masks is not None:
+        batches = masked(masks, np.arange(rows))
+    else:
+        batches = combinations(code_columns(named, rows, "groups"), DEPTH)
+    for batch in batches:
+        lists = batch.lists
+        for k, rule in enumerate(batch.rules):
+            yield str(rule), lists.members_of(k)
+
+
+def groups_worse_off(changes: Sequence[GroupChange]) -> list[str]:
+    """Say in points and by Brier score for whom the repair makes it worse, and whether that is noise."""
+    groups = [one for one in changes if one.rule != EVERYONE]
+    judged = [one for one in groups if one.judged]
+    if not judged:
+        return []
+    few = len(groups) - len(judged)
+    listed = "" if not few else f"; {pluralize(few, 'more has', 'more have')} too few records to be judged"
+    return [_in_points(judged, listed), _by_brier(judged)]
+
+
+def newly_wrong(changes: Sequence[GroupChange]) -> list[str]:
+    """Say which groups the audit accuses after the repair and did not before; nothing of none."""
+    tested = [one for one in changes if one.rule != EVERYONE and one.after.pvalue is not None]
+    new = [one for one in tested if one.after.wrong and not one.before.wrong]
+    if not new:
+        return []
+    most = min(new, key=lambda one: one.after.pvalue or 0.0)
+    first = "" if len(new) == 1 else "the smallest p-value has "
+    return [
+        f"by the audit: {len(new):,} of {pluralize(len(tested), 'group')} {'is' if len(new) == 1 else 'are'} "
+        f"wrong at the 5 % level after the repair and not before: {first}{most.rule} "
+        f"({pluralize(most.size, 'record')}), {most.before.in_words} before ({most.before.written_pvalue}), "
+        f"{most.after.in_words} after ({most.after.written_pvalue})"
+    ]
+
+
+def farther_in_short(judged: Sequence[GroupChange]) -> str:
+    """Count the groups whose mean prediction is farther from what happened, and say whether that is noise."""
+    of = pluralize(len(judged), "group")
+    worse = [one for one in judged if one.farther.value > 0]
+    if not worse:
+        none = "the mean prediction is not" if len(judged) == 1 else "no mean prediction is"
+        return f"of {of}, {none} farther from what happened than before"
+    sure = sum(not one.farther.within_noise for one in worse)
+    return (
+        f"for {len(worse):,} of {of} the mean prediction is farther from what happened than before, "
+        f"{_how_many(sure, len(worse))}"
+    )
+
+
+def _in_points(judged: Sequence[GroupChange], listed: str) -> str:
+    said = f"in points: {farther_in_short(judged)}{listed}"
+    worse = [one for one in judged if one.farther.value > 0]
+    if not worse:
+        return said
+    most = max(worse, key=lambda one: (not one.farther.within_noise, one.farther.value))
+    return (
+        f"{said}. Most: {most.rule} ({pluralize(most.size, 'record')}), {most.before.in_words} before, "
+        f"{most.after.in_words} after: farther by {_points(most.farther)}, {_noise(most.farther)}"
+    )
+
+
+def _by_brier(judged: Sequence[GroupChange]) -> str:
+    of = pluralize(len(judged), "group")
+    worse = [one for one in judged if one.brier.value > 0]
+    if not worse:
+        return f"by Brier score: none of {of} is worse off"
+    most = max(worse, key=lambda one: (not one.brier.within_noise, one.brier.value))
+    sure = sum(not one.brier.within_noise for one in worse)
+    return (
+        f"by Brier score: {len(worse):,} of {of} {'is' if len(worse) == 1 else 'are'} worse off, "
+        f"{_how_many(sure, len(worse))}. Most: {most.rule} ({pluralize(most.size, 'record')}), "
+        f"{most.before.brier:.5f} before, {most.after.brier:.5f} after: worse by {most.brier.value:.5f} "
+        f"(limits {most.brier.lower:+.5f} to {most.brier.upper:+.5f}), {_noise(most.brier)}"
+    )
+
+
+def _how_many(sure: int, worse: int) -> str:
+    if not sure:
+        return "within noise" if worse == 1 else "within noise for all of them"
+    if worse == 1:
+        return "beyond noise"
+    return f"beyond noise for {'all' if sure == worse else f'{sure:,}'} of them"
+
+
+def _points(increase: ChangeInterval) -> str:
+    """Write by how many points a prediction is farther off, with the limits."""
+    width = increase.upper - increase.lower
+    value, low, high = (format_points(x, width) for x in (increase.value, increase.lower, increase.upper))
+    return f"{value.lstrip('+')} points (limits {low} to {high})"
+
+
+def _noise(increase: ChangeInterval) -> str:
+    return "within noise" if increase.within_noise else "beyond noise"
+
+
+SUBPOPULATIONS = 300
+DRAWS = 99
+LEAST_NAMED, DRAWS_OF_NAMED = 10, 199  # as `audit` and `evaluate` have it: one audit behind all sentences
+SMALLEST = 100  # records of a group, or a twentieth of all where that is less
+RANGES = 4  # into which numbers are cut for the group that loses most
+WORST = 5
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class GroupAudit:
+    """The audit of some predictions in short: M, M / sigma, the p-value, and the worst groups in words."""
+
+    metric: float
+    ratio: float
+    pvalue: float
+    worst: tuple[str, ...]
+    draws: int = DRAWS
+
+    @classmethod
+    def of(cls, audited: Audit) -> GroupAudit:
+        """Keep what a reader compares."""
+        pvalue = 1.0 if audited.pvalue is None else audited.pvalue
+        return cls(
+            audited.metric,
+            audited.ratio,
+            pvalue,
+            tuple(str(group) for group in audited.groups[:WORST]),
+            audited.draws,
+        )
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the predictions are wrong for some group, or for everyone, beyond chance."""
+        return self.pvalue <= 1 - CONFIDENCE
+
+    @property
+    def written_pvalue(self) -> str:
+        """The p-value for people."""
+        return pvalue_text(self.pvalue, floor=at_floor(self.pvalue, self.draws))
+
+
+@dataclass(frozen=True, slots=True)
+class GroupGain:
+    """What a group gains in mean log loss (negative: it loses); the limits hold for all groups at once."""
+
+    rule: str
+    size: int
+    gain: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, slots=True)
+class GroupAssessment:
+    """The audit of held-out predictions before and after, and the group that gains least.
+
+    The audit may still reject after a repair; then it says so. `least` is the group with the smallest gain
+    among all values of the covariates (numbers in four ranges); if its upper limit is below 0 it is worse
+    off than before, beyond chance, although the group was picked as the worst of `groups`. `changes` has
+    every group before and after: the values of the groups that were named, alone and in pairs, and the values
+    of further covariates (numbers in four ranges). `audited` says which groups the audits looked at.
+    """
+
+    before: GroupAudit
+    after: GroupAudit
+    least: GroupGain | None
+    groups: int
+    changes: tuple[GroupChange, ...] = ()
+    audited: str = ""
+
+    @property
+    def approximate(self) -> tuple[str, ...]:
+        """What holds only approximately: folds share records, and the limits are of a limit law."""
+        return ("after", "least", "changes")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        return {**asdict(self), "approximate": list(self.approximate)}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> GroupAssessment:
+        """Rebuild from what `to_dict` returned."""
+        sides = [GroupAudit(**{**stored[k], "worst": tuple(stored[k]["worst"])}) for k in ("before", "after")]
+        least = stored["least"]
+        return cls(
+            sides[0],
+            sides[1],
+            None if least is None else GroupGain(**least),
+            int(stored["groups"]),
+            tuple(GroupChange.from_dict(one) for one in stored.get("changes", ())),
+            str(stored.get("audited", "")),
+        )
+
+    def __str__(self) -> str:
+        lines = [
+            *([f"audited      {self.audited}"] if self.audited else []),
+            f"M            {self.before.metric:.4g} before, {self.after.metric:.4g} after",
+            f"M / sigma_0  {self.before.ratio:.3g} before, {self.after.ratio:.3g} after",
+            f"p-value      {self.before.written_pvalue} before, {self.after.written_pvalue} after",
+            self.finding,
+        ]
+        return "\n".join([*lines, *(f"who pays, {one}" for one in self.who_pays)])
+
+    @property
+    def finding(self) -> str:
+        """What the audit says of the repaired predictions: one sentence for every verb and page."""
+        if self.rejected:
+            still = "still rejects, the predictions are still wrong"
+            new = "rejects, which it did not before: the predictions are wrong"
+            return (
+                f"after the repair the audit {still if self.before.rejected else new} for some"
+                f"{self._still_wrong}: {self.after.worst[0]}{self._means_of_worst}"
+            )
+        left = "for any of these groups, which does not prove them right"
+        if self.before.rejected:
+            return (
+                "after the repair the audit no longer rejects: no evidence is left that predictions are "
+                f"wrong {left}"
+            )
+        return (
+            "the audit rejects neither before nor after the repair: nothing suggests that predictions "
+            f"are wrong {left}"
+        )
+
+    @property
+    def _still_wrong(self) -> str:
+        """For how many of the groups, where their p-values are known."""
+        groups = [one for one in self.changes if one.rule != EVERYONE and one.after.pvalue is not None]
+        wrong = sum(one.after.wrong for one in groups)
+        return f" ({wrong:,} of {pluralize(len(groups), 'group')} at the 5 % level)" if wrong else ""
+
+    @property
+    def _means_of_worst(self) -> str:
+        """What was predicted for the worst group after the repair, and what happened."""
+        for one in self.changes:
+            if self.after.worst[0].startswith(f"{one.rule}: {one.size:,} "):
+                return f"; on the whole {predicted_happened(one.after.predicted, one.happened)}"
+        return ""
+
+    @property
+    def who_pays(self) -> list[str]:
+        """For whom the repair makes it worse: in points, by Brier score, by log loss and by the audit."""
+        by_log_loss = [] if self.least is None else [f"by log loss: {self.worst_off_sentence}"]
+        return [*groups_worse_off(self.changes), *by_log_loss, *newly_wrong(self.changes)]
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the audit rejects after the repair."""
+        return self.after.rejected
+
+    @property
+    def worst_off_sentence(self) -> str:
+        """Who gains least, or loses most, with the interval."""
+        if self.least is None:
+            return ""
+        least, loses = self.least, self.least.gain < 0
+        return (
+            f"of {pluralize(self.groups, 'group')}, {least.rule} {'loses most' if loses else 'gains least'}: "
+            f"{least.gain:+.4f} nats (approximately {least.lower:+.4f} to {least.upper:+.4f})"
+        )
+
+
+def smallest_judged(records: int) -> int:
+    """Return how many records a group must have to be judged: fewer say nothing."""
+    return max(1, min(SMALLEST, records // 20))
+
+
+def for_whom(
+    outcome: Array,
+    before: Array,
+    after: Array,
+    weight: Array,
+    covariates: Mapping[str, npt.NDArray[Any]],
+    *,
+    groups: Sequence[str] = (),
+    seed: int,
+) -> GroupAssessment:
+    """Audit held-out predictions of both kinds on the same columns, with the same seed.
+
+    The values of the columns in `groups`, alone and in pairs, are groups; the others are split at random.
+    """
+    smallest = smallest_judged(len(outcome))
+    named = {name: column for name, column in covariates.items() if name in groups}
+    others = {name: column for name, column in covariates.items() if name not in named}
+    sides = before, after
+    audits = [
+        audit(
+            outcome,
+            prediction,
+            groups=named or None,
+            covariates=others or None,
+            sample_weight=weight,
+            subpopulations=SUBPOPULATIONS,
+            seed=seed,
+            min_size=smallest if others else LEAST_NAMED,
+            draws=DRAWS if others else DRAWS_OF_NAMED,
+        )
+        for prediction in sides
+    ]
+    gains = list(group_gains(_loss(outcome, before) - _loss(outcome, after), weight, covariates, smallest))
+    least = min(gains, key=lambda one: one.gain, default=None)
+    searched = chain(named_members(named, len(outcome)), _audited_members(audits[0], covariates, named))
+    changes = group_changes(outcome, sides, weight, (audits[0], audits[1]), searched, smallest)
+    if others:
+        listed = {one.rule for one in changes}
+        more = _changes_of_values(outcome, sides, weight, covariates, smallest)
+        changes += [one for one in more if one.rule not in listed]
+    return GroupAssessment(
+        GroupAudit.of(audits[0]),
+        GroupAudit.of(audits[1]),
+        least,
+        len(gains),
+        tuple(changes),
+        _looked_at(audits[0], list(named), list(others)),
+    )
+
+
+def _audited_members(
+    audited: Audit, covariates: Mapping[str, npt.NDArray[Any]], named: Mapping[str, npt.NDArray[Any]]
+) -> Iterator[tuple[str, Members]]:
+    """Yield the groups that an audit found by splitting covariates, with who is in them."""
+    for group in audited.groups:
+        if any(condition.column not in named for condition in group.rule.conditions):
+            yield str(group.rule), np.flatnonzero(group.rule.members(covariates))
+
+
+def _looked_at(audited: Audit, named: Sequence[str], others: Sequence[str]) -> str:
+    """Say which groups an audit looked at."""
+    values = f"the values of {', '.join(named)}{', alone and in pairs' if len(named) > 1 else ''}"
+    splits = f"random splits of {', '.join(others)}"
+    ways = [*([values] if named else []), *([splits] if others else [])]
+    return f"{' and '.join(ways)}: {audited.looked_at}"
+
+
+def _changes_of_values(
+    outcome: Array,
+    sides: tuple[Array, Array],
+    weight: Array,
+    covariates: Mapping[str, npt.NDArray[Any]],
+    smallest: int,
+) -> list[GroupChange]:
+    """List the values of columns, alone and in pairs, numbers in ranges: differences, without p-values."""
+    masks = dict(_groups(covariates, smallest))
+    first, second = (
+        audit(outcome, side, groups=masks, sample_weight=weight, min_size=1, draws=0, seed=0)
+        for side in sides
+    )
+    rows = ((words, np.flatnonzero(inside)) for words, inside in masks.items())
+    return group_changes(outcome, sides, weight, (first, second), rows, smallest)
+
+
+def _loss(outcome: Array, prediction: Array) -> Array:
+    if_one, if_zero = loss_if(prediction, "log")
+    return np.asarray(outcome * if_one + (1.0 - outcome) * if_zero)
+
+
+def group_gains(
+    gain: Array, weight: Array, covariates: Mapping[str, npt.NDArray[Any]], smallest: int
+) -> Sequence[GroupGain]:
+    """Return the gain of every level of every covariate, with Bonferroni's limits."""
+    from scipy.special import ndtri
+
+    members = [(words, inside) for words, inside in _groups(covariates, smallest) if inside.sum() >= smallest]
+    reach = float(ndtri(1.0 - (1.0 - CONFIDENCE) / (2.0 * max(1, len(members)))))
+    collected = []
+    for words, inside in members:
+        share = weight[inside] / weight[inside].sum()
+        mean = dot(share, gain[inside])
+        error = float(np.sqrt(np.sum((share * (gain[inside] - mean)) ** 2)))
+        collected.append(
+            GroupGain(words, int(inside.sum()), mean, mean - reach * error, mean + reach * error)
+        )
+    return collected
+
+
+def _groups(
+    covariates: Mapping[str, npt.NDArray[Any]], smallest: int
+) -> Sequence[tuple[str, npt.NDArray[np.bool_]]]:
+    """Return the values of every column, and the largest pairs of values of two columns."""
+    columns = coded(covariates)
+    features = Features.of(columns)
+    given = encode(features, columns)
+    by_column: list[list[tuple[str, npt.NDArray[np.bool_]]]] = []
+    for j, feature in enumerate(features.features):
+        column = BinnedColumn.of(feature, given.encoded.rows[:, j], RANGES)
+        codes = column.codes(given.encoded.rows[:, j], given.missing[j])
+        by_column.append([(words, codes == level) for level, words in enumerate(column.words())])
+    pairs = []
+    for first, second in combinations_of(by_column, 2):
+        for (words, inside), (more, other) in product(first, second):
+            size = int(np.count_nonzero(inside & other))
+            if size >= smallest and not (np.array_equal(inside & other, inside)):
+                pairs.append((size, f"{words} and {more}", inside, other))
+    pairs.sort(key=lambda one: -one[0])
+    kept = [(words, inside & other) for _, words, inside, other in pairs[:MAX_PAIRS]]
+    return [*chain.from_iterable(by_column), *kept]
+
+
+HELD_OUT = (
+    "“After” is honest: the predictions of each record were repaired by a map fitted to other records, four "
+    "fifths of all, in turn. Differences are happened minus predicted, in percentage points; a positive one "
+    "means that the predictions are too low."
+)
+
+
+def change_sheet(changes: Sequence[GroupChange]) -> Table:
+    """Return every group before and after: predicted, happened, and the difference with its interval."""
+    columns = (
+        "group", "records", "happened", "predicted before", "difference", "predicted after", "difference",
+        "mean prediction is",
+    )  # fmt: skip
+    return Table(columns, tuple(_line(one) for one in changes))
+
+
+def score_sheet(changes: Sequence[GroupChange]) -> Table:
+    """Return the p-values and Brier scores of every group before and after."""
+    columns = ("group", "records", "p before", "p after", "Brier before", "Brier after", "Brier score is")
+    return Table(columns, tuple(_score_line(one) for one in changes))
+
+
+def short_change_sheet(changes: Sequence[GroupChange]) -> Table:
+    """Return the same without intervals, p-values and scores, for a terminal."""
+    columns = ("group", "records", "happened", "before", "off by", "after", "off by", "mean prediction is")
+    return Table(columns, tuple(_short_line(one) for one in changes))
+
+
+def _line(one: GroupChange) -> tuple[TableCell, ...]:
+    sides = one.before, one.after
+    means = [cell for side in sides for cell in (_mean(side.predicted), _difference(side))]
+    return (*_who(one), *means, text_cell(one.effect))
+
+
+def _score_line(one: GroupChange) -> tuple[TableCell, ...]:
+    sides = one.before, one.after
+    tests = [number_cell(side.pvalue, pvalue_text(side.pvalue, floor=side.pvalue_is_bound)) for side in sides]
+    scores = [number_cell(side.brier, f"{side.brier:.4f}") for side in sides]
+    return (*_who(one)[:2], *tests, *scores, text_cell(one.brier_effect))
+
+
+def _short_line(one: GroupChange) -> tuple[TableCell, ...]:
+    means = [
+        cell
+        for side in (one.before, one.after)
+        for cell in (_mean(side.predicted), number_cell(side.difference, format_points(side.difference)))
+    ]
+    return (*_who(one), *means, text_cell(one.effect))
+
+
+def _who(one: GroupChange) -> tuple[TableCell, ...]:
+    return text_cell(one.rule), number_cell(one.size, f"{one.size:,}"), _mean(one.happened)
+
+
+def _mean(share: float) -> TableCell:
+    return number_cell(share, percent(share))
+
+
+def _difference(side: GroupSide) -> TableCell:
+    width = side.high - side.low
+    low, size, high = (format_points(value, width) for value in (side.low, side.difference, side.high))
+    return number_cell(side.difference, f"{size} ({low} to {high})")

@@ -1,0 +1,323 @@
+"""What every fitted map can do.
+
+One way to write a map, for SQL text and for narwhals expressions alike.
+
+A column may be added to, taken from, multiplied with and divided by a column or a number to its
+right (`-p + 1.0`, not `1.0 - p`), negated, and compared by `<` and `==` alone. What else a map needs,
+functions and a choice, an Algebra has.
+
+No change.
+
+A map for another base rate: the odds multiplied by a constant.
+
+Numbers of stored maps: each field is checked before it is believed.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
+
+import numpy as np
+
+from calibrant.errors import InvalidInputError, UnreadableFileError, sentence
+from calibrant.fits.levels import SMALLEST_CLIP
+from calibrant.results import Array
+
+LARGEST = 700.0  # the logit beyond which exp would overflow
+
+
+class Algebra(Protocol):
+    """The functions that maps need besides arithmetic."""
+
+    def log(self, x: Any) -> Any:
+        """Return the natural logarithm."""
+
+    def exp(self, x: Any) -> Any:
+        """Return e to the power x."""
+
+    def clip(self, x: Any, low: float, high: float) -> Any:
+        """Return x held within [low, high]."""
+
+    def greatest(self, columns: Sequence[Any]) -> Any:
+        """Return the largest of several columns."""
+
+    def when(self, condition: Any, then: Any, otherwise: Any) -> Any:
+        """Return one of two expressions."""
+
+    def number(self, value: float) -> Any:
+        """Return a constant."""
+
+    def pieces(self, p: Any, cuts: Array, tables: Sequence[Array], formula: Callable[..., Any]) -> Any:
+        """Return the formula of the numbers of piece k, one of each table, where cuts[k-1] <= p < cuts[k]."""
+
+
+def expit(eta: Any, largest: float, algebra: Algebra) -> Any:
+    """Return 1 / (1 + e^-eta); `largest` bounds |eta|, which is held back where exp could overflow."""
+    held = eta if largest <= LARGEST else algebra.clip(eta, -LARGEST, LARGEST)
+    return algebra.number(1.0) / (algebra.exp(-held) + 1.0)
+
+
+def choice_tree(
+    algebra: Algebra, p: Any, cuts: Array, tables: Sequence[Array], formula: Callable[..., Any]
+) -> Any:
+    """Return pieces as a balanced tree of choices.
+
+    It takes log2 of the number of cuts comparisons per row, and its depth stays below any parser's limit.
+    """
+
+    def tree(first: int, last: int) -> Any:
+        if first == last:
+            return formula(*(algebra.number(float(table[first])) for table in tables))
+        middle = (first + last) // 2
+        return algebra.when(p < float(cuts[middle]), tree(first, middle), tree(middle + 1, last))
+
+    return tree(0, len(cuts))
+
+
+MOST = 1e300  # of a coefficient: sums and products of a few with logits stay finite
+LEAST = -MOST
+
+
+def stored_number(fields: Mapping[str, Any], name: str, low: float = LEAST, high: float = MOST) -> float:
+    """Return a field that is one finite number within limits."""
+    value = fields[name]
+    if not _is_finite(value) or not low <= value <= high:
+        raise refused(name, f"must be a finite number{_within(low, high)}", value)
+    return float(value)
+
+
+def stored_numbers(
+    fields: Mapping[str, Any],
+    name: str,
+    low: float = LEAST,
+    high: float = MOST,
+    size: int | None = None,
+) -> Array:
+    """Return a field that is a list of finite numbers within limits, as many as `size` says."""
+    items = fields[name]
+    plain = isinstance(items, list) and all(map(_is_finite, items))
+    values = np.array(items, dtype=np.float64) if plain else np.array([math.nan])
+    if not np.all(np.isfinite(values) & (values >= low) & (values <= high)):
+        raise refused(name, f"must be a list of finite numbers{_within(low, high)}", items)
+    if size is not None and len(values) != size:
+        raise refused(name, f"must hold {size} numbers", items)
+    return values
+
+
+def stored_steps(fields: Mapping[str, Any], name: str, low: float = LEAST, high: float = MOST) -> Array:
+    """Return a field that is a list of numbers, each above the one before it."""
+    values = stored_numbers(fields, name, low, high)
+    if np.any(np.diff(values) <= 0):
+        raise refused(name, "must rise", fields[name])
+    return values
+
+
+def stored_clip(fields: Mapping[str, Any]) -> float:
+    """Return how far from 0 and 1 a map keeps predictions."""
+    return stored_number(fields, "clip", SMALLEST_CLIP, 0.5)
+
+
+def _is_finite(item: Any) -> bool:
+    """Return whether something is a number that a float can hold; JSON knows whole numbers of any length."""
+    return type(item) in (int, float) and abs(item) <= sys.float_info.max
+
+
+def refused(name: str, rule: str, got: Any) -> UnreadableFileError:
+    """Build the error for a field that breaks its rule."""
+    shown = repr(got)
+    shown = shown if len(shown) <= 60 else shown[:57] + "..."
+    return UnreadableFileError(sentence(f"field {name!r}", rule, f"got {shown}", "it may have been edited"))
+
+
+def _within(low: float, high: float) -> str:
+    return "" if low == LEAST and high == MOST else f" from {low:g} to {high:g}"
+
+
+class Interval(NamedTuple):
+    """Lower and upper limits, one pair per prediction."""
+
+    lower: Array
+    upper: Array
+
+
+class Knot(NamedTuple):
+    """The points between which a map is linear: predictions and what they become."""
+
+    values: Array
+    rates: Array
+
+
+class MapBins(NamedTuple):
+    """Bins (-inf, e_1], (e_1, e_2], ..., (e_k, inf): the rate of each, and limits where they are known."""
+
+    edges: Array
+    rates: Array
+    lower: Array | None
+    upper: Array | None
+
+
+class Map(ABC):
+    """A fitted map. Its numbers are all in `to_dict`; `form` is what files call its kind."""
+
+    form: ClassVar[str]
+    needs_covariates: ClassVar[bool] = False
+    multiclass: ClassVar[bool] = False  # whether it maps rows of several classes
+
+    @abstractmethod
+    def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
+        """Return the recalibrated predictions; `p` is checked, one number per row."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers of the map, ready for JSON."""
+
+    @classmethod
+    @abstractmethod
+    def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
+        """Rebuild the map from what `to_dict` returned."""
+
+    def expression(self, p: Any, algebra: Algebra) -> Any:
+        """Return the map as an expression of a column, within [0, 1], or say that it cannot be one."""
+        hint = "use apply, or a method that reads the prediction alone"
+        raise InvalidInputError(
+            sentence(f"a {self.form} map", "cannot be written as an expression", hint=hint)
+        )
+
+    def interval(self, p: Array) -> Interval:
+        """Return limits per prediction, where the method has them."""
+        raise InvalidInputError(
+            sentence(f"a {self.form} map", "has no interval", hint='use "venn-abers" or "histogram"')
+        )
+
+    def remarks(self, p: Array, covariates: Mapping[str, Any] | None) -> tuple[str, ...]:
+        """Say what new covariates have that the fit has not seen; nothing where none are read."""
+        return ()
+
+    @property
+    def column_names(self) -> list[str]:
+        """The covariates that the map reads."""
+        return []
+
+    @property
+    def knots(self) -> Knot | None:
+        """The points between which the map is linear, or None."""
+        return None
+
+    @property
+    def bins(self) -> MapBins | None:
+        """The bins in which the map is constant, or None."""
+        return None
+
+    def thinned(self, tolerance: float) -> Map:
+        """Return a map with fewer numbers that differs by at most `tolerance`; itself where it has few."""
+        return self
+
+
+def map_to_dict(fitted: Map) -> dict[str, Any]:
+    """Return a map as JSON: its form and its numbers."""
+    return {"form": fitted.form, **fitted.to_dict()}
+
+
+def map_from_dict(numbers: Mapping[str, Any]) -> Map:
+    """Rebuild a map, or say that its form is not known here."""
+    known = {form.form: form for form in _subclasses(Map) if hasattr(form, "form")}
+    form = numbers.get("form")
+    if form not in known:
+        raise UnreadableFileError(
+            sentence("form of a map", f"must be one of {', '.join(known)}", f"got {form!r}")
+        )
+    return known[form].from_dict(numbers)
+
+
+def map_of_one_column(stored: Mapping[str, Any]) -> Map:
+    """Rebuild a map that another one is made of, which must read the prediction alone."""
+    fitted = map_from_dict(stored)
+    if fitted.multiclass or fitted.needs_covariates:
+        raise refused("form", "must be that of a map of one column", fitted.form)
+    return fitted
+
+
+def _subclasses(kind: Any) -> list[type[Map]]:
+    """Return every kind of map below this one."""
+    return [one for below in kind.__subclasses__() for one in (below, *_subclasses(below))]
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityMap(Map):
+    """The predictions as they are."""
+
+    form: ClassVar[str] = "identity"
+
+    def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
+        """Return a copy of the predictions."""
+        return p.copy()
+
+    def expression(self, p: Any, algebra: Algebra) -> Any:
+        """Return the column itself."""
+        return p
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return nothing: the map has no numbers."""
+        return {}
+
+    @classmethod
+    def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
+        """Return the map."""
+        return cls()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PrevalenceMap(Map):
+    """The inner map, its odds multiplied by `ratio`: right where only the share of outcomes 1 has changed."""
+
+    form: ClassVar[str] = "prevalence"
+    inner: Map
+    ratio: float
+
+    @property
+    def needs_covariates(self) -> bool:  # type: ignore[override]  # the inner map decides
+        """Whether the inner map reads covariates."""
+        return self.inner.needs_covariates
+
+    @property
+    def column_names(self) -> list[str]:
+        """The covariates that the inner map reads."""
+        return self.inner.column_names
+
+    def remarks(self, p: Array, covariates: Mapping[str, Any] | None) -> tuple[str, ...]:
+        """Say what new covariates have that the fit has not seen."""
+        return self.inner.remarks(p, covariates)
+
+    def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
+        """Multiply the odds."""
+        return self.shifted(self.inner.predict(p, covariates))
+
+    def interval(self, p: Array) -> Interval:
+        """Multiply the odds of both limits."""
+        return Interval(*(self.shifted(limit) for limit in self.inner.interval(p)))
+
+    def shifted(self, q: Array) -> Array:
+        """Multiply the odds of probabilities."""
+        return np.asarray(q * self.ratio / (1.0 - q + q * self.ratio))
+
+    def expression(self, p: Any, algebra: Algebra) -> Any:
+        """Return the inner expression with its odds multiplied."""
+        q = self.inner.expression(p, algebra)
+        return algebra.clip(q * self.ratio / (-q + 1.0 + q * self.ratio), 0.0, 1.0)  # rounding
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the ratio and the inner map."""
+        return {"ratio": self.ratio, "inner": {"form": self.inner.form, **self.inner.to_dict()}}
+
+    @classmethod
+    def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
+        """Rebuild from the ratio and the inner map."""
+        inner = map_from_dict(numbers["inner"])
+        if inner.multiclass:
+            raise refused("inner", "must be a map of two classes", inner.form)
+        return cls(inner, stored_number(numbers, "ratio", 5e-324, 1.7e308))

@@ -1,0 +1,273 @@
+"""Shifts of the logit per level of every covariate, on top of intercept and slope.
+
+A map of the prediction, and a list of shifts in named groups and ranges of scores.
+
+A map of the prediction, and a list of shifts in groups that rules define.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.columns import Features
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.fits.hierarchical import Block
+from calibrant.fits.levels import logit
+from calibrant.fits.patching import Patch, applied
+from calibrant.groups.rules import Rule, rule_from_list, rule_to_list
+from calibrant.recalibration.maps.base import (
+    IdentityMap,
+    Map,
+    map_of_one_column,
+    map_to_dict,
+    refused,
+    stored_clip,
+    stored_number,
+    stored_numbers,
+)
+from calibrant.recalibration.maps.columns import BinnedColumn, ColumnMap, EncodedColumns
+from calibrant.recalibration.maps.trees import CLIP
+from calibrant.results import Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnShifts:
+    """The shifts of the levels of one column, with their standard errors and numbers of records.
+
+    `slopes` are changes of the slope per level, in units of the logit's deviation; None where not fitted.
+    """
+
+    column: BinnedColumn
+    shifts: Array
+    errors: Array
+    records: Array
+    slopes: Array | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        numbers = {"shifts": self.shifts, "errors": self.errors, "records": self.records}
+        slopes = {} if self.slopes is None else {"slopes": self.slopes.tolist()}
+        return {**self.column.to_dict(), **{k: v.tolist() for k, v in numbers.items()}, **slopes}
+
+    @classmethod
+    def from_dict(cls, item: Mapping[str, Any]) -> ColumnShifts:
+        """Read back what `to_dict` wrote; wrong lengths are refused."""
+        column = BinnedColumn.from_dict(item)
+        shifts = stored_numbers(item, "shifts")
+        errors, records = (stored_numbers(item, name, 0.0, 1.7e308) for name in ("errors", "records"))
+        slopes = stored_numbers(item, "slopes") if "slopes" in item else None
+        if {len(a) for a in (shifts, errors, records, slopes) if a is not None} != {column.count}:
+            name = column.feature.name
+            raise InvalidInputError(sentence(f"column {name!r}", f"must have {column.count} shifts"))
+        return cls(column, shifts, errors, records, slopes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HierarchicalMap(ColumnMap):
+    """logit q = intercept + slope l + the shifts of the record's levels; l is the logit of the start."""
+
+    form: ClassVar[str] = "hierarchical"
+    intercept: float
+    slope: float
+    clip: float
+    centre: float  # mean and deviation of the logits that the fit saw
+    deviation: float
+    columns: tuple[ColumnShifts, ...]
+    start: Map = field(default_factory=IdentityMap)  # files of version 0.2.0 have none
+
+    @property
+    def features(self) -> Features:  # type: ignore[override]  # known by the columns
+        """The covariates that the map reads."""
+        return Features(tuple(one.column.feature for one in self.columns))
+
+    @property
+    def seen_missing(self) -> list[str]:  # type: ignore[override]  # known by the columns
+        """The covariates with missing values in the fit."""
+        return [one.column.feature.name for one in self.columns if one.records[-1] > 0]
+
+    def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
+        """Add the shifts of each record's levels to its logit."""
+        from scipy.special import expit
+
+        x = logit(self.start.predict(p), self.clip)
+        eta = self.intercept + self.slope * x
+        given = self.met(p, covariates)
+        for j, one in enumerate(self.columns):
+            codes = one.column.codes(given.encoded.rows[:, j], given.missing[j])
+            eta = eta + Block(codes, one.column.count).taken(one.shifts)
+            if one.slopes is not None:
+                scaled = (x - self.centre) / self.deviation
+                eta = eta + Block(codes, one.column.count, scaled).taken(one.slopes)
+        return np.asarray(expit(eta))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all numbers."""
+        names = ("intercept", "slope", "clip", "centre", "deviation")
+        columns = [one.to_dict() for one in self.columns]
+        return {**{k: getattr(self, k) for k in names}, "columns": columns, "start": map_to_dict(self.start)}
+
+    @classmethod
+    def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
+        """Rebuild the map."""
+        if not numbers["columns"]:
+            raise refused("columns", "must hold a column", numbers["columns"])
+        return cls(
+            intercept=stored_number(numbers, "intercept"),
+            slope=stored_number(numbers, "slope"),
+            clip=stored_clip(numbers),
+            centre=stored_number(numbers, "centre"),
+            deviation=stored_number(numbers, "deviation", 5e-324, 1.7e308),
+            columns=tuple(ColumnShifts.from_dict(item) for item in numbers["columns"]),
+            start=map_of_one_column(numbers["start"]) if "start" in numbers else IdentityMap(),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PatchedGroup:
+    """Records of one column whose level is among `levels`."""
+
+    column: int
+    levels: tuple[int, ...]
+    words: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PatchMap(ColumnMap):
+    """logit q = logit of the start, then one shift after another; a range of scores is that at its turn."""
+
+    form: ClassVar[str] = "patch"
+    start: Map
+    columns: tuple[BinnedColumn, ...]
+    groups: tuple[PatchedGroup, ...]
+    patches: tuple[Patch, ...]
+    seen_missing: tuple[str, ...] = ()
+
+    @property
+    def features(self) -> Features:  # type: ignore[override]  # known by the columns
+        """The columns that the map reads."""
+        return Features(tuple(one.feature for one in self.columns))
+
+    def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
+        """Apply every patch in its turn."""
+        from scipy.special import expit
+
+        x = logit(self.start.predict(p), CLIP)
+        if self.patches:
+            inside = members(self.columns, self.groups, self.met(p, covariates))
+            for patch in self.patches:
+                x = applied(x, inside[patch.group], patch)
+        return np.asarray(expit(x))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all numbers: the start, the columns, the groups and every patch."""
+        return {
+            "start": map_to_dict(self.start),
+            "columns": [column.to_dict() for column in self.columns],
+            "groups": [{"column": g.column, "levels": list(g.levels), "rule": g.words} for g in self.groups],
+            "patches": patches_to_list(self.patches),
+            "seen_missing": list(self.seen_missing),
+        }
+
+    @classmethod
+    def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
+        """Rebuild the map; a patch of a group that is not there is refused."""
+        columns = tuple(BinnedColumn.from_dict(item) for item in numbers["columns"])
+        groups = tuple(_group(item) for item in numbers["groups"])
+        patches = patches_from_list(numbers["patches"], len(groups))
+        if not all(0 <= g.column < len(columns) for g in groups):
+            raise InvalidInputError(sentence("groups", "must be of the columns listed"))
+        return cls(
+            map_of_one_column(numbers["start"]), columns, groups, patches, tuple(numbers["seen_missing"])
+        )
+
+
+def _group(item: Mapping[str, Any]) -> PatchedGroup:
+    """Read a group back: places of a column and of its levels."""
+    places = [item["column"], *item["levels"]]
+    if not all(type(place) is int for place in places):
+        raise refused("groups", "must hold whole numbers", places)
+    return PatchedGroup(item["column"], tuple(item["levels"]), str(item["rule"]))
+
+
+def patches_to_list(patches: Sequence[Patch]) -> list[list[float]]:
+    """Return the numbers of every patch."""
+    return [[p.group, p.low, p.high, p.shift, p.z] for p in patches]
+
+
+def patches_from_list(rows: Sequence[Any], groups: int) -> tuple[Patch, ...]:
+    """Read the numbers of patches back; each must belong to one of the groups."""
+    for k, row in enumerate(rows):
+        stored_numbers({f"patches[{k}]": row}, f"patches[{k}]", size=5)
+    patches = tuple(Patch(int(group), *map(float, rest)) for group, *rest in rows)
+    if not all(0 <= p.group < groups for p in patches):
+        raise InvalidInputError(sentence("patches", "must be of the groups listed"))
+    return patches
+
+
+def members(
+    columns: tuple[BinnedColumn, ...], groups: tuple[PatchedGroup, ...], given: EncodedColumns
+) -> npt.NDArray[np.bool_]:
+    """Return who is in each group, one row per group."""
+    codes = [c.codes(given.encoded.rows[:, j], given.missing[j]) for j, c in enumerate(columns)]
+    rows = len(given.encoded.rows)
+    result = np.zeros((len(groups), rows), dtype=bool)
+    for k, group in enumerate(groups):
+        result[k] = np.isin(codes[group.column], group.levels)
+    return result
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RulePatchMap(ColumnMap):
+    """logit q = logit of the start, then one shift after another for the members of a rule."""
+
+    form: ClassVar[str] = "patch by rules"
+    start: Map
+    features: Features  # of the columns that the rules speak of
+    rules: tuple[Rule, ...]
+    patches: tuple[Patch, ...]
+    seen_missing: tuple[str, ...] = ()
+
+    def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
+        """Apply every patch in its turn."""
+        from scipy.special import expit
+
+        x = logit(self.start.predict(p), CLIP)
+        used = sorted({patch.group for patch in self.patches})
+        if used and len(p):
+            inside = dict(zip(used, rule_members([self.rules[k] for k in used], covariates), strict=True))
+            for patch in self.patches:
+                x = applied(x, inside[patch.group], patch)
+        return np.asarray(expit(x))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything: the start, the columns, the rules and every patch."""
+        return {
+            "start": map_to_dict(self.start),
+            "columns": self.features.to_list(),
+            "groups": [{"rule": str(rule), "conditions": rule_to_list(rule)} for rule in self.rules],
+            "patches": patches_to_list(self.patches),
+            "seen_missing": list(self.seen_missing),
+        }
+
+    @classmethod
+    def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
+        """Rebuild the map; a patch of a rule that is not there is refused."""
+        features = Features.from_list(numbers["columns"]) if numbers["columns"] else Features(())
+        rules = tuple(rule_from_list(item["conditions"]) for item in numbers["groups"])
+        columns = {condition.column for rule in rules for condition in rule.conditions}
+        if columns != set(features.names):
+            raise InvalidInputError(sentence("columns", "must be those that the rules speak of"))
+        patches = patches_from_list(numbers["patches"], len(rules))
+        return cls(
+            map_of_one_column(numbers["start"]), features, rules, patches, tuple(numbers["seen_missing"])
+        )
+
+
+def rule_members(rules: Sequence[Rule], covariates: Any) -> npt.NDArray[np.bool_]:
+    """Return who is in each group, one row per rule; a rule of everyone needs no column of its own."""
+    return np.array([rule.members(covariates) for rule in rules], dtype=bool)

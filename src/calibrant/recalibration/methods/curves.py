@@ -1,0 +1,180 @@
+"""isotonic, centered-isotonic, bounded-slope, venn-abers: maps that need the order of predictions only.
+
+identity, shift, platt, temperature, beta: logistic maps shrunk toward no change.
+
+spline: a smooth shift of the logit, shrunk toward none.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.fits import isotonic as bounded
+from calibrant.fits import isotonic as isotonic_fits
+from calibrant.fits import isotonic as pairs
+from calibrant.fits import spline as spline_fits
+from calibrant.fits.levels import Levels, end_limit
+from calibrant.fits.logistic import Clip, Family, LogisticFit, Shrink, logistic, shows_no_slope
+from calibrant.formatting import format_value
+from calibrant.recalibration.maps.base import IdentityMap
+from calibrant.recalibration.maps.logistic import LogisticMap
+from calibrant.recalibration.maps.piecewise import PairMap, PiecewiseMap, SplineMap
+from calibrant.recalibration.registry import Fitted
+from calibrant.recalibration.samples import RowSample, Sample
+
+Ends = Literal["kt", "raw"]
+
+
+def isotonic(sample: Sample, *, seed: int, ends: Ends = "kt") -> Fitted:
+    """Fit the best non-decreasing rates."""
+    knots = isotonic_fits.isotonic(sample.levels, honest_ends=_honest(ends))
+    return Fitted(PiecewiseMap.of(knots.values, knots.rates))
+
+
+def centered_isotonic(sample: Sample, *, seed: int, ends: Ends = "kt") -> Fitted:
+    """Fit the best non-decreasing rates, one knot per block."""
+    knots = isotonic_fits.centered_isotonic(sample.levels, honest_ends=_honest(ends))
+    return Fitted(PiecewiseMap.of(knots.values, knots.rates))
+
+
+def bounded_slope(sample: Sample, *, seed: int, slope: float = 2.0, ends: Ends = "raw") -> Fitted:
+    """Fit the best rates whose slope lies between 0 and a bound."""
+    if isinstance(slope, bool) or not isinstance(slope, (int, float)) or not 0 <= slope < float("inf"):
+        raise InvalidInputError(sentence("slope", "must be a number from 0", f"got {slope!r}"))
+    knots = bounded.bounded_slope(sample.levels, slope=float(slope), honest_ends=_honest(ends))
+    return Fitted(PiecewiseMap.of(knots.values, knots.rates))
+
+
+def venn_abers(sample: Sample, *, seed: int, merge: Literal["log", "brier"] = "log") -> Fitted:
+    """Find the isotonic values of a new record under either outcome."""
+    if merge not in ("log", "brier"):
+        raise reject_name("merge", str(merge), ["log", "brier"])
+    fit = pairs.venn_abers(sample.levels)
+    void = sample.weighted or not sample.binary
+    reason = "The guarantee of Venn-Abers pairs is for 0/1 records of equal weight; these are not."
+    return Fitted(PairMap.of(fit.values, fit.if_zero, fit.if_one, merge), (reason,) if void else ())
+
+
+def _honest(ends: str) -> bool:
+    if ends not in ("kt", "raw"):
+        raise reject_name("ends", str(ends), ["kt", "raw"])
+    return ends == "kt"
+
+
+WRONG_WAY = (
+    "The fitted slope is negative: larger predictions went with fewer outcomes 1, so the scores rank the"
+    " wrong way round; check the labels."
+)
+ONE_LEVEL = "All predictions are equal, which shows no slope: the map shifts them only."
+
+
+def identity(sample: Sample, *, seed: int) -> Fitted:
+    """Leave the predictions as they are."""
+    return Fitted(IdentityMap())
+
+
+def limits(sample: Sample, *, seed: int) -> Fitted:
+    """Leave the predictions as they are, but keep them off 0 and 1 if some are exactly 0 or 1."""
+    clip = end_limit(sample.levels)
+    if clip == 0.0:
+        return Fitted(IdentityMap())
+    return Fitted(LogisticMap(0.0, 1.0, 1.0, clip), (), {"clip": clip, "clip_note": _end_note(clip)})
+
+
+def _end_note(clip: float) -> str:
+    return (
+        f"Predictions are kept within {clip:.3g} and {1 - clip:.6g}: so few records do not support 0 and 1."
+    )
+
+
+def shift(sample: Sample, *, seed: int, shrink: Shrink = "auto", clip: Clip = "auto") -> Fitted:
+    """Add a constant to the logit."""
+    return _fitted(sample, "shift", shrink, clip)
+
+
+def platt(sample: Sample, *, seed: int, shrink: Shrink = "auto", clip: Clip = "auto") -> Fitted:
+    """Fit intercept and slope of the logit."""
+    return _fitted(sample, "platt", shrink, clip)
+
+
+def temperature(sample: Sample, *, seed: int, shrink: Shrink = "auto", clip: Clip = "auto") -> Fitted:
+    """Fit the slope of the logit."""
+    fit = logistic(sample.levels, "temperature", shrink=shrink, clip=clip)
+    details = {**_details(fit, sample.levels), "temperature": temperature_of(fit.low)}
+    return Fitted(LogisticMap.of(fit), logistic_notes(sample, fit), details)
+
+
+def temperature_of(slope: float) -> float | None:
+    """Return the temperature by which logits are divided, None where it is infinite.
+
+    >>> temperature_of(0.8), temperature_of(0.0)
+    (1.25, None)
+    """
+    return 1 / slope if abs(slope) > 1e-300 else None
+
+
+def beta(sample: Sample, *, seed: int, shrink: Shrink = "auto", clip: Clip = "auto") -> Fitted:
+    """Fit powers of p and of 1 - p, and a constant."""
+    return _fitted(sample, "beta", shrink, clip)
+
+
+def _fitted(sample: Sample, family: Family, shrink: Shrink, clip: Clip) -> Fitted:
+    fit = logistic(sample.levels, family, shrink=shrink, clip=clip)
+    return Fitted(LogisticMap.of(fit), logistic_notes(sample, fit), _details(fit, sample.levels))
+
+
+def logistic_notes(sample: Sample, fit: LogisticFit) -> tuple[str, ...]:
+    """Return what the user should know of a logistic fit."""
+    notes = [WRONG_WAY] if fit.low < 0 or fit.high < 0 else []
+    return (*notes, *([ONE_LEVEL] if shows_no_slope(sample.levels) else []))
+
+
+def clip_note(levels: Levels, clip: float) -> str:
+    """Say which predictions are mapped to one value; empty if the clip merges none."""
+    values = levels.values
+    beyond = (values < clip) | (values > 1.0 - clip)
+    low, high = np.count_nonzero(values <= clip), np.count_nonzero(values >= 1.0 - clip)
+    if not beyond.any() or max(low, high) < 2:
+        return ""
+    count = format_value(float(levels.weights[beyond].sum()))
+    return (
+        f"Predictions below {clip:.3g} are treated as {clip:.3g}, and above {1 - clip:.6g} as {1 - clip:.6g}"
+        f" ({count} records): the likelihood prefers that."
+    )
+
+
+def _details(fit: LogisticFit, levels: Levels) -> dict[str, float | str | None]:
+    width = fit.width if fit.width < float("inf") else None
+    return {"clip": fit.clip, "width": width, **_clipped(levels, fit.clip)}
+
+
+def _clipped(levels: Levels, clip: float) -> dict[str, str]:
+    """Return the note on a clip, if it merges predictions."""
+    note = clip_note(levels, clip)
+    return {"clip_note": note} if note else {}
+
+
+FEW = "The predictions have too few distinct logits for a spline: the map is a shrunk Platt map."
+
+
+def spline(sample: Sample, *, seed: int, knots: int = spline_fits.KNOTS, clip: Clip = "auto") -> Fitted:
+    """Fit a linear spline of the logit, with penalties by evidence."""
+    if isinstance(knots, bool) or not isinstance(knots, int) or not spline_fits.FEWEST <= knots <= 512:
+        rule = f"must be a whole number from {spline_fits.FEWEST} to 512"
+        raise InvalidInputError(sentence("knots", rule, f"got {knots!r}"))
+    if isinstance(sample, RowSample):  # the maps of covariates start from it too
+        fit = sample.cached(
+            f"spline {knots} {clip}", lambda: spline_fits.spline(sample.levels, knots=knots, clip=clip)
+        )
+    else:
+        fit = spline_fits.spline(sample.levels, knots=knots, clip=clip)
+    if isinstance(fit, LogisticFit):
+        return Fitted(LogisticMap.of(fit), (FEW, *logistic_notes(sample, fit)), {"clip": fit.clip})
+    details = {
+        "clip": fit.clip, "level_width": fit.level_width, "bend_width": fit.bend_width,
+        **_clipped(sample.levels, fit.clip),
+    }  # fmt: skip
+    return Fitted(SplineMap(fit.knots, fit.shifts, fit.clip), (), details)

@@ -1,0 +1,295 @@
+"""hierarchical: a readable table of shifts per level of every covariate, shrunk by evidence.
+
+patch: shifts of named groups and ranges of scores, every one of them listed.
+
+boost: trees on covariates and logit, from the spline as start, kept only where they gain enough.
+
+augment: Appendix E of the multi-calibration paper, for reproduction; cross-fitting judges it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.columns import Features
+from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.fits.forest import Forest, TreeParams, grower
+from calibrant.fits.hierarchical import Block, HierarchicalFit
+from calibrant.fits.hierarchical import hierarchical as fit_shifts
+from calibrant.fits.levels import logit
+from calibrant.fits.logistic import Clip, Linear, logistic_regression
+from calibrant.fits.patching import Patch, patched
+from calibrant.fits.trees import STAGE, boosted, boosted_logits, boosted_means
+from calibrant.inputs import at_least_two
+from calibrant.recalibration.maps.base import Map
+from calibrant.recalibration.maps.columns import BinnedColumn, EncodedColumns, coded, encode
+from calibrant.recalibration.maps.groups import (
+    ColumnShifts,
+    HierarchicalMap,
+    PatchedGroup,
+    PatchMap,
+    RulePatchMap,
+    members,
+    rule_members,
+)
+from calibrant.recalibration.maps.trees import CLIP, AugmentMap, BoostMap, predicted_by
+from calibrant.recalibration.methods.curves import FEW, spline
+from calibrant.recalibration.registry import Fitted
+from calibrant.recalibration.samples import RowSample
+from calibrant.results import Array
+
+ROUNDING = 1e-9  # relative: a deviation below it is none
+MOST_LEVELS = 2_000  # the work grows with their third power
+
+
+def _encoded(sample: RowSample) -> tuple[Features, EncodedColumns]:
+    """Return the covariates as numbers."""
+
+    def encoded() -> tuple[Features, EncodedColumns]:
+        columns = coded(sample.covariates or {})
+        features = Features.of(columns)
+        return features, encode(features, columns)
+
+    return sample.cached("columns", encoded)
+
+
+def hierarchical(
+    sample: RowSample, *, seed: int, bins: int = 8, slopes: bool = False, clip: Clip = "auto"
+) -> Fitted:
+    """Fit the spline, then intercept, slope and one shift per level of every covariate.
+
+    Where nothing speaks for a change, intercept, slope and shifts are shrunk to those of no change; numbers
+    are cut at `bins` quantiles.
+    """
+    at_least_two("bins", bins)
+    assert sample.covariates is not None  # the registry row says so
+    features, given = _encoded(sample)
+    leveled = [
+        BinnedColumn.of(one, given.encoded.rows[:, j], bins) for j, one in enumerate(features.features)
+    ]
+    _refuse_many(leveled)
+    codes = [one.codes(given.encoded.rows[:, j], given.missing[j]) for j, one in enumerate(leveled)]
+    start = spline(sample, seed=seed, clip=clip)
+    x = logit(start.map.predict(sample.predictions), CLIP)
+    centre = float(np.average(x, weights=sample.weights))
+    deviation = float(np.sqrt(np.average((x - centre) ** 2, weights=sample.weights)))
+    deviation = deviation if deviation > ROUNDING * max(1.0, abs(centre)) else 1.0  # all logits are equal
+    blocks = [Block(c, one.count) for c, one in zip(codes, leveled, strict=True)]
+    if slopes:
+        scaled = (x - centre) / deviation
+        blocks += [Block(c, one.count, scaled) for c, one in zip(codes, leveled, strict=True)]
+    fit = fit_shifts(x, sample.outcomes, sample.weights, blocks)
+    counts = [np.bincount(c, sample.weights, one.count) for c, one in zip(codes, leveled, strict=True)]
+    tables = tuple(_tables(fit, leveled, counts, slopes))
+    fitted = HierarchicalMap(fit.intercept, fit.slope, CLIP, centre, deviation, tables, start.map)
+    notes = tuple(note for note in start.notes if note != FEW)
+    return Fitted(fitted, notes, {"start": dict(start.details), "shifts": _readable(tables)})
+
+
+def _refuse_many(leveled: list[BinnedColumn]) -> None:
+    """Refuse more levels than a table can be read of; an identifier among the columns is the usual reason."""
+    count = sum(one.count for one in leveled)
+    if count > MOST_LEVELS:
+        widest = max(leveled, key=lambda one: one.count)
+        got = f"got {count:,}, of which column {widest.feature.name!r} has {widest.count:,}"
+        hint = "leave such a column out, or group its values"
+        rule = f"must have at most {MOST_LEVELS:,} levels in all"
+        raise InvalidInputError(sentence("covariates", rule, got, hint))
+
+
+def _tables(
+    fit: HierarchicalFit, leveled: list[BinnedColumn], counts: list[Any], slopes: bool
+) -> list[ColumnShifts]:
+    collected = []
+    for j, (column, records) in enumerate(zip(leveled, counts, strict=True)):
+        shifts = fit.blocks[j]
+        steep = fit.blocks[len(leveled) + j].values if slopes else None
+        collected.append(ColumnShifts(column, shifts.values, shifts.errors, records, steep))
+    return collected
+
+
+def _readable(tables: tuple[ColumnShifts, ...]) -> list[dict[str, Any]]:
+    """Return the table of shifts: who, by how much on the logit, with standard error and records."""
+    rows = []
+    for one in tables:
+        for k, words in enumerate(one.column.words()):
+            if one.records[k] > 0:
+                row = {"group": words, "shift": float(one.shifts[k]), "error": float(one.errors[k])}
+                rows.append({**row, "records": float(one.records[k])})
+    return rows
+
+
+HELD_OUT = 0.3
+NOTHING_TO_PATCH = "No group needed a patch that held-out records support: the map is the spline alone."
+
+
+def patch(sample: RowSample, *, seed: int, bins: int = 4) -> Fitted:
+    """Fit the spline, then shift the worst cell of group and score range again and again.
+
+    Groups are the rules of `groups=`, or the values of its columns (of all covariates where there are none),
+    for numbers the two sides of each of the `bins` quantiles.
+    """
+    at_least_two("bins", bins)
+    assert sample.covariates is not None  # the registry row says so
+    start = spline(sample, seed=seed)
+    x = logit(start.map.predict(sample.predictions), CLIP)
+    held_out = sample.fold_of(10, seed) < 10 * HELD_OUT
+    make = _by_rules if sample.rules else _by_columns
+    inside, words, mapped = make(sample, start.map, bins)
+    patches = tuple(patched(x, sample.outcomes, sample.weights, inside, held_out))
+    note = () if patches else (NOTHING_TO_PATCH,)
+    listed = [_listed(words[one.group], one) for one in patches]
+    details = {"patches": listed, "start": dict(start.details)}
+    return Fitted(mapped(patches), (*start.notes, *note), details)
+
+
+Made = tuple[npt.NDArray[np.bool_], list[str], Callable[[tuple[Patch, ...]], Map]]
+
+
+def _by_columns(sample: RowSample, start: Map, bins: int) -> Made:
+    """Return who is in every group of the columns, the groups in words, and the map of some patches."""
+    assert sample.covariates is not None
+    columns = coded(sample.covariates, sample.groups or None)
+    features = Features.of(columns)
+    given = encode(features, columns)
+    leveled = tuple(
+        BinnedColumn.of(one, given.encoded.rows[:, j], bins) for j, one in enumerate(features.features)
+    )
+    groups = tuple(group for j, column in enumerate(leveled) for group in _groups(j, column))
+    inside = members(leveled, groups, given)
+    missing = _with_gaps(given)
+    return inside, [g.words for g in groups], lambda made: PatchMap(start, leveled, groups, made, missing)
+
+
+def _by_rules(sample: RowSample, start: Map, bins: int) -> Made:
+    """Return the same for rules; `bins` has no meaning for them."""
+    inside = rule_members(sample.rules, sample.covariates)
+    names = sorted({condition.column for rule in sample.rules for condition in rule.conditions})
+    if not names:  # everyone
+        return inside, list(sample.rules), lambda made: RulePatchMap(start, Features(()), sample.rules, made)
+    assert sample.covariates is not None
+    columns = coded(sample.covariates, names)
+    features = Features.of(columns)
+    missing = _with_gaps(encode(features, columns))
+    return (
+        inside,
+        list(sample.rules),
+        lambda made: RulePatchMap(start, features, sample.rules, made, missing),
+    )
+
+
+def _with_gaps(given: EncodedColumns) -> tuple[str, ...]:
+    return tuple(name for name, count in given.encoded.missing.items() if count)
+
+
+def _groups(j: int, column: BinnedColumn) -> list[PatchedGroup]:
+    """Return the groups of one column: every category, or both sides of every cut, and missing."""
+    words, last = column.words(), column.count - 1
+    if column.feature.kind == "category":
+        return [PatchedGroup(j, (k,), words[k]) for k in range(column.count)]
+    collected = [PatchedGroup(j, (last,), words[last])]
+    name = column.feature.name
+    for cut, at in enumerate(column.written_cuts(), start=1):
+        collected.append(PatchedGroup(j, tuple(range(cut)), f"{name} < {at}"))
+        collected.append(PatchedGroup(j, tuple(range(cut, last)), f"{name} >= {at}"))
+    return collected
+
+
+def _listed(words: str, one: Patch) -> dict[str, Any]:
+    everywhere = one.low <= 0.0 and one.high > 1.0
+    scores = "all scores" if everywhere else f"scores from {one.low:.4g} to {min(one.high, 1.0):.4g}"
+    return {"rule": words, "scores": scores, "shift": one.shift, "z": one.z}
+
+
+FOLDS = 4  # for the number of trees,
+MAX_CROSS_FITTED = 5_000  # records up to which all folds are used; above, one of
+HOLD_OUT_FOLDS = 5
+NOTHING_GAINED = "Trees gained less than one standard error on held-out records: the map is the spline alone."
+
+
+def boost(
+    sample: RowSample,
+    *,
+    seed: int,
+    trees: int = 400,
+    learning_rate: float = 0.03,
+    leaves: int = 15,
+    smallest_leaf: int = 100,
+    ridge: float = 10.0,
+) -> Fitted:
+    """Fit the spline, then boost from it; the number of trees is that of least held-out log loss.
+
+    Up to 5,000 records are cross-fitted for that; above, one fifth of them is held out.
+    """
+    at_least_two("leaves", leaves)
+    if isinstance(trees, bool) or not isinstance(trees, int) or trees < STAGE:
+        raise InvalidInputError(sentence("trees", f"must be a whole number from {STAGE}", f"got {trees!r}"))
+    assert sample.covariates is not None  # the registry row says so
+    start = spline(sample, seed=seed)
+    features, given = _encoded(sample)
+    x = logit(start.map.predict(sample.predictions), CLIP)
+    rows = np.column_stack((given.encoded.rows, x))
+    growth = TreeParams(features.categorical, trees, learning_rate, leaves, smallest_leaf, ridge)
+    few = sample.n <= MAX_CROSS_FITTED
+    fold = sample.fold_of(FOLDS if few else HOLD_OUT_FOLDS, seed)
+    held_out = None if few else [0]
+    weight = np.ascontiguousarray(sample.weights)
+    grown = boosted(rows, sample.outcomes, x, weight, fold, growth, held_out=held_out)
+    missing = tuple(name for name, count in given.encoded.missing.items() if count)
+    details = {
+        "gain": grown.gain,
+        "gain_error": grown.error,
+        "trees": len(grown.forest),
+        "trees_tried": grown.trees,
+        "grown_by": grower(),
+        "start": dict(start.details),
+    }
+    note = () if len(grown.forest) else (NOTHING_GAINED,)
+    return Fitted(BoostMap(start.map, features, grown.forest, missing), (*start.notes, *note), details)
+
+
+Model = Literal["tree", "boosting", "logistic"]
+TREE = TreeParams(trees=1, learning_rate=1.0, leaves=1024, smallest_leaf=100, ridge=0.0)
+BOOSTING = TreeParams(
+    trees=100, learning_rate=0.1, leaves=31, smallest_leaf=20, ridge=0.0
+)  # LightGBM's defaults
+
+
+def augment(sample: RowSample, *, seed: int, model: Model = "tree", times: int = 3) -> Fitted:
+    """Refit a model to covariates and its previous prediction, `times` times on the same records.
+
+    The predictions given are those of a model fitted to other records. "tree" is a decision tree with at
+    least 100 records per leaf, "boosting" is LightGBM with its defaults, "logistic" is logistic regression
+    with scikit-learn's default ridge, on numbers divided by their largest, solved to the end.
+    """
+    if model not in get_args(Model):
+        raise reject_name("model", str(model), list(get_args(Model)))
+    if isinstance(times, bool) or not isinstance(times, int) or times < 1:
+        raise InvalidInputError(sentence("times", "must be a whole number from 1", f"got {times!r}"))
+    assert sample.covariates is not None  # the registry row says so
+    columns = coded(sample.covariates)
+    features = Features.of(columns)
+    given = encode(features, columns)
+    q, models, logits = sample.predictions, list[Forest | Linear](), model != "tree"
+    for _ in range(times):
+        rows = np.column_stack((given.encoded.rows, q))
+        models.append(_refitted(rows, sample, features.categorical, model))
+        q = predicted_by(models[-1], rows, logits)
+    missing = tuple(name for name, count in given.encoded.missing.items() if count)
+    fitted = AugmentMap(features, tuple(models), logits, missing)
+    return Fitted(fitted, (), {"model": model, "times": times})
+
+
+def _refitted(rows: Array, sample: RowSample, categorical: tuple[int, ...], model: Model) -> Forest | Linear:
+    weight = np.ascontiguousarray(sample.weights)
+    if model == "logistic":
+        return logistic_regression(rows, sample.outcomes, weight, categorical)
+    if model == "boosting":
+        growth = replace(BOOSTING, categorical=categorical)
+        return boosted_logits(rows, sample.outcomes, np.zeros(sample.n), weight, growth)
+    return boosted_means(rows, sample.outcomes, weight, replace(TREE, categorical=categorical))

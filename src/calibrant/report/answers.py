@@ -1,0 +1,198 @@
+"""What a report on answers adds, such as those of language models: spikes of confidence, when to abstain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.abstention import AbstentionThreshold, RiskCoverage, choose_threshold, risk_coverage
+from calibrant.forecasts import Forecasts
+from calibrant.formatting import pluralize
+from calibrant.report.charts.canvas import LIGHT, Canvas, Spec, drawing, field
+from calibrant.report.charts.distributions import risk_curve
+from calibrant.report.sections import Section
+from calibrant.results import Array, Result, Table, number_cell
+
+RISKS = (0.01, 0.05, 0.1, 0.2)  # error rates for which a threshold is looked for
+MIN_SPIKE = 0.03  # share of the answers that makes one confidence a spike
+BINS = 20
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Spike(Result):
+    """A confidence that many answers share, and how many of these are right."""
+
+    confidence: float
+    answers: int
+    share: float
+    right: float
+
+
+def spikes(forecasts: Forecasts) -> tuple[Spike, ...]:
+    """Return the confidences that at least 3% of the answers (and two of them) share, the highest first."""
+    share = forecasts.counts / forecasts.n
+    found = np.flatnonzero((share >= MIN_SPIKE) & (forecasts.counts > 1))[::-1]
+    values, counts = forecasts.values, forecasts.counts
+    right = forecasts.outcomes * forecasts.n / counts
+    return tuple(Spike(float(values[k]), int(counts[k]), float(share[k]), float(right[k])) for k in found)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Answers(Result):
+    """How confidences are spread, and above which one answers can be trusted.
+
+    `thresholds` has one promise for each error rate of 1, 5, 10 and 20%; there is none where answers belong
+    together, such as repeats of one question (`clustered`), because the promise needs independent rows.
+    """
+
+    spikes: tuple[Spike, ...]
+    risk_coverage: RiskCoverage
+    thresholds: tuple[AbstentionThreshold, ...]
+    clustered: bool
+
+    @classmethod
+    def of(cls, forecasts: Forecasts, clustered: bool = False, seed: int | None = 0) -> Answers | None:
+        """Gather what the forecasts say; None for weighted, fractional or sketched ones."""
+        if not forecasts.binary or forecasts.cells is not None or forecasts.record_weights is not None:
+            return None
+        y, p = _rows(forecasts)
+        promised = () if clustered else tuple(choose_threshold(y, p, risk=risk) for risk in RISKS)
+        return cls(spikes(forecasts), risk_coverage(y, p, seed=seed), promised, clustered)
+
+    def __str__(self) -> str:
+        if self.clustered:
+            return (
+                "No threshold is promised: answers belong together, and the promise needs independent ones."
+            )
+        found = [one for one in self.thresholds if one.threshold is not None]
+        useful = next((one for one in found if one.coverage < 1), found[0] if found else self.thresholds[1])
+        return str(useful)
+
+    def table(self) -> Table:
+        """Return the thresholds by the error rate that they promise."""
+        columns = ("at most wrong", "answer above", "answered", "wrong here")
+        lines = []
+        for one in self.thresholds:
+            above = "no threshold" if one.threshold is None else f"{one.threshold:.3f}"
+            risk = None if one.risk is None else 100 * one.risk
+            lines.append(
+                (
+                    number_cell(one.target, f"{100 * one.target:.0f}%"),
+                    number_cell(one.threshold, above),
+                    number_cell(one.coverage, f"{100 * one.coverage:.1f}%"),
+                    number_cell(one.risk, "" if risk is None else f"{risk:.1f}%"),
+                )
+            )
+        return Table(columns, tuple(lines))
+
+    def spike_table(self) -> Table:
+        """Return the confidences that many answers share."""
+        columns = ("confidence", "answers", "share", "right")
+        lines = tuple(
+            (
+                number_cell(one.confidence, f"{100 * one.confidence:.4g}%"),
+                number_cell(one.answers, f"{one.answers:,}"),
+                number_cell(one.share, f"{100 * one.share:.1f}%"),
+                number_cell(one.right, f"{100 * one.right:.1f}%"),
+            )
+            for one in self.spikes
+        )
+        return Table(columns, lines)
+
+    def sections(self) -> list[Section]:
+        """Return the sections of the report, which come before all others."""
+        abstain = Section(
+            "abstain", "When to abstain", (str(self), str(self.risk_coverage)), ("risk",),
+            (self.table(),) if self.thresholds else (), (PROMISE,) if self.thresholds else (),
+        )  # fmt: skip
+        count = pluralize(len(self.spikes), "confidence")
+        text = f"{count} {'is' if len(self.spikes) == 1 else 'are'} shared by 3% of the answers or more."
+        if not self.spikes:
+            text = "No confidence is shared by 3% of the answers."
+        tables = (self.spike_table(),) if self.spikes else ()
+        return [abstain, Section("spread", "How sure the answers are", (text,), ("confidences",), tables)]
+
+    def specifications(self, forecasts: Forecasts) -> dict[str, Spec]:
+        """Return the charts of the sections."""
+        return {
+            "risk": risk_curve.spec(self.risk_coverage),
+            "confidences": confidence_histogram.spec(forecasts),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        return {
+            "sentence": str(self),
+            "spikes": [one.to_dict() for one in self.spikes],
+            "risk_coverage": self.risk_coverage.to_dict(),
+            "thresholds": [one.to_dict() for one in self.thresholds],
+        }
+
+
+PROMISE = (
+    "Each promise holds with 95% confidence for new answers like these, one error rate at a time. Choose the "
+    "error rate before you look at the table."
+)
+
+
+def _rows(forecasts: Forecasts) -> tuple[Array, Array]:
+    """Return outcomes and predictions, one per record."""
+    events = np.round(forecasts.outcomes * forecasts.n).astype(int)
+    ends = np.repeat(np.cumsum(forecasts.counts) - events, events) + _within(events)
+    y = np.zeros(forecasts.n)
+    y[ends] = 1.0
+    return y, np.repeat(forecasts.values, forecasts.counts)
+
+
+def _within(counts: Any) -> Any:
+    """Return 0, 1, ... inside each run of the given lengths."""
+    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+@drawing
+def confidence_histogram(forecasts: Forecasts) -> Spec:
+    """Draw how often each confidence occurs: bins of 5 points, and the values that many answers share."""
+    canvas, found = Canvas(), spikes(forecasts)
+    alone = ~np.isin(forecasts.values, [one.confidence for one in found])
+    place = np.minimum((forecasts.values * BINS).astype(int), BINS - 1)
+    share = np.bincount(place[alone], weights=forecasts.counts[alone], minlength=BINS) / forecasts.n
+    events = np.bincount(place[alone], weights=forecasts.outcomes[alone], minlength=BINS)
+    left = np.arange(BINS) / BINS
+    right = np.divide(events, share, out=np.zeros(BINS), where=share > 0)
+    bars = canvas.on(
+        {"from": left, "to": left + 1 / BINS, "share": share, "right": right, "zero": np.zeros(BINS)}
+    )
+    x = field("from:Q", title="confidence", scale={"domain": [0, 1.02]}, axis={"format": "%"})
+    y = field("share:Q", title="share of the answers", axis={"format": "%"})
+    tips = [field(f"{name}:Q", format=".1%") for name in ("from", "to", "share", "right")]
+    layers = [
+        bars.mark("rect", color=LIGHT["model"], opacity=0.6, stroke=LIGHT["paper"]).encode(
+            x=x, x2="to", y=y, y2="zero", tooltip=tips
+        )
+    ]
+    if found:
+        data = canvas.on(
+            {
+                "confidence": [one.confidence for one in found],
+                "share": [one.share for one in found],
+                "right": [one.right for one in found],
+                "zero": [0.0] * len(found),
+                "name": [f"{100 * one.confidence:.3g}%" for one in found],
+            }
+        )
+        tips = [field(f"{name}:Q", format=".1%") for name in ("confidence", "share", "right")]
+        layers += [
+            data.mark("rule", color=LIGHT["second"], strokeWidth=5).encode(
+                x="confidence:Q", y="share:Q", y2="zero", tooltip=tips
+            ),
+            data.mark("text", dy=-8, color=LIGHT["ink"], fontSize=11).encode(
+                x="confidence:Q", y="share:Q", text="name:N"
+            ),
+        ]
+    caption = (
+        "Shaded: all answers in bins of 5 points, without the values that 3% of the answers or more share; "
+        "these are the lines."
+    )
+    return canvas.finished(layers, "How often each confidence occurs", caption)

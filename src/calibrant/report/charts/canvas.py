@@ -1,0 +1,354 @@
+"""The part of Vega-Lite's grammar that charts are written in: layers of marks, and the fields they show.
+
+Specifications are plain dictionaries, which a page holds as they are. Altair is loaded for notebooks alone:
+it takes longer to import than all charts of a page take to draw.
+
+Names that users gave belong into data, captions and the domains of scales. Vega-Lite makes code of `sort`
+lists, and of the titles of fields unless a mark has a `description`: a line break in them ends the script.
+
+What all charts share: a canvas that holds the data once, and size, type and colours.
+
+Charts for notebooks: specifications as Altair's objects, which people can show, change and save.
+
+Charts as files for papers and slides: SVG, PDF or PNG, with or without title and caption.
+
+Colours that stay apart in colour blindness (Okabe & Ito), for light and dark, on screen and on paper.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Generic, ParamSpec
+
+import numpy as np
+
+from calibrant.errors import InvalidInputError, MissingDependencyError, sentence
+from calibrant.results import Array
+
+Spec = dict[str, Any]  # a specification of Vega-Lite, or a part of one
+TYPES = {"Q": "quantitative", "N": "nominal"}
+
+
+def field(shorthand: str, **options: Any) -> Spec:
+    """Return what a channel shows: a column with its type, and how.
+
+    >>> field("rate:Q", title=None)
+    {'field': 'rate', 'type': 'quantitative', 'title': None}
+    >>> field("upper")  # the end of a bar or a band has the type of its beginning
+    {'field': 'upper'}
+    """
+    name, _, kind = shorthand.partition(":")
+    return {"field": name, **({"type": TYPES[kind]} if kind else {}), **options}
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Data, the marks that show them, and which column each channel shows; methods return changed copies."""
+
+    spec: Spec
+
+    def mark(self, kind: str, **look: Any) -> Layer:
+        """Show the data as marks of this kind."""
+        return Layer({**self.spec, "mark": {"type": kind, **look}})
+
+    def encode(self, **channels: Any) -> Layer:
+        """Let channels show fields, in addition to those set before."""
+        shown = {name: _channel(given) for name, given in channels.items()}
+        return Layer({**self.spec, "encoding": {**self.spec.get("encoding", {}), **shown}})
+
+    def where(self, test: str) -> Layer:
+        """Keep the rows for which an expression is true."""
+        return Layer({**self.spec, "transform": [*self.spec.get("transform", ()), {"filter": test}]})
+
+
+def _channel(given: Any) -> Any:
+    if isinstance(given, list):
+        return [_channel(one) for one in given]
+    return field(given) if isinstance(given, str) else given
+
+
+# Every colour is used through its name. Charts carry the light value; the page turns it into a CSS variable
+# of the same name, so that dark mode and print need no second drawing.
+LIGHT: Mapping[str, str] = MappingProxyType(
+    {
+        "ink": "#1b2733",
+        "quiet": "#5d6b79",
+        "grid": "#e4e8ec",
+        "paper": "#ffffff",
+        "band": "#c9d1d9",
+        "density": "#a9b4bf",
+        "model": "#0072b2",
+        "second": "#d55e00",
+        "third": "#00795a",
+        "mark": "#f3c76b",
+    }
+)
+DARK: Mapping[str, str] = MappingProxyType(
+    {
+        "ink": "#e6ebf0",
+        "quiet": "#9fadba",
+        "grid": "#2c3742",
+        "paper": "#141b22",
+        "band": "#3c4854",
+        "density": "#55626f",
+        "model": "#56b4e9",
+        "second": "#ff9a4d",
+        "third": "#3fd1a5",
+        "mark": "#8a6a1f",
+    }
+)
+_NAMES = {value: name for name, value in LIGHT.items()}
+
+
+def with_variables(spec: Any) -> Any:
+    """Return a chart specification in which every colour of the palette is a CSS variable.
+
+    >>> with_variables({"mark": {"color": LIGHT["model"]}})
+    {'mark': {'color': 'var(--model)'}}
+    """
+    if isinstance(spec, dict):
+        data = ("data", "datasets")  # may hold any text, a colour among them: left alone
+        return {key: item if key in data else with_variables(item) for key, item in spec.items()}
+    if isinstance(spec, list):
+        return [with_variables(item) for item in spec]
+    return f"var(--{_NAMES[spec]})" if isinstance(spec, str) and spec in _NAMES else spec
+
+
+def variables(colours: Mapping[str, str]) -> str:
+    """Return the palette as CSS declarations."""
+    return " ".join(f"--{name}: {value};" for name, value in colours.items())
+
+
+WIDTH, HEIGHT = 560, 330
+NEAR = 0.1  # of what is shown: an axis that begins so near to 0 begins at 0
+ONE_POINT = 1e-9  # numbers that lie this close together are shown as one
+DIGITS = 6  # of numbers: what a picture can show, so that the bytes stay few
+
+
+class Canvas:
+    """Collects the data of one chart, each set once, under the names by which layers call them.
+
+    Numbers are rounded to what a picture can show: less where all on an axis begin with the same digits.
+    """
+
+    def __init__(self, *axes: tuple[float, float]) -> None:
+        self._datasets: dict[str, list[dict[str, Any]]] = {}
+        self._digits = DIGITS + max((_common_digits(*axis) for axis in axes), default=0)
+
+    def on(self, columns: Mapping[str, Iterable[Any]]) -> Layer:
+        """Return a layer of these columns."""
+        name = f"data{len(self._datasets)}"
+        lists = [[_short(item, self._digits) for item in column] for column in columns.values()]
+        self._datasets[name] = [dict(zip(columns, row, strict=True)) for row in zip(*lists, strict=True)]
+        return Layer({"data": {"name": name}})
+
+    def finished(
+        self, layers: Sequence[Layer], title: str, caption: str, *, height: int = HEIGHT, wide: bool = False
+    ) -> Spec:
+        """Stack the layers and set title, caption, size and type; `wide` asks for a whole row of a page."""
+        lines = textwrap.wrap(caption, 92)
+        return {
+            "config": _config(),
+            "layer": [layer.spec for layer in layers],
+            "datasets": self._datasets,
+            "description": caption,
+            "height": height,
+            "title": {"text": title, "subtitle": lines, "anchor": "start", "frame": "group"},
+            "usermeta": {"wide": wide},
+            "width": WIDTH,
+        }
+
+
+def _common_digits(low: float, high: float) -> int:
+    """Return how many leading digits the numbers between two have in common.
+
+    >>> _common_digits(0.0, 1.0), _common_digits(0.123, 0.125), _common_digits(0.5, 0.5)
+    (0, 1, 0)
+    """
+    largest = max(abs(low), abs(high))
+    return 0 if high <= low else max(0, math.floor(math.log10(largest / (high - low))))
+
+
+def _short(item: Any, digits: int) -> Any:
+    if isinstance(item, (float, np.floating)):
+        return float(f"{float(item):.{digits}g}")
+    return item.item() if isinstance(item, np.generic) else item
+
+
+def _config() -> dict[str, Any]:
+    ink, quiet, grid = LIGHT["ink"], LIGHT["quiet"], LIGHT["grid"]
+    return {
+        "font": "system-ui, sans-serif",
+        "background": LIGHT["paper"],
+        "view": {"stroke": None},
+        "title": {"color": ink, "subtitleColor": quiet, "subtitlePadding": 6, "offset": 10, "fontSize": 15},
+        "axis": {
+            "labelColor": quiet,
+            "titleColor": ink,
+            "gridColor": grid,
+            "domainColor": quiet,
+            "tickColor": quiet,
+            "titleFontWeight": "normal",
+            "labelFontSize": 11,
+            "titleFontSize": 12,
+            "tickCount": 6,
+        },
+        "legend": {
+            "orient": "top",
+            "direction": "vertical",  # one entry per line fits a phone, and wider fonts than expected
+            "title": None,
+            "labelColor": ink,
+            "labelFontSize": 12,
+            "labelLimit": 400,
+            "symbolType": "stroke",
+            "symbolStrokeWidth": 3,
+        },
+    }
+
+
+def window(*arrays: Array, pad: float = 0.02) -> tuple[float, float]:
+    """Return the stretch of [0, 1] that holds all numbers, with a margin; 0 and 1 are in it if near."""
+    low = min(float(np.min(a)) for a in arrays)
+    high = max(float(np.max(a)) for a in arrays)
+    reach = high - low
+    margin = pad * reach if reach > ONE_POINT else 0.05
+    start, stop = max(0.0, low - margin), min(1.0, high + margin)
+    return 0.0 if start < NEAR * reach else start, 1.0 if 1 - stop < NEAR * reach else stop
+
+
+def hover(layer: Layer, points: int, across: str, labels: Mapping[str, str]) -> Layer:
+    """Return unseen rules over the whole height that show the numbers of the nearest of `points` points."""
+    thick = min(60.0, max(5.0, 1.2 * WIDTH / max(1, points)))
+    tips = [field(f"{name}:Q", title=name, format=form) for name, form in labels.items()]
+    return layer.mark("rule", strokeWidth=thick, opacity=0).encode(x=f"{across}:Q", tooltip=tips)
+
+
+Chart = Any  # an altair.LayerChart; altair is loaded only when a chart is needed
+P = ParamSpec("P")
+
+
+class drawing(Generic[P]):  # noqa: N801 - reads as a decorator
+    """A function that returns a specification, as one that returns an Altair chart.
+
+    Pages take `spec`, the function as it was written, and do without Altair.
+    """
+
+    def __init__(self, spec: Callable[P, Spec]) -> None:
+        functools.update_wrapper(self, spec)
+        self.spec = spec
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Chart:
+        return as_altair(self.spec(*args, **kwargs))
+
+
+class Charts(Mapping[str, Chart]):
+    """Altair charts by name, each made when it is first asked for."""
+
+    def __init__(self, specs: Mapping[str, Spec]) -> None:
+        altair()  # where it is missing, that is said at once
+        self._specs, self._made = specs, dict[str, Chart]()
+
+    def __getitem__(self, name: str) -> Chart:
+        if name not in self._made:
+            self._made[name] = as_altair(self._specs[name])
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._specs)
+
+    def __len__(self) -> int:
+        return len(self._specs)
+
+    def __repr__(self) -> str:
+        return f"Charts({', '.join(self)})"
+
+
+def as_altair(spec: Spec) -> Chart:
+    """Return the Altair chart of a specification."""
+    alt = altair()
+    parts = {
+        "layer": [alt.Chart.from_dict(layer, validate=False) for layer in spec["layer"]],
+        "params": [alt.VariableParameter.from_dict(one, validate=False) for one in spec.get("params", ())],
+        "title": alt.TitleParams(**spec["title"]),
+    }
+    named = {name: item for name, item in spec.items() if name != "datasets"}
+    chart = _offline()(**{**named, **parts})
+    chart.datasets = spec["datasets"]  # afterwards: Altair would copy and check every row
+    return chart
+
+
+def altair() -> Any:
+    """Import Altair, or say how to install it."""
+    try:
+        import altair
+    except ImportError:
+        hint = "pip install 'calibrant[report]'"
+        raise MissingDependencyError(sentence("charts", "need the package altair", hint=hint)) from None
+    return altair
+
+
+@functools.cache
+def _offline() -> Any:
+    """Return the class of charts that notebooks show as pictures; Altair's own view needs the network."""
+
+    class OfflineChart(altair().LayerChart):  # type: ignore[misc]  # Altair is loaded when a chart is drawn
+        """A layered chart with a view that needs no network and survives the export of a notebook."""
+
+        def _repr_mimebundle_(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+            import vl_convert
+
+            return {"image/svg+xml": vl_convert.vegalite_to_svg(self.to_json(validate=False))}
+
+    return OfflineChart
+
+
+FORMATS = (".svg", ".pdf", ".png")
+
+
+def without_text(chart: Chart, *, title: bool = False, caption: bool = False) -> Chart:
+    """Return the chart without its title, its caption, or both: papers have their own."""
+    kept = chart.copy(deep=False)
+    words = kept.title.copy()
+    if not caption:
+        words.subtitle = []
+    if not title:
+        words.text = ""
+    kept.title = words
+    return kept
+
+
+def image_of(chart: Chart, suffix: str) -> bytes:
+    """Return the bytes of the chart in the format that a file name's suffix asks for."""
+    try:
+        import vl_convert
+    except ImportError:
+        hint = "pip install 'calibrant[report]'"
+        raise MissingDependencyError(
+            sentence("a chart as a file", "needs the package vl-convert-python", hint=hint)
+        ) from None
+    spec = chart.to_json(validate=False)
+    if suffix == ".svg":
+        return vl_convert.vegalite_to_svg(spec).encode()
+    if suffix == ".pdf":
+        return vl_convert.vegalite_to_pdf(spec)
+    return vl_convert.vegalite_to_png(spec, scale=2)
+
+
+def chart_target(text: str) -> tuple[str, Path]:
+    """Take ``reliability=figure.svg`` apart, and refuse a format that does not exist."""
+    name, _, path = text.partition("=")
+    if not path:
+        raise InvalidInputError(
+            sentence("--chart", "must be NAME=FILE", f"got {text!r}", "for example reliability=figure.svg")
+        )
+    if Path(path).suffix.lower() not in FORMATS:
+        raise InvalidInputError(
+            sentence("--chart", f"must name a {', '.join(FORMATS)} file", f"got {path!r}")
+        )
+    return name, Path(path)

@@ -1,0 +1,166 @@
+"""Threshold-loss curve: what acting on the predictions costs, for every threshold of action.
+
+Decision curves: the net benefit of models at every threshold, compared with treating all and treating none.
+
+Murphy difference: which of two models serves whom better, for every threshold of action.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.evaluation.tables import points_to_draw
+from calibrant.inference.dominance import Dominance
+from calibrant.inference.net_benefits import EVERYBODY, NOBODY, Benefit, NetBenefits
+from calibrant.metrics.decisions.worst_case import ThresholdLossCurve
+from calibrant.report.charts.canvas import LIGHT, Canvas, Layer, Spec, drawing, field, hover
+
+THRESHOLD_TITLE = "What trusting the predictions costs"
+THRESHOLD_CAPTION = (
+    "Somebody acts when the probability exceeds a threshold: the cost of acting as a share of the loss that "
+    "it prevents. The curve is what they lose by acting on the predictions instead of "
+    "recalibrated ones (isotonic, fitted on other records), in outcomes that were not acted on per 1,000 "
+    "decisions. The line marks the threshold that loses most. Below 0 the recalibration would have done harm."
+)
+
+
+@drawing
+def threshold_loss(curve: ThresholdLossCurve) -> Spec:
+    """Draw a threshold-loss curve with its worst threshold marked."""
+    canvas = Canvas()
+    at = points_to_draw(curve.loss, 300)
+    worst, _ = curve.worst
+    data = canvas.on({"threshold": curve.mu[at], "loss": 1000 * curve.loss[at]})
+    peak = canvas.on({"worst": [worst], "label": [f"worst: {worst:.3g}"]})
+    side = {"align": "right", "dx": -6} if worst > 0.5 else {"align": "left", "dx": 6}
+    base = data.encode(
+        x=field("threshold:Q", title="threshold of action", scale={"domain": [0, 1]}),
+        y=field("loss:Q", title="loss per 1,000 decisions"),
+    )
+    layers = [
+        canvas.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(y="zero:Q"),
+        peak.mark("rule", color=LIGHT["second"], strokeDash=[3, 3]).encode(x="worst:Q"),
+        base.mark("line", color=LIGHT["model"], strokeWidth=2),
+        peak.mark("text", color=LIGHT["ink"], baseline="top", fontSize=12, **side).encode(
+            x="worst:Q", y={"value": 4}, text="label:N"
+        ),
+        hover(data, len(at), "threshold", {"threshold": ".4f", "loss": ".3f"}),
+    ]
+    return canvas.finished(layers, THRESHOLD_TITLE, THRESHOLD_CAPTION, height=280, wide=True)
+
+
+NET_BENEFIT_TITLE = "Net benefit"
+NET_BENEFIT_CAPTION = (
+    "Net true positives per 1,000 records if everybody is treated whose prediction is at or above the "
+    "threshold; a false positive counts for threshold / (1 - threshold). The highest curve serves best at "
+    "that threshold. Bands are intervals for one threshold at a time; to treat none is the line at 0."
+)
+MOST = 3  # as many colours and dash patterns as stay apart on paper
+
+
+@drawing
+def decision_curves(given: NetBenefits) -> Spec:
+    """Draw the decision curves of up to three models with their intervals."""
+    if len(given.models) > MOST:
+        got = f"got {len(given.models)}"
+        raise InvalidInputError(sentence("models", f"must be {MOST} at most to be drawn", got))
+    canvas = Canvas()
+    names = [*given.models, EVERYBODY, NOBODY]
+    nothing = np.zeros(len(given.thresholds))
+    curves = {**given.models, EVERYBODY: given.treat_all, NOBODY: Benefit(nothing, nothing, nothing)}
+    count = len(given.models)
+    shades = [*(LIGHT[name] for name in ("model", "second", "third")[:count]), LIGHT["quiet"], LIGHT["quiet"]]
+    dashes = [*([1, 0], [6, 3], [2, 2])[:count], [4, 4], [1, 0]]
+    frame = {"nice": False, "domain": _frame(given)}
+    order = np.argsort(given.thresholds)
+    columns: dict[str, Iterable[Any]] = {
+        "model": [name for name in names for _ in order],
+        "threshold": np.tile(given.thresholds[order], len(names)),
+        "benefit": np.concatenate([1000 * curves[name].value[order] for name in names]),
+        "low": np.concatenate([1000 * curves[name].lower[order] for name in names]),
+        "high": np.concatenate([1000 * curves[name].upper[order] for name in names]),
+    }
+    solid = {"symbolOpacity": 1}
+    base = canvas.on(columns).encode(
+        x=field("threshold:Q", title="threshold", scale={"nice": False}),
+        color=field("model:N", scale={"domain": names, "range": shades}, legend=solid),
+    )
+    y = field("benefit:Q", title="net true positives per 1,000", scale=frame)
+    dash = field("model:N", scale={"domain": names, "range": dashes})
+    tips = ["model:N", field("threshold:Q", format=".3g")]
+    tips += [field(f"{name}:Q", format=".1f") for name in ("benefit", "low", "high")]
+    layers = [
+        base.mark("area", opacity=0.15, clip=True).encode(y=field("low:Q", scale=frame), y2="high"),
+        base.mark("line", strokeWidth=2, clip=True).encode(y=y, strokeDash=dash, tooltip=tips),
+    ]
+    return canvas.finished(layers, NET_BENEFIT_TITLE, NET_BENEFIT_CAPTION, height=340, wide=True)
+
+
+def _frame(given: NetBenefits) -> list[float]:
+    """Return the range that is drawn: treating all falls without end, and harmful policies are not shown."""
+    highest = 1000 * max(float(one.upper.max()) for one in (*given.models.values(), given.treat_all))
+    highest = max(highest, 4.0)
+    return [-highest / 4, 1.05 * highest]
+
+
+DOMINANCE_TITLE = "Which model serves whom"
+DOMINANCE_CAPTION = (
+    "Somebody acts when the probability exceeds a threshold: the cost of acting as a share of the loss that "
+    "it prevents. The curve is what they lose per record by using {first} instead of {second}, in units of "
+    "one outcome that was not acted on. Below 0 {first} is better; the shading shows which one wins. The "
+    "band is pointwise, from resampled rows."
+)
+SHADES = 200  # strips in which the winner is shown
+
+
+@drawing
+def murphy_difference(compared: Dominance, *, first: str = "", second: str = "") -> Spec:
+    """Draw the difference of two models at every threshold, its band, and who wins where."""
+    canvas = Canvas()
+    curve = compared.curve
+    first, second = first or compared.names[0], second or compared.names[1]
+    up = f"loss of {first} against {second}"
+    at = points_to_draw(curve.loss, 300)
+    data = canvas.on({"threshold": curve.mu[at], "loss": curve.loss[at]})
+    base = data.encode(
+        x=field("threshold:Q", title="threshold of action", scale={"domain": [0, 1]}),
+        y=field("loss:Q", title=up),
+        description={"value": up},
+    )
+    caption = DOMINANCE_CAPTION.format(first=first, second=second)
+    layers = [_winners(canvas, compared, first, second)]
+    if compared.band is not None:
+        band = canvas.on(
+            {
+                "threshold": compared.band.thresholds,
+                "lower": compared.band.lower,
+                "upper": compared.band.upper,
+            }
+        )
+        mark = band.mark("area", color=LIGHT["band"], opacity=0.6)
+        layers.append(mark.encode(x="threshold:Q", y="lower:Q", y2="upper"))
+    layers += [
+        canvas.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(y="zero:Q"),
+        base.mark("line", color=LIGHT["model"], strokeWidth=2),
+        hover(data, len(at), "threshold", {"threshold": ".4f", "loss": ".6f"}),
+    ]
+    return canvas.finished(layers, DOMINANCE_TITLE, caption, height=280, wide=True)
+
+
+def _winners(canvas: Canvas, compared: Dominance, first: str, second: str) -> Layer:
+    """Return strips along the thresholds, coloured by the model that wins there; none where they tie."""
+    edges = np.linspace(0.0, 1.0, SHADES + 1)
+    middle = compared.curve.at((edges[:-1] + edges[1:]) / 2)
+    wins = np.where(middle < -1e-12, first, np.where(middle > 1e-12, second, ""))
+    kept = wins != ""
+    strips = canvas.on({"from": edges[:-1][kept], "to": edges[1:][kept], "better": wins[kept].tolist()})
+    colour = field(
+        "better:N",
+        scale={"domain": [first, second], "range": [LIGHT["model"], LIGHT["second"]]},
+        legend={"symbolType": "square"},
+    )
+    return strips.mark("rect", opacity=0.12).encode(x="from:Q", x2="to", color=colour)

@@ -1,0 +1,266 @@
+"""Evaluate forecast distributions: one verdict in words, tables, groups, charts and a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibrant.distributions.forms import (
+    Distribution,
+    Form,
+    Members,
+    Quantiles,
+    as_rows,
+    quantile_scores,
+)
+from calibrant.distributions.quantiles import QuantileTable, build_quantile_table
+from calibrant.distributions.thresholds import ThresholdTable, build_threshold_table
+from calibrant.distributions.uniformity import Pit, pit
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.evaluation.standout import ranked
+from calibrant.evaluation.tables import GROUPS_SHOWN, group_table
+from calibrant.files import atomic_write, check_target
+from calibrant.formatting import dropped_note, format_value, percent, pluralize
+from calibrant.groups.audit import audit
+from calibrant.groups.audit_result import Audit
+from calibrant.parallel import checked_draws, recorded_seed
+from calibrant.records import Missing
+from calibrant.results import Array, Result, html_paragraphs
+
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class DistributionEvaluation(Result):
+    """How calibrated forecast distributions are: by PIT, by quantile, by threshold and by group.
+
+    `crps` is the mean continuous ranked probability score, `fair_crps` that of an ensemble without the
+    reward for being too narrow; None where the forecasts do not determine it. `bias_by_group` audits the
+    share of outcomes below the forecast median, `width_by_group` the share in the middle half.
+    """
+
+    form: str
+    pit: Pit
+    quantiles: QuantileTable | None
+    thresholds: ThresholdTable
+    crps: float | None
+    fair_crps: float | None
+    bias_by_group: Audit | None
+    width_by_group: Audit | None
+    n: int
+    dropped: int
+    draws: int
+    seed: int
+    title: str
+
+    @property
+    def status(self) -> str:
+        """One of "too narrow", "too wide", "biased", "not uniform" or "fine"."""
+        return self.pit.status
+
+    @property
+    def verdict(self) -> str:
+        """What is wrong and for whom, in words."""
+        parts = [self.pit.verdict]
+        audits = (self.bias_by_group, "below the median"), (self.width_by_group, "in the middle half")
+        for found, what in audits:
+            wrong = [] if found is None else [g for g in found.significant() if g.name != "everyone"]
+            if wrong:
+                worst = wrong[0]
+                parts.append(
+                    f"Off for {pluralize(len(wrong), 'group')} by the share {what}; most for {worst.rule}: "
+                    f"{percent(worst.mean_outcome)} of {pluralize(worst.size, 'outcome')}."
+                )
+        return " ".join(parts)
+
+    def __str__(self) -> str:
+        score = "" if self.crps is None else f" CRPS {format_value(self.crps)}."
+        quantiles = "" if self.quantiles is None else f" {self.quantiles}"
+        return f"{self.verdict}{score}{quantiles} {self.thresholds}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, ready for JSON."""
+        return {"sentence": self.verdict, "status": self.status, **Result.to_dict(self)}
+
+    def _repr_html_(self) -> str:
+        quantiles = [] if self.quantiles is None else [self.quantiles.sheet()]
+        tables = [self.pit.sheet(), *quantiles, self.thresholds.sheet()]
+        return html_paragraphs(self.verdict) + "".join(table.as_html() for table in tables)
+
+    @property
+    def charts(self) -> Mapping[str, Any]:
+        """The Altair charts by name: pit, quantiles, thresholds, groups."""
+        from calibrant.report.charts.canvas import Charts
+
+        return Charts(self._specifications())
+
+    def _specifications(self) -> dict[str, Any]:
+        from calibrant.report.charts.distributions import pit_histogram, quantile_coverage, threshold_curve
+        from calibrant.report.charts.groups import forest
+
+        drawn = {"pit": pit_histogram.spec(self.pit), "thresholds": threshold_curve.spec(self.thresholds)}
+        if self.quantiles is not None:
+            drawn["quantiles"] = quantile_coverage.spec(self.quantiles)
+        if self.bias_by_group is not None:
+            drawn["bias"] = forest.spec(self.bias_by_group)
+        if self.width_by_group is not None:
+            drawn["width"] = forest.spec(self.width_by_group)
+        return drawn
+
+    def to_html(self, path: str | Path) -> Path:
+        """Write the report, one file complete in itself, and return its path."""
+        from calibrant.report.page import PageVerdict, rendered
+
+        check_target(path)
+        lead = {"fine": "No miscalibration found"}.get(self.status, self.status.capitalize())
+        next_step = {
+            "too narrow": "Widen the forecasts, or recalibrate them on recent outcomes.",
+            "too wide": "Sharpen the forecasts, or recalibrate them on recent outcomes.",
+            "biased": "Correct the bias before anything else.",
+            "not uniform": "Look at the histogram below for the part that is wrong.",
+            "fine": "Nothing to repair here; look at the groups below.",
+        }[self.status]
+        facts = f"{pluralize(self.n, 'outcome')}{dropped_note(self.dropped)}; forecasts given as {self.form}."
+        return atomic_write(
+            path,
+            rendered(
+                title=self.title,
+                verdict=PageVerdict(lead, self.verdict, next_step),
+                tone="good" if self.status == "fine" else "bad",
+                facts=facts,
+                parts=_sections(self),
+                drawn=self._specifications(),
+                numbers=self.to_dict(),
+            ),
+        )
+
+
+def _sections(found: DistributionEvaluation) -> list[Any]:
+    from calibrant.report.sections import Section
+
+    where, table = "Where do outcomes fall in their forecasts?", found.pit.sheet()
+    parts = [Section("pit", where, (str(found.pit),), ("pit",), (table,))]
+    if found.quantiles is not None:
+        texts, table = (str(found.quantiles),), found.quantiles.sheet()
+        parts.append(Section("quantiles", "Do quantiles hold?", texts, ("quantiles",), (table,)))
+    by, score = found.thresholds, "" if found.crps is None else f"CRPS {format_value(found.crps)}. "
+    texts = (f"{score}{by}",)
+    which = "Is each threshold calibrated?"
+    parts.append(Section("thresholds", which, texts, ("thresholds",), (by.sheet(),)))
+    whom = (
+        ("bias", "For whom are forecasts too high or too low?", found.bias_by_group),
+        ("width", "For whom are they too narrow or too wide?", found.width_by_group),
+    )
+    for name, question, audited in whom:
+        if audited is not None:
+            what = "up to the forecast median" if name == "bias" else "in the middle half of the forecast"
+            said = (f"Outcomes {what}: 50% are predicted for every group. {audited.verdict}",)
+            parts.append(
+                Section(name, question, said, (name,), (group_table(ranked(audited)[:GROUPS_SHOWN]),))
+            )
+    return parts
+
+
+def evaluate_distributions(
+    y_true: Any,
+    forecast: Any,
+    *,
+    levels: Any = None,
+    thresholds: Any = None,
+    at: Any = None,
+    weights: Any = None,
+    groups: Any = None,
+    clusters: Any = None,
+    missing: Missing = "error",
+    draws: int = 999,
+    seed: int | None = 0,
+    title: str = "Calibration of forecast distributions",
+) -> DistributionEvaluation:
+    """Evaluate forecast distributions: too narrow, too wide, biased or fine, and for whom.
+
+    Parameters
+    ----------
+    y_true
+        The outcomes: numbers.
+    forecast
+        One row per outcome with the members of an ensemble; or with quantiles, or values of the CDF; or
+        any object with a vectorized `cdf`, such as a frozen distribution of SciPy.
+    levels
+        The levels of the columns, if they are quantiles.
+    thresholds
+        The thresholds of the columns, if they are values of the CDF.
+    at, weights
+        Thresholds to measure calibration at, fixed beforehand, and their weights, as in `threshold_table`.
+    groups
+        Columns whose values are groups, or a mapping of names to masks; adds audits of bias and width.
+    clusters
+        Labels of rows that belong together, for the tests of uniformity.
+    missing
+        Refuse rows with a missing value ("error"), or leave them out and count them ("drop").
+    draws, seed
+        Simulations, and the seed of everything random.
+    title
+        Of the report.
+
+    Returns
+    -------
+    DistributionEvaluation
+
+    Examples
+    --------
+    >>> from scipy.stats import norm
+    >>> y = norm.rvs(size=500, random_state=1)
+    >>> [evaluate_distributions(y, norm(0, width)).status for width in (0.5, 1)]
+    ['too narrow', 'fine']
+    """
+    count, used = checked_draws(draws), recorded_seed(seed)
+    y, form, dropped = as_rows(y_true, forecast, levels, thresholds, missing)
+    if dropped and groups is not None:
+        rule, hint = 'must be "error" with groups', "leave rows with a missing value out first"
+        raise InvalidInputError(sentence("missing", rule, hint=hint))
+    common = {"clusters": clusters, "missing": missing, "draws": count, "seed": used}
+    found = pit(y_true, forecast, levels=levels, thresholds=thresholds, **common)
+    score = form.crps(y)
+    fair = form.fair_crps(y) if isinstance(form, Members) else None
+    audits: list[Audit | None] = [None, None]
+    if groups is not None:
+        half = np.full(len(y), 0.5)
+        hits = (found.values <= 0.5, np.abs(found.values - 0.5) <= 0.25)
+        audits = [audit(hit, half, groups=groups, draws=min(count, 199), seed=used) for hit in hits]
+    return DistributionEvaluation(
+        form.name,
+        found,
+        _quantiles(y, form, found, dropped, count, used),
+        build_threshold_table(y, form, thresholds if at is None else at, weights, dropped, count, used),
+        None if score is None else float(np.mean(score)),
+        None if fair is None else float(np.mean(fair)),
+        audits[0],
+        audits[1],
+        len(y),
+        dropped,
+        count,
+        used,
+        title,
+    )
+
+
+def _quantiles(y: Array, form: Form, found: Pit, dropped: int, draws: int, seed: int) -> QuantileTable | None:
+    """Return the coverage of the quantiles given, or of five usual levels; None where there are none."""
+    if isinstance(form, Distribution) and not form.has_quantiles:
+        return None
+    if not isinstance(form, Members | Quantiles | Distribution):
+        return None
+    columns: dict[float, Any] = {}
+    for asked in form.levels.tolist() if isinstance(form, Quantiles) else LEVELS:
+        q, level, promised = form.quantile(asked)
+        hit = y <= q
+        if isinstance(form, Members):  # ties between members and outcome are broken at random, as in the PIT
+            hit = found.values <= level
+        expected = np.broadcast_to(np.asarray(promised, dtype=np.float64), len(y))
+        score = float(quantile_scores(y, q[:, None], np.array([level])).mean())
+        columns[level] = (level, hit, expected, q, score)
+    return build_quantile_table(list(columns.values()), dropped, draws, seed)

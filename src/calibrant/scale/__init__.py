@@ -1,1 +1,0 @@
-"""Beyond one array: files, sketches and engines."""

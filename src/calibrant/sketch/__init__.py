@@ -1,0 +1,1 @@
+"""Sketches: mergeable summaries of predictions and outcomes in bounded memory, from any engine."""

@@ -1,0 +1,431 @@
+"""The one aggregation, written once against narwhals: any engine scans and groups, only cells come back.
+
+Each term is a column of its own before the group-by, and the group-by has only sums, minima and maxima:
+that is what every engine does, and does fast. A bad row goes into a reject cell, so it is counted in the
+same pass and cannot spoil a sum.
+
+Bad rows that an engine counted: refuse them in the library's words, or let the user drop them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import InvalidInputError, MissingDependencyError, reject_name, sentence
+from calibrant.formatting import pluralize
+from calibrant.frames import collect, from_xarray
+from calibrant.inputs import check_same_length, numeric_vector, range_hint, to_array
+from calibrant.io.read import BadRow
+from calibrant.io.session import identifier
+from calibrant.io.sources import SourceColumn
+from calibrant.records import Missing
+from calibrant.sketch.cells import (
+    REJECTS,
+    SUMS,
+    WEIGHTLESS,
+    CellTable,
+    codes_in_a_group,
+    merged_tables,
+    reject_code,
+)
+from calibrant.sketch.labels import (
+    Label,
+    Reader,
+    duration,
+    label_reader,
+    label_sql,
+    moment,
+    ordered_labels,
+    plain_label,
+    refuse_truth_beside_numbers,
+)
+
+V, Y, W, CODE = "calibrant_v", "calibrant_y", "calibrant_w", "calibrant_code"
+NO_LISTS = "choose one element, or make it text"
+COUNT, LOW, HIGH = "calibrant_count", "calibrant_low", "calibrant_high"
+
+
+MAX_GROUPS = 100_000  # of a sketch, unless the caller allows more: each takes a kilobyte and more
+
+
+def refuse_many_groups(count: int, names: Sequence[str], max_groups: int) -> None:
+    """Refuse a grouping that would make more sketches than memory holds; `names` are its columns."""
+    if count > max_groups:
+        subject = f"column{'s' if len(names) > 1 else ''} {', '.join(map(repr, names))}"
+        rule, got = f"must have at most {max_groups:,} groups", f"got {count:,} or more"
+        hint = "group by fewer values, or raise max_groups (--max-groups)"
+        raise InvalidInputError(sentence(subject, rule, got, hint))
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which columns of a frame to read."""
+
+    outcome: str
+    prediction: str
+    weight: str | None = None
+    by: tuple[str, ...] = ()
+
+    @property
+    def wanted(self) -> list[str]:
+        """All names, in order."""
+        return [self.outcome, self.prediction, *([self.weight] if self.weight else []), *self.by]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Aggregated:
+    """The cells of every group: the group's number times the codes in a group, plus the cell's code."""
+
+    labels: tuple[Label, ...]
+    table: CellTable
+
+
+def as_frame(data: Any, columns: Columns) -> Any:
+    """Return a mapping of arrays or an xarray Dataset as a frame, and any frame as it is."""
+    data = from_xarray(data, columns.wanted)
+    return _framed(data, columns) if isinstance(data, Mapping) else data
+
+
+def aggregate(frame: Any, columns: Columns, cells: int) -> Aggregated:
+    """Sum a frame of any engine into cells."""
+    readers: list[Reader] | None = None
+    if type(frame).__name__ == "DuckDBPyRelation":
+        frame, readers = _labelled(frame, columns)
+    return from_rows(collected(cell_frame(frame, columns, cells)), columns, cells, readers)
+
+
+def _framed(arrays: Mapping[str, Any], columns: Columns) -> Any:
+    """Return arrays as a frame of the first library that is there."""
+    import narwhals as nw
+
+    outcome, prediction, *others = columns.wanted
+    for name in columns.wanted:
+        if name not in arrays:
+            raise reject_name("column", name, list(arrays))
+    made: dict[str, Any] = {
+        name: _values(to_array(arrays[name], f"column {name!r}"))
+        if name in columns.by
+        else numeric_vector(arrays[name], f"column {name!r}").astype(np.float64)
+        for name in columns.wanted
+    }
+    for name in (outcome, *others):
+        check_same_length(made[name], made[prediction], (f"column {name!r}", f"column {prediction!r}"))
+    for backend in ("pyarrow", "polars", "pandas"):
+        if find_spec(backend) is not None:
+            return nw.from_dict(made, backend=backend)
+    hint = "install one of them, or pass arrays to Sketch.from_arrays"
+    raise MissingDependencyError(sentence("a mapping", "needs pyarrow, polars or pandas", hint=hint))
+
+
+def _values(array: npt.NDArray[Any]) -> list[Any]:
+    """Return an array as Python values; numpy would make whole numbers of times in nanoseconds."""
+    if array.dtype.kind in "mM" and np.datetime_data(array.dtype)[0] == "ns":
+        return [plain_label(item) for item in array]
+    return list(array.tolist())
+
+
+def _labelled(relation: Any, columns: Columns) -> tuple[Any, list[Reader] | None]:
+    """Let DuckDB write the labels itself: what it hands to numpy has lost zones, decimals and dates."""
+    kinds = dict(zip(relation.columns, map(str, relation.types), strict=True))
+    if not set(columns.wanted) <= set(kinds):
+        return relation, None  # refused by name a little later
+    numbers = [identifier(name) for name in dict.fromkeys(columns.wanted) if name not in columns.by]
+    labels = [
+        f"{label_sql(SourceColumn(name, identifier(name), kinds[name]))} AS {identifier(name)}"
+        for name in columns.by
+    ]
+    return relation.project(", ".join([*numbers, *labels])), [
+        label_reader(kinds[name]) for name in columns.by
+    ]
+
+
+def _key(table: Any, name: str) -> Any:
+    """Return a column of groups; Dask cannot put parts together whose text is an Arrow dictionary."""
+    import narwhals as nw
+
+    dask = table.implementation is nw.Implementation.DASK
+    if dask and str(table.to_native().dtypes[name]).startswith("dictionary<values=string"):
+        return nw.col(name).cast(nw.String())
+    return nw.col(name)
+
+
+def cell_frame(frame: Any, columns: Columns, cells: int) -> Any:
+    """Return the narwhals frame whose rows are the cells; lazy engines have not read anything yet."""
+    import narwhals as nw
+
+    table = _opened(frame, columns)
+    number = nw.Float64()
+    names = {V: columns.prediction, Y: columns.outcome, **({W: columns.weight} if columns.weight else {})}
+    keys = [f"calibrant_by_{place}" for place in range(len(columns.by))]
+    table = table.select(
+        *(nw.col(source).cast(number).alias(name) for name, source in names.items()),
+        *(_key(table, source).alias(key) for key, source in zip(keys, columns.by, strict=True)),
+    )
+    table = table.with_columns(*(_without_nan(name, table.implementation) for name in names))
+    v, y, w = nw.col(V), nw.col(Y), nw.col(W)
+    good = (v >= 0) & (v <= 1) & (y >= 0) & (y <= 1)
+    if columns.weight:
+        good = good & (w > 0) & (w < float("inf"))
+    table = table.with_columns(good.fill_null(False).alias("calibrant_good"))
+    cell = (v * cells).floor().cast(number) + (v > 0).cast(number)
+    code = nw.when(nw.col("calibrant_good")).then(cell).otherwise(_reason(columns, cells))
+    terms = {"wv": v, "wy": y, "wyv": v * y, "wv(1-v)": v * (1 - v)}
+    if columns.weight:
+        terms = {"w": w, "ww": w * w, **{name: w * term for name, term in terms.items()}}
+        terms["wwv(1-v)"] = w * w * v * (1 - v)
+    terms["mixed"] = y * (1 - y)
+    table = table.with_columns(code.cast(nw.Int64()).alias(CODE), *(t.alias(n) for n, t in terms.items()))
+    return table.group_by(*keys, CODE).agg(
+        nw.len().alias(COUNT),
+        *(nw.col(name).sum() for name in terms),
+        nw.col(V).min().alias(LOW),
+        nw.col(V).max().alias(HIGH),
+    )
+
+
+def _reason(columns: Columns, cells: int) -> Any:
+    """Return the code of the first rule that a bad row breaks."""
+    import narwhals as nw
+
+    v, y, w = nw.col(V), nw.col(Y), nw.col(W)
+    rules = [("prediction is missing", v.is_null()), ("outcome is missing", y.is_null())]
+    if columns.weight:
+        rules.append(("weight is missing", w.is_null()))
+    rules += [("prediction outside [0, 1]", (v < 0) | (v > 1)), ("outcome outside [0, 1]", (y < 0) | (y > 1))]
+    if columns.weight:
+        rules.append(("weight negative or infinite", (w < 0) | (w == float("inf"))))
+    reason: Any = nw.lit(float(reject_code(cells, REJECTS[0])))
+    for name, broken in reversed(rules):
+        reason = nw.when(broken).then(nw.lit(float(reject_code(cells, name)))).otherwise(reason)
+    return reason
+
+
+def _without_nan(name: str, engine: Any) -> Any:
+    """Return a column, null for NaN; DuckDB may take is_nan for false (see sources.without_nan).
+
+    Ibis has no is_finite but by isnan; only of NaN and infinities the difference from itself is not 0.
+    """
+    import narwhals as nw
+
+    column = nw.col(name)
+    finite = column - column == 0 if engine.is_ibis() else column.is_finite()
+    infinite = nw.when(column.abs() == float("inf")).then(column)
+    return nw.when(finite).then(column).otherwise(infinite).alias(name)
+
+
+def _opened(frame: Any, columns: Columns) -> Any:
+    """Wrap the user's frame, and refuse columns that are absent or not numeric."""
+    import narwhals as nw
+
+    try:
+        table: Any = nw.from_native(frame)
+    except TypeError:
+        got, hint = f"got {type(frame).__name__}", "pass arrays to Sketch.from_arrays"
+        raise InvalidInputError(sentence("frame", "must be a data frame", got, hint)) from None
+    except nw.exceptions.DuplicateError as error:
+        got = "got " + ", ".join(line.strip("- ") for line in str(error).splitlines()[1:])
+        raise InvalidInputError(sentence("frame", "must have columns of different names", got)) from None
+    schema = table.collect_schema()
+    for name in columns.wanted:
+        if name not in schema:
+            raise reject_name("column", name, schema.names())
+    for name in columns.by:
+        if schema[name].is_nested() or schema[name] == nw.Binary or _holds_lists(table, name, schema[name]):
+            rule, got = "must hold one value per row", f"got dtype {schema[name]}"
+            raise InvalidInputError(sentence(f"column {name!r}", rule, got, NO_LISTS))
+    for name in columns.wanted[: len(columns.wanted) - len(columns.by)]:
+        if schema[name] == nw.Object and isinstance(table, nw.DataFrame):
+            # Python objects: truth values with None, decimals; text among them is refused
+            values = numeric_vector(table[name].to_numpy(), f"column {name!r}")
+            made = nw.new_series(name, values.astype(np.float64), backend=table.implementation)
+            table = table.with_columns(made)
+        elif isinstance(schema[name], nw.Decimal) and isinstance(table, nw.DataFrame):
+            # through text, because PyArrow makes 0.30000000000000004 of 0.3
+            table = table.with_columns(nw.col(name).cast(nw.String).cast(nw.Float64))
+        elif not (schema[name].is_numeric() or schema[name] == nw.Boolean):
+            got = f"got dtype {schema[name]}"
+            raise InvalidInputError(
+                sentence(f"column {name!r}", "must be numeric", got, "cast it, or map the labels to 0 and 1")
+            )
+    return table
+
+
+def _holds_lists(table: Any, name: str, dtype: Any) -> bool:
+    """Return whether a column of Python objects holds lists, which no engine can group by."""
+    import narwhals as nw
+
+    if dtype != nw.Object or not isinstance(table, nw.DataFrame):
+        return False
+    return any(isinstance(item, (list, tuple, dict, set, np.ndarray)) for item in table[name].to_list())
+
+
+def collected(frame: Any) -> dict[str, list[Any] | npt.NDArray[Any]]:
+    """Return the rows of a narwhals frame: numpy arrays, and lists for the columns of labels."""
+    native = frame.to_native()
+    if hasattr(native, "fetchnumpy"):  # DuckDB's own way needs no further package
+        return {name: _plain(column) for name, column in native.fetchnumpy().items()}
+    try:
+        frame = collect(frame)
+    except TypeError as error:  # Dask looks into a column of objects only now
+        if "unhashable" not in str(error):
+            raise
+        raise InvalidInputError(
+            sentence("a column of groups", "must hold one value per row", "got lists", NO_LISTS)
+        ) from None
+    return {
+        name: _labels(frame[name]) if name.startswith("calibrant_by_") else frame[name].to_numpy()
+        for name in frame.columns
+    }
+
+
+def _labels(series: Any) -> list[Any]:
+    """Return a column of labels as Python values; times from whole ticks, before a digit is lost.
+
+    Only times that are kept in nanoseconds are asked for these, which end in the year 2262.
+    """
+    import narwhals as nw
+
+    present = series.drop_nulls()  # first: pandas turns whole numbers next to a gap into floats
+    fine = getattr(series.dtype, "time_unit", "") == "ns"
+    tick = 1 if fine else 1000  # nanoseconds
+    if isinstance(series.dtype, nw.Datetime):
+        zone = series.dtype.time_zone is not None
+        times = present.dt.timestamp("ns" if fine else "us").to_list()
+        read = [moment(int(item) * tick, zone) for item in times]
+    elif isinstance(series.dtype, nw.Duration):
+        spans = present.dt.total_nanoseconds() if fine else present.dt.total_microseconds()
+        read = [duration(int(item) * tick) for item in spans.to_list()]
+    else:
+        read = present.to_list()
+    known = iter(read)
+    return [None if gap else next(known) for gap in series.is_null().to_list()]
+
+
+def _plain(column: npt.NDArray[Any]) -> list[Any] | npt.NDArray[Any]:
+    if isinstance(column, np.ma.MaskedArray) or column.dtype.kind not in "iuf":
+        return list(column.tolist())  # a masked entry becomes None
+    return column
+
+
+def from_rows(
+    rows: dict[str, Any], columns: Columns, cells: int, readers: list[Reader] | None = None
+) -> Aggregated:
+    """Put what an engine returned into one table, rejects without sums, groups in a fixed order."""
+    codes = np.asarray(rows[CODE], dtype=np.int64)
+    counts = np.asarray(rows[COUNT], dtype=np.int64)
+    result = {name: _floats(rows[name]) for name in SUMS if name in rows}
+    if not columns.weight:
+        result |= {"w": counts.astype(np.float64), "ww": counts.astype(np.float64)}
+        result["wwv(1-v)"] = result["wv(1-v)"]
+    good = codes < cells + 2
+    sums = np.where(good, np.array([result[name] for name in SUMS]), 0.0)
+    if not np.all(np.isfinite(sums)):
+        raise InvalidInputError(
+            sentence(
+                f"column {columns.weight!r}", "must have finite sums of squares", hint="scale the weights"
+            )
+        )
+    low, high = (np.where(good, _floats(rows[name]), 0.0) for name in (LOW, HIGH))
+    raw = [rows[f"calibrant_by_{place}"] for place in range(len(columns.by))]
+    labels, groups = numbered(raw, len(codes), readers or [plain_label] * len(raw))
+    keys = groups * codes_in_a_group(cells) + codes
+    return Aggregated(labels, merged_tables([CellTable(keys, counts, sums, low + 0.0, high + 0.0)]))
+
+
+def _floats(column: Any) -> npt.NDArray[np.float64]:
+    """Return floats, NaN for what an engine left empty (the sums of a reject cell)."""
+    return np.array(column, dtype=np.float64)
+
+
+def numbered(
+    columns: list[Any], size: int, readers: list[Reader]
+) -> tuple[tuple[Label, ...], npt.NDArray[np.int64]]:
+    """Return the distinct labels of the rows, ordered, and which of them each row has."""
+    if not columns:
+        return ((),), np.zeros(size, dtype=np.int64)
+    read = [_read_once(column, reader) for column, reader in zip(columns, readers, strict=True)]
+    rows = list(zip(*read, strict=True))
+    labels = ordered_labels(set(rows))
+    numbers = {label: number for number, label in enumerate(labels)}
+    return labels, np.fromiter((numbers[row] for row in rows), dtype=np.int64, count=size)
+
+
+def _read_once(column: Any, reader: Reader) -> list[Any]:
+    """Read each distinct label once; there are far more cells than labels."""
+    known: dict[Any, Any] = {}
+    read = []
+    for item in column:
+        key = (type(item), item) if getattr(item, "__hash__", None) else None
+        if key is None or key not in known:
+            label = None if item is None else reader(item)
+            if key is None:
+                read.append(label)
+                continue
+            known[key] = label
+        read.append(known[key])
+    refuse_truth_beside_numbers("a column of groups", known.values())
+    return read
+
+
+RULES = {
+    "missing": "must not be missing",
+    "outside": "must lie in [0, 1]",
+    "negative": "must be finite and not negative",
+}
+
+
+def refuse(
+    rejects: Mapping[str, int],
+    columns: Columns,
+    missing: Missing,
+    invalid: Missing,
+    frame: Any,
+    inside: Columns | None = None,
+    first: Callable[[str, str], BadRow | None] | None = None,
+) -> None:
+    """Raise for the first kind of bad row that the user did not ask to drop.
+
+    `inside` are the names of the columns in `frame`, where they are others than the user's; `first` finds
+    the first row of a column that is bad in some way, where rows have an order.
+    """
+    names = {"prediction": columns.prediction, "outcome": columns.outcome, "weight": columns.weight}
+    inner = inside or columns
+    inner_names = {"prediction": inner.prediction, "outcome": inner.outcome, "weight": inner.weight}
+    for reason, count in rejects.items():
+        if reason == WEIGHTLESS or (missing if "missing" in reason else invalid) == "drop":
+            continue
+        role, word = reason.split()[0], next(word for word in RULES if word in reason)
+        name, rows = names[role], pluralize(count, "row")
+        bad = first(str(name), word) if first else None
+        if word == "missing":
+            found = f"got no value in {bad.place} ({rows})" if bad else f"got {rows} without a value"
+            hint = 'pass missing="drop" to leave such rows out'
+        else:
+            low, high = _range(frame, str(inner_names[role]))
+            found = f"got {bad.text} in {bad.place}" if bad else f"got values from {low:g} to {high:g}"
+            found, hint = f"{found} ({rows})", range_hint(low, high)
+        if word == "negative":
+            hint = 'pass invalid="drop" to leave such rows out'
+        raise InvalidInputError(sentence(f"column {name!r}", RULES[word], found, hint))
+
+
+def _range(frame: Any, name: str) -> tuple[float, float]:
+    """Ask the engine between which values a column lies, now that there is something to explain."""
+    import narwhals as nw
+
+    column = nw.col(name).cast(nw.Float64())
+    table: Any = nw.from_native(frame).select(nw.col(name).cast(nw.Float64()))
+    table = table.filter(~column.is_nan()).select(column.min().alias("low"), column.max().alias("high"))
+    if isinstance(table, nw.LazyFrame):
+        native = table.to_native()
+        if hasattr(native, "fetchnumpy"):
+            row = native.fetchnumpy()
+            return float(row["low"][0]), float(row["high"][0])
+        table = collect(table)
+    return float(table["low"][0]), float(table["high"][0])

@@ -1,0 +1,235 @@
+"""The one grammar of group labels, whatever engine or file they come from.
+
+A label is text, a truth value, a number or None (missing). A number without a fraction is an int, so 1.0
+is 1. Dates and times are text: 2024-01-31, 2024-01-31 12:30:00.5, and 2024-01-31 11:30:00+00:00 in UTC where
+the time zone is known; midnight without a zone is its date. Equal values then have equal labels, and
+sketches of one day from Spark and of the next from pandas add up group by group.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.io.read import refuse_nested
+from calibrant.io.sources import SourceColumn
+
+Label = tuple[Any, ...]
+Reader = Callable[[Any], Any]
+EPOCH = datetime.datetime(1970, 1, 1)
+SECOND = 10**9  # nanoseconds
+
+
+def plain_label(item: Any) -> Any:
+    """Return the label of a Python value.
+
+    >>> plain_label(2.0), plain_label(Decimal("1.50")), plain_label(datetime.date(2024, 1, 31))
+    (2, 1.5, '2024-01-31')
+    """
+    if isinstance(item, np.datetime64):
+        return None if np.isnat(item) else moment(_nanoseconds(item, "datetime64"))
+    if isinstance(item, np.timedelta64):
+        return None if np.isnat(item) else duration(_nanoseconds(item, "timedelta64"))
+    if isinstance(item, np.generic):
+        item = item.item()
+    if item is None or type(item).__name__ in ("NAType", "NaTType"):
+        return None
+    if isinstance(item, (str, bool, int)):
+        return item
+    if isinstance(item, float):
+        return None if math.isnan(item) else int_if_whole(item)
+    if isinstance(item, Decimal):
+        return exact_number(item)
+    if isinstance(item, (datetime.date, datetime.time, datetime.timedelta)):
+        return _time_label(item)
+    if isinstance(item, (list, tuple, dict, set, np.ndarray, bytes)):
+        rule, got = "must hold one value per row", f"got {type(item).__name__}"
+        raise InvalidInputError(
+            sentence("column of groups", rule, got, "choose one element, or make it text")
+        )
+    return str(item)
+
+
+def _nanoseconds(item: Any, kind: str) -> int:
+    """Return numpy's time as whole nanoseconds; 64 bits of them end in the year 2262, of microseconds not."""
+    fine = np.datetime_data(item.dtype)[0] in ("ns", "ps", "fs", "as")
+    ticks = int(item.astype(f"{kind}[{'ns' if fine else 'us'}]").astype(np.int64))
+    return ticks if fine else ticks * 1000
+
+
+def int_if_whole(value: float) -> int | float:
+    """Return a number without a fraction as an int."""
+    return int(value) if value.is_integer() else value
+
+
+def exact_number(value: Decimal) -> int | float | str | None:
+    """Return a decimal as a number where a number can hold it, else as text."""
+    if value.is_nan():
+        return None
+    if not value.is_finite():
+        return float(value)
+    if value == value.to_integral_value():
+        return int(value)
+    return float(value) if Decimal(repr(float(value))) == value else f"{value.normalize():f}"
+
+
+def moment(nanoseconds: int, zone: bool = False) -> str:
+    """Return the text of a moment, given in nanoseconds since 1970 (in UTC where the zone is known).
+
+    >>> moment(0), moment(1_500_000_000), moment(0, zone=True)
+    ('1970-01-01', '1970-01-01 00:00:01.5', '1970-01-01 00:00:00+00:00')
+    """
+    seconds, rest = divmod(nanoseconds, SECOND)
+    text = str(EPOCH + datetime.timedelta(seconds=seconds))
+    fraction = f".{rest:09d}".rstrip("0") if rest else ""
+    return f"{text}{fraction}+00:00" if zone else date_if_midnight(text + fraction)
+
+
+def date_if_midnight(text: str) -> str:
+    """Leave out a time of day that is midnight: engines disagree on whether a date has one."""
+    return text.removesuffix(" 00:00:00")
+
+
+def duration(nanoseconds: int) -> str:
+    """Return the text of a span of time, in seconds."""
+    seconds, rest = divmod(abs(nanoseconds), SECOND)
+    sign = "-" if nanoseconds < 0 else ""
+    return f"{sign}{seconds}" + (f".{rest:09d}".rstrip("0") if rest else "") + " s"
+
+
+def _time_label(item: Any) -> str:
+    if isinstance(item, datetime.timedelta):
+        micro = (item.days * 86_400 + item.seconds) * 10**6 + item.microseconds
+        return duration(micro * 1000 + int(getattr(item, "nanoseconds", 0) or 0))
+    if isinstance(item, datetime.time):
+        return time_text(item.isoformat())
+    if not isinstance(item, datetime.datetime):
+        return str(item)
+    aware = item.tzinfo is not None
+    naive = item.astimezone(datetime.UTC).replace(tzinfo=None) if aware else item
+    since = naive - EPOCH
+    micro = (since.days * 86_400 + since.seconds) * 10**6 + since.microseconds
+    return moment(micro * 1000 + int(getattr(item, "nanosecond", 0)), aware)
+
+
+def time_text(text: str) -> str:
+    """Leave out the zeros at the end of a fraction of a second."""
+    return re.sub(r"(\.\d*?)0+$", r"\1", text).rstrip(".") if "." in text else text
+
+
+def cell_label(text: str) -> Any:
+    """Return the label of a CSV cell: a number if it is written as one is, else the text itself.
+
+    >>> cell_label("12"), cell_label("1.0"), cell_label("007"), cell_label("1.10"), cell_label("true")
+    (12, 1, '007', '1.10', True)
+    """
+    if text in ("true", "True", "TRUE", "false", "False", "FALSE"):
+        return text.lower() == "true"
+    if re.fullmatch(r"-?(0|[1-9]\d{0,17})(\.0)?", text):
+        return int(text.removesuffix(".0"))
+    if re.fullmatch(r"-?\d+(\.\d+)?(e-?\d+)?", text) and repr(float(text)) == text:
+        return int_if_whole(float(text))
+    if re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?", text):
+        return date_if_midnight(time_text(text))
+    return text
+
+
+def label_sql(column: SourceColumn) -> str:
+    """Return the SQL of a label as `label_reader` expects it."""
+    refuse_nested(column)
+    kind, cell = column.kind, column.sql
+    if kind == "TEXT":
+        return f"CASE WHEN trim({cell}) = '' THEN NULL ELSE {cell} END"  # "NA" may be a name
+    if kind == "TIMESTAMP WITH TIME ZONE":
+        return f"CAST(timezone('UTC', {cell}) AS VARCHAR) || '+00:00'"
+    if kind == "INTERVAL":
+        return f"CAST(round(epoch({cell}) * 1000000) AS BIGINT)"
+    if kind in ("BLOB", "BIT"):
+        rule, got = "must hold text, numbers or dates", f"got values of type {kind}"
+        raise InvalidInputError(sentence(f"column {column.name!r}", rule, got))
+    return cell if label_reader(kind) is plain_label else f"CAST({cell} AS VARCHAR)"
+
+
+def label_reader(kind: str) -> Reader:
+    """Return what turns the values of an SQL type, as `label_sql` gives them, into labels."""
+    if kind == "TEXT":
+        return cell_label
+    if kind == "JSON":
+        return lambda text: plain_label(json.loads(text))
+    if kind.startswith("DECIMAL") or kind.endswith("HUGEINT"):
+        return lambda text: exact_number(Decimal(text))
+    if kind == "DATE" or kind.startswith("TIMESTAMP"):
+        return date_if_midnight
+    if kind.startswith("TIME"):
+        return time_text
+    if kind == "INTERVAL":
+        return lambda micro: duration(int(micro) * 1000)
+    if kind.startswith(("ENUM", "UUID")):
+        return str
+    return plain_label
+
+
+def label_family(kind: str) -> str:
+    """Return a name that is the same for SQL types whose labels may be appended to each other."""
+    if kind in ("TEXT", "JSON", "VARCHAR", "BOOLEAN", "INTERVAL"):
+        return kind
+    if kind == "TIMESTAMP WITH TIME ZONE":
+        return "instant"
+    for start, family in (
+        ("DATE", "moment"),
+        ("TIMESTAMP", "moment"),
+        ("TIME", "time"),
+        ("DECIMAL", "exact"),
+    ):
+        if kind.startswith(start):
+            return family
+    if kind.startswith(("ENUM", "UUID")):
+        return "VARCHAR"
+    return "exact" if kind.endswith("HUGEINT") else "number"
+
+
+def ordered_labels(labels: set[Label]) -> tuple[Label, ...]:
+    """Return labels in an order that does not depend on the engine: by type, then by value."""
+    return tuple(
+        sorted(labels, key=lambda label: [(_rank(item), 0 if item is None else item) for item in label])
+    )
+
+
+def _rank(item: Any) -> str:
+    return "number" if isinstance(item, (int, float)) else type(item).__name__
+
+
+def refuse_truth_beside_numbers(subject: str, items: Iterable[Any]) -> None:
+    """Refuse True next to 1 and False next to 0: they are equal, so their groups would silently be joined."""
+    truth: dict[Any, bool] = {}
+    for item in items:
+        if truth.setdefault(item, isinstance(item, bool)) != isinstance(item, bool):
+            rule, got = "must not mix truth values and numbers", f"got {bool(item)} and {int(item)}"
+            raise InvalidInputError(sentence(subject, rule, got, "write the truth values as 0 and 1"))
+
+
+def refuse_lookalikes(labels: Sequence[Label]) -> None:
+    """Refuse labels that read alike but differ, 1 and "1": their groups would silently stay apart."""
+    for column in zip(*labels, strict=True):
+        refuse_truth_beside_numbers("labels of the sketches", column)
+    seen: dict[tuple[str, ...], Label] = {}
+    for label in labels:
+        known = seen.setdefault(tuple(map(_shown, label)), label)
+        if known != label:
+            rule, got = "must have labels of one type", f"got {known!r} and {label!r}"
+            hint = "make the column text, or a number, in all of them"
+            raise InvalidInputError(sentence("sketches", rule, got, hint))
+
+
+def _shown(item: Any) -> str:
+    if item is None:
+        return "\0"  # no text
+    return str(item).lower() if isinstance(item, bool) else str(item)

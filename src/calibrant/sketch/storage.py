@@ -1,0 +1,360 @@
+"""Sketches on disk and on the wire: a compact form, Parquet and Arrow, versioned, written whole or not.
+
+Whether what a file says of a sketch can be true: every field is checked before it is believed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import re
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import MissingDependencyError, UnreadableFileError, sentence
+from calibrant.files import atomic_path
+from calibrant.io.session import connect, literal, plain_names
+from calibrant.sketch.aggregate import Aggregated
+from calibrant.sketch.cells import SUMS, CellTable, Whole, cell_codes, check_cells, codes_in_a_group
+
+SLACK = 1e-6  # relative: sums are taken in any order
+
+
+def not_a_sketch(given: str) -> UnreadableFileError:
+    """Build the error for a file that calibrant did not write."""
+    return UnreadableFileError(sentence("sketch", "must be as calibrant writes it", given))
+
+
+def check_labels(by: tuple[Any, ...], labels: tuple[tuple[Any, ...], ...]) -> None:
+    """Refuse labels that no sketch has: of another length, type, or twice the same."""
+    if not all(isinstance(name, str) for name in by) or len(set(by)) != len(by):
+        raise not_a_sketch("got columns of groups that are not distinct names")
+    for label in labels:
+        if len(label) != len(by) or not all(_is_label(item) for item in label):
+            raise not_a_sketch(f"got the label {label!r}")
+    if len(set(labels)) != len(labels) or (not by and labels != ((),)):
+        raise not_a_sketch("got labels twice")
+
+
+def check_parts(parts: tuple[Any, ...]) -> None:
+    """Refuse parts that are not content ids."""
+    if not all(isinstance(part, str) and re.fullmatch("[0-9a-f]+", part) for part in parts):
+        raise not_a_sketch("got parts that are not content ids")
+
+
+def _is_label(item: Any) -> bool:
+    if isinstance(item, float):
+        return not math.isnan(item)
+    return item is None or isinstance(item, (str, int))
+
+
+def check_places(group: Whole, cell: Whole, groups: int, cells: int) -> None:
+    """Refuse cells and groups that do not exist."""
+    if len(group) != len(cell) or np.any((group < 0) | (group >= groups)):
+        raise not_a_sketch("got a group that does not exist")
+    if np.any((cell < 0) | (cell >= codes_in_a_group(cells))):
+        raise not_a_sketch("got a cell that does not exist")
+
+
+def check_table(table: CellTable, cells: int) -> None:
+    """Refuse counts, sums and ranges that no records have."""
+    if {len(table.counts), table.sums.shape[1], len(table.low), len(table.high)} != {len(table.keys)}:
+        raise not_a_sketch("got columns of different lengths")
+    if np.any(np.diff(table.keys) <= 0):
+        raise not_a_sketch("got a cell twice, or out of order")
+    if np.any(table.counts <= 0):
+        raise not_a_sketch("got a cell without records")
+    if not np.all(np.isfinite(table.sums)) or np.any(table.sums < 0):
+        raise not_a_sketch("got a sum that is negative or not finite")
+    good = table.keys % codes_in_a_group(cells) < cells + 2
+    if table.sums[:, ~good].any():
+        raise not_a_sketch("got sums of rows that were left out")
+    _check_ranges(table[good], cells)
+    _check_sums(table[good])
+
+
+def _check_ranges(table: CellTable, cells: int) -> None:
+    inside = (table.low >= 0) & (table.low <= table.high) & (table.high <= 1)
+    if not np.all(inside):  # also where one is not a number
+        raise not_a_sketch("got predictions outside of [0, 1], or the smallest above the largest")
+    codes = table.keys % codes_in_a_group(cells)
+    if np.any(cell_codes(table.low, cells) != codes) or np.any(cell_codes(table.high, cells) != codes):
+        raise not_a_sketch("got predictions outside of their cell")
+
+
+def _check_sums(table: CellTable) -> None:
+    """Hold each sum against the bounds that the others give it."""
+    w, ww, wv, wy, wyv, spread, null, mixed = (table.sums[place] for place in range(len(SUMS)))
+    more, n = 1 + SLACK, table.counts.astype(np.float64)
+    tiny, root = 1e-300, 1e-150
+    rules = (
+        w > 0,
+        wv <= w * table.high * more + tiny,
+        wv * more + tiny >= w * table.low,
+        wy <= w * more,
+        wyv <= np.minimum(wv, wy * table.high) * more + tiny,
+        spread <= w * more / 4,
+        null <= ww * more / 4 + tiny,
+        np.sqrt(ww) <= w * more + root,  # roots, because the squares of large weights overflow
+        np.sqrt(ww) * np.sqrt(n) * more + root >= w,
+        mixed <= n * more / 4,
+    )
+    if not all(np.all(rule) for rule in rules):
+        raise not_a_sketch("got sums that do not belong together")
+
+
+VERSION = 2
+READABLE = (1, 2)  # version 1 had no checksum
+MOST_BYTES = 2**31  # of a sketch after unpacking
+DAMAGED = (
+    ValueError, KeyError, EOFError, AttributeError, TypeError, OverflowError, MemoryError, RecursionError,
+    RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error, SyntaxError,
+)  # fmt: skip
+HEADER = "calibrant_sketch"
+REPEATED = {"w": "count", "ww": "count", "wwv(1-v)": "wv(1-v)"}  # left out where no record has a weight
+
+Columns = dict[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stored:
+    """What a file holds of a sketch: the grid, the columns of the groups, the cells, and what was merged."""
+
+    cells: int
+    by: tuple[str, ...]
+    found: Aggregated
+    parts: tuple[str, ...] = ()  # the first files had none; those who wrote them read past it
+
+
+def save_sketch(sketch: Stored, path: Path) -> None:
+    """Write to a temporary file next to `path`, then rename it: a reader sees all or nothing."""
+    with atomic_path(path) as part:
+        if path.suffix == ".parquet":
+            _write_parquet(sketch, part)
+        else:
+            part.write_bytes(to_bytes(sketch))
+
+
+def load(path: Path) -> Stored:
+    """Read either format, recognized by its first bytes."""
+    try:
+        if path.exists() and not path.is_file():  # a device may never end
+            raise not_a_sketch("got a folder, device or pipe")
+        with path.open("rb") as file:
+            start = file.read(4)
+        if path.stat().st_size > MOST_BYTES:
+            raise not_a_sketch(f"got more than {MOST_BYTES:,} bytes")
+        return _read_parquet(path) if start == b"PAR1" else from_bytes(path.read_bytes())
+    except OSError as error:
+        reason = error.strerror or str(error)
+    except UnreadableFileError as error:
+        reason = str(error).rstrip(".")
+    raise UnreadableFileError(sentence(f"file {str(path)!r}", "must be a sketch", reason))
+
+
+def to_bytes(sketch: Stored) -> bytes:
+    """Return a zip of numpy arrays and a JSON header."""
+    buffer = io.BytesIO()
+    columns = _columns(sketch)
+    header = np.frombuffer(_header(sketch, columns).encode(), dtype=np.uint8)
+    arrays: dict[str, Any] = {HEADER: header, **columns}
+    np.savez_compressed(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def from_bytes(data: bytes) -> Stored:
+    """Read what `to_bytes` wrote; anything else is refused."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as stored:
+            if sum(entry.file_size for entry in stored.infolist()) > MOST_BYTES:
+                raise not_a_sketch(f"got more than {MOST_BYTES:,} bytes after unpacking")
+            columns = {
+                entry.filename.removesuffix(".npy"): _array(stored, entry) for entry in stored.infolist()
+            }
+        header = columns.pop(HEADER).tobytes().decode()
+    except UnreadableFileError:
+        raise
+    except DAMAGED:
+        raise not_a_sketch("got another format, or a damaged file") from None
+    return _rebuilt(header, columns)
+
+
+def _array(stored: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray[Any]:
+    """Read one array, whose header must not promise more than the entry holds."""
+    data = stored.read(entry)
+    buffer = io.BytesIO(data)
+    np.lib.format.read_magic(buffer)
+    shape, _, kind = np.lib.format.read_array_header_1_0(buffer)
+    if len(shape) != 1 or kind.hasobject or shape[0] * kind.itemsize != len(data) - buffer.tell():
+        raise ValueError("an array of another shape")
+    return np.frombuffer(data, dtype=kind, offset=buffer.tell())
+
+
+def to_arrow(sketch: Stored) -> Any:
+    """Return a pyarrow table with the header in its metadata."""
+    columns = _columns(sketch)
+    return _pyarrow().table(columns).replace_schema_metadata({HEADER: _header(sketch, columns)})
+
+
+def from_arrow(table: Any) -> Stored:
+    """Read what `to_arrow` made."""
+    header = (table.schema.metadata or {}).get(HEADER.encode())
+    if header is None:
+        raise not_a_sketch("got a table without its header")
+    try:
+        columns = {name: table[name].to_numpy() for name in table.column_names}
+        text = header.decode()
+    except (ValueError, KeyError):
+        raise not_a_sketch("got a damaged table") from None
+    return _rebuilt(text, columns)
+
+
+def _write_parquet(sketch: Stored, path: Path) -> None:
+    with connect([path]) as connection:
+        columns = _columns(sketch)
+        connection.register("cells", columns)
+        header = _header(sketch, columns).replace("'", "''")
+        options = (
+            f"FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false, KV_METADATA {{{HEADER}: '{header}'}}"
+        )
+        connection.execute(f"COPY (SELECT * FROM cells) TO {literal(str(path))} ({options})")
+
+
+def _read_parquet(path: Path) -> Stored:
+    import duckdb
+
+    try:
+        with plain_names([path]) as [name], connect([name]) as connection:
+            shown = literal(name)
+            sizes = f"SELECT sum(total_uncompressed_size) FROM parquet_metadata({shown})"
+            if (connection.execute(sizes).fetchall()[0][0] or 0) > MOST_BYTES:
+                raise not_a_sketch(f"got more than {MOST_BYTES:,} bytes after unpacking")
+            rows = f"SELECT sum(num_rows) FROM parquet_file_metadata({shown})"
+            width = len(connection.execute(f"DESCRIBE SELECT * FROM read_parquet({shown})").fetchall())
+            if (connection.execute(rows).fetchall()[0][0] or 0) * width * 8 > MOST_BYTES:
+                raise not_a_sketch(f"got more than {MOST_BYTES:,} bytes after unpacking")
+            query = f"SELECT decode(value) FROM parquet_kv_metadata({shown}) WHERE key = '{HEADER}'"
+            header = connection.execute(query).fetchall()
+            scan = f"read_parquet({shown}, hive_partitioning = false)"
+            read = connection.execute(f"SELECT * FROM {scan}").fetchnumpy()
+    except duckdb.Error as error:
+        raise not_a_sketch(str(error).splitlines()[0]) from None
+    if not header:
+        raise not_a_sketch("got Parquet without its header")
+    if any(np.ma.getmaskarray(column).any() for column in read.values()):
+        raise not_a_sketch("got missing values")
+    return _rebuilt(str(header[0][0]), {name: np.ma.getdata(column) for name, column in read.items()})
+
+
+def is_stored_sketch(path: Path) -> bool:
+    """Return whether a Parquet file is a sketch: it has a sketch's header."""
+    import duckdb
+
+    query = f"SELECT count(*) FROM parquet_kv_metadata(NAME) WHERE key = '{HEADER}'"
+    try:
+        with plain_names([path]) as [name], connect([name]) as connection:
+            return bool(connection.execute(query.replace("NAME", literal(name))).fetchall()[0][0])
+    except duckdb.Error:
+        return False
+
+
+def _header(sketch: Stored, columns: Columns) -> str:
+    """Return all that is not a column: the grid, the groups, the parts, and the checksum of everything."""
+    about = _about(sketch) | ({"parts": sketch.parts} if sketch.parts else {})
+    return json.dumps({**about, "checksum": _checksum(about, columns)})
+
+
+def _about(sketch: Stored) -> dict[str, Any]:
+    return {"version": VERSION, "cells": sketch.cells, "by": sketch.by, "labels": sketch.found.labels}
+
+
+def content_id(sketch: Stored) -> str:
+    """Return a digest of the sums: equal for equal ones, whatever the format, the name, or the parts."""
+    return _checksum(_about(sketch), _columns(sketch))
+
+
+def _checksum(about: Mapping[str, Any], columns: Mapping[str, npt.NDArray[Any]]) -> str:
+    """Return a digest of the header and of every column, the same in every format."""
+    digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
+    for name in sorted(columns):
+        column = columns[name]
+        exact = column.astype("<i8" if column.dtype.kind in "iu" else "<f8")
+        digest.update(name.encode() + b"\0" + exact.tobytes())
+    return digest.hexdigest()
+
+
+def _columns(sketch: Stored) -> Columns:
+    """Return one column per field; sums that are 0 throughout or follow from others are left out."""
+    table = sketch.found.table
+    group, cell = np.divmod(table.keys, codes_in_a_group(sketch.cells))
+    sums = dict(zip(SUMS, table.sums, strict=True))
+    columns: Columns = {"group": group, "cell": cell, "count": table.counts, **sums}
+    good = cell < sketch.cells + 2
+    if all(np.array_equal(columns[name][good], columns[known][good]) for name, known in REPEATED.items()):
+        sums = {name: column for name, column in sums.items() if name not in REPEATED}
+    sums = {name: column for name, column in sums.items() if name != "mixed" or column.any()}
+    fixed: Columns = {"group": group.astype(np.int32), "cell": cell.astype(np.int32), "count": table.counts}
+    return {**fixed, **sums, "low": table.low, "high": table.high}
+
+
+def _rebuilt(header: str, columns: Mapping[str, npt.NDArray[Any]]) -> Stored:
+    try:
+        about = json.loads(header)
+        version = about["version"]
+        if version not in READABLE or isinstance(version, bool):
+            raise not_a_sketch(f"got version {version!r}, this calibrant reads {VERSION}")
+        checksum = about.pop("checksum", None)
+        if version == VERSION and checksum != _checksum(about, columns):
+            raise not_a_sketch("got a checksum that does not fit: the file is damaged")
+        cells, by = check_cells(about["cells"]), tuple(about["by"])
+        labels = tuple(tuple(label) for label in about["labels"])
+        parts = tuple(about.get("parts", ()))
+        group, cell, count = (_whole(columns[name]) for name in ("group", "cell", "count"))
+        low, high = (np.array(columns[name], dtype=np.float64) for name in ("low", "high"))
+        sums = np.array([_restored(name, columns, cell < cells + 2) for name in SUMS])
+    except UnreadableFileError:
+        raise
+    except DAMAGED:  # includes calibrant's own errors
+        raise not_a_sketch("got a damaged header or columns") from None
+    check_labels(by, labels)
+    check_parts(parts)
+    check_places(group, cell, len(labels), cells)
+    table = CellTable(group * codes_in_a_group(cells) + cell, count, sums, low, high)
+    check_table(table, cells)
+    return Stored(cells, by, Aggregated(labels, table), parts)
+
+
+def _whole(column: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    if column.dtype.kind not in "iu":
+        raise TypeError("whole numbers are stored as such")
+    return np.array(column, dtype=np.int64)
+
+
+def _restored(
+    name: str, columns: Mapping[str, npt.NDArray[Any]], good: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.float64]:
+    """Return a column of sums, whether it was stored or follows from another."""
+    if name in columns:
+        return np.asarray(columns[name], dtype=np.float64)
+    if name in REPEATED:
+        return np.where(good, columns[REPEATED[name]], 0.0)
+    return np.zeros(len(good))
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+    except ImportError:
+        raise MissingDependencyError(
+            sentence("Arrow tables", "need pyarrow", hint="pip install pyarrow")
+        ) from None
+    return pyarrow

@@ -1,0 +1,305 @@
+"""Rows of large files streamed out of DuckDB into a table of cells, where that is possible.
+
+Arrow batches of rows, summed by a second thread while the next ones are read.
+
+Groups numbered in the order they are seen, batch by batch.
+
+Files larger than memory: DuckDB scans and groups them, spilling to disk if it must.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.files import scratch_folder
+from calibrant.formatting import pluralize
+from calibrant.io.read import (
+    UNREAD,
+    BadRow,
+    FileNames,
+    bad_rows,
+    in_pieces_or_whole,
+    open_files,
+    rows_at_most,
+)
+from calibrant.io.session import MEMORY, identifier, run_with_progress
+from calibrant.io.sources import Notation, Source, default_notation, not_a_number, refuse_repeats
+from calibrant.records import Missing
+from calibrant.results import Array
+from calibrant.sketch.aggregate import (
+    MAX_GROUPS,
+    Aggregated,
+    Columns,
+    cell_frame,
+    collected,
+    from_rows,
+    numbered,
+    refuse,
+    refuse_many_groups,
+)
+from calibrant.sketch.cells import (
+    CellTable,
+    DenseCells,
+    TooManyGroupsError,
+    can_stream,
+    codes_in_a_group,
+    rejected_rows,
+)
+from calibrant.sketch.labels import Reader, label_family, label_reader, label_sql
+
+if TYPE_CHECKING:
+    pass
+
+
+class GroupNumbers:
+    """Numbers groups in the order they are seen, batch by batch; `seen` has their values."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[Any, ...]] = []
+        self._numbers: dict[tuple[Any, ...], int] = {}
+
+    def of(self, columns: list[Any], rows: int) -> npt.NDArray[np.int32]:
+        """Return the number of the group of every row, from one Arrow array per column of groups."""
+        import pyarrow as pa
+
+        packed = np.zeros(rows, dtype=np.int64)
+        for column in columns:
+            encoded = column.dictionary_encode(null_encoding="encode")
+            places = encoded.indices.to_numpy(zero_copy_only=False)
+            # renumbered each time: the product of many columns' sizes would exceed 64 bits
+            pairs = pa.array(packed * len(encoded.dictionary) + places).dictionary_encode()
+            packed = pairs.indices.to_numpy().astype(np.int64)
+        first = np.zeros(int(packed.max(initial=-1)) + 1, dtype=np.int64)
+        first[packed[::-1]] = np.arange(rows)[::-1]  # the last to be written is the first row
+        seen = zip(*(column.take(pa.array(first)).to_pylist() for column in columns), strict=True)
+        numbers = [self._number(values) for values in seen]
+        return np.asarray(numbers, dtype=np.int32)[packed]
+
+    def _number(self, values: tuple[Any, ...]) -> int:
+        key = tuple(_key(value) for value in values)
+        if key not in self._numbers:
+            self._numbers[key] = len(self.seen)
+            self.seen.append(values)
+        return self._numbers[key]
+
+
+def _key(value: Any) -> Any:
+    """Return what tells values apart: True is not 1, and NaN is itself."""
+    return type(value), "NaN" if isinstance(value, float) and math.isnan(value) else value
+
+
+AT_ONCE = 2_000_000  # rows that are sorted together
+
+
+BATCH = 1_000_000  # rows that DuckDB hands over, at most
+
+
+def sum_stream(
+    batches: Iterator[Any], cells: int, progress: Callable[[int], object] | None
+) -> tuple[CellTable, list[tuple[Any, ...]]]:
+    """Sum Arrow batches of prediction, outcome and groups; return the cells and the groups' values.
+
+    A second thread adds rows while the next ones are read. `progress` is called with the rows read.
+    """
+    dense, groups = DenseCells(cells), GroupNumbers()
+    waiting: list[tuple[Array, Array, npt.NDArray[np.int32]]] = []
+    held = read = 0
+    at_work: Future[None] | None = None
+    with ThreadPoolExecutor(1) as pool:
+        for batch in batches:
+            v, y = (batch.column(k).to_numpy(zero_copy_only=False) for k in range(2))
+            others = [batch.column(k) for k in range(2, batch.num_columns)]
+            waiting.append((v, y, groups.of(others, len(v))))
+            held, read = held + len(v), read + len(v)
+            if held >= AT_ONCE:
+                at_work = _handed_over(pool, at_work, dense, len(groups.seen), waiting)
+                waiting, held = [], 0
+            if progress is not None:
+                progress(read)
+        at_work = _handed_over(pool, at_work, dense, len(groups.seen), waiting)
+        at_work.result()
+    return dense.occupied(), groups.seen
+
+
+def _handed_over(
+    pool: ThreadPoolExecutor,
+    before: Future[None] | None,
+    dense: DenseCells,
+    groups: int,
+    waiting: list[tuple[Array, Array, npt.NDArray[np.int32]]],
+) -> Future[None]:
+    """Let the second thread add the rows that wait, once it has added those before."""
+    if before is not None:
+        before.result()
+    dense.make_room(groups)
+
+    def work() -> None:
+        if waiting:
+            dense.add(*(np.concatenate(column) for column in zip(*waiting, strict=True)))
+
+    return pool.submit(work)
+
+
+def streamed_cells(
+    path: FileNames,
+    relation: Any,
+    columns: Columns,
+    cells: int,
+    readers: list[Reader],
+    progress: Callable[[float], object] | None,
+) -> Aggregated | None:
+    """Sum the rows of a DuckDB relation; None where a group-by of DuckDB's serves better, or has to explain.
+
+    The cells of one group fit into a cache, so DuckDB is as fast there. Weighted rows have more sums than
+    the table holds. Whatever cannot be read is left to the group-by, which says so in words.
+    """
+    if columns.weight is not None or not columns.by:
+        return None
+    total = rows_at_most(path)
+    if not can_stream(total, cells):
+        return None
+    import pyarrow as pa
+
+    def report(rows: int) -> None:
+        if progress is not None:
+            progress(min(1.0, rows / total))
+
+    numbers = [
+        f"COALESCE({identifier(name)}, 'NaN'::DOUBLE)" for name in (columns.prediction, columns.outcome)
+    ]
+    wanted = relation.project(", ".join([*numbers, *map(identifier, columns.by)]))
+    try:
+        table, seen = sum_stream(_batches(wanted), cells, report)
+    except (TooManyGroupsError, pa.ArrowException, OSError):
+        return None
+    report(total)
+    return _labelled(table, seen, cells, readers)
+
+
+def _batches(relation: Any) -> Any:
+    """Stream a relation as Arrow batches; the method was renamed in DuckDB 1.4."""
+    read = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
+    return read(BATCH)
+
+
+def _labelled(table: CellTable, seen: list[Any], cells: int, readers: list[Reader]) -> Aggregated:
+    """Read the labels of the groups, and number the cells by the order of the labels."""
+    raw = [[values[k] for values in seen] for k in range(len(readers))]
+    labels, numbers = numbered(raw, len(seen), readers)
+    group, code = np.divmod(table.keys, codes_in_a_group(cells))
+    return Aggregated(labels, table.renamed(numbers[group] * codes_in_a_group(cells) + code))
+
+
+APPROXIMATE = 0.1  # relative error of a count of distinct values
+
+
+def aggregate_file(
+    path: FileNames,
+    columns: Columns,
+    cells: int,
+    missing: Missing,
+    invalid: Missing,
+    progress: Callable[[float], object] | None = None,
+    notation: Notation | None = None,
+    max_groups: int = MAX_GROUPS,
+) -> Aggregated:
+    """Sum files into cells, in one pass and bounded memory."""
+    refuse_repeats(columns.wanted[: len(columns.wanted) - len(columns.by)])
+    used = notation or default_notation.get()
+    return in_pieces_or_whole(
+        lambda parallel: _aggregate(
+            path, columns, cells, missing, invalid, progress, used, parallel, max_groups
+        )
+    )
+
+
+def _aggregate(
+    path: FileNames,
+    columns: Columns,
+    cells: int,
+    missing: Missing,
+    invalid: Missing,
+    progress: Callable[[float], object] | None,
+    notation: Notation,
+    parallel: bool,
+    max_groups: int,
+) -> Aggregated:
+    with scratch_folder() as spill:
+        settings = {"memory_limit": MEMORY, "temp_directory": str(spill), "preserve_insertion_order": "false"}
+        settings |= {"enable_progress_bar": "true", "enable_progress_bar_print": "false"}
+        settings |= {"progress_bar_time": "0"}
+        with open_files(path, columns.wanted, parallel, **settings) as (connection, parts):
+            inside = _inside(columns)
+            table = connection.sql(" UNION ALL ".join(_rows(part, columns, notation) for part in parts))
+            readers = [_reader(parts, name) for name in columns.by]
+            if columns.by and rows_at_most(path) > max_groups:
+                _refuse_many_groups(table, inside, columns, max_groups)
+            aggregated = streamed_cells(path, table, inside, cells, readers, progress)
+            if aggregated is None:
+                frame = cell_frame(table, inside, cells)
+                rows = run_with_progress(connection, lambda: collected(frame), progress)
+                aggregated = from_rows(rows, inside, cells, readers)
+            refuse_many_groups(len(aggregated.labels), columns.by, max_groups)
+            bad = rejected_rows(aggregated.table, cells)
+            if invalid == "error" and any("missing" in reason for reason in bad):
+                _refuse_text(path, parts, columns, notation)
+
+            def first(name: str, kind: str) -> BadRow | None:
+                return next(bad_rows(path, name, kind, notation), None)
+
+            refuse(bad, columns, missing, invalid, table, inside, first)
+    return aggregated
+
+
+def _refuse_many_groups(table: Any, inside: Columns, columns: Columns, max_groups: int) -> None:
+    """Count groups approximately before they are collected, and name the column that has most of them."""
+    names = [identifier(name) for name in inside.by]
+    counts = ", ".join(f"approx_count_distinct({name})" for name in names)
+    [found] = table.aggregate(f"{counts}, approx_count_distinct(({', '.join(names)}))").fetchall()
+    *each, together = (int(count * (1 - APPROXIMATE)) for count in found)
+    most = max(range(len(each)), key=lambda place: each[place])
+    if each[most] > max_groups:
+        refuse_many_groups(each[most], [columns.by[most]], max_groups)
+    refuse_many_groups(together, columns.by, max_groups)
+
+
+def _inside(columns: Columns) -> Columns:
+    """Return names for use inside the query: SQL takes `p` and `P` for the same column, files do not."""
+    by = tuple(f"by_{place}" for place in range(len(columns.by)))
+    return Columns("outcome", "prediction", "weight" if columns.weight else None, by)
+
+
+def _rows(part: Source, columns: Columns, notation: Notation) -> str:
+    """Return the SQL of the wanted columns: numbers as numbers, labels in the one grammar of labels."""
+    count = len(columns.wanted) - len(columns.by)
+    cells = [part.columns[name].number(notation) for name in columns.wanted[:count]]
+    cells += [label_sql(part.columns[name]) for name in columns.by]
+    pairs = zip(cells, _inside(columns).wanted, strict=True)
+    return f"SELECT {', '.join(f'{cell} AS {name}' for cell, name in pairs)} FROM {part.scan}"
+
+
+def _reader(parts: Sequence[Source], name: str) -> Reader:
+    """Return how the labels of a column are read; files that give it types of another family are refused."""
+    kinds = [part.columns[name].kind for part in parts]
+    families = {label_family(kind) for kind in kinds}
+    if len(families) > 1:
+        rule, got = "must have one type in all files", f"got {' and '.join(sorted(set(kinds)))}"
+        raise InvalidInputError(sentence(f"column {name!r}", rule, got))
+    return label_reader(kinds[0])
+
+
+def _refuse_text(path: FileNames, parts: Sequence[Source], columns: Columns, notation: Notation) -> None:
+    """Name a cell that is not a number, after rows without a value were found."""
+    for name in columns.wanted[: len(columns.wanted) - len(columns.by)]:
+        if any(part.columns[name].text is not None for part in parts):
+            bad = list(bad_rows(path, name, UNREAD, notation))
+            if bad:
+                rows = pluralize(sum(one.count for one in bad), "row")
+                raise not_a_number(name, bad[0].text, f" in {bad[0].place} ({rows})")

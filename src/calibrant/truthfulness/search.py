@@ -1,0 +1,455 @@
+"""The best report there is, as far as a search finds it: each way of pooling rounds is searched separately.
+
+A liar who learns each outcome before the next report: the best policy over histories.
+
+The expected value of a measure, over all outcomes of a few rounds with known probabilities.
+
+Everything that a few rounds can bring: all outcomes with their chances, and all ways to pool rounds.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from calibrant.errors import CalibrantError, InvalidInputError, LevelSetWarning, sentence
+from calibrant.forecasts import Forecasts
+from calibrant.inference.null import batched, one_by_one
+from calibrant.metrics.lookup import find_measure
+from calibrant.metrics.registry import Measure
+from calibrant.results import Array
+
+Labels = npt.NDArray[np.intp]  # the block of each round
+
+ALL_POOLS = 6  # rounds up to which every set partition is tried: there are 203 of 6, and 877 of 7
+
+
+def all_outcomes(n: int) -> Array:
+    """Return the 2^n outcomes of n rounds, one per row."""
+    return np.array(list(itertools.product((0.0, 1.0), repeat=n)))
+
+
+def chances(outcomes: Array, truth: Array) -> Array:
+    """Return the probability of each row of outcomes when round i is 1 with probability truth[i]."""
+    return np.asarray(np.prod(np.where(outcomes == 1, truth, 1 - truth), axis=1))
+
+
+def pools(n: int) -> list[Labels]:
+    """Return the ways to pool n rounds, coarsest first: all of them, or for many rounds the plain ones.
+
+    Reports that agree in some rounds are a face of the cube that a gradient never finds, so the search
+    visits each face. For more than 6 rounds: all together, all apart, and neighbours pooled in the order
+    given.
+    """
+    if n <= ALL_POOLS:
+        labels = sorted(_set_partitions(n), key=max)
+    else:
+        labels = [tuple(k * i // n for i in range(n)) for k in range(1, n + 1)]
+    return [np.array(label, dtype=np.intp) for label in labels]
+
+
+def _set_partitions(n: int) -> Iterator[tuple[int, ...]]:
+    """Yield each set partition of n rounds as the block of every round, blocks numbered as they appear."""
+    if n == 1:
+        yield (0,)
+        return
+    for head in _set_partitions(n - 1):
+        for block in range(max(head) + 2):
+            yield (*head, block)
+
+
+Objective = Callable[[Array], float]
+
+TIE = 1e-9  # a report this near to the truth's value ties with it
+OTHER = 1e-3  # in some round: a report that differs by less is taken for the truth
+GRID = 21  # values tried when all rounds are pooled
+COARSE = 11  # values tried per block when there are two
+STARTS = 3  # of a face that are descended from
+ROUGH, FINE = 1e-4, 1e-9  # to which descents go that look around, and the last one
+SHARE = 0.75  # of the time is for looking around, the rest for a last descent from the best
+NEAR = 1e-6  # by which blocks are held apart when their order matters and their value does not
+
+
+@dataclass(slots=True, eq=False)
+class BestReport:
+    """The best report so far, and whether any other report ties with the truth."""
+
+    truth: Array
+    honest: float
+    value: float
+    report: Array
+    tied: bool = False
+    finished: bool = True
+    deadline: float = field(default=np.inf)
+
+    def offer(self, value: float, report: Array) -> None:
+        """Keep a report if it is better than the best; note if it ties with the truth."""
+        other = bool(np.max(np.abs(report - self.truth)) > OTHER)
+        self.tied |= other and abs(value - self.honest) <= TIE
+        if other and value < self.value - 1e-12:
+            self.value, self.report = value, report.copy()
+
+    def late(self) -> bool:
+        """Return whether the time is up, and remember it."""
+        if time.monotonic() > self.deadline:
+            self.finished = False
+        return not self.finished
+
+
+def best_report(expected: Objective, truth: Array, *, budget: float, seed: int) -> BestReport:
+    """Search the reports: starts on every face first, then descents, the most promising first."""
+    began, honest = time.monotonic(), expected(truth)
+    best = BestReport(truth, honest, honest, truth.copy(), deadline=began + SHARE * budget)
+    for look in (_means, _corners, _pooled, _descents_from_means, _thorough):
+        look(expected, best, seed)
+        if not best.finished:
+            break
+    if best.value < honest:
+        _polish(expected, best, began + budget)
+    return best
+
+
+def only_reports(expected: Objective, truth: Array, reports: Array) -> BestReport:
+    """Return the best of the reports given."""
+    honest = expected(truth)
+    best = BestReport(truth, honest, honest, truth.copy())
+    for report in reports:
+        best.offer(expected(report), report)
+    return best
+
+
+def _polish(expected: Objective, best: BestReport, deadline: float) -> None:
+    """Descend once more from the best report, in the time that was kept for it."""
+    ended, best.finished, best.deadline = best.finished, True, deadline
+    _, face = np.unique(best.report, return_inverse=True)
+    _descend(expected, best, face, _on_face(best.report, face), FINE)
+    best.finished &= ended
+
+
+def _means(expected: Objective, best: BestReport, seed: int) -> None:
+    """Every way to pool, at the mean of the truth per block."""
+    for face in pools(len(best.truth)):
+        if best.late():
+            return
+        report = _on_face(best.truth, face)[face]
+        best.offer(expected(report), report)
+
+
+def _corners(expected: Objective, best: BestReport, seed: int) -> None:
+    """Certainty: the median of each round, and everything rounded down or up."""
+    for report in (np.round(best.truth), np.zeros(len(best.truth)), np.ones(len(best.truth))):
+        best.offer(expected(report), report)
+
+
+def _pooled(expected: Objective, best: BestReport, seed: int) -> None:
+    """One value for all rounds, over a grid from the mean outwards, with a descent from the best."""
+    n = len(best.truth)
+    together = np.zeros(n, dtype=np.intp)
+    grid = np.linspace(0, 1, GRID)
+    values = grid[np.argsort(np.abs(grid - best.truth.mean()), kind="stable")]  # slow measures end early
+    tried = []
+    for value in values:
+        if best.late():
+            return
+        report = np.full(n, value)
+        tried.append(expected(report))
+        best.offer(tried[-1], report)
+    _descend(expected, best, together, values[[int(np.argmin(tried))]])
+
+
+def _descents_from_means(expected: Objective, best: BestReport, seed: int) -> None:
+    for face in pools(len(best.truth)):
+        _descend(expected, best, face, _on_face(best.truth, face))
+
+
+def _thorough(expected: Objective, best: BestReport, seed: int) -> None:
+    """Grids, random starts and blocks a hair apart, on every face: the best few are descended from."""
+    generator = np.random.default_rng(seed)
+    for face in pools(len(best.truth)):
+        tried: list[tuple[float, int, Array]] = []
+        for start in _starts(best.truth, face, generator):
+            if best.late():
+                return
+            report = start[face]
+            tried.append((expected(report), len(tried), start))
+            best.offer(tried[-1][0], report)
+        for _, _, start in sorted(tried, key=lambda item: item[:2])[:STARTS]:
+            _descend(expected, best, face, start)
+
+
+def _starts(truth: Array, face: Labels, generator: np.random.Generator) -> Iterator[Array]:
+    centre, blocks = _on_face(truth, face), int(face.max()) + 1
+    if blocks == 2 and len(truth) <= 4:
+        for pair in itertools.product(np.linspace(0, 1, COARSE), repeat=2):
+            yield np.array(pair)
+    if 2 <= blocks <= 3:
+        for order in itertools.permutations(range(blocks)):
+            yield np.clip(truth.mean() + NEAR * (np.array(order) - (blocks - 1) / 2), 0, 1)
+    for _ in range(3):
+        yield np.clip(centre + generator.normal(0, 0.2, blocks), 0, 1)
+
+
+def _on_face(report: Array, face: Labels) -> Array:
+    """Return one value per block: the mean of the report over its rounds."""
+    return np.asarray(np.bincount(face, report) / np.bincount(face))
+
+
+def _descend(
+    expected: Objective, best: BestReport, face: Labels, start: Array, precision: float = ROUGH
+) -> None:
+    """Improve one value per block by the simplex method of Nelder and Mead, as long as there is time."""
+    from scipy.optimize import minimize
+
+    if best.late():
+        return
+
+    def value(blocks: Array) -> float:
+        report = np.clip(blocks, 0.0, 1.0)[face]
+        here = expected(report)
+        best.offer(here, report)
+        if best.late():
+            raise StopIteration
+        return here
+
+    options: Any = {"xatol": precision, "fatol": precision**2, "maxfev": 200 * len(start)}
+    try:
+        minimize(value, start, method="Nelder-Mead", options=options)
+    except StopIteration:
+        return
+
+
+Function = Callable[[Any, Any], float]
+
+
+class Scored:
+    """A measure as a forecaster meets it: the smaller the better, one value for each set of outcomes.
+
+    A name of the registry or a function of (y_true, y_prob). A measure with a sign counts by its distance
+    from the ideal.
+    """
+
+    def __init__(self, measure: str | Function, options: Mapping[str, Any]) -> None:
+        self.row: Measure | None = None
+        if callable(measure):
+            self.name = getattr(measure, "__name__", type(measure).__name__)
+            self.function: Function = measure
+        else:
+            self.row = defined(find_measure(measure))
+            self.name = self.row.name
+        self.options = dict(options)
+        self.settings = self.options if self.row is None else {**self.row.options, **options}
+        if self.row is not None:
+            self.row.settings(self.settings)  # refuses what the measure does not know
+
+    def values(self, report: Array, outcomes: Array) -> Array:
+        """Return the measure of one report, for each row of outcomes."""
+        if self.row is None:
+            return self._called(report, outcomes)
+        forecasts, level = levels_of(report)
+        summed = np.zeros((len(outcomes), forecasts.levels))
+        np.add.at(summed.T, level, outcomes.T / len(report))
+        by_outcome = row_values(self.row, self.settings, forecasts, summed)
+        if not np.isfinite(by_outcome).all():  # options may ask for what the name alone does not
+            bad = outcomes[int(np.argmin(np.isfinite(by_outcome)))].tolist()
+            raise _undefined(self.name, f"got {self.options}, without value for outcomes {bad}")
+        return np.asarray(np.abs(by_outcome - self.row.ideal)) if self.row.signed else by_outcome
+
+    def _called(self, report: Array, outcomes: Array) -> Array:
+        result = np.array([self._one(report, y) for y in outcomes.astype(np.int64)], dtype=float)
+        if not np.isfinite(result).all():
+            bad = outcomes[int(np.argmin(np.isfinite(result)))].astype(int).tolist()
+            got = (
+                f"got {result[~np.isfinite(result)][0]} for outcomes {bad} and predictions {report.tolist()}"
+            )
+            raise InvalidInputError(sentence(f"measure {self.name!r}", "must return a finite number", got))
+        return result
+
+    def _one(self, report: Array, y: Any) -> float:
+        try:
+            return float(self.function(y, report.copy(), **self.options))
+        except CalibrantError:
+            raise
+        except Exception as error:  # the user's function may raise anything
+            rule = "must be a function of (y_true, y_prob) that returns a number"
+            got = f"it raised {type(error).__name__} for outcomes {y.tolist()}: {error}"
+            raise InvalidInputError(sentence(f"measure {self.name!r}", rule, got)) from error
+
+
+def row_values(row: Measure, settings: dict[str, Any], forecasts: Forecasts, outcomes: Array) -> Array:
+    """Return a measure of the registry for each row of outcomes, given as the weight of y per level."""
+    if batched(forecasts, row, settings):
+        residuals = outcomes - forecasts.weights * forecasts.values
+        return np.asarray(row.null.batch(forecasts, residuals, settings))  # type: ignore[misc]
+    distinct, back = np.unique(outcomes, axis=0, return_inverse=True)
+    return one_by_one(forecasts, row, settings, distinct)[back.reshape(-1)]
+
+
+def levels_of(report: Array, counts: Array | None = None) -> tuple[Forecasts, Any]:
+    """Return the distinct reports as Forecasts without outcomes, and the level of each entry.
+
+    `counts` is the number of records per entry; 1 if absent.
+    """
+    values, level = np.unique(report + 0.0, return_inverse=True)
+    held = np.bincount(level, counts, len(values))
+    n = float(held.sum())
+    forecasts = Forecasts.from_levels(
+        values,
+        held / n,
+        np.zeros(len(values)),
+        squared_weights=held / n**2,
+        counts=held.astype(np.int64),
+        total_weight=n,
+    )
+    return forecasts, level
+
+
+class Expected:
+    """The expected value of a measure as a function of the report, for rounds with known probabilities."""
+
+    def __init__(self, scored: Scored, truth: Array) -> None:
+        self.scored = scored
+        self.truth = truth
+        self.outcomes = all_outcomes(len(truth))
+        self.chances = chances(self.outcomes, truth)
+        self.evaluations = 0
+
+    def __call__(self, report: Array) -> float:
+        self.evaluations += 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LevelSetWarning)
+            return float(self.chances @ self.scored.values(report, self.outcomes))
+
+    def of_population(self, report: Array) -> float:
+        """Return the measure itself with the true probabilities in place of the outcomes."""
+        self.evaluations += 1
+        return float(self.scored.values(report, self.truth[None])[0])
+
+
+def defined(row: Measure) -> Measure:
+    """Return the row, or refuse one that has no value on some outcomes."""
+    if row.needs_both_outcomes:
+        raise _undefined(row.name)
+    return row
+
+
+def _undefined(name: str, got: str = "") -> InvalidInputError:
+    rule = "has no expected value: it is not defined when all outcomes agree"
+    return InvalidInputError(
+        sentence(f"measure {name!r}", rule, got, hint="see `calibrant measures` for others")
+    )
+
+
+RESTARTS = 12
+SPREAD = 0.25  # standard deviation of the random starts around the truth
+
+
+class Policy:
+    """Reports that may depend on the outcomes so far: one number per history, the shortest first."""
+
+    def __init__(self, scored: Scored, truth: Array) -> None:
+        n = len(truth)
+        self.scored = scored
+        self.outcomes = all_outcomes(n)
+        self.chances = chances(self.outcomes, truth)
+        self.histories = [h for k in range(n) for h in itertools.product((0, 1), repeat=k)]
+        self.honest = np.array([truth[len(h)] for h in self.histories])
+        self.evaluations = 0
+        place = {h: i for i, h in enumerate(self.histories)}
+        rows = [[place[tuple(map(int, y[:k]))] for k in range(n)] for y in self.outcomes]
+        self.met: npt.NDArray[np.intp] = np.array(rows)  # per outcome, the histories met on the way
+
+    def __call__(self, reports: Array) -> float:
+        """Return the expected value of the measure when these reports are made."""
+        self.evaluations += 1
+        made = np.clip(reports, 0.0, 1.0)[self.met]
+        values = [
+            self.scored.values(report, y[None])[0] for report, y in zip(made, self.outcomes, strict=True)
+        ]
+        return float(self.chances @ np.array(values))
+
+    def differs(self, reports: Array) -> bool:
+        """Return whether reports are others than the honest ones; rare histories count by their chance."""
+        met = np.bincount(self.met.ravel(), np.repeat(self.chances, self.met.shape[1]))
+        return bool(np.max(met * (reports - self.honest) ** 2) > OTHER**2)
+
+    def by_history(self, reports: Array) -> dict[str, float]:
+        """Return the reports by what has been seen: "" at first, "01" after outcomes 0 and 1."""
+        return {"".join(map(str, h)): float(r) for h, r in zip(self.histories, reports, strict=True)}
+
+    def pooled(self) -> list[Array]:
+        """Return the policies that ignore the outcomes and pool some rounds to their mean."""
+        n = self.met.shape[1]
+        rounds = np.array([len(history) for history in self.histories])
+        truth = np.array([self.honest[rounds == k][0] for k in range(n)])
+        means = [np.array([truth[labels == label].mean() for label in labels]) for labels in pools(n)]
+        return [mean[rounds] for mean in means]
+
+    def candidates(self, reports: Array) -> Array:
+        """Return the values worth trying at every history."""
+        means = [value for report in self.pooled() for value in report]
+        return np.unique(np.round([0.0, 0.5, 1.0, *means, *reports], 12))
+
+
+def _exchange(value: Objective, current: Callable[[], Array], candidates: Array) -> bool:
+    """Try every candidate at every history, one at a time; return whether that improved the policy."""
+    before = current().copy()
+    for place in range(len(before)):
+        for candidate in candidates:
+            trial = current().copy()
+            trial[place] = candidate
+            value(trial)
+    return not np.array_equal(before, current())
+
+
+class BestPolicy(NamedTuple):
+    """The least expected value found, its reports, and what the search has seen."""
+
+    value: float
+    reports: Array
+    tied: bool  # another policy is as good as honesty
+    finished: bool  # the search came to its end
+
+
+def best_policy(policy: Policy, *, budget: float, seed: int) -> BestPolicy:
+    """Search for the reports with the least expected value: pooled ones, then from random starts.
+
+    Measures jump where reports tie, and descent never finds ties. So every history also tries the values that
+    pooling some of the rounds would report, and those of other histories.
+    """
+    from scipy.optimize import minimize
+
+    deadline, generator = time.monotonic() + budget, np.random.default_rng(seed)
+    honest = policy(policy.honest)
+    best, reports, tied = honest, policy.honest.copy(), False
+    steps: Any = {"xatol": 1e-7, "fatol": 1e-13, "maxfev": 400 * len(reports)}
+
+    def value(at: Array) -> float:
+        nonlocal best, reports, tied
+        here, reported = policy(at), np.clip(at, 0.0, 1.0)
+        tied |= abs(here - honest) <= TIE and policy.differs(reported)
+        if here < best - 1e-12:
+            best, reports = here, reported
+        if time.monotonic() > deadline:
+            raise StopIteration
+        return here
+
+    try:
+        for start in policy.pooled():
+            value(start)
+        improved = True
+        while improved:
+            improved = _exchange(value, lambda: reports, policy.candidates(reports))
+        for restart in range(RESTARTS + 1):
+            noise = generator.normal(0, SPREAD, len(reports)) * (restart > 0)
+            start = reports if restart == RESTARTS else np.clip(policy.honest + noise, 0, 1)
+            minimize(value, start, method="Nelder-Mead", options=steps)
+    except StopIteration:
+        return BestPolicy(best, reports, tied, finished=False)
+    return BestPolicy(best, reports, tied, finished=True)

@@ -1,0 +1,120 @@
+"""calibrant distributions and abstain, and --time, --event, --horizon on the other commands."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from cli.typed import calibrant
+
+import calibrant as cb
+
+CENSORED = ["rows.csv", "--time", "t", "--event", "e", "--horizon", 1, "-p", "p"]
+MEMBERS = ",".join(f"m{k}" for k in range(9))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    rng, n = np.random.default_rng(0), 500
+    rate = 0.5 * np.exp(0.8 * rng.normal(size=n))
+    event, end = rng.exponential(1 / rate), rng.exponential(2, size=n)
+    y = rng.normal(size=n)
+    columns = {
+        "t": np.minimum(event, end), "e": (event <= end).astype(int), "p": 1 - np.exp(-rate),
+        "p2": 1 - np.exp(-2 * rate), "g": rng.choice(["a", "b"], n), "y": y, "lo": -1.64, "hi": 1.64,
+        "right": (rng.random(n) < 0.99).astype(int), "sure": rng.uniform(0.95, 1, n),
+        "c0": 0.5, "c1": 0.84, **{f"m{k}": rng.normal(0, 0.6, n) for k in range(9)},
+    }  # fmt: skip
+    path = tmp_path_factory.mktemp("beyond")
+    pd.DataFrame(columns).to_csv(path / "rows.csv", index=False)
+    return path
+
+
+def test_every_command_takes_censored_times(folder):
+    frame = pd.read_csv(folder / "rows.csv")
+    y = cb.censored(frame.t, frame.e, 1)
+    shown = calibrant("evaluate", *CENSORED, "--json", "--draws", 19, cwd=folder)
+    assert shown.returncode == 0
+    assert "censored before 1" in shown.stderr
+    assert json.loads(shown.stdout)["facts"]["base_rate"] == pytest.approx(y.event_rate)
+    tested = json.loads(calibrant("test", *CENSORED, "--json", "--seed", 1, cwd=folder).stdout)["test"]
+    assert tested["pvalue"] == cb.calibration_test(y, frame.p, seed=1).pvalue
+    for command, *more in (
+        ("check", "--max", "smooth=0.3"),
+        ("audit", "--groups", "g", "--draws", 19),
+        ("compare", "-p", "p2", "--draws", 19),
+        ("recalibrate", "-m", "platt"),
+    ):
+        assert calibrant(command, *CENSORED, *more, cwd=folder).returncode == 0, command
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--time", "t"], "--time needs --event"),
+        (["--event", "e", "-y", "right"], "--event needs --time"),
+        (["--time", "t", "--event", "e", "--horizon", 1, "-y", "right"], "--time excludes --outcome"),
+        (["--time", "t", "--event", "e", "--horizon", 900], "horizon must lie within the follow-up"),
+        (["--time", "t", "--event", "p", "--horizon", 1], "column 'p' must be 0 for censored"),
+        (["--time", "y", "--event", "e", "--horizon", 1], "column 'y' must be finite and not negative"),
+        ([], "Missing option '--outcome' / '-y'"),
+    ],
+)
+def test_censored_times_are_refused_in_words(folder, arguments, said):
+    for command, *more in (("evaluate",), ("compare", "-p", "p2")):
+        result = calibrant(command, "rows.csv", "-p", "p", *more, *arguments, cwd=folder)
+        assert result.returncode == 2
+        assert said in result.stderr
+
+
+def test_ensembles(folder):
+    arguments = ["rows.csv", "-y", "y", "--members", MEMBERS, "--groups", "g", "--html", "page.html"]
+    result = calibrant("distributions", *arguments, "--chart", "pit=pit.svg", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("Too narrow")
+    assert "Too narrow" in (folder / "page.html").read_text()
+    assert (folder / "pit.svg").read_text().startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "key"),
+    [
+        (["-y", "y", "--quantiles", "hi=.95,lo=.05"], "pit"),
+        (["-y", "y", "--cdf", "c0=0,c1=1"], "thresholds"),
+        (["-y", "y", "--lower", "lo", "--upper", "hi", "--coverage", 0.9], "coverage"),
+        (["--time", "t", "--event", "e", "--cdf", "p=1,p2=2", "--chart", "horizons=h.svg"], "horizons"),
+    ],
+)
+def test_the_other_forms(folder, arguments, key):
+    result = calibrant("distributions", "rows.csv", *arguments, "--json", "--draws", 99, cwd=folder)
+    assert result.returncode == 0, result.stderr
+    assert key in json.loads(result.stdout)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["-y", "y"], "needs one of --members"),
+        (["-y", "y", "--lower", "lo", "--upper", "hi"], "need --coverage"),
+        (["-y", "y", "--quantiles", "lo=.05,hi"], "NAME=NUMBER"),
+        (["-y", "y", "--quantiles", "lo=.95,hi=.05"], "ascending quantiles"),
+        (["--members", MEMBERS], "Missing option '--outcome'"),
+        (["--time", "t", "--cdf", "p=1"], "--time needs --event"),
+    ],
+)
+def test_distributions_are_refused_in_words(folder, arguments, said):
+    result = calibrant("distributions", "rows.csv", *arguments, cwd=folder)
+    assert result.returncode == 2
+    assert said in result.stderr
+
+
+def test_abstain(folder):
+    arguments = ["rows.csv", "-y", "right", "-p", "sure"]
+    result = calibrant("abstain", *arguments, "--risk", 0.05, "--chart", "risk=r.svg", cwd=folder)
+    assert result.returncode == 0
+    assert "The true error rate is at most 5.0 %" in result.stdout
+    none = calibrant("abstain", *arguments, "--risk", 0.001, "--json", cwd=folder)
+    assert none.returncode == 3
+    assert json.loads(none.stdout)["threshold"] is None

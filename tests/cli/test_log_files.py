@@ -1,0 +1,122 @@
+"""--log on the command line: a log gives what a file of its rows gives."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "logs"))
+from writers import inspect_sample, questions, write_inspect, write_lm_eval
+
+from calibrant import logs
+from calibrant.cli.main import calibrant
+
+
+def run(*arguments: object, code: int = 0):
+    from click.testing import CliRunner
+
+    result = CliRunner().invoke(calibrant, [str(one) for one in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        assert code == 2, result.exception
+        return str(result.exception)
+    assert result.exit_code == code, result.output
+    return result.stdout
+
+
+@pytest.fixture
+def log(tmp_path):
+    return write_lm_eval(tmp_path, questions(80))
+
+
+def test_evaluate_as_from_rows(tmp_path, log):
+    frame = logs.read(log)
+    rows = tmp_path / "rows.csv"
+    frame.drop(columns="probabilities").to_csv(rows, index=False)
+    by_log = json.loads(run("evaluate", log, "--log", "lm-eval", "--seed", 1, "--draws", 19, "--json"))
+    options = ("-y", "correct", "-p", "confidence", "--groups", "topic")
+    by_rows = json.loads(run("evaluate", rows, *options, "--seed", 1, "--draws", 19, "--json"))
+    assert by_log["measures"] == by_rows["measures"]
+    assert by_log["verdict"] == by_rows["verdict"]
+    assert by_log["log"]["sources"] == {"choices": "softmax over the log-likelihoods of the choices"}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("check", "--max", "smooth=0.9"),
+        ("test", "--draws", "19"),
+        ("audit", "--draws", "19"),
+        ("recalibrate", "-o", "map.json"),
+        ("sketch", "-o", "x.sketch"),
+        ("plan", "--distance", "0.1"),
+    ],
+)
+def test_other_commands(tmp_path, monkeypatch, log, command):
+    monkeypatch.chdir(tmp_path)
+    name, *options = command
+    assert run(name, log, "--log", "auto", *options)
+
+
+def test_check_names_the_log(log):
+    assert str(log) in run("check", log, "--log", "lm-eval", "--max", "smooth=0.9")
+
+
+def test_compare_logs(tmp_path, log):
+    asked, rng = questions(80), np.random.default_rng(1)
+    for one in asked:
+        one.likelihoods = [x + rng.normal(0, 3) for x in one.likelihoods]
+    other = write_lm_eval(tmp_path, asked, model="noisy")
+    found = run("compare", log, other, "--log", "lm-eval")
+    assert "tiny-lm is right more often than noisy" in found or "No difference in accuracy" in found
+    data = json.loads(
+        run("compare", log, other, "--log", "lm-eval", "--log-option", "cluster=passage", "--json")
+    )
+    assert (data["n"], data["clusters"]) == (80, 27)
+    assert "does not apply to logs" in run("compare", log, other, "--log", "auto", "-m", "atb", code=2)
+    assert "needs two logs" in run("compare", log, "--log", "auto", code=2)
+
+
+def test_missing_confidences_are_refused_or_dropped(tmp_path):
+    samples = [inspect_sample(f"q{k}", "CI"[k % 2], f"Confidence: {50 + k}%") for k in range(40)]
+    samples.append(inspect_sample("none", "C", "no number"))
+    path = write_inspect(tmp_path / "log.json", samples)
+    assert "'confidence' must not be missing" in run("evaluate", path, "--log", "inspect", code=2)
+    found = run("evaluate", path, "--log", "inspect", "--missing", "drop", "--draws", "19", "--json")
+    assert json.loads(found)["log"]["missing_confidence"] == 1
+
+
+def test_hints_can_be_typed(tmp_path, log):
+    path = tmp_path / "two.json"
+    one = inspect_sample("a", "C", "Confidence: 80%")
+    one["scores"]["judge"] = {"value": "I"}
+    write_inspect(path, [one])
+    assert "Hint: --log-option score=choice" in run("evaluate", path, "--log", "inspect", code=2)
+    for wrong, said in (
+        (("--log-option", "scale=1"), "needs --log"),
+        (("--log", "lm-eval", "--log-option", "scal=1"), "did you mean 'scale'"),
+        (("--log", "lm-eval", "--log-option", "scale=x"), "must be a number"),
+        (("--log", "lm-eval", "--log-option", "scale"), "must be NAME=VALUE"),
+        (("--log", "inspect"), "field 'eval'"),
+    ):
+        assert said in run("evaluate", log, *wrong, code=2)
+
+
+def test_an_inspect_log_is_not_a_sketch(tmp_path):
+    path = write_inspect(tmp_path / "log.eval", [inspect_sample("a", "C")], "0.3.100")
+    assert "--log inspect" in run("evaluate", path, "-y", "correct", "-p", "confidence", code=2)
+
+
+def test_repeats_are_clusters(tmp_path):
+    samples = [
+        inspect_sample(f"q{k // 3}", "CI"[k % 2], f"Confidence: {50 + k // 3}%", epoch=1 + k % 3)
+        for k in range(120)
+    ]
+    path = write_inspect(tmp_path / "log.json", samples)
+    found = json.loads(run("evaluate", path, "--log", "auto", "--draws", "19", "--seed", 0, "--json"))
+    expected = logs.evaluate(path, draws=19).evaluation.verdict.pvalue
+    assert found["verdict"]["pvalue"] == expected
+    assert found["answers"]["thresholds"] == []

@@ -1,0 +1,117 @@
+"""PIT intervals, CDFs and scores of the four forms, against their definitions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import beyond
+from scipy.stats import gamma, norm, poisson
+
+import calibrant as cb
+from calibrant import distributions as cd
+from calibrant.distributions.forms import as_rows
+
+VALUES = st.sampled_from([-1.0, 0.0, 0.5, 1.0, 1.0000001, 2.0, 1e6])
+LEVELS = [0.1, 0.25, 0.5, 0.9]
+
+
+@given(st.lists(st.tuples(VALUES, st.lists(VALUES, min_size=3, max_size=3)), min_size=1, max_size=5))
+def test_members(rows: list[tuple[float, list[float]]]) -> None:
+    y, members = np.array([a for a, _ in rows]), np.array([b for _, b in rows])
+    _, form, _ = as_rows(y, members)
+    low, high = form.pit(y)
+    assert list(zip(low, high, strict=True)) == [beyond.member_interval(b, a) for a, b in rows]
+    for z in (0.5, 1.0):
+        assert form.cdf(z).tolist() == [sum(x <= z for x in b) / 3 for _, b in rows]
+    plain, fair = form.crps(y), form.fair_crps(y)  # type: ignore[attr-defined]
+    for k, (a, b) in enumerate(rows):
+        scale = max(1.0, *map(abs, b), abs(a))
+        assert plain[k] == pytest.approx(beyond.ensemble_crps(b, a), abs=1e-12 * scale)
+        assert plain[k] == pytest.approx(beyond.step_crps(b, a), abs=1e-12 * scale)
+        assert fair[k] == pytest.approx(beyond.ensemble_crps(b, a, fair=True), abs=1e-12 * scale)
+
+
+@given(st.lists(st.tuples(VALUES, st.lists(VALUES, min_size=4, max_size=4)), min_size=1, max_size=5))
+def test_quantiles(rows: list[tuple[float, list[float]]]) -> None:
+    y, quantiles = np.array([a for a, _ in rows]), np.sort([b for _, b in rows], axis=1)
+    _, form, _ = as_rows(y, quantiles, levels=LEVELS)
+    low, high = form.pit(y)
+    expected = [beyond.quantile_interval(b, LEVELS, a) for a, b in zip(y, quantiles, strict=True)]
+    assert list(zip(low, high, strict=True)) == expected
+    for z in (0.5, 1.0):
+        f = form.cdf(z)
+        for k, row in enumerate(quantiles):
+            at_least = max([lv for lv, q in zip(LEVELS, row, strict=True) if q <= z], default=0.0)
+            at_most = min([lv for lv, q in zip(LEVELS, row, strict=True) if q > z], default=1.0)
+            assert at_least <= f[k] <= at_most
+
+
+@given(st.lists(st.tuples(VALUES, st.lists(st.floats(0, 1), min_size=3, max_size=3)), min_size=1, max_size=5))
+def test_cdf_values(rows: list[tuple[float, list[float]]]) -> None:
+    y, values, at = np.array([a for a, _ in rows]), np.sort([b for _, b in rows], axis=1), [0.0, 1.0, 2.0]
+    _, form, _ = as_rows(y, values, thresholds=at)
+    low, high = form.pit(y)
+    expected = [beyond.cdf_interval(b, at, a) for a, b in zip(y, values, strict=True)]
+    assert list(zip(low, high, strict=True)) == expected
+    assert form.crps(y) is None
+    with pytest.raises(cb.InvalidInputError, match="threshold must be one of"):
+        form.cdf(0.5)
+
+
+def test_known_answers() -> None:
+    found = cd.pit([2], [[1, 2, 3]])
+    assert (found.low[0], found.high[0]) == (0.25, 0.75)
+    _, form, _ = as_rows([0.5], [[0, 1]])
+    assert (form.crps(np.array([0.5]))[0], form.fair_crps(np.array([0.5]))[0]) == (0.25, 0.0)  # type: ignore
+    y = norm.rvs(size=100_000, random_state=0)
+    _, standard, _ = as_rows(y, norm(0, 1))
+    assert np.mean(standard.crps(y)) == pytest.approx(1 / math.sqrt(math.pi), abs=0.005)
+
+
+def test_crps_of_distributions() -> None:
+    y, mu = np.linspace(-4, 4, 41), np.linspace(1, -1, 41)
+    z = (y - mu) / 2
+    closed = 2 * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / math.sqrt(math.pi))
+    _, form, _ = as_rows(y, norm(mu, 2))
+    assert form.crps(y) == pytest.approx(closed, abs=1e-10)
+    grid = np.linspace(0, 60, 600_001)
+    f, x = gamma.cdf(grid, 3), 2.5
+    expected = np.trapezoid((f - (x <= grid)) ** 2, grid)
+    _, skewed, _ = as_rows([x], gamma(3))
+    assert skewed.crps(np.array([x]))[0] == pytest.approx(expected, abs=1e-5)
+    _, counts, _ = as_rows([4], poisson(3.3))
+    k = np.arange(60)
+    assert counts.crps(np.array([4.0]))[0] == pytest.approx(np.sum((poisson.cdf(k, 3.3) - (k >= 4)) ** 2))
+
+
+def test_refusals_say_what_is_wrong() -> None:
+    with pytest.raises(cb.InvalidInputError, match=r"ascending quantiles in each row.*row 1"):
+        cd.pit([1, 2], [[1, 2], [2, 1]], levels=[0.1, 0.9])
+    with pytest.raises(cb.InvalidInputError, match="levels must lie strictly"):
+        cd.pit([1], [[1, 2]], levels=[0, 0.9])
+    with pytest.raises(cb.InvalidInputError, match=r"must lie in \[0, 1\]"):
+        cd.pit([1], [[0.1, 1.2]], thresholds=[0, 1])
+    with pytest.raises(cb.InvalidInputError, match="same length"):
+        cd.pit([1, 2], [[1, 2]])
+    with pytest.raises(cb.InvalidInputError, match="table of numbers"):
+        cd.pit([1, 2], [1, 2])
+    with pytest.raises(cb.InvalidInputError, match="exclude each other"):
+        cd.pit([1], [[1]], levels=[0.5], thresholds=[1])
+    with pytest.raises(cb.InvalidInputError, match="one number per column"):
+        cd.pit([1], [[1]], levels=[0.5, 0.6])
+    with pytest.raises(cb.InvalidInputError, match=r"forecast must have a .cdf"):
+        cd.pit([1, 2, 3], norm([0, 1], 1))
+    with pytest.raises(cb.InvalidInputError, match="y_true must not be missing"):
+        cd.pit([1, None], [[1], [2]])
+
+
+def test_missing_rows_are_dropped_and_counted() -> None:
+    y, members = [1.0, np.nan, 3.0, 4.0], [[1.0, 2], [1, 2], [1, np.nan], [3, 4]]
+    found = cd.pit(y, members, missing="drop")
+    assert (found.n, found.dropped) == (2, 2)
+    with_mean = cd.pit([1.0, np.nan, 3.0], norm([0, 1, 2], 1), missing="drop")
+    assert with_mean.low == pytest.approx(norm.cdf([1, 1]))

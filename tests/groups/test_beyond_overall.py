@@ -1,0 +1,120 @@
+"""Groups that are wrong beyond the overall error, and audits and comparisons of clustered rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import calibrant as cb
+from calibrant.groups.stratified import OverallCurve, StratifiedScores, compare_pair
+
+
+def wrong_for_all(n=6000, seed=0):
+    rng = np.random.default_rng(seed)
+    truth = rng.beta(2, 5, n)
+    return (rng.random(n) < truth).astype(int), np.clip(1.3 * truth, 0, 1), rng
+
+
+def test_a_column_that_plays_no_role_has_the_overall_error():
+    y, p, rng = wrong_for_all()
+    found = cb.audit(y, p, groups={"idle": rng.integers(0, 4, len(y))}, draws=99)
+    assert len(found.significant()) == 5
+    assert found.beyond_overall() == ()
+    assert "the error of 4 of 4 groups is the overall error" in found.verdict
+
+
+def test_the_group_with_an_error_of_its_own_is_named_without_its_combinations():
+    y, p, rng = wrong_for_all()
+    p = p / 1.3
+    columns = {"job": rng.choice(3, len(y), p=[0.45, 0.1, 0.45]), "idle": rng.integers(0, 3, len(y))}
+    y = np.where((columns["job"] == 1) & (rng.random(len(y)) < 0.2), 1, y)
+    found = cb.audit(y, p, groups=columns, draws=99)
+    assert [group.name for group in found.beyond_overall()] == ["job = 1"]
+    assert "job = 1" in found.verdict
+
+
+def test_against_the_rest_is_the_comparison_of_two_groups():
+    y, p, rng = wrong_for_all(800)
+    order = np.argsort(p)
+    y, p = y[order].astype(float), p[order]
+    members = np.flatnonzero(rng.random(800) < 0.2)
+    group = np.ones(800, dtype=np.intp)
+    group[members] = 0
+    pair = compare_pair(StratifiedScores.of(p, y, group, 2), 0.95)
+    assert OverallCurve(p, y).pvalue(members) == pytest.approx(pair.pvalue, rel=1e-6)
+
+
+def clustered(seed, clusters=40, size=8):
+    rng = np.random.default_rng(seed)
+    label = np.repeat(np.arange(clusters), size)
+    p = rng.uniform(0.2, 0.8, clusters * size)
+    shared = rng.random(clusters)[label] < p  # the whole cluster shares its luck
+    return shared.astype(int), p, label, rng
+
+
+def test_clusters_calm_the_audit_and_the_comparison():
+    alarms = np.zeros(4)
+    for seed in range(12):
+        y, p, label, rng = clustered(seed)
+        region = rng.integers(0, 3, 40)[label]
+        alarms[0] += cb.audit(y, p, groups={"r": region}, draws=99).pvalue <= 0.05
+        alarms[1] += cb.audit(y, p, groups={"r": region}, draws=99, clusters=label).pvalue <= 0.05
+        alarms[2] += cb.compare_groups(y, p, region, draws=99).pvalue <= 0.05
+        found = cb.compare_groups(y, p, region, draws=99, clusters=label)
+        alarms[3] += found.pvalue <= 0.05
+    assert alarms[0] >= 6
+    assert alarms[2] >= 4
+    assert max(alarms[1], alarms[3]) <= 3
+    assert "Rows are correlated within cluster" in str(found)
+
+
+def test_clusters_of_one_row_change_nothing():
+    y, p, _, rng = clustered(1)
+    region = rng.integers(0, 3, len(y))
+    alone = np.arange(len(y))
+    plain = cb.audit(y, p, groups={"r": region}, draws=99)
+    single = cb.audit(y, p, groups={"r": region}, draws=99, clusters=alone)
+    assert single.to_dict() == plain.to_dict()
+    one = cb.compare_groups(y, p, region, draws=99)
+    assert cb.compare_groups(y, p, region, draws=99, clusters=alone).to_dict() == one.to_dict()
+
+
+@pytest.mark.parametrize("call", [cb.audit, cb.compare_groups])
+def test_too_few_or_missing_clusters_are_refused(call):
+    y, p, label, _ = clustered(2)
+    groups = {"r": np.arange(len(y)) % 2}
+    with pytest.raises(cb.CalibrantError, match="must amount to at least 10"):
+        call(y, p, groups=groups, clusters=label // 8)
+    with pytest.raises(cb.CalibrantError, match="clusters must not be missing"):
+        call(y, p, groups=groups, clusters=[None, *label[1:].tolist()])
+
+
+def test_the_null_is_named_and_checked():
+    y, p, _, rng = clustered(3)
+    groups = {"r": rng.integers(0, 2, len(y))}
+    assert cb.audit(y, p, groups=groups, draws=19).null == "exact"
+    assert cb.audit(y, p, groups=groups, draws=19, null="signs").null == "signs"
+    with pytest.raises(cb.CalibrantError, match="null must be one of auto, exact, signs"):
+        cb.audit(y, p, groups=groups, null="coins")
+
+
+def test_what_is_expected_does_not_depend_on_draws():
+    y, p, _, rng = clustered(4)
+    groups = {"r": rng.integers(0, 2, len(y))}
+    expected = [
+        {group.name: group.expected for group in cb.audit(y, p, groups=groups, draws=draws).groups}
+        for draws in (0, 99)
+    ]
+    assert expected[0] == expected[1]
+
+
+@pytest.mark.slow
+def test_skewed_real_responses_keep_their_level():
+    alarms = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        p = rng.uniform(0.05, 0.4, 600)
+        y = rng.beta(0.4 * p, 0.4 * (1 - p))
+        columns = {"a": rng.integers(0, 4, 600), "b": rng.integers(0, 20, 600)}
+        alarms += cb.audit(y, p, groups=columns, variant="real", draws=99).pvalue <= 0.05
+    assert alarms <= 21

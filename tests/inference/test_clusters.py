@@ -1,0 +1,70 @@
+"""Clusters in intervals, comparisons, evaluations and commands."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import calibrant as cb
+
+
+def clustered(rng, number=40, size=5, shared=0.4):
+    c = np.repeat(np.arange(number), size)
+    p = norm.cdf(0.7 * rng.normal(size=number)[c] + 0.7 * rng.normal(size=len(c)))
+    e = np.sqrt(shared) * rng.normal(size=number)[c] + np.sqrt(1 - shared) * rng.normal(size=len(c))
+    return (norm.cdf(e) < p).astype(int), p, c
+
+
+@pytest.mark.parametrize("measure", ["smooth", "in-the-large", "intercept", "brier", "atb", "ici"])
+def test_repeated_rows_widen_intervals_only_with_clusters(measure):
+    rng = np.random.default_rng(1)
+    p = rng.uniform(0.1, 0.9, 60)
+    y = (rng.random(60) < p).astype(int)
+    p += rng.uniform(-1e-3, 1e-3, 60)
+    rows = np.repeat(np.arange(60), 6)
+    how = {"measure": measure, "draws": 99}
+    once = cb.confidence_interval(y, p, **how)
+    alone = cb.confidence_interval(y[rows], p[rows], **how)
+    together = cb.confidence_interval(y[rows], p[rows], clusters=rows, **how)
+    width = [found.upper - found.lower for found in (once, alone, together)]
+    assert width[1] < 0.75 * width[0]
+    assert width[2] > 0.8 * width[0]
+    assert together.lower <= together.value <= together.upper
+    assert together.clusters.design_effect == pytest.approx(6, rel=1e-6)
+
+
+def test_intervals_under_correlation_cover():
+    rng = np.random.default_rng(2)
+    held = alone = 0
+    for seed in range(100):
+        y, p, c = clustered(rng)
+        how = {"measure": "in-the-large", "draws": 99, "seed": seed}
+        held += 0.0 in cb.confidence_interval(y, p, clusters=c, **how)
+        alone += 0.0 in cb.confidence_interval(y, p, **how)
+    assert held >= 89
+    assert alone < held
+
+
+def test_compare_resamples_whole_clusters():
+    rng = np.random.default_rng(3)
+    y, p, c = clustered(rng, 60, 4)
+    q = np.clip(p + 0.15, 0, 1)
+    alone = cb.compare(y, p, q, measure="brier", draws=199)
+    together = cb.compare(y, p, q, measure="brier", draws=199, clusters={"ward": c})
+    widths = [one.differences[0].upper - one.differences[0].lower for one in (alone, together)]
+    assert widths[1] > 1.2 * widths[0]
+    assert "within ward" in str(together)
+    with pytest.raises(cb.TooFewRecordsError):
+        cb.compare(y, p, q, clusters=c % 6)
+
+
+def test_evaluate_and_assert_take_clusters():
+    rng = np.random.default_rng(4)
+    y, p, c = clustered(rng, 60, 5)
+    found = cb.evaluate({"y": y, "p": p, "ward": c}, outcome="y", prediction="p", clusters="ward", draws=39)
+    assert "within ward" in found.facts.clusters
+    assert {row.pvalue_method for row in found.rows if row.pvalue is not None} == {"signs"}
+    cb.assert_calibrated(y, p, max={"smooth": 0.4}, clusters=c)
+    with pytest.raises(AssertionError, match="at least 10"):
+        cb.assert_calibrated(y, p, max={"smooth": 0.4}, clusters=c % 4)

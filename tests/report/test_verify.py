@@ -1,0 +1,114 @@
+"""verify: a report equals its data; one digit, one row, another seed or version is found."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import calibrant as cb
+from calibrant.cli.main import calibrant
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A CSV file of 300 rows, its report and its JSON."""
+    folder = tmp_path_factory.mktemp("verify")
+    rng = np.random.default_rng(0)
+    p = np.round(rng.random(300), 4)
+    y, team = (rng.random(300) < p**1.4).astype(int), rng.choice(["a", "b"], 300)
+    rows = "\n".join(f"{a},{b},{c}" for a, b, c in zip(y, p, team, strict=True))
+    data = folder / "data.csv"
+    data.write_text(f"won,chance,team\n{rows}\n")
+    columns = ["-y", "won", "-p", "chance", "--groups", "team", "--draws", "99", "--seed", "3"]
+    assert run("evaluate", data, *columns, "--html", folder / "r.html", "--subtitle", "one").exit_code == 0
+    (folder / "r.json").write_text(run("evaluate", data, *columns, "--json").stdout)
+    return folder
+
+
+def run(*arguments):
+    return CliRunner().invoke(calibrant, [str(a) for a in arguments])
+
+
+@pytest.mark.parametrize("report", ["r.html", "r.json"])
+def test_a_report_and_its_json_verify(files, report):
+    done = run("verify", files / report, files / "data.csv")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("Verified: all")
+
+
+def changed(files, name, pattern, replacement):
+    text = (files / name).read_text(encoding="utf-8")
+    edited, times = re.subn(pattern, replacement, text, count=1)
+    assert times == 1
+    target = files / f"changed-{name}"
+    target.write_text(edited, encoding="utf-8")
+    return target
+
+
+def test_one_digit_of_the_numbers_is_found(files):
+    stored = json.loads((files / "r.json").read_text())
+    value = stored["measures"][0]["value"]
+    stored["measures"][0]["value"] = value + 1e-9
+    target = files / "digit.json"
+    target.write_text(json.dumps(stored))
+    done = run("verify", target, files / "data.csv", "--json")
+    assert done.exit_code == 1
+    (only,) = json.loads(done.stdout)["differences"]
+    assert only["where"] == f"measures.{stored['measures'][0]['name']}.value"
+    assert only["recomputed"] == pytest.approx(value, rel=1e-12)
+
+
+def test_one_digit_of_the_visible_text_is_found(files):
+    text = (files / "r.html").read_text(encoding="utf-8")
+    body = re.sub(r"<script.*", "", text[text.index("<main") :], flags=re.DOTALL)
+    number = re.search(r">(0\.\d*[1-8])<", body)[1]
+    other = number[:-1] + str(int(number[-1]) + 1)
+    target = files / "text.html"
+    target.write_text(text.replace(f">{number}<", f">{other}<", 1), encoding="utf-8")
+    done = run("verify", target, files / "data.csv")
+    assert done.exit_code == 1
+    assert other in done.stdout
+    assert number in done.stdout
+
+
+def test_one_changed_row_is_found(files):
+    lines = (files / "data.csv").read_text().splitlines()
+    outcome, rest = lines[7].split(",", 1)
+    lines[7] = f"{1 - int(outcome)},{rest}"
+    (files / "other.csv").write_text("\n".join(lines) + "\n")
+    done = run("verify", files / "r.json", files / "other.csv")
+    assert done.exit_code == 1
+    assert "Not verified" in done.stdout
+
+
+def test_another_version_and_seed_are_found(files):
+    old = changed(files, "r.json", r'"calibrant_version": "[^"]*"', '"calibrant_version": "0.2.9"')
+    done = run("verify", old, files / "data.csv")
+    assert done.exit_code == 1
+    assert "Install calibrant==0.2.9" in done.stdout
+    seeded = changed(files, "r.json", r'"seed": 3\b', '"seed": 4')
+    assert run("verify", seeded, files / "data.csv").exit_code == 1
+
+
+def test_files_of_the_first_schema_keep_their_meaning(files):
+    stored = json.loads((files / "r.json").read_text())
+    stored |= {"schema_version": 1, "calibrant_version": "0.2.0"}
+    for row in stored["measures"]:
+        row["name"] = "binned" if row["name"] == "ece" else row["name"]
+    found = cb.verify(stored, files / "data.csv")
+    assert [difference.where for difference in found.differences] == ["calibrant_version"]
+
+
+def test_frames_arrays_and_bad_reports(files):
+    frame = {"y": [0, 1, 1, 0] * 30, "p": [0.2, 0.7, 0.6, 0.3] * 30}
+    arrays = cb.evaluate(frame["y"], frame["p"], draws=19).to_dict()
+    with pytest.raises(cb.InvalidInputError, match="outcome column must be named"):
+        cb.verify(arrays, frame)
+    assert cb.verify(arrays, frame, outcome="y", prediction="p").verified
+    for bad in ("data.csv", "nowhere.html"):
+        with pytest.raises(cb.CalibrantError):
+            cb.verify(files / bad, files / "data.csv")

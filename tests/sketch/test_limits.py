@@ -1,0 +1,65 @@
+"""Limits on memory: groups, unpacked sketches, and the number of rows that are measured exactly."""
+
+from __future__ import annotations
+
+import duckdb
+import pandas as pd
+import pytest
+from cli.typed import calibrant
+
+from calibrant import Sketch
+from calibrant.errors import InvalidInputError, UnreadableFileError
+from calibrant.io import read
+from calibrant.sketch import storage
+
+COLUMNS = {"outcome": "y", "prediction": "p"}
+
+
+@pytest.fixture
+def rows(tmp_path):
+    path = tmp_path / "rows.parquet"
+    query = "SELECT range % 2 AS y, (range % 100) / 100 AS p, range AS id, range % 3 AS g FROM range(5000)"
+    duckdb.sql(f"COPY ({query}) TO '{path}' (FORMAT parquet)")
+    return path
+
+
+def test_too_many_groups_are_refused_by_the_column_that_has_them(rows):
+    with pytest.raises(
+        InvalidInputError, match=r"column 'id' must have at most 1,000 groups; got .*max-groups"
+    ):
+        Sketch.from_file(rows, **COLUMNS, by=["g", "id"], max_groups=1000)
+    with pytest.raises(InvalidInputError, match=r"columns 'g', 'id' must have at most 1,000 groups"):
+        Sketch.from_frame(pd.read_parquet(rows), **COLUMNS, by=["g", "id"], max_groups=1000)
+    assert len(Sketch.from_file(rows, **COLUMNS, by="g", max_groups=3).groups) == 3
+    assert len(Sketch.from_file(rows, **COLUMNS, by="id").groups) == 5000
+
+
+def test_the_command_has_the_limit_too(rows, tmp_path):
+    words = ["sketch", rows, "-y", "y", "-p", "p", "--by", "id", "-o", tmp_path / "x.sketch"]
+    ended = calibrant(*words, "--max-groups", 10)
+    assert ended.returncode == 2
+    assert "column 'id' must have at most 10 groups" in ended.stderr
+    assert calibrant(*words).returncode == 0
+
+
+def test_a_sketch_that_unpacks_to_gigabytes_is_refused_before_it_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(storage, "MOST_BYTES", 2**20)
+    path = tmp_path / "bomb.parquet"
+    columns = ", ".join(f"0.0 AS c{k}" for k in range(12))
+    query = f"SELECT {columns} FROM range(30000)"
+    duckdb.sql(f"COPY ({query}) TO '{path}' (FORMAT parquet, KV_METADATA {{calibrant_sketch: '{{}}'}})")
+    assert path.stat().st_size < 2**18
+    with pytest.raises(UnreadableFileError, match="bytes after unpacking"):
+        Sketch.load(path)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_the_number_of_rows_decides_between_rows_and_sketch(rows, ending, tmp_path, monkeypatch):
+    file = rows
+    if ending == "csv":
+        file = tmp_path / "rows.csv"
+        duckdb.sql(f"COPY (FROM '{rows}') TO '{file}'")
+    monkeypatch.setattr(read, "MAX_EXACT_ROWS", 5001)
+    assert read.fits(file)
+    monkeypatch.setattr(read, "MAX_EXACT_ROWS", 4999)
+    assert not read.fits(file)
