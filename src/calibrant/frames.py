@@ -9,9 +9,9 @@ from typing import Any
 
 from calibrant.errors import InvalidInputError, MissingDependencyError, reject_name, sentence
 from calibrant.inputs import InputNames, NamedColumn
+from calibrant.results import LIBRARIES
 
 ColumnNames = str | Sequence[str] | None
-LIBRARIES = ("pyarrow", "polars", "pandas")  # that hold frames in memory, the least copying first
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -183,16 +183,3 @@ def _check_columns(wanted: Sequence[str], known: list[str]) -> None:
     for name in wanted:
         if name not in known:
             raise reject_name("column", name, known)
-
-
-def frame_of(columns: Mapping[str, Sequence[Any]], backend: str) -> Any:
-    """Return columns as a frame of the library named: "pandas", "polars" or "pyarrow"."""
-    import narwhals as nw
-
-    if backend not in LIBRARIES:
-        raise reject_name("backend", backend, list(LIBRARIES))
-    try:
-        return nw.from_dict(columns, backend=backend).to_native()  # type: ignore[arg-type]
-    except ImportError:
-        hint = f"pip install {backend}"
-        raise MissingDependencyError(sentence("this frame", f"needs {backend}", hint=hint)) from None

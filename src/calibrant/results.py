@@ -10,24 +10,39 @@ import math
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 from html import escape
-from types import MappingProxyType
-from typing import Any, TypeVar
+from types import MappingProxyType, UnionType
+from typing import Any, ClassVar, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.errors import MissingDependencyError, reject_name, sentence
 from calibrant.formatting import format_value
 
 Array = npt.NDArray[np.float64]
 
+LIBRARIES = ("pyarrow", "polars", "pandas")  # that hold frames in memory, the least copying first
 MIN_COLUMN_WIDTH = 12  # of a wrapped column
 _NUMBER = re.compile(
     r"[-+≤<]?\s?\d[\d,]*(\.\d+)?(e[-+]?\d+)?\s?(%|points)?( to [-+]?\d[\d,.]*( ?%)?)?( approx\.)?|–"
 )
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+def frame_of(columns: Mapping[str, Sequence[Any]], backend: str) -> Any:
+    """Return columns as a frame of the library named: "pandas", "polars" or "pyarrow"."""
+    import narwhals as nw
+
+    if backend not in LIBRARIES:
+        raise reject_name("backend", backend, list(LIBRARIES))
+    try:
+        return nw.from_dict(columns, backend=backend).to_native()  # type: ignore[arg-type]
+    except ImportError:
+        hint = f"pip install {backend}"
+        raise MissingDependencyError(sentence("this frame", f"needs {backend}", hint=hint)) from None
 
 
 def json_ready(item: Any) -> Any:
@@ -42,7 +57,11 @@ def json_ready(item: Any) -> Any:
         return item if math.isfinite(item) else None
     if item is None or isinstance(item, (bool, int, str)):
         return item
-    return item.to_dict() if hasattr(item, "to_dict") else str(item)
+    if hasattr(item, "to_dict"):
+        return item.to_dict()
+    if is_dataclass(item):
+        return {part.name: json_ready(getattr(item, part.name)) for part in fields(item)}
+    return str(item)
 
 
 def json_object(fields: Mapping[Any, Any]) -> dict[str, Any]:
@@ -51,17 +70,77 @@ def json_object(fields: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 class Result:
-    """What the frozen results have in common: a short repr, and `to_dict`."""
+    """Base class of frozen results: repr, HTML, JSON and frame follow from the fields of the dataclass.
+
+    A subclass is decorated with ``@dataclass(frozen=True, slots=True, repr=False)``. Where it has them, it
+    defines `__str__` (its sentence), `tables` (shown below the sentence in notebooks), `rows` (of `to_frame`)
+    and `approximate` (the names of fields that hold only approximately; a class variable, property or
+    field). HIDDEN names the fields that `to_dict` leaves out, such as long arrays, and DERIVED the other
+    attributes that it adds; "sentence", the text of `__str__`, comes before the fields.
+    """
 
     __slots__ = ()
 
+    HIDDEN: ClassVar[tuple[str, ...]] = ()
+    DERIVED: ClassVar[tuple[str, ...]] = ()
+
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields, ready for JSON."""
-        return {part.name: json_ready(getattr(self, part.name)) for part in fields(self)}  # type: ignore[arg-type]
+        """Return the fields, ready for JSON."""
+        names = [part.name for part in fields(self) if part.name not in self.HIDDEN]  # type: ignore[arg-type]
+        found = {name: getattr(self, name) for name in (*names, *self.DERIVED) if name != "sentence"}
+        if "sentence" in (*names, *self.DERIVED):
+            found = {"sentence": getattr(self, "sentence", None) or str(self), **found}
+        return json_object(found)
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+        """Return the result that `to_dict` wrote; fields that are missing have their defaults."""
+        kinds = get_type_hints(cls)
+        names = [part.name for part in fields(cls) if part.name in stored]  # type: ignore[arg-type]
+        return cls(**{name: _restored(kinds[name], stored[name]) for name in names})
+
+    def tables(self) -> Sequence[Table]:
+        """Return the tables that belong to the sentence."""
+        return ()
+
+    def rows(self) -> Sequence[Result]:
+        """Return what `to_frame` has one row for: this result itself, unless it lists others."""
+        return (self,)
+
+    def to_frame(self, backend: str = "pandas") -> Any:
+        """Return a frame ("pandas", "polars" or "pyarrow")."""
+        lines = [row.to_dict() for row in self.rows()]
+        return frame_of({key: [line[key] for line in lines] for key in (lines[0] if lines else ())}, backend)
 
     def __repr__(self) -> str:
         parts = ((part.name, getattr(self, part.name)) for part in fields(self))  # type: ignore[arg-type]
         return f"{type(self).__name__}({', '.join(f'{name}={_short(item)}' for name, item in parts)})"
+
+    def _repr_html_(self) -> str | None:
+        """Return the sentence and the tables; None (notebooks then show the repr) where there are none."""
+        said = type(self).__str__ is not object.__str__
+        tables = self.tables()
+        if not said and not tables:
+            return None
+        return html_paragraphs(str(self) if said else "") + "".join(table.as_html() for table in tables)
+
+
+def _restored(kind: Any, stored: Any) -> Any:
+    """Return a field as its type says, from what JSON keeps of it."""
+    inner = [part for part in get_args(kind) if part is not type(None)]
+    outer = get_origin(kind)
+    if outer in (Union, UnionType):
+        return None if stored is None else _restored(inner[0], stored) if len(inner) == 1 else stored
+    if stored is None:
+        return math.nan if kind is float else None
+    if outer is np.ndarray:
+        return np.array([math.nan if item is None else item for item in stored])
+    if outer is tuple:
+        kinds = [inner[0]] * len(stored) if inner[-1] is ... else inner
+        return tuple(_restored(one, item) for one, item in zip(kinds, stored, strict=True))
+    if isinstance(outer, type) and issubclass(outer, Mapping):
+        return {key: _restored(inner[1], item) for key, item in stored.items()}
+    return kind.from_dict(stored) if isinstance(kind, type) and issubclass(kind, Result) else stored
 
 
 def _short(item: Any) -> str:

@@ -10,14 +10,13 @@ from calibrant.censoring import censored
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import format_points, percent, pluralize, pvalue_text
-from calibrant.frames import frame_of
 from calibrant.inference.intervals import confidence_interval
 from calibrant.inference.multiple_testing import holm
 from calibrant.inference.testing import calibration_test
 from calibrant.metrics.smooth import smooth_calibration_error
 from calibrant.parallel import checked_draws, recorded_seed
 from calibrant.records import Missing
-from calibrant.results import Result, Table, html_paragraphs, number_cell, text_cell
+from calibrant.results import Result, Table, frame_of, html_paragraphs, number_cell, text_cell
 
 ALPHA = 0.05
 

@@ -11,13 +11,12 @@ import numpy.typing as npt
 from calibrant.distributions.forms import as_rows, quantile_scores
 from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.formatting import format_points, format_value, percent, pluralize, pvalue_phrase, pvalue_text
-from calibrant.frames import frame_of
 from calibrant.inference.multiple_testing import holm
 from calibrant.inputs import open_share, probabilities
 from calibrant.metrics.null_laws import log_range_tail
 from calibrant.parallel import checked_draws, in_blocks, recorded_seed
 from calibrant.records import Missing
-from calibrant.results import Array, Result, Table, html_paragraphs, number_cell, text_cell
+from calibrant.results import Array, Result, Table, frame_of, html_paragraphs, number_cell, text_cell
 
 ALPHA = 0.05
 MAX_NUMBERS = 400_000_000  # drawn for one p-value; beyond, the limit law

@@ -11,7 +11,6 @@ from calibrant.distributions.forms import Form, Members, as_rows
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import format_points, format_value, percent, pluralize, pvalue_text
-from calibrant.frames import frame_of
 from calibrant.inference.multiple_testing import holm
 from calibrant.inference.testing import calibration_test
 from calibrant.inputs import check_weights, finite_number, numeric_vector
@@ -19,7 +18,7 @@ from calibrant.metrics.scores import brier_score
 from calibrant.metrics.truthful import averaged_two_bin_error
 from calibrant.parallel import recorded_seed
 from calibrant.records import Missing
-from calibrant.results import Array, Result, Table, html_paragraphs, number_cell, text_cell
+from calibrant.results import Array, Result, Table, frame_of, html_paragraphs, number_cell, text_cell
 
 ALPHA = 0.05
 

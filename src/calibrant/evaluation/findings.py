@@ -32,7 +32,7 @@ from calibrant.evaluation.tables import WHOLE, first_table, footnotes, group_tab
 from calibrant.evaluation.verdict import ALPHA, Verdict, disagreement_note, verdict
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import format_mean, format_pvalue, pluralize
-from calibrant.frames import Inputs, frame_columns, frame_of, resolve_inputs
+from calibrant.frames import Inputs, frame_columns, resolve_inputs
 from calibrant.inference.null import has_equal_weights
 from calibrant.inference.signs import cluster_summary, is_clustered
 from calibrant.inputs import confidence_or_none
@@ -41,7 +41,7 @@ from calibrant.metrics.distance.summary import Distances, distances_beside, dist
 from calibrant.metrics.lookup import ALIASES
 from calibrant.parallel import checked_draws, recorded_seed
 from calibrant.records import Missing, Records, check_records, warn_if_swapped
-from calibrant.results import Measurement, Table, json_object
+from calibrant.results import Measurement, Table, frame_of, json_object
 
 if TYPE_CHECKING:
     from calibrant.groups.audit_result import Audit

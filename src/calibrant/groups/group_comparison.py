@@ -17,9 +17,8 @@ from calibrant.formatting import (
     pvalue_phrase,
     pvalue_text,
 )
-from calibrant.frames import frame_of
 from calibrant.groups.stratified import could_flip
-from calibrant.results import Result, Table, html_paragraphs, number_cell, text_cell
+from calibrant.results import Result, Table, frame_of, html_paragraphs, number_cell, text_cell
 
 APPROXIMATE = ("pvalue", "adjusted", "lower", "upper", "odds_lower", "odds_upper")
 INTERVALS_ALONE = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import (
@@ -15,7 +15,6 @@ from calibrant.formatting import (
     pvalue_phrase,
     pvalue_text,
 )
-from calibrant.frames import frame_of
 from calibrant.inference.multiple_testing import holm
 from calibrant.inference.omnibus import visible_bias
 from calibrant.inference.testing import calibration_test
@@ -23,7 +22,7 @@ from calibrant.metrics.lookup import find_measure
 from calibrant.metrics.multiclass import class_wise, top_label
 from calibrant.parallel import Progress, checked_draws, recorded_seed, report_progress
 from calibrant.records import Missing
-from calibrant.results import Result, Table, html_paragraphs, number_cell, text_cell
+from calibrant.results import Result, Table, number_cell, text_cell
 
 ALPHA = 0.05
 LARGE = 0.15  # a bias of this size must not go unseen
@@ -70,6 +69,8 @@ class ClassTable(Result):
     seed: int
     unseen: float = 0.0  # least common bias of the top label that would be noticed with probability 90 %
 
+    DERIVED: ClassVar[tuple[str, ...]] = ("sentence", "approximate")
+
     @property
     def approximate(self) -> tuple[str, ...]:
         """The fields of the classes that hold only approximately, for one class or more."""
@@ -109,22 +110,18 @@ class ClassTable(Result):
             said.append(f"Their sum, {format_value(self.total)}, may rank models; the top label's may not.")
         return " ".join([*said, f"Seed {self.seed}."])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields and the verdict in words, ready for JSON."""
-        return {"sentence": str(self), **Result.to_dict(self), "approximate": list(self.approximate)}
-
-    def to_frame(self, backend: str = "pandas") -> Any:
-        """Return the top label and the classes as a frame ("pandas", "polars" or "pyarrow")."""
-        rows = [self.top.to_dict(), *(one.to_dict() for one in self.classes)]
-        return frame_of({key: [row[key] for row in rows] for key in rows[0]}, backend)
+    def rows(self) -> tuple[ClassLevel, ...]:
+        """Return the top label and the classes."""
+        return (self.top, *self.classes)
 
     def sheet(self) -> Table:
         """Return the table: top label first, then the classes in their order."""
         columns = ("class", "predicted", "happened", "difference", self.measure, "p-value", "adjusted")
-        return Table(columns, tuple(_line(one) for one in (self.top, *self.classes)))
+        return Table(columns, tuple(_line(one) for one in self.rows()))
 
-    def _repr_html_(self) -> str:
-        return html_paragraphs(str(self)) + self.sheet().as_html()
+    def tables(self) -> tuple[Table]:
+        """Return the table."""
+        return (self.sheet(),)
 
 
 def _line(one: ClassLevel) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from calibrant.inference.intervals import check_confidence
 from calibrant.inference.multiple_testing import holm
 from calibrant.inputs import InputNames
 from calibrant.records import Missing, check_records
-from calibrant.results import Array, Result, Table, html_paragraphs, number_cell, text_cell
+from calibrant.results import Array, Result, Table, number_cell, text_cell
 
 MIN_CLUSTERS = 10
 SCORES = {
@@ -57,6 +57,9 @@ class OutcomeComparison(Result):
     n: int
     clusters: int
     dropped: int = 0
+
+    DERIVED: ClassVar[tuple[str, ...]] = ("sentence", "meanings")
+    meanings: ClassVar[Mapping[str, str]] = SCORES
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -123,12 +126,13 @@ class OutcomeComparison(Result):
                 )
         return Table(columns, tuple(lines))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, with the sentences, ready for JSON."""
-        return {"sentence": str(self), **Result.to_dict(self), "meanings": dict(SCORES)}
+    def tables(self) -> tuple[Table]:
+        """Return the table of the pairs."""
+        return (self.table(),)
 
-    def _repr_html_(self) -> str:
-        return html_paragraphs(str(self)) + self.table().as_html()
+    def rows(self) -> tuple[Difference, ...]:
+        """Return the pairs of all scores."""
+        return tuple(pair for pairs in self.differences.values() for pair in pairs)
 
 
 def compare_outcomes(

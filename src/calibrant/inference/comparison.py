@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from calibrant.inference.testing import is_rejected
 from calibrant.metrics.lookup import find_measure, measure_in_words
 from calibrant.metrics.registry import Measure
 from calibrant.metrics.scores import Decomposition
-from calibrant.results import Result, Table, TableCell, html_paragraphs, json_object, number_cell, text_cell
+from calibrant.results import Result, Table, TableCell, number_cell, text_cell
 
 NAMED = 4  # models named in one sentence
 
@@ -93,8 +93,8 @@ class Difference(Result):
         return (self.first, self.second) if self.difference <= 0 else (self.second, self.first)
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison(Result):
     """Models measured on the same rows, and every pair of them compared.
 
     `fair` says whether the measure is truthful: only then does a model gain nothing from noise or from
@@ -119,10 +119,8 @@ class Comparison:
     added: float = 0.0  # half-width added for that, for the pair with most
     clusters: ClusterSummary | None = None  # where rows belong together
 
-    @property
-    def approximate(self) -> tuple[str, ...]:
-        """The fields of the differences that hold only approximately."""
-        return ("lower", "upper", "pvalue", "adjusted")
+    DERIVED: ClassVar[tuple[str, ...]] = ("sentence", "best", "approximate")
+    approximate: ClassVar[tuple[str, ...]] = ("lower", "upper", "pvalue", "adjusted")  # of the differences
 
     @property
     def best(self) -> str:
@@ -135,11 +133,6 @@ class Comparison:
         """The pairs whose adjusted p-value is at most 1 - confidence, the surest first."""
         sure = (pair for pair in self.differences if is_rejected(pair.adjusted, self.confidence))
         return tuple(sorted(sure, key=lambda pair: pair.adjusted))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, with the verdict in words, ready for JSON."""
-        further = {"best": self.best, "approximate": self.approximate}
-        return json_object({"sentence": str(self), **asdict(self), **further})
 
     def __str__(self) -> str:
         return " ".join([*self._verdict(), *self.advice()])
@@ -241,8 +234,13 @@ class Comparison:
         )
         return Table(columns, lines)
 
-    def _repr_html_(self) -> str:
-        return html_paragraphs(str(self)) + self.model_sheet().as_html() + self.pair_sheet().as_html()
+    def tables(self) -> tuple[Table, Table]:
+        """Return the tables of the models and of the pairs."""
+        return self.model_sheet(), self.pair_sheet()
+
+    def rows(self) -> tuple[Difference, ...]:
+        """Return the pairs."""
+        return self.differences
 
 
 def error_of(row: Measure, value: Any) -> Any:

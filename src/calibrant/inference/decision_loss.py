@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,11 +21,11 @@ from calibrant.metrics.decisions.fixed_payoff import fixed_decision_loss
 from calibrant.metrics.decisions.payoffs import Payoff
 from calibrant.metrics.decisions.worst_case import decision_loss
 from calibrant.parallel import checked_draws, in_blocks, recorded_seed
-from calibrant.results import Array, json_object
+from calibrant.results import Array, Result
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionEstimate:
+@dataclass(frozen=True, slots=True, repr=False)
+class DecisionEstimate(Result):
     """An estimated decision loss and its reference: outcomes drawn from the predictions themselves.
 
     `null_mean` is what calibrated forecasts show on average, `null_upper` what they exceed with
@@ -45,6 +45,8 @@ class DecisionEstimate:
     seed: int
     method: str = "exact"
 
+    DERIVED: ClassVar[tuple[str, ...]] = ("approximate",)
+
     @property
     def approximate(self) -> tuple[str, ...]:
         """The fields that hold only approximately."""
@@ -59,10 +61,6 @@ class DecisionEstimate:
     def _too_few(self) -> bool:
         """Whether there are too few draws for a p-value of 1 - confidence or less."""
         return not is_rejected(self.pvalue, self.confidence)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields, ready for JSON."""
-        return json_object({**asdict(self), "approximate": self.approximate})
 
     def __str__(self) -> str:
         verdict = "more than" if self.real else "no more than"

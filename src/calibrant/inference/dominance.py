@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any, ClassVar, overload
 
 import numpy as np
 
@@ -33,13 +33,13 @@ from calibrant.metrics.decisions.worst_case import (
 )
 from calibrant.parallel import checked_draws, recorded_seed
 from calibrant.records import Missing, check_records, warn_if_swapped
-from calibrant.results import Array
+from calibrant.results import Array, Result
 
 UNNAMED = ("the first model", "the second model")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DominanceOver:
+class DominanceOver(Result):
     """The most that anybody with payoffs in [0, 1] loses by using a model instead of one of several others.
 
     `loss` is the largest over the baselines and `worst` the name of the one that attains it. `each` holds
@@ -49,6 +49,8 @@ class DominanceOver:
 
     each: Mapping[str, Dominance]
     confidence: float
+
+    DERIVED: ClassVar[tuple[str, ...]] = ("loss", "worst", "lower", "upper", "dominates", "approximate")
 
     @property
     def model(self) -> str:
@@ -103,13 +105,6 @@ class DominanceOver:
             limits = f" ({sure} interval {self.lower:.4g} to {self.upper:.4g}, approximate)"
         lost = f"loses at most {self.loss:.4g} per record{limits}"
         return f"Using {self.model} instead of the best baseline {lost}, against {self.worst!r}."
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
-        each = {name: found.to_dict() for name, found in self.each.items()}
-        head = {"loss": self.loss, "worst": self.worst, "lower": self.lower, "upper": self.upper}
-        sure = {"confidence": self.confidence, "approximate": list(self.approximate)}
-        return {**head, "dominates": self.dominates, **sure, "each": each}
 
 
 def at_start(name: str) -> str:
@@ -166,7 +161,7 @@ class DominanceBand:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Dominance:
+class Dominance(Result):
     """The largest loss of any user with payoffs in [0, 1] from using model a instead of model b.
 
     `loss` is 0 where a is at least as good as b for every user on these records: then a dominates b, and no
@@ -189,6 +184,9 @@ class Dominance:
     dropped: int = 0
     names: tuple[str, str] = UNNAMED
 
+    HIDDEN: ClassVar[tuple[str, ...]] = ("task", "curve", "band")
+    DERIVED: ClassVar[tuple[str, ...]] = ("dominates", "dominated", "thresholds", "payoff", "approximate")
+
     @property
     def approximate(self) -> tuple[str, ...]:
         """The fields that hold only approximately."""
@@ -203,6 +201,16 @@ class Dominance:
     def dominated(self) -> bool:
         """Whether b is at least as good as a at every threshold, on these records."""
         return bool(np.all(np.minimum(self.curve.before, self.curve.after) >= -1e-12))
+
+    @property
+    def thresholds(self) -> Array:
+        """The thresholds of the task that loses most."""
+        return self.task.thresholds
+
+    @property
+    def payoff(self) -> Array:
+        """The payoff of the task that loses most."""
+        return self.task.payoff
 
     def __repr__(self) -> str:
         limits = "" if self.lower is None else f" in [{self.lower:.4g}, {self.upper:.4g}]"
@@ -224,25 +232,6 @@ class Dominance:
             f"Using {first} instead of {second} loses at most {self.loss:.4g} per record{limits}, "
             f"for somebody who changes action at {where}.{also}"
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the scalars and the task, ready for JSON."""
-        return {
-            "loss": self.loss,
-            "lower": self.lower,
-            "upper": self.upper,
-            "confidence": self.confidence,
-            "approximate": list(self.approximate),
-            "dominates": self.dominates,
-            "dominated": self.dominated,
-            "thresholds": self.task.thresholds.tolist(),
-            "payoff": self.task.payoff.tolist(),
-            "n": self.n,
-            "draws": self.draws,
-            "seed": self.seed,
-            "dropped": self.dropped,
-            "names": list(self.names),
-        }
 
 
 @overload

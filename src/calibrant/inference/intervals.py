@@ -6,8 +6,8 @@ What is to be said where there is no interval.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from calibrant.metrics.calling import accepts_clusters
 from calibrant.metrics.lookup import find_measure, measure_in_words
 from calibrant.metrics.registry import Measure
 from calibrant.parallel import Progress, check_drawing, checked_draws, dot, recorded_seed
-from calibrant.results import Array, html_paragraphs, json_object
+from calibrant.results import Array, Result
 
 NO_INTERVAL = "too few records for an interval"
 
@@ -47,8 +47,8 @@ NULL_DRAWS = 99  # enough for a mean
 FEW_DRAWS = 19  # where each draw costs a whole evaluation
 
 
-@dataclass(frozen=True, slots=True)
-class ConfidenceInterval:
+@dataclass(frozen=True, slots=True, repr=False)
+class ConfidenceInterval(Result):
     """A measure, an interval for its value in the population, and its bias.
 
     `value` is the measure of the data; `null_mean` what calibrated forecasts of this size and shape
@@ -75,17 +75,11 @@ class ConfidenceInterval:
     added: float = 0.0  # half-width added for that, in the unit of the value (its root for ATB)
     clusters: ClusterSummary | None = None  # where rows belong together
 
+    DERIVED: ClassVar[tuple[str, ...]] = ("approximate",)
+    approximate: ClassVar[tuple[str, ...]] = ("lower", "upper")
+
     def __contains__(self, value: float) -> bool:
         return self.lower <= value <= self.upper
-
-    @property
-    def approximate(self) -> tuple[str, ...]:
-        """The fields that hold only approximately."""
-        return ("lower", "upper")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields, ready for JSON."""
-        return json_object({**asdict(self), "approximate": self.approximate})
 
     def __str__(self) -> str:
         name, how = measure_in_words(self.measure), f"{self.method}, seed {self.seed}"
@@ -96,9 +90,6 @@ class ConfidenceInterval:
         note = f" Note: {self.note}." if self.note else ""
         related = "" if self.clusters is None else f" {self.clusters}"
         return f"{said}, {limits} ({records}, {how}).{note}{related}"
-
-    def _repr_html_(self) -> str:
-        return html_paragraphs(str(self))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from calibrant.formatting import dropped_note, format_value, pluralize
-from calibrant.frames import frame_of
 from calibrant.inference.decision_bands import DecisionRows, benefit, critical_value, difference
 from calibrant.inference.intervals import check_confidence
 from calibrant.inference.paired_rows import PairedRows, models_given, named_models, paired_rows
@@ -19,7 +18,15 @@ from calibrant.inference.signs import ClusterSummary
 from calibrant.metrics.decisions.net_benefit import checked_thresholds
 from calibrant.parallel import checked_draws, recorded_seed
 from calibrant.records import Missing
-from calibrant.results import Array, Result, Table, TableCell, html_paragraphs, number_cell, text_cell
+from calibrant.results import (
+    Array,
+    Result,
+    Table,
+    TableCell,
+    frame_of,
+    number_cell,
+    text_cell,
+)
 
 EVERYBODY, NOBODY = "treat all", "treat none"
 FEW = 6  # thresholds that a sentence names one by one
@@ -75,6 +82,8 @@ class NetBenefits(Result):
     seed: int | None = None
     clusters: ClusterSummary | None = None
 
+    DERIVED: ClassVar[tuple[str, ...]] = ("sentence", "approximate")
+
     def __repr__(self) -> str:
         count = pluralize(len(self.thresholds), "threshold")
         return f"NetBenefits({', '.join(self.models)}; {count}, n = {self.n:,})"
@@ -83,10 +92,6 @@ class NetBenefits(Result):
     def approximate(self) -> tuple[str, ...]:
         """The fields of the curves that hold only approximately."""
         return ("lower", "upper", *(("band_lower", "band_upper") if self.differences else ()))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields, ready for JSON."""
-        return {"sentence": str(self), **Result.to_dict(self), "approximate": list(self.approximate)}
 
     def best(self) -> list[str]:
         """Return who has the largest net benefit at each threshold; treating all or none may be."""
@@ -176,9 +181,9 @@ class NetBenefits(Result):
         )
         return Table(("models", "threshold", "difference per 1,000", "better"), lines)
 
-    def _repr_html_(self) -> str:
-        differences = self.difference_sheet().as_html() if self.differences else ""
-        return html_paragraphs(str(self)) + self.sheet().as_html() + differences
+    def tables(self) -> tuple[Table, ...]:
+        """Return the tables of the curves and of the differences."""
+        return (self.sheet(), *((self.difference_sheet(),) if self.differences else ()))
 
 
 def _better(pair: BenefitDifference, k: int) -> TableCell:

@@ -10,8 +10,8 @@ Kinds of miscalibration that a plan can assume.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,11 +28,11 @@ from calibrant.metrics.distance.lower import lower_distance
 from calibrant.metrics.lookup import measure_in_words
 from calibrant.parallel import checked_draws, recorded_seed
 from calibrant.records import check_records
-from calibrant.results import Array, html_paragraphs
+from calibrant.results import Array, Result
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan(Result):
     """`n` records detect `distance` from calibration with probability `power` at level `alpha`.
 
     `distance` is the lower distance of the alternative that was tried; `power` is what simulation found. A
@@ -50,6 +50,8 @@ class Plan:
     seed: int | None
     accept: float | None = None
     reject: float | None = None
+
+    DERIVED: ClassVar[tuple[str, ...]] = ("least",)
 
     @property
     def least(self) -> int:
@@ -72,13 +74,6 @@ class Plan:
             f"({self.alternative}) with power {self.power:.2f} at level {self.alpha:g}, "
             f"by the {measure_in_words(self.measure)} (seed {self.seed})"
         )
-
-    def _repr_html_(self) -> str:
-        return html_paragraphs(f"{self}.")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields, ready for JSON."""
-        return {**asdict(self), "least": self.least}
 
 
 def least_records(distance: float, alpha: float, power: float) -> int:

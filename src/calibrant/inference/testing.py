@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -47,7 +47,7 @@ from calibrant.metrics.null_laws import Law, null_deviation
 from calibrant.metrics.registry import Measure
 from calibrant.metrics.truthful import averaged_two_bin_error
 from calibrant.parallel import Progress, check_drawing, checked_draws, dot, in_blocks, recorded_seed
-from calibrant.results import NOTHING, Array, html_paragraphs, json_object
+from calibrant.results import NOTHING, Array, Result
 
 Method = Literal["auto", "exact", "asymptotic"]
 NullKind = Literal["auto", "exact", "signs"]
@@ -57,8 +57,8 @@ UNEVEN = 10  # times as much is allowed of a sum in which residuals count uneven
 SLOPES = ("slope", "intercept")  # fits, which random signs test by their scores
 
 
-@dataclass(frozen=True, slots=True)
-class TestResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class TestResult(Result):
     """How likely calibrated forecasts are to look at least as bad as these.
 
     `statistic` is the measure's value; `null_mean` what calibrated forecasts would score on average (exact
@@ -70,6 +70,7 @@ class TestResult:
     test. `clusters` describes rows that belong together, where they were given.
     """
 
+    DERIVED: ClassVar[tuple[str, ...]] = ("sentence", "approximate")
     __test__: ClassVar[bool] = False  # not a test case, whatever pytest thinks of its name
 
     measure: str
@@ -105,10 +106,6 @@ class TestResult:
         """Return whether calibration is rejected at level `alpha`."""
         return self.pvalue <= closed_share("alpha", alpha)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields and the verdict in words, ready for JSON."""
-        return json_object({"sentence": str(self), **asdict(self), "approximate": self.approximate})
-
     def __str__(self) -> str:
         rejected = "is rejected" if self.rejects() else "is not rejected"
         freedom = self.details.get("degrees_of_freedom")
@@ -123,15 +120,8 @@ class TestResult:
             f"Calibration {rejected} at the 5 % level: {self.written_pvalue} "
             f"({measure_in_words(self.measure)} {size}{degrees}{expected}; "
             f"{pluralize(self.n, 'record')}, {self.method} test{drawn})."
-            f"{explain_rejection(self.details, self.rejects())}{self._related()}"
+            f"{explain_rejection(self.details, self.rejects())} {self.clusters or ''}".rstrip()
         )
-
-    def _related(self) -> str:
-        text = "" if self.clusters is None else str(self.clusters)
-        return f" {text}" if text else ""
-
-    def _repr_html_(self) -> str:
-        return html_paragraphs(str(self))
 
 
 def run_test(

@@ -7,8 +7,8 @@ lower distance to calibration is small enough, and its errors are bounded at any
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from calibrant.metrics.calling import accepts_rows
 from calibrant.metrics.lookup import find_measure, measure_in_words
 from calibrant.metrics.lookup import measure as take
 from calibrant.parallel import Progress, check_drawing, checked_draws, recorded_seed
-from calibrant.results import html_paragraphs
+from calibrant.results import Result
 
 # Expected deviation over sqrt(sum of squared weights); see _guaranteed for how they come about.
 EXPECTED = {
@@ -41,8 +41,8 @@ SOLVED = 1e-6  # to which the lower distance itself is computed
 FACTOR = {"smooth": 2.0, "lower-distance": 1.0}
 
 
-@dataclass(frozen=True, slots=True)
-class ToleranceResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class ToleranceResult(Result):
     """A verdict on the distance from calibration, and the bounds it rests on.
 
     `lower` and `upper` bound the population's lower distance to calibration, each with the confidence
@@ -64,14 +64,12 @@ class ToleranceResult:
     draws: int
     seed: int | None
 
+    DERIVED: ClassVar[tuple[str, ...]] = ("approximate",)
+
     @property
     def approximate(self) -> tuple[str, ...]:
         """The fields that hold only approximately."""
         return () if self.method == "guaranteed" else ("lower", "upper", "verdict")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields, ready for JSON."""
-        return {**asdict(self), "approximate": list(self.approximate)}
 
     def __str__(self) -> str:
         what = "the distance from calibration" if self.measure in FACTOR else "the error"
@@ -86,9 +84,6 @@ class ToleranceResult:
             f"{self.confidence:g}; "
             f"{pluralize(self.n, 'record')}, {measure_in_words(self.measure)}, {self.method}{seed})."
         )
-
-    def _repr_html_(self) -> str:
-        return html_paragraphs(str(self))
 
 
 @accepts_rows

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_name, sentence, warn_user
-from calibrant.frames import frame_of
 from calibrant.logs.answer import TOPICS, Answer, LogFile, Options, lookup, meaning
 from calibrant.logs.inspect import START, InspectLog, is_header, is_zip
 from calibrant.logs.json_stream import Archive, array_items, object_items, unreadable_log
 from calibrant.logs.lm_eval import LmEvalLog, is_sample
+from calibrant.results import frame_of
 
 TOOLS: dict[str, Callable[..., LogFile]] = {"lm-eval": LmEvalLog, "inspect": InspectLog}
 COLUMNS = ("id", "epoch", "task", "topic", "model", "confidence", "correct", "cluster", "confidence_from")
