@@ -269,7 +269,7 @@ def test_real_responses_far_outside_the_unit_interval():
         ({"groups": {"a": np.ones(4, bool)}, "draws": -1}, "draws must be a whole number of at least 0"),
         ({"groups": {"a": np.ones(4, bool)}, "min_size": 0}, "min_size must be a whole number of at least 1"),
         ({"groups": {"a": np.ones(4, bool)}, "variant": "reel"}, "did you mean 'real'"),
-        ({"groups": {"a": np.ones(4, bool)}, "rho": -1}, "rho must be a positive number"),
+        ({"groups": {"a": np.ones(4, bool)}, "rho": -1}, "rho must be a finite number of at least 0"),
         ({"groups": {"a": np.ones((4, 1), bool)}}, "mask 'a' must be one-dimensional"),
         ({"covariates": {}}, "covariates must have a column"),
     ],
@@ -335,6 +335,23 @@ def test_neither_row_order_nor_the_outcome_decides_between_ties(seed):
     reflected = sigmas(np.arange(120), 2 * s - r)
     for rule, (size, sigma) in straight.items():
         assert reflected[rule] == (size, pytest.approx(sigma, rel=1e-9))
+
+
+@pytest.mark.parametrize("variant", ["proportional", "proportional-shifted"])
+def test_rho_of_zero_weighs_by_one_over_the_prediction(variant):
+    rng = np.random.default_rng(5)
+    p, g = rng.uniform(0.01, 1, 300), {"g": rng.integers(0, 4, 300)}
+    y = (rng.random(300) < p**1.5).astype(int)
+    found = audit(y, p, groups=g, variant=variant, rho=0, draws=19, seed=1)
+    plain = audit(y, p, groups=g, sample_weight=1 / p, draws=19, seed=1)
+    assert found.metric == pytest.approx(plain.metric, rel=1e-12)
+    assert [one.z for one in found.groups] == pytest.approx([one.z for one in plain.groups], rel=1e-12)
+    p[[7, 9]] = 0.0
+    with pytest.raises(calibrant.InvalidInputError, match=r"y_prob must be above 0 with rho=0.*row 7 \(2 rows\)"):
+        audit(y, p, groups=g, variant=variant, rho=0)
+    with pytest.raises(calibrant.InvalidInputError, match="rho=0"):
+        calibrant.search_groups(y, p, g, variant=variant, rho=0)
+    assert audit(y, p, groups=g, rho=0, draws=0).metric > 0  # the plain metric has no weights to divide by
 
 
 def test_tiny_and_huge_terms_are_not_taken_for_rounding():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -123,3 +125,44 @@ def test_other_measures_decide_about_themselves(name):
     assert "the error is" in str(cb.tolerance_test(y, values[at], accept=0.01, reject=0.5, measure=name))
     plan = cb.required_samples(accept=0.02, reject=0.1, measure=name)
     assert plan.n > plan.least > 100
+
+
+FINITE = ["smooth", "lower-distance", "ece", "kuiper", "ks", "atb", "l1-atb", "kernel", "emd"]
+
+
+@pytest.mark.parametrize("measure", FINITE)
+def test_guaranteed_intervals_hold_the_population_value(measure):
+    """Theorem 4.5 of the truthfulness paper with constants, and its like: at most 1 - confidence miss."""
+    v, rate = np.array([0.1, 0.3, 0.45, 0.6, 0.9]), np.array([0.2, 0.2, 0.5, 0.65, 0.8])
+    truth = cb.measure(cb.Forecasts(rate, v), measure).value
+    rng, missed, runs = np.random.default_rng(5), 0, 6 if measure == "lower-distance" else 40
+    for _ in range(runs):
+        level = rng.integers(0, 5, 120)
+        y = rng.random(120) < rate[level]
+        found = cb.confidence_interval(y, v[level], measure=measure, confidence=0.5, method="guaranteed")
+        assert found.lower <= found.value <= found.upper
+        missed += truth not in found
+    assert missed <= runs // 2
+    assert found.approximate == ()
+
+
+@pytest.mark.parametrize(("measure", "power", "constant"), [("atb", 2, 1.0), ("l1-atb", 1, math.sqrt(2))])
+def test_guaranteed_intervals_shrink_like_one_over_root_n(measure, power, constant):
+    n, error = 10_000, 0.025
+    found = cb.confidence_interval([0, 1] * (n // 2), [0.2] * n, measure=measure, method="guaranteed")
+    reach = math.sqrt(2 * math.log(1 / error) / n)
+    value = found.value ** (1 / power)
+    assert found.upper == pytest.approx((value + reach) ** power)
+    assert found.lower == pytest.approx((value - reach - constant / math.sqrt(n)) ** power)
+    plan = cb.required_samples(accept=0.01, reject=0.1, measure=measure)
+    verdict = cb.tolerance_test([0] * plan.n, [0.05] * plan.n, accept=0.01, reject=0.1, measure=measure)
+    assert verdict.verdict != "undecided"
+
+
+def test_guaranteed_intervals_say_what_they_need():
+    with pytest.raises(cb.UnknownNameError, match="brier"):
+        cb.confidence_interval([0, 1], [0.2, 0.3], measure="brier", method="guaranteed")
+    with pytest.raises(cb.InvalidInputError, match="takes no options"):
+        cb.confidence_interval([0, 1], [0.2, 0.3], measure="ece", method="guaranteed", bins=3)
+    with pytest.raises(cb.UnknownNameError, match="method"):
+        cb.confidence_interval([0, 1], [0.2, 0.3], method="proven")

@@ -11,6 +11,7 @@ from samples import samples
 
 from benchmarks.groupings import KINDS, gap_and_seconds, sample
 from calibrant.kernels.partitions import best_grouping, grouping_cost
+from calibrant.metrics.distance import grouping
 from calibrant.metrics.distance.grouping import (
     bracketed_grouping,
     improved_grouping,
@@ -93,6 +94,26 @@ def test_local_search_never_worsens_and_prices_never_exceed(given_sample, alpha)
     if alpha == 1.0:
         edges = np.unique(np.concatenate([np.linspace(0, 1, 21), v]))
         assert whole_level_prices(v, w, np.clip(a / w, 0, 1), edges).sum() <= least + 1e-9
+
+
+def test_compiling_does_not_use_up_the_time(monkeypatch):
+    """The first search in a process once spent its seconds on compiling and stopped at a gap of 5%."""
+    v, w, a = sample("uniform", 7, 5_000)
+    real, calls = grouping.cheap_groups, []
+
+    class SlowAtFirst:
+        compile_now = staticmethod(real.compile_now)
+
+        def __call__(self, *arguments):
+            calls.append(0)
+            if len(calls) == 1:
+                clock[0] += 60.0
+            return real(*arguments)
+
+    clock = [0.0]
+    monkeypatch.setattr(grouping, "cheap_groups", SlowAtFirst())
+    monkeypatch.setattr(grouping, "monotonic", lambda: clock[0])
+    check_bracket(v, w, a, best_grouping(v, w, a).cost)
 
 
 @pytest.mark.parametrize("kind", KINDS)

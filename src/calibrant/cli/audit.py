@@ -112,7 +112,7 @@ from calibrant.sketch.sketch import Sketch
     show_default=True,
     help="How records count; real is for outcomes that are not 0 or 1.",
 )
-@option_of(audits.audit, "--rho", help="Floor of the proportional variants.")
+@option_of(audits.audit, "--rho", help="Floor of the proportional variants; 0 for none.")
 @click.option(
     "--statistic",
     type=click.Choice(get_args(StatisticName)),

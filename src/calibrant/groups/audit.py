@@ -101,7 +101,8 @@ def audit(
         "kuiper" for multi-calibration: residuals that add up over some interval of predictions. "mean" for
         multi-accuracy: the mean residual of each group, which is never more than its Kuiper statistic.
     variant, rho
-        "plain", "proportional", "proportional-shifted", "low-prevalence" or "real"; see `Variant`.
+        "plain", "proportional", "proportional-shifted", "low-prevalence" or "real"; see `Variant`. With
+        rho = 0 the proportional variants weigh by 1 / prediction, and every prediction must be above 0.
     clusters, null
         Labels of rows that belong together, or the name of their column. The null is "exact" (outcomes
         drawn from the predictions) or "signs" (a random sign for the residuals of each cluster, or row);
@@ -159,6 +160,7 @@ def audit(
         split = [] if covariates is None else _coded(covariates, rows, "covariates", nominal)
     known = [*given.masks.values(), *(column.codes for column in given.columns + split)]
     records = sorting.result().break_ties(known)
+    kind.check_predictions(records)
     joint = _clusters(given_rows, rows, records, null, kind)
     simulator = FamilyNull.simulate(records, kind, draws, null_rng, joint) if draws else None
     if joint is not None:

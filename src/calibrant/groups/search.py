@@ -210,6 +210,7 @@ def search_groups(
     if checked.rows is not None:
         columns = [column.drop_unused_labels(checked.rows) for column in columns]
     records = Records.of(checked, [column.codes for column in columns])
+    kind.check_predictions(records)
     if len(records) < 2 * min_size:
         got = f"got {pluralize(len(records), 'row')}"
         raise TooFewRecordsError(

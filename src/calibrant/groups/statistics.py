@@ -11,11 +11,13 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from calibrant.errors import reject_name
+from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.formatting import pluralize
 from calibrant.groups.stratified import prediction_strata
-from calibrant.inputs import positive_number
+from calibrant.inputs import finite_number
 from calibrant.kernels.groups import Offsets
 from calibrant.parallel import map_threads
+from calibrant.records import Records
 from calibrant.results import Array
 
 BLOCK = 1 << 17  # records filled in at a time
@@ -69,7 +71,8 @@ class Variant:
         eqs. (1)-(5), measuring-multicalibration.
     proportional, proportional-shifted
         W = 1 / max(S, rho) or 1 / (S + rho), times the record's own weight: a gap counts in proportion to
-        the prediction (Appendix A).
+        the prediction (Appendix A). With rho = 0 both are W = 1 / S itself, which needs every prediction to
+        be above 0; one tiny prediction can then outweigh all others.
     low-prevalence
         W = 1 / A where the outcome is 1, A being the share of ones (Appendix B). The weight depends on the
         outcome, so even perfect predictions have a drift, S (1 - S) (1 / A - 1) per record; the p-values here
@@ -92,7 +95,16 @@ class Variant:
             raise reject_name("variant", self.name, list(get_args(VariantName)))
         if self.statistic not in get_args(StatisticName):
             raise reject_name("statistic", self.statistic, list(get_args(StatisticName)))
-        positive_number("rho", self.rho)
+        finite_number("rho", self.rho, least=0)
+
+    def check_predictions(self, records: Records) -> None:
+        """Refuse predictions of 0 where W = 1 / S."""
+        if self.rho == 0 and self.name.startswith("proportional"):
+            zero = np.flatnonzero(records.prediction == 0)
+            if len(zero):
+                got = f"got 0 in row {int(records.rows[zero].min())} ({pluralize(len(zero), 'row')})"
+                rule = "must be above 0 with rho=0, where the weight is 1 / prediction"
+                raise InvalidInputError(sentence("y_prob", rule, got, "set rho, for example 0.01"))
 
     @property
     def real(self) -> bool:

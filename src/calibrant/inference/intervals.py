@@ -6,12 +6,13 @@ What is to be said where there is no interval.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from calibrant.errors import TooFewRecordsError, sentence
+from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_name, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import format_value, limits_text, pluralize
 from calibrant.inference.bootstrap import (
@@ -31,11 +32,24 @@ from calibrant.inference.testing import by_signs, has_sign_test, is_rejected, ru
 from calibrant.inputs import open_share
 from calibrant.metrics.calling import accepts_clusters
 from calibrant.metrics.lookup import find_measure, measure_in_words
+from calibrant.metrics.lookup import measure as take
 from calibrant.metrics.registry import Measure
 from calibrant.parallel import Progress, check_drawing, checked_draws, dot, recorded_seed
 from calibrant.results import Array, Result
 
 NO_INTERVAL = "too few records for an interval"
+# Largest expected deviation over sqrt(sum of squared weights); guaranteed_reach has the proofs.
+EXPECTED_DEVIATION = {
+    "smooth": 1 + math.sqrt(0.5),
+    "lower-distance": math.sqrt(2),
+    "ece": math.sqrt(15),
+    "kuiper": 4.0,
+    "ks": 4.0,
+    "atb": 1.0,
+    "l1-atb": math.sqrt(2),
+    "kernel": 1.0,
+    "emd": 1 + math.sqrt(2),
+}
 
 
 def is_unbounded(lower: float, upper: float) -> bool:
@@ -76,7 +90,11 @@ class ConfidenceInterval(Result):
     clusters: ClusterSummary | None = None  # where rows belong together
 
     DERIVED: ClassVar[tuple[str, ...]] = ("approximate",)
-    approximate: ClassVar[tuple[str, ...]] = ("lower", "upper")
+
+    @property
+    def approximate(self) -> tuple[str, ...]:
+        """The fields that hold only approximately."""
+        return () if self.method == "guaranteed" else ("lower", "upper")
 
     def __contains__(self, value: float) -> bool:
         return self.lower <= value <= self.upper
@@ -108,6 +126,7 @@ def confidence_interval(
     *,
     measure: str = "smooth",
     confidence: float = 0.95,
+    method: Literal["auto", "guaranteed"] = "auto",
     draws: int = 999,
     seed: int | None = 0,
     threads: int | None = None,
@@ -130,6 +149,11 @@ def confidence_interval(
     interval too short. All of this is approximate; what is exact is that an error's lower end is above 0 (and
     a signed measure's interval leaves out its ideal) only if the exact test rejects at 1 - confidence.
 
+    With ``method="guaranteed"`` nothing is resampled: the interval follows from constants that hold for
+    independent rows of any distribution and any n (for ATB and l1-ATB, Theorem 4.5 of the truthfulness paper
+    made explicit). It is wider, and known for "smooth", "lower-distance", "ece" (15 bins), "kuiper", "ks",
+    "atb", "l1-atb", "kernel" and "emd".
+
     From 16,384 distinct predictions of unweighted 0/1 records on, smooth, EMD, ATB and l1-ATB are resampled
     on neighbouring predictions merged into `cells`: the fewest that widen the interval by less than 1 %. What
     they can change of a deviation, but for a chance of less than 1 in 10,000, is `added` to either side
@@ -141,6 +165,8 @@ def confidence_interval(
         A name of the registry.
     confidence
         How often such intervals hold the population's value.
+    method
+        "auto", approximate and short; "guaranteed", proven and wide.
     draws, seed
         The number of data sets drawn, and their seed (None for a fresh one); the result records it.
     threads, progress
@@ -163,6 +189,10 @@ def confidence_interval(
     check_drawing(draws, seed, threads)
     check_resampling(forecasts.n)
     row, count, used = find_measure(measure), checked_draws(draws), recorded_seed(seed)
+    if method == "guaranteed":
+        return _guaranteed(forecasts, row.name, confidence, used, options)
+    if method != "auto":
+        raise reject_name("method", method, ["auto", "guaranteed"])
     settings = {**row.options, **options}
     value = float(row.function.core(forecasts, **settings))
     grid = coarsen_for_interval(forecasts, row, settings, confidence)
@@ -200,6 +230,59 @@ def confidence_interval(
         added=grid.added,
         clusters=cluster_summary(forecasts) if is_clustered(forecasts) else None,
     )
+
+
+def _guaranteed(
+    forecasts: Forecasts, measure: str, confidence: float, seed: int, options: Mapping[str, Any]
+) -> ConfidenceInterval:
+    """Return the interval that holds the population's value whatever its distribution, for any n."""
+    if measure not in EXPECTED_DEVIATION:
+        raise reject_name("measure", measure, list(EXPECTED_DEVIATION))
+    if options or is_clustered(forecasts):
+        got = f"got {', '.join(options) or 'clusters'}"
+        raise InvalidInputError(sentence("method", '"guaranteed" takes no options and no clusters', got))
+    found = take(forecasts, measure)
+    below, above = guaranteed_reach(forecasts, measure, (1 - confidence) / 2)
+    row = find_measure(measure)
+    return ConfidenceInterval(
+        measure=measure,
+        value=found.value,
+        lower=around(found.lower, below, power_of(measure))[0],
+        upper=min(1.0, around(found.upper, above, power_of(measure))[1]),
+        confidence=confidence,
+        null_mean=mean_if_calibrated(forecasts, row, {**row.options}, seed),
+        corrected=_unbiased(forecasts, row, {**row.options}, found.value),
+        method="guaranteed",
+        n=forecasts.n,
+        draws=0,
+        seed=seed,
+    )
+
+
+def power_of(measure: str) -> int:
+    """Return 2 where guaranteed_reach bounds the root of the measure."""
+    return 2 if measure == "atb" else 1
+
+
+def guaranteed_reach(forecasts: Forecasts, measure: str, error: float) -> tuple[float, float]:
+    """Return how far below and above the sample's value the population's may lie, each with error `error`.
+
+    Every measure here is a supremum of sums of w_i f(v_i, y_i) with |f| <= |y - v| <= 1, so replacing one
+    record moves it by at most 2 w_i and McDiarmid's inequality gives sqrt(2 ln(1/error) sum w_i^2) around the
+    mean. A mean of suprema is at least the supremum of means: above, nothing is to be added. Below, the mean
+    exceeds the population's value by at most the expected supremum of the noise. Writing f as an integral of
+    its slope turns that into an integral of |noise of a cumulative sum|, each of standard deviation at
+    most s = sqrt(sum w_i^2): for smooth s (the constant part, f at 1/2) plus s/2 (sqrt(P(v > 1/2)) +
+    sqrt(P(v < 1/2))) <= s / sqrt 2; for the lower distance the integral of
+    s (sqrt(P(y = 0, v > t)) + sqrt(P(y = 1, v < t))) <= s sqrt 2. The same for emd, whose slope is up to 2,
+    gives s (1 + sqrt 2), and for l1-ATB s sqrt 2. The noise of bin b has standard deviation s sqrt(P(b)),
+    which add up to s sqrt(bins) at most. The kernel error, and the root of ATB, are norms of a mean of
+    vectors of length 1 at most: s. For Kuiper and KS, symmetrize: twice the range of a random walk, with
+    mean at most 2 s (Levy).
+    """
+    spread = math.sqrt(float(forecasts.squared_weights.sum()))
+    deviation = spread * math.sqrt(2 * math.log(1 / error))
+    return deviation + EXPECTED_DEVIATION[measure] * spread, deviation
 
 
 def bounds(

@@ -16,7 +16,14 @@ from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import format_value, pluralize
 from calibrant.inference.bootstrap import Resampler, resampled_deviations, upper_quantile
-from calibrant.inference.intervals import check_confidence, check_resampling
+from calibrant.inference.intervals import (
+    EXPECTED_DEVIATION,
+    around,
+    check_confidence,
+    check_resampling,
+    guaranteed_reach,
+    power_of,
+)
 from calibrant.inputs import number
 from calibrant.metrics.calling import accepts_rows
 from calibrant.metrics.lookup import find_measure, measure_in_words
@@ -24,17 +31,6 @@ from calibrant.metrics.lookup import measure as take
 from calibrant.parallel import Progress, check_drawing, checked_draws, recorded_seed
 from calibrant.results import Result
 
-# Expected deviation over sqrt(sum of squared weights); see _guaranteed for how they come about.
-EXPECTED = {
-    "smooth": 1 + math.sqrt(0.5),
-    "lower-distance": math.sqrt(2),
-    "ece": math.sqrt(15),
-    "kuiper": 4.0,
-    "ks": 4.0,
-    "l1-atb": math.sqrt(2),
-    "kernel": 1.0,
-    "emd": 1 + math.sqrt(2),
-}
 SOLVED = 1e-6  # to which the lower distance itself is computed
 # These decide about the lower distance, the others about themselves (Definition 5 of the testing paper):
 # distance <= factor * measure, and distance >= measure / factor (Lemma 12)
@@ -105,9 +101,9 @@ def tolerance_test(
     Between the two either answer is right. With measure "lower-distance" any accept < reject will do;
     "smooth" is quicker and needs reject > 4 accept, because it only knows the distance up to a factor 2
     either way (Theorems 3 and 4 of the testing paper, here with constants). Any other measure with a
-    finite-sample constant decides about its own value: "ece" (15 bins), "kuiper", "ks", "l1-atb", "kernel",
-    "emd". "guaranteed" uses bounds that
-    hold at any n; "bootstrap" estimates them from the data: shorter, and approximate.
+    finite-sample constant decides about its own value: "ece" (15 bins), "kuiper", "ks", "atb", "l1-atb",
+    "kernel", "emd". "guaranteed" uses bounds that hold at any n; "bootstrap" estimates them from the data:
+    shorter, and approximate.
 
     Parameters
     ----------
@@ -116,8 +112,8 @@ def tolerance_test(
     confidence
         How surely.
     measure
-        "lower-distance" or "smooth" for the distance; "ece", "kuiper", "ks", "l1-atb", "kernel" or "emd" for
-        that measure itself.
+        "lower-distance" or "smooth" for the distance; "ece", "kuiper", "ks", "atb", "l1-atb", "kernel" or
+        "emd" for that measure itself.
     method
         "guaranteed" or "bootstrap".
     draws, seed
@@ -141,7 +137,7 @@ def tolerance_test(
     count, used = 0, None
     least, most = measured.lower, measured.upper
     if method == "guaranteed":
-        below, above = _guaranteed(forecasts, measure, 1 - confidence)
+        below, above = guaranteed_reach(forecasts, measure, 1 - confidence)
     else:
         check_resampling(forecasts.n)
         count, used = checked_draws(draws), recorded_seed(seed)
@@ -150,7 +146,8 @@ def tolerance_test(
         below = above = _bootstrapped(resampler, measure, confidence, count, used, threads, progress)
         least, most = min(least, centre), max(most, centre)
     factor = FACTOR.get(measure, 1.0)
-    lower, upper = max(0.0, least - below) / factor, min(1.0, (most + above) * factor)
+    lower = around(least, below, power_of(measure))[0] / factor
+    upper = min(1.0, around(most, above, power_of(measure))[1] * factor)
     return ToleranceResult(
         verdict=_verdict(lower, upper, measured.value, accept, reject),
         measure=measure,
@@ -176,39 +173,20 @@ def _verdict(
     return "accept" if below else "reject" if above else "undecided"
 
 
-def _guaranteed(forecasts: Forecasts, measure: str, error: float) -> tuple[float, float]:
-    """Return how far below and above the sample's value the population's may lie, each with error `error`.
-
-    Both measures are suprema of sums of w_i f(v_i, y_i) with |f| <= |y - v| <= 1, so replacing one record
-    moves them by at most 2 w_i and McDiarmid's inequality gives sqrt(2 ln(1/error) sum w_i^2) around the
-    mean. A mean of suprema is at least the supremum of means: above, nothing is to be added. Below, the mean
-    exceeds the population's value by at most the expected supremum of the noise. Writing f as an integral of
-    its slope turns that into an integral of |noise of a cumulative sum|, each of standard deviation at
-    most s = sqrt(sum w_i^2): for smooth s (the constant part, f at 1/2) plus s/2 (sqrt(P(v > 1/2)) +
-    sqrt(P(v < 1/2))) <= s / sqrt 2; for the lower distance the integral of
-    s (sqrt(P(y = 0, v > t)) + sqrt(P(y = 1, v < t))) <= s sqrt 2. The same for emd, whose slope is up to 2,
-    gives s (1 + sqrt 2), and for l1-ATB s sqrt 2. The noise of bin b has standard deviation s sqrt(P(b)),
-    which add up to s sqrt(bins) at most. The kernel error is the norm of a mean of vectors of length 1 at
-    most: s. For Kuiper and KS, symmetrize: twice the range of a random walk, with mean at most 2 s (Levy).
-    """
-    spread = math.sqrt(float(forecasts.squared_weights.sum()))
-    deviation = spread * math.sqrt(2 * math.log(1 / error))
-    return deviation + EXPECTED[measure] * spread, deviation
-
-
 def records_for_verdict(accept: float, reject: float, confidence: float, measure: str) -> int:
     """Return the number of equally weighted records from which on tolerance_test cannot be undecided.
 
     The guaranteed interval is (2 sqrt(2 ln(1/delta)) + c) / sqrt(n) wide, in units of the measure; once that
-    is less than the gap between the two limits, one of them lies outside.
+    is less than the gap between the two limits (of their roots for ATB), one of them lies outside.
     """
     _check(accept, reject, confidence, measure, "guaranteed")
     factor = FACTOR.get(measure, 1.0)
-    gap = reject / factor - accept * factor - SOLVED
+    power = power_of(measure)
+    gap = (reject / factor) ** (1 / power) - (accept * factor) ** (1 / power) - SOLVED
     if gap <= 0:
         got = f"got {accept} and {reject}"
         raise InvalidInputError(sentence("accept and reject", "must be further apart", got))
-    width = 2 * math.sqrt(2 * math.log(1 / (1 - confidence))) + EXPECTED[measure]
+    width = 2 * math.sqrt(2 * math.log(1 / (1 - confidence))) + EXPECTED_DEVIATION[measure]
     return math.floor((width / gap) ** 2) + 1
 
 
@@ -237,8 +215,8 @@ def _bootstrapped(
 
 def _check(accept: float, reject: float, confidence: float, measure: str, method: str) -> None:
     check_confidence(confidence)
-    if measure not in EXPECTED:
-        raise reject_name("measure", measure, list(EXPECTED))
+    if measure not in EXPECTED_DEVIATION:
+        raise reject_name("measure", measure, list(EXPECTED_DEVIATION))
     if method not in ("guaranteed", "bootstrap"):
         raise reject_name("method", method, ["guaranteed", "bootstrap"])
     if not 0 <= number("accept", accept) < number("reject", reject) <= 1:

@@ -94,8 +94,11 @@ def bracketed_grouping(
     *, seconds: float = 15.0, gap: float = 0.01,
 ) -> Bracket:  # fmt: skip
     """Return a grouping whose cost is proven to be within `gap` of the least, or what `seconds` allow."""
-    search = _Columns(values, weights, outcomes, seconds, gap)
+    cheap_groups.compile_now()
+    search = _Columns(values, weights, outcomes, gap)
     search.start(starts)
+    search.search(search.prices, -1.0, 1, 1)  # compiled here, so that compiling does not use up the time
+    search.deadline = monotonic() + seconds
     search.generate()
     search.close()
     return Bracket(min(search.lower, search.upper), search.upper, search.group)
@@ -104,12 +107,11 @@ def bracketed_grouping(
 class _Columns:
     """Groups found so far, as rows of 0 and 1, with the best grouping, prices and bound."""
 
-    def __init__(self, values: Floats, weights: Floats, outcomes: Floats, seconds: float, gap: float) -> None:
+    def __init__(self, values: Floats, weights: Floats, outcomes: Floats, gap: float) -> None:
         self.values, self.weights, self.outcomes = values, weights, outcomes
         self.rates = np.clip(outcomes / weights, 0.0, 1.0)
         self.edges = np.unique(np.concatenate([np.linspace(0.0, 1.0, GRID + 1), values]))
-        self.deadline, self.gap = monotonic() + seconds, gap
-        self.size = len(values)
+        self.deadline, self.gap, self.size = np.inf, gap, len(values)
 
     @property
     def open(self) -> bool:
@@ -143,7 +145,6 @@ class _Columns:
 
     def search(self, prices: Floats, threshold: float, limit: int, nodes: int) -> tuple[Flags, bool]:
         """Return groups that cost at most their prices plus a threshold, and whether that is all of them."""
-        cheap_groups.compile_now()
         found = np.zeros((limit, self.size), dtype=np.bool_)
         count, complete = cheap_groups(
             self.values, self.weights, self.rates, prices, self.edges, threshold, threshold < 0, found, nodes
