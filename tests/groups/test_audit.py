@@ -347,7 +347,7 @@ def test_rho_of_zero_weighs_by_one_over_the_prediction(variant):
     assert found.metric == pytest.approx(plain.metric, rel=1e-12)
     assert [one.z for one in found.groups] == pytest.approx([one.z for one in plain.groups], rel=1e-12)
     p[[7, 9]] = 0.0
-    with pytest.raises(calibrant.InvalidInputError, match=r"y_prob must be above 0 with rho=0.*row 7 \(2 rows\)"):
+    with pytest.raises(calibrant.InvalidInputError, match=r"above 0 with rho=0.*row 7 \(2 rows\)"):
         audit(y, p, groups=g, variant=variant, rho=0)
     with pytest.raises(calibrant.InvalidInputError, match="rho=0"):
         calibrant.search_groups(y, p, g, variant=variant, rho=0)
