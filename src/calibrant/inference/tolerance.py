@@ -182,7 +182,7 @@ def records_for_verdict(accept: float, reject: float, confidence: float, measure
     _check(accept, reject, confidence, measure, "guaranteed")
     factor = FACTOR.get(measure, 1.0)
     power = power_of(measure)
-    gap = (reject / factor) ** (1 / power) - (accept * factor) ** (1 / power) - SOLVED
+    gap = math.pow(reject / factor, 1 / power) - math.pow(accept * factor, 1 / power) - SOLVED
     if gap <= 0:
         got = f"got {accept} and {reject}"
         raise InvalidInputError(sentence("accept and reject", "must be further apart", got))
