@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import stat
@@ -109,6 +110,37 @@ def test_two_names_of_one_file_share_a_lock(tmp_path):
     holder.communicate("")
     with lock_file(tmp_path / "real.json", patience=5):
         pass
+
+
+def test_locks_leave_no_files_behind(tmp_path):
+    (tmp_path / "real.json").write_text("{}")
+    (tmp_path / "link.json").symlink_to("real.json")
+    (tmp_path / ".real.json.lock").write_text("")  # of a process that was killed
+    for name in ("real.json", "link.json", "new.json"):
+        with lock_file(tmp_path / name):
+            assert any(other.endswith(".lock") for other in os.listdir(tmp_path))
+        assert sorted(os.listdir(tmp_path)) == ["link.json", "real.json"]
+
+
+def _add_one(path, times):
+    for _ in range(times):
+        with lock_file(path):
+            atomic_write(path, str(int(Path(path).read_text()) + 1))
+
+
+def test_several_processes_under_two_names_lose_nothing(tmp_path):
+    """The lock disappears after each turn: one that was removed must not let a second process in."""
+    (tmp_path / "count").write_text("0")
+    (tmp_path / "link").symlink_to("count")
+    context = multiprocessing.get_context("fork")
+    names = ["count", "link", "count", "link"]
+    workers = [context.Process(target=_add_one, args=(tmp_path / name, 10)) for name in names]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert (tmp_path / "count").read_text() == "40"
+    assert sorted(os.listdir(tmp_path)) == ["count", "link"]
 
 
 def test_a_full_disk_is_said_in_words(tmp_path, monkeypatch):

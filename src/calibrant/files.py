@@ -78,14 +78,15 @@ def atomic_path(path: str | Path, inputs: Iterable[str | Path] = ()) -> Iterator
 def lock_file(path: str | Path, patience: float = PATIENCE) -> Iterator[None]:
     """Hold the lock of a file, however it is named, from reading it to writing it.
 
-    Links to one file share its lock, `.NAME.lock` next to the file itself.
+    Links to one file share its lock, `.NAME.lock` next to the file itself, where all containers that mount
+    the folder see it. It is gone when the block ends.
     """
     from filelock import FileLock, Timeout
 
     check_target(path)
-    target = Path(path).resolve()
+    name = _sidecar(Path(path).resolve(), "lock")
     try:
-        lock = FileLock(_sidecar(target, "lock"), timeout=patience, mode=0o666)
+        lock = FileLock(name, timeout=patience, mode=0o666)
         lock.acquire()
     except Timeout:
         rule = f"must not be in use by another process for more than {patience:g} seconds"
@@ -95,6 +96,9 @@ def lock_file(path: str | Path, patience: float = PATIENCE) -> Iterator[None]:
     try:
         yield
     finally:
+        if os.name != "nt":  # where filelock removes it
+            # while the lock is held: whoever waits for the removed file sees that it has no name left
+            name.unlink(missing_ok=True)
         lock.release()
 
 
