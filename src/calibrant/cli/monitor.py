@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -111,7 +112,7 @@ def _opened(
         level = ALPHA if alpha is None else alpha
         if by is None:
             return Monitor(alpha=level)
-        names = groups or list(dict.fromkeys(_labels(rows.columns[by]).tolist()))
+        names = groups or _groups(rows, by)
         if not names:
             hint = "name every group that may come with --group, or begin with a file that has them"
             raise InvalidInputError(sentence(f"column {by!r}", "must have groups", "got no rows", hint))
@@ -148,32 +149,51 @@ def _updated(
     """Feed the rows that are new, and return what every monitor says."""
     fresh = rows.after(_seen(watch)) if grown else rows
     if isinstance(watch, Monitor):
-        return {GroupMonitor.EVERYBODY: watch.update(fresh.outcome, fresh.prediction)}
-    labels = _labels(fresh.columns[str(by)], watch.groups)
-    _check_known(label_names(labels), watch.groups, str(by))
-    return watch.update(fresh.outcome, fresh.prediction, labels)
+        for block in fresh.blocks():
+            watch.update(block.outcome, block.prediction)
+        return _readings(watch)
+    whole_days = _are_whole_days(fresh.columns[str(by)], watch.groups)
+    _check_known(fresh, watch.groups, str(by), whole_days)
+    for block in fresh.blocks():
+        watch.update(block.outcome, block.prediction, _labels(block.columns[str(by)], whole_days))
+    return _readings(watch)
 
 
-def _check_known(names: npt.NDArray[Any], known: Sequence[str], by: str) -> None:
+def _check_known(rows: OrderedRows, known: Sequence[str], by: str, whole_days: bool) -> None:
     """Refuse groups that the monitors were not started with."""
-    began = set(known)
-    strange = [name for name in names.tolist() if name not in began]
+    others: Counter[str] = Counter()
+    for block in rows.blocks():
+        others.update(label_names(_labels(block.columns[by], whole_days)).tolist())
+    strange = {name: count for name, count in others.items() if name not in set(known)}
     if strange:
         rule = f"must hold the groups that the monitor began with, {', '.join(known)}"
         hint = "begin a new state, with a --group for every group that may come"
-        got = f"got {strange[0]!r} ({pluralize(len(strange), 'row')} of other groups)"
+        got = f"got {next(iter(strange))!r} ({pluralize(sum(strange.values()), 'row')} of other groups)"
         raise InvalidInputError(sentence(f"column {by!r}", rule, got, hint))
 
 
-def _labels(column: npt.NDArray[Any], known: Sequence[str] = ()) -> npt.NDArray[Any]:
-    """Return the labels of groups: days have no time of day, unless the state names them with one."""
+def _groups(rows: OrderedRows, by: str) -> list[Any]:
+    """Return the groups of a column in the order in which they appear."""
+    whole_days = _are_whole_days(rows.columns[by])
+    found: dict[Any, None] = {}
+    for block in rows.blocks():
+        found |= dict.fromkeys(_labels(block.columns[by], whole_days).tolist())
+    return list(found)
+
+
+def _are_whole_days(column: npt.NDArray[Any], known: Sequence[str] = ()) -> bool:
+    """Return whether all times are midnight, unless the state names its groups with a time of day."""
     if column.dtype.kind != "M" or any(name.endswith(" 00:00:00") for name in known):
+        return False
+    return bool(np.all((column.astype("datetime64[D]") == column) | np.isnat(column)))
+
+
+def _labels(column: npt.NDArray[Any], whole_days: bool) -> npt.NDArray[Any]:
+    """Return the labels of groups; days have no time of day."""
+    if not whole_days:
         return column
-    days, gaps = column.astype("datetime64[D]"), np.isnat(column)
-    if not np.all((days == column) | gaps):
-        return column
-    labels = days.astype(str).astype(object)
-    labels[gaps] = None
+    labels = column.astype("datetime64[D]").astype(str).astype(object)
+    labels[np.isnat(column)] = None
     return labels
 
 

@@ -123,14 +123,20 @@ DATE = re.compile(
 )
 
 
+BLOCK_ROWS = 500_000
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class OrderedRows:
-    """Outcomes (NaN where unknown), predictions and named columns, sorted; `place` is where in the file."""
+    """Outcomes (NaN where unknown), predictions and named columns, sorted.
+
+    `place` has the position of each row in the file, None where that is the order of the rows.
+    """
 
     outcome: Array
     prediction: Array
     columns: Mapping[str, npt.NDArray[Any]]
-    place: npt.NDArray[np.int64]
+    place: npt.NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.outcome)
@@ -142,12 +148,18 @@ class OrderedRows:
             raise InvalidInputError(
                 sentence("FILE", rule, f"got {pluralize(len(self), 'row')} for {pluralize(count, 'record')}")
             )
-        return self.taken(np.arange(count, len(self)))
+        return self.taken(slice(count, None))
 
-    def taken(self, rows: npt.NDArray[Any]) -> OrderedRows:
-        """Return some of the rows."""
+    def taken(self, rows: npt.NDArray[Any] | slice) -> OrderedRows:
+        """Return some of the rows; a slice copies nothing."""
         columns = {name: column[rows] for name, column in self.columns.items()}
-        return OrderedRows(self.outcome[rows], self.prediction[rows], columns, self.place[rows])
+        place = None if self.place is None else self.place[rows]
+        return OrderedRows(self.outcome[rows], self.prediction[rows], columns, place)
+
+    def blocks(self) -> Iterator[OrderedRows]:
+        """Yield the rows in order, in blocks small enough that what is made of them takes little memory."""
+        for start in range(0, max(1, len(self)), BLOCK_ROWS):
+            yield self.taken(slice(start, start + BLOCK_ROWS))
 
 
 def read_ordered(
@@ -172,8 +184,11 @@ def read_ordered(
     names = list(dict.fromkeys([*([order] if order else []), *others]))
     columns = read_categories(file, names) if names else {}
     _check_numbers(y, p, outcome, prediction, unknown, hint)
-    sorting = _sorting(columns[order], order) if order else np.arange(len(y))
-    return OrderedRows(y, p, columns, np.arange(len(y))).taken(sorting)
+    if order is None:
+        return OrderedRows(y, p, columns)
+    sorting = _sorting(columns[order], order)
+    columns = {name: column[sorting] for name, column in columns.items()}
+    return OrderedRows(y[sorting], p[sorting], columns, sorting)
 
 
 def _check_numbers(y: Array, p: Array, outcome: str, prediction: str, unknown: bool, hint: str) -> None:
@@ -189,9 +204,10 @@ def _check_numbers(y: Array, p: Array, outcome: str, prediction: str, unknown: b
 
 def _sorting(column: npt.NDArray[Any], name: str) -> npt.NDArray[np.int64]:
     """Return how to sort the rows by one column, which must have no gaps."""
-    missing = np.array([item is None or item != item for item in column.tolist()], dtype=bool)
-    if column.dtype.kind in "mM":
-        missing |= np.isnat(column)
+    if column.dtype.kind == "O":
+        missing = np.array([item is None or item != item for item in column], dtype=bool)
+    else:
+        missing = column != column
     reject_rows(f"column {name!r}", "must not be missing where it orders the rows", column, missing)
     refuse_dates_as_text(column, name)
     try:
@@ -203,8 +219,7 @@ def _sorting(column: npt.NDArray[Any], name: str) -> npt.NDArray[np.int64]:
 
 def refuse_dates_as_text(column: npt.NDArray[Any], name: str) -> None:
     """Refuse dates that would be sorted by their letters, unless there is nothing to sort."""
-    cells = column.tolist()
-    if column.dtype.kind not in "OU" or len(set(cells)) == 1:
+    if column.dtype.kind not in "OU" or len(set(cells := column.tolist())) == 1:
         return
     dates = np.array([isinstance(cell, str) and DATE.match(cell) is not None for cell in cells], dtype=bool)
     rule, hint = "must hold dates that sort by time", "text is sorted by its letters; write 2024-02-01"
@@ -372,6 +387,7 @@ def _bounds(part: Sketch) -> list[str]:
 PARTS = "parts"  # the field of a state that holds them
 KEPT = 10_000  # the latest; as many nights are 27 years
 SURPRISE = 20.0  # nats: rows that say less may well come again by chance
+FIRST_ROWS = 10_000  # whose surprise is nearly always enough
 
 
 def same_option(verb: F) -> F:
@@ -426,7 +442,7 @@ def with_beginning(parts: list[str], rows: OrderedRows, seen: int) -> list[str]:
 
 
 def _beginning(rows: OrderedRows, count: int) -> str:
-    return f"{_hashed(rows.taken(np.arange(count)))}+{count}"
+    return f"{_hashed(rows.taken(slice(count)))}+{count}"
 
 
 def with_parts(text: str, parts: list[str]) -> str:
@@ -445,16 +461,32 @@ def _holder(content: dict[str, Any]) -> Any:
 
 def _digest(rows: OrderedRows) -> str | None:
     """Return a digest of the rows whose outcome is known, None where chance may well repeat them."""
-    known = rows.taken(np.flatnonzero(~np.isnan(rows.outcome)))
-    _, counts = np.unique(np.column_stack([known.outcome, known.prediction]), axis=0, return_counts=True)
-    surprise = -float(counts @ np.log(counts / counts.sum()))  # of these rows in this order
-    return _hashed(known) if surprise >= SURPRISE else None
+    gaps = np.isnan(rows.outcome)
+    known = rows.taken(np.flatnonzero(~gaps)) if gaps.any() else rows
+    if all(_surprise(known.taken(slice(count))) < SURPRISE for count in (FIRST_ROWS, len(known))):
+        return None
+    return _hashed(known)
+
+
+def _surprise(rows: OrderedRows) -> float:
+    """Return the information in these rows in this order, in nats; more rows never have less."""
+    _, counts = np.unique(np.column_stack([rows.outcome, rows.prediction]), axis=0, return_counts=True)
+    return -float(counts @ np.log(counts / counts.sum()))
 
 
 def _hashed(rows: OrderedRows) -> str:
-    digest = hashlib.sha256(
-        b"".join(part.astype("<f8").tobytes() for part in (rows.outcome, rows.prediction))
-    )
-    columns: list[Any] = [[str(cell) for cell in column.tolist()] for column in rows.columns.values()]
-    digest.update(json.dumps(columns).encode())
+    """Return a digest of the outcomes, then the predictions, then the columns as JSON."""
+    digest = hashlib.sha256()
+    for column in (rows.outcome, rows.prediction):
+        for block in np.split(column, range(BLOCK_ROWS, len(column), BLOCK_ROWS)):
+            digest.update(block.astype("<f8").tobytes())
+    between = "["
+    for name in rows.columns:
+        digest.update(f"{between}[".encode())
+        for number, block in enumerate(rows.blocks()):
+            cells = json.dumps([str(cell) for cell in block.columns[name].tolist()])[1:-1]
+            digest.update((", " * (number > 0) + cells).encode())
+        digest.update(b"]")
+        between = ", "
+    digest.update(b"]" if rows.columns else b"[]")
     return digest.hexdigest()[:16]

@@ -180,7 +180,7 @@ def _as_csv(
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*copied, outcome, prediction, "calibrated"])
-    order = np.argsort(rows.place)
+    order = slice(None) if rows.place is None else np.argsort(rows.place)
     outcomes = ["" if y != y else int(y) for y in rows.outcome[order].tolist()]
     numbers = (column[order].tolist() for column in (rows.prediction, run.predictions))
     writer.writerows(zip(*copied.values(), outcomes, *numbers, strict=True))

@@ -197,6 +197,8 @@ def _number_columns(
     for part in parts:
         before = sum(len(columns[0]) for columns in read)
         read.append(_numbers(connection, part, names, notation, before))
+    if len(read) == 1:
+        return dict(zip(names, read[0], strict=True))
     return {name: np.concatenate([columns[k] for columns in read]) for k, name in enumerate(names)}
 
 
@@ -287,13 +289,14 @@ def _numbers(
     cells = connection.execute(f"SELECT {shown} FROM {part.scan}").fetchnumpy()
     read = []
     for place, (name, number) in enumerate(zip(names, numbers, strict=True)):
-        column = cells[f"x{place}"]
+        column = cells.pop(f"x{place}")
         absent = np.ma.getmaskarray(column)
         text = part.columns[name].text
         if text is not None and absent.any():
             cell = f"{text} AS t, {unread_sql(text, number)} AS unread"
             _refuse_text(connection, part, name, cell, before)
-        read.append(np.where(absent, np.nan, np.ma.getdata(column)))
+        values = np.ma.getdata(column)
+        read.append(np.where(absent, np.nan, values) if absent.any() else np.asarray(values))
     return read
 
 
