@@ -483,8 +483,8 @@ def _hashed(rows: OrderedRows) -> str:
     between = "["
     for name in rows.columns:
         digest.update(f"{between}[".encode())
-        for number, block in enumerate(rows.blocks()):
-            cells = json.dumps([str(cell) for cell in block.columns[name].tolist()])[1:-1]
+        for number, part in enumerate(rows.blocks()):
+            cells = json.dumps([str(cell) for cell in part.columns[name].tolist()])[1:-1]
             digest.update((", " * (number > 0) + cells).encode())
         digest.update(b"]")
         between = ", "
