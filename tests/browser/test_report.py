@@ -163,4 +163,19 @@ def test_the_first_screen_has_verdict_diagram_groups_and_next_step(browser, repo
     assert browser.js("document.documentElement.scrollHeight") <= 3500
     for selector in (".verdict", ".next", "#chart-reliability svg", "#overview table"):
         assert browser.js(f"document.querySelector('{selector}').getBoundingClientRect().top") < 800
-    assert "--" not in browser.js("document.querySelector('header').innerText").replace(HOSTILE, "")
+    assert "--" not in browser.js("document.body.innerText").replace(HOSTILE, "")
+
+
+def test_the_page_is_short_even_with_everything_unfolded(browser, tmp_path):
+    rng = np.random.default_rng(6)
+    p, groups = rng.beta(2, 3, 3000), {name: rng.choice(list("abcd"), 3000) for name in ("area", "work")}
+    found = cb.evaluate(rng.random(3000) < p**1.2, p, groups=groups, seed=1)
+    browser.open(found.to_html(tmp_path / "report.html"), width=1280, height=900)
+    browser.js("document.querySelectorAll('details.more').forEach(d => { d.open = true; })")
+    assert browser.js("document.documentElement.scrollHeight") <= 3500
+    crowded = (
+        "(() => { const t = [...document.querySelectorAll('#chart-groups .role-axis-label text')].map("
+        "e => e.getBoundingClientRect()); return t.some((a, k) => t.slice(k + 1).some("
+        "b => a.top < b.bottom - 3 && b.top < a.bottom - 3 && a.left < b.right && b.left < a.right)); })()"
+    )
+    assert not browser.js(crowded)

@@ -47,8 +47,9 @@ def test_the_section_has_a_word_for_every_group(tmp_path):
     words = {line[0].text: line[-1].text for line in section.sheets[0].lines}
     assert words["g = b"] == "fixed"
     assert set(words.values()) <= {"fixed", "better", "open", "worse"}
-    before = next(line[3].text for line in section.sheets[0].lines if line[0].text == "g = b")
-    assert re.fullmatch(r"\+\d+\.\d \(\d+\.\d to \d+\.\d\)", before)
+    change = next(line[2].text for line in section.sheets[0].lines if line[0].text == "g = b")
+    side = r"[+-]?\d+\.\d \(-?\d+\.\d to -?\d+\.\d\)"
+    assert re.fullmatch(rf"\+{side} → {side}", change)
     page = found.to_html(tmp_path / "page.html").read_text(encoding="utf-8")
     assert "Groups before and after a repair" in page
 

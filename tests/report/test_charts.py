@@ -10,7 +10,7 @@ from calibrant.evaluation.repair_preview import propose
 from calibrant.metrics.scores import isotonic_curve
 from calibrant.report import charts
 from calibrant.report.charts.canvas import chart_target, image_of, without_text
-from calibrant.report.charts.cumulative import HALF_WIDTH
+from calibrant.report.charts.reliability import HALF_WIDTH
 
 
 @pytest.fixture(scope="module")

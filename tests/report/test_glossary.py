@@ -37,7 +37,7 @@ def test_every_linked_word_is_explained_on_the_page(html):
     linked = set(re.findall(r'class="word" href="#([^"]+)"', html))
     explained = set(re.findall(r'<dt id="([^"]+)"', html))
     assert linked == explained
-    assert {anchor("smooth calibration error"), anchor("dCE")} <= linked
+    assert {anchor("smooth calibration error"), anchor("distance to calibration")} <= linked
 
 
 def test_names_of_groups_are_escaped(html):

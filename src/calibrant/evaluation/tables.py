@@ -21,8 +21,6 @@ from calibrant.evaluation.wording import percent_pair
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import confidence_text, format_pvalue, format_value, limits_text
 from calibrant.inference.coarsening import coarse
-from calibrant.metrics.distance.summary import Distances
-from calibrant.metrics.lookup import find_measure
 from calibrant.metrics.scores import isotonic_curve
 from calibrant.results import Array, Table, TableCell, number_cell, sort_key, text_cell
 
@@ -119,24 +117,6 @@ def footnotes(rows: Sequence[ResultRow]) -> list[str]:
         meanings = [f"{ROOTS.get(row.about.name, row.about.name)}: {row.about.meaning}." for row in shown]
     notes = [f"{'* ' if row.inner else ''}{row.about.name}: {row.note}." for row in shown if row.note]
     return [*meanings, *dict.fromkeys(notes)]
-
-
-def distance_sheet(bracket: Distances) -> Table:
-    """Return the measures that are tied to the distance to calibration, each with its theorem."""
-    lines = []
-    for row in bracket.related:
-        taken = row.measurement
-        proven = "exact" if taken.exact else f"{format_value(taken.lower)} to {format_value(taken.upper)}"
-        lines.append(
-            (
-                text_cell(find_measure(taken.name).words),
-                text_cell(taken.name),
-                number_cell(taken.value),
-                text_cell(proven),
-                text_cell(f"{row.theorem} ({row.source})"),
-            )
-        )
-    return Table(("measure", "key", "value", "proven to lie in", "tied to the distance dCE by"), tuple(lines))
 
 
 def whom_sheet(given: GroupAssessment) -> Table:

@@ -1,4 +1,4 @@
-"""The words of the trade, each in a sentence or two: the glossary of the site, linked from reports."""
+"""The glossary of the site and of reports."""
 
 from __future__ import annotations
 
@@ -6,23 +6,16 @@ import re
 from collections.abc import Iterable, Mapping
 
 WORDS: Mapping[str, str] = {
-    "calibration": "Among the records with prediction v, the outcome happens with frequency v, for every v.",
-    "level": (
-        "One distinct prediction, with all the records that share it. Measures see levels, never the "
-        "order of rows."
-    ),
-    "residual": (
-        "Outcome minus prediction. Per level: the weight of the outcomes minus the weight times the "
-        "prediction."
-    ),
+    "calibration": "Among records with prediction v, the event occurs with frequency v, for every v.",
+    "level": "One distinct prediction, with all the records that share it.",
+    "residual": "Outcome minus prediction.",
     "cumulative curve": (
         "The residuals added up from the lowest prediction to the highest. Nearly every measure is a "
         "function of it."
     ),
     "smooth calibration error": (
-        "The largest mean of residual times weight over all weight functions of the prediction that "
-        "lie in [-1, 1] and change no faster than the prediction. Within a factor of two of the "
-        "distance to calibration from below."
+        "The largest mean of residual times weight over weight functions that lie in [-1, 1] and change no "
+        "faster than the prediction. Within a factor of two of the lower distance to calibration."
     ),
     "distance to calibration": (
         "How far, on average, the predictions must move to be calibrated (dCE). The lower distance "

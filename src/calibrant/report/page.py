@@ -1,7 +1,4 @@
-"""The report: one HTML file, complete in itself, that answers the questions in order.
-
-The drawing library of the page: Vega, Vega-Lite and Vega-Embed as one script, from vl-convert.
-"""
+"""The report page: one self-contained HTML file made of a verdict, sections, charts and numbers."""
 
 from __future__ import annotations
 
@@ -32,12 +29,9 @@ if TYPE_CHECKING:
     from calibrant.report.answers import Answers
 
 
-COMPLETE = "vegaEmbed"  # in every script that can draw
-
-
 @cache
 def library() -> str:
-    """Return the script, safe inside a script element.
+    """Return Vega, Vega-Lite and Vega-Embed as one script, safe inside a script element.
 
     Bundling takes seconds, so the result is kept in the user's cache folder, one file per version.
     """
@@ -48,30 +42,23 @@ def library() -> str:
         raise MissingDependencyError(
             sentence("the report", "needs the package vl-convert-python", hint=hint)
         ) from None
-    name = f"vega-{version('vl-convert-python')}.js"
-    with suppress(OSError, UnicodeDecodeError, RuntimeError):
-        kept = (_folder() / name).read_text(encoding="utf-8")
-        if COMPLETE in kept:
-            return kept
+    kept = None
+    with suppress(OSError, UnicodeDecodeError, RuntimeError):  # RuntimeError: the user has no home
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "calibrant"
+        kept = folder / f"vega-{version('vl-convert-python')}.js"
+        text = kept.read_text(encoding="utf-8")
+        if "vegaEmbed" in text:  # complete
+            return text
     code: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # the stub forgets a default
     code = code.replace("</script", "<\\/script").replace("<!--", "<\\!--")
-    _keep(name, code)
+    if kept is not None:
+        with suppress(OSError, UnwritableFileError):  # works without a cache
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            atomic_write(kept, code)
     return code
 
 
-def _folder() -> Path:
-    """Return the user's cache folder; RuntimeError where the user has no home."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "calibrant"
-
-
-def _keep(name: str, code: str) -> None:
-    """Write the file atomically; a missing cache is not an error."""
-    with suppress(OSError, RuntimeError, UnwritableFileError):
-        _folder().mkdir(parents=True, exist_ok=True)
-        atomic_write(_folder() / name, code)
-
-
-MAX_SMALL_HEIGHT = 230  # pixels of a chart below the first screen
+MAX_SMALL_HEIGHT = 140  # pixels of a chart below the first screen
 TONES = {
     "calibrated": "good",
     "miscalibrated": "bad",
@@ -182,13 +169,13 @@ def rendered(
         raw=raw,
         sections=parts,
         figures=figures,
-        words=used(_texts(parts)),
+        words=used([*_texts(parts), *(figure.caption for figure in figures.values())]),
         pieces=pieces,
         anchor=anchor,
         light=Markup(variables(LIGHT)),
         dark=Markup(variables(DARK)),
-        css=Markup(_part("page.css")),
-        js=Markup(_part("page.js")),
+        css=Markup((_TEMPLATE / "page.css").read_text(encoding="utf-8")),
+        js=Markup((_TEMPLATE / "page.js").read_text(encoding="utf-8")),
         library=Markup(library()),
         numbers=Markup(script_json(numbers)),
         charts=Markup(script_json({name: figure.spec for name, figure in figures.items()})),
@@ -218,10 +205,6 @@ def _environment() -> Any:
     )
 
 
-def _part(name: str) -> str:
-    return (_TEMPLATE / name).read_text(encoding="utf-8")
-
-
 def script_json(data: Any) -> str:
     r"""Return JSON that cannot end the script element around it, whatever text it holds.
 
@@ -238,7 +221,7 @@ def _figure(given: Spec, *, small: bool) -> Figure:
     """Move the title into the page and let the chart fill the width it is given; folded ones are smaller."""
     title, wide = given["title"], bool(given["usermeta"]["wide"]) and not small
     kept = {name: item for name, item in given.items() if name not in ("title", "usermeta")}
-    if small and isinstance(kept.get("height"), int):
+    if small and not given["usermeta"]["fixed"]:
         kept["height"] = min(kept["height"], MAX_SMALL_HEIGHT)
     spec = {**kept, "width": "container", "autosize": {"type": "fit-x", "contains": "padding"}}
     return Figure(title["text"], " ".join(title["subtitle"]), wide, with_variables(spec))

@@ -1,9 +1,4 @@
-"""The page of an audit: for whom the predictions are wrong, as one HTML file complete in itself.
-
-The page of a learned auditor: does anything tell the outcomes from draws with the predictions?
-
-The page of a stream: what was promised, what calibrating brought, and whether alarms were raised.
-"""
+"""The pages of an audit, of a learned auditor and of a stream, each one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -55,25 +50,20 @@ def audit_page(audited: Audit, *, title: str, confirmed: Search | None = None) -
 
 def _audit_verdict(audited: Audit, rejected: bool) -> PageVerdict:
     if audited.pvalue is None:
-        return PageVerdict("Not tested.", "No data sets were simulated.", "Ask for draws.")
+        return PageVerdict("Not tested.", "No data sets were simulated.", "Simulate data sets to test.")
     shown = pvalue_phrase(audited.pvalue, audited.draws)
     if not rejected:
         expected = f"The worst gap found here is to be expected among this many groups ({shown})."
         sentence = f"{expected} {power_note(audited)}"
         return PageVerdict("No group is off beyond chance.", sentence, "Audit new data as it comes.")
-    sentence = f"{audited.verdict} Over all groups together {shown}."
-    step = (
-        "Repair with calibrant recalibrate --groups (--covariates for columns that were split at random): it "
-        "shows every group before and after on held-out records."
-    )
-    return PageVerdict("Wrong for some.", sentence, step)
+    step = "Recalibrate by these groups, on records the model was not trained on, and audit again."
+    return PageVerdict("Wrong for some.", f"{audited.verdict} Over all groups together {shown}.", step)
 
 
 def _whom(audited: Audit) -> Section:
     text = (
-        "Each line of the table compares what was predicted for a group with what happened. Its p-value "
-        "answers whether that is more than chance; a false alarm anywhere among the groups has probability "
-        f"5%. {Z_MEANS[audited.statistic]} {EACH_BY_ITSELF}"
+        "The table compares what was predicted for each group with what was observed. A false alarm anywhere "
+        f"among the groups has probability 5%. {Z_MEANS[audited.statistic]} {EACH_BY_ITSELF}"
     )
     notes = [f"Not tested: {audited.not_tested}."]
     if len(audited.groups) > MOST:
@@ -135,7 +125,7 @@ def _distinguisher_verdict(given: Distinguisher, rejected: bool) -> PageVerdict:
             f"{sentence} Absence of evidence is not proof.",
             "Look again at new data as it comes.",
         )
-    step = "Repair with calibrant recalibrate --covariates, then look again at held-out predictions."
+    step = "Recalibrate with these columns as covariates, then look again at held-out predictions."
     return PageVerdict("The columns know more than the predictions.", sentence, step)
 
 

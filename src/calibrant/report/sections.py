@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING
 
 from calibrant.evaluation.error_rates import error_rate_table, usual_threshold
@@ -12,16 +12,14 @@ from calibrant.evaluation.repair_preview import cost_by_chance, why_absent
 from calibrant.evaluation.standout import ranked, wrong_groups
 from calibrant.evaluation.tables import (
     GROUPS_SHOWN,
-    distance_sheet,
     group_table,
     leading_groups,
     measure_table,
 )
 from calibrant.evaluation.verdict import disagreement_note
-from calibrant.evaluation.wording import percent_pair
 from calibrant.formatting import format_points, format_pvalue, format_value, pluralize
 from calibrant.groups.error_rates import TRADE_OFF
-from calibrant.results import Table, TableCell, number_cell, text_cell
+from calibrant.results import Table, number_cell, text_cell
 
 if TYPE_CHECKING:
     from calibrant.evaluation.findings import Findings
@@ -44,6 +42,7 @@ class Section:
     sheets: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
     folded: bool = False
+    half: bool = False  # of the width of a desktop
 
 
 def sections(
@@ -59,9 +58,9 @@ def sections(
         *_repair_by_group(repaired),
         _repair(evaluation, proposal),
         _evidence(evaluation),
-        *_differences(differences),
         _measures(evaluation),
         _method(evaluation),
+        *_differences(differences),
     ]
 
 
@@ -72,18 +71,14 @@ def _groups(evaluation: Findings) -> list[Section]:
     wrong = len(wrong_groups(audit))
     text = (
         f"{pluralize(audit.tested - 1, 'group was', 'groups were')} tested; {wrong:,} "
-        f"{'is' if wrong == 1 else 'are'} wrong beyond chance. p-values allow for all groups together; "
-        "intervals are for each group on its own. Differences are observed minus predicted, in points."
+        f"{'is' if wrong == 1 else 'are'} wrong beyond chance. p-values allow for all groups together, "
+        "intervals are for each group on its own, and differences are observed minus predicted, in points."
     )
-    notes = [f"Not tested: {audit.not_tested}."]
     if audit.tested > GROUPS_SHOWN:
-        notes.append(f"The table shows {GROUPS_SHOWN} groups; the raw numbers below hold all.")
+        text += f" The table shows the first {GROUPS_SHOWN}."
+    notes = (f"Not tested: {audit.not_tested}.",) if any(astuple(audit.not_tested)) else ()
     table = group_table(ranked(audit, evaluation.verdict.worst_group)[:GROUPS_SHOWN])
-    return [
-        Section(
-            "whom", "All groups", (text,), ("groups", "group-curves"), (table,), tuple(notes), folded=True
-        )
-    ]
+    return [Section("whom", "All groups", (text,), ("groups", "group-curves"), (table,), notes, folded=True)]
 
 
 def _error_rates(evaluation: Findings) -> list[Section]:
@@ -96,7 +91,8 @@ def _error_rates(evaluation: Findings) -> list[Section]:
     if table is None:
         return []
     text = f"Selected: predictions of {threshold:g} or more. {TRADE_OFF}"
-    return [Section("error-rates", "Error rates by group", (text,), sheets=(table,), folded=True)]
+    title = "Error rates by group"
+    return [Section("error-rates", title, (text,), sheets=(table,), folded=True, half=True)]
 
 
 def _repair_by_group(repaired: GroupRepair | str | None) -> list[Section]:
@@ -104,17 +100,17 @@ def _repair_by_group(repaired: GroupRepair | str | None) -> list[Section]:
     if repaired is None:
         return []
     if isinstance(repaired, str):
-        return [Section("whom-after", title, (f"Not tried: {repaired.rstrip('.')}.",), folded=True)]
+        reason = f"Not tried: {repaired.rstrip('.')}."
+        return [Section("whom-after", title, (reason,), folded=True, half=True)]
+    tried, total = f"{repaired.tried_on:,}", f"{repaired.of:,}"
+    records = f"a random sample of {tried} of the {total} records" if repaired.sampled else f"{total} records"
     text = (
-        f"{repair_sentence(repaired)} The repair shifts each value of {_listed(repaired.columns)} on the "
-        f"logit scale, fitted on four fifths of {_records(repaired)} and judged on the fifth left out."
-    )
-    words = (
-        "fixed: wrong before, within chance after. better: closer to the truth. worse: farther from it, "
-        "beyond chance. open: the records do not decide."
+        f"A shift of {', '.join(repaired.columns) or 'the groups'} on the logit scale, cross-fitted on "
+        f"{records}. Fixed: wrong before, within chance after. Better: closer to the truth. Worse: farther "
+        "from it, beyond chance. Open: undecided."
     )
     table = change_table(repaired.whom.changes)
-    return [Section("whom-after", title, (text,), sheets=(table,), notes=(words,), folded=True)]
+    return [Section("whom-after", title, (text,), sheets=(table,), folded=True, half=True)]
 
 
 def repair_sentence(repaired: GroupRepair) -> str:
@@ -130,38 +126,27 @@ def repair_sentence(repaired: GroupRepair) -> str:
         return said
     side = "high" if away.after.difference < 0 else "low"
     chance = "beyond chance" if change_word(away) == "worse" else "within chance"
-    return (
-        f"{said} {away.rule} moves from {_off(away.before)} to {100 * abs(away.after.difference):.1f} points "
-        f"too {side} ({chance})."
-    ).lstrip()
-
-
-def _off(side: GroupSide) -> str:
-    return f"{100 * abs(side.difference):.1f}"
+    before, after = (f"{100 * abs(part.difference):.1f}" for part in (away.before, away.after))
+    return f"{said} {away.rule} moves from {before} to {after} points too {side} ({chance}).".lstrip()
 
 
 def change_table(changes: Sequence[GroupChange]) -> Table:
     """Return every group before and after a repair, with one word for the change."""
-    columns = ("group", "records", "observed", "difference before", "difference after", "change")
-    return Table(columns, tuple(_change_line(one) for one in changes))
-
-
-def _change_line(one: GroupChange) -> tuple[TableCell, ...]:
-    return (
-        text_cell(one.rule),
-        number_cell(one.size, f"{one.size:,}"),
-        number_cell(one.happened, percent_pair(one.happened, one.before.predicted)[0]),
-        number_cell(one.before.difference, _with_interval(one.before)),
-        number_cell(one.after.difference, _with_interval(one.after)),
-        text_cell(change_word(one)),
+    columns = ("group", "records", "difference before → after", "change")
+    lines = (
+        (
+            text_cell(one.rule),
+            number_cell(one.size, f"{one.size:,}"),
+            number_cell(one.before.difference, f"{_with_interval(one.before)} → {_with_interval(one.after)}"),
+            text_cell(change_word(one)),
+        )
+        for one in changes
     )
+    return Table(columns, tuple(lines))
 
 
 def _with_interval(side: GroupSide) -> str:
-    """Write a difference with its interval, in points.
-
-    The sign is shown for the difference only: "+2.9 (1.8 to 4.1)".
-    """
+    """Write a difference with its interval, in points: "+2.9 (1.8 to 4.1)"."""
     width = side.high - side.low
     low, high = (format_points(end, width).lstrip("+") for end in (side.low, side.high))
     return f"{format_points(side.difference, width)} ({low} to {high})"
@@ -176,16 +161,6 @@ def change_word(one: GroupChange) -> str:
     return "worse" if one.farther.lower > 0 else "open"
 
 
-def _listed(columns: Sequence[str]) -> str:
-    return ", ".join(columns) or "the groups"
-
-
-def _records(repaired: GroupRepair) -> str:
-    if repaired.sampled:
-        return f"a random sample of {repaired.tried_on:,} of the {repaired.of:,} records"
-    return f"all {pluralize(repaired.tried_on, 'record')}"
-
-
 REPAIR_SENTENCES = {
     "helps": "A map for all records helps: held-out log loss falls by {gain} ({lower} to {upper}).",
     "harms": "A map for all records harms: the gain in held-out log loss is {gain} ({lower} to {upper}).",
@@ -196,34 +171,31 @@ REPAIR_SENTENCES = {
 
 
 def _repair(evaluation: Findings, proposal: Proposal | str) -> Section:
-    texts = (*_map_texts(proposal), *_cost_texts(evaluation))
-    title = "What a repair would change, and what the error costs"
-    return Section("recalibration", title, texts, ("recalibration", "threshold"), folded=True)
-
-
-def _map_texts(proposal: Proposal | str) -> tuple[str, ...]:
     if isinstance(proposal, str):
-        return (f"No map was tried: {proposal.rstrip('.')}.",)
-    found, method = proposal.assessment, proposal.fitted.chosen
-    numbers = {"gain": found.gain, "lower": found.lower, "upper": found.upper}
-    said = REPAIR_SENTENCES.get(found.verdict, f"A map for all records: {found.verdict}.")
-    text = said.format(**{key: format_value(number) for key, number in numbers.items()})
-    choice = "No change was chosen" if method == "identity" else f"The method chosen was {method}"
-    return (f"{text} {choice}, among no change, Platt scaling and isotonic regression.",)
+        text = f"No map was tried: {proposal.rstrip('.')}."
+    else:
+        found, method = proposal.assessment, proposal.fitted.chosen
+        numbers = {name: format_value(getattr(found, name)) for name in ("gain", "lower", "upper")}
+        said = REPAIR_SENTENCES.get(found.verdict, f"A map for all records: {found.verdict}.")
+        choice = "No change was chosen" if method == "identity" else f"The method chosen was {method}"
+        text = f"{said.format(**numbers)} {choice}, among no change, Platt scaling and isotonic regression."
+    title = "What a repair would change, and what the error costs"
+    figures = ("recalibration", "threshold")
+    return Section("recalibration", title, (f"{text} {_cost(evaluation)}",), figures, folded=True)
 
 
-def _cost_texts(evaluation: Findings) -> tuple[str, ...]:
+def _cost(evaluation: Findings) -> str:
     result = evaluation.recalibration
     if result is None:
-        return (f"The cost was not estimated: {why_absent(evaluation.forecasts)}.",)
+        return f"The cost was not estimated: {why_absent(evaluation.forecasts)}."
     threshold, loss = result.curve.worst
     if 1000 * loss < NEGLIGIBLE_LOSS:
-        return ("Decisions at a threshold lose nothing measurable by trusting the predictions.",)
+        return "Decisions at a threshold lose nothing measurable by trusting the predictions."
     noise = cost_by_chance(evaluation.forecasts, evaluation.seed)
     by_chance = "" if noise is None else f" (chance alone: about {format_value(1000 * noise.threshold, 2)})"
     return (
         f"Acting above {format_value(threshold, 2)} loses most by trusting these predictions instead of "
-        f"repaired ones: {format_value(1000 * loss, 2)} outcomes per 1,000 decisions{by_chance}.",
+        f"repaired ones: {format_value(1000 * loss, 2)} outcomes per 1,000 decisions{by_chance}."
     )
 
 
@@ -232,27 +204,19 @@ def _evidence(evaluation: Findings) -> Section:
     title, figures = "Is it real, and where?", ("cumulative", "null", "witness")
     if verdict.pvalue is None:
         return Section("real", title, (verdict.sentence,), figures, folded=True)
-    shown = format_pvalue(verdict.pvalue, verdict.pvalue_is_bound)
-    rejected = verdict.pvalue <= verdict.alpha
-    meaning = "Chance does not explain it." if rejected else "It does not cast doubt on the predictions."
+    rejected, null = verdict.pvalue <= verdict.alpha, evaluation.null
     text = (
         "If the predictions were right, outcomes would differ from them at least this much with probability "
-        f"{shown} (omnibus test: level, slope and shape). {meaning}"
+        f"{format_pvalue(verdict.pvalue, verdict.pvalue_is_bound)} (omnibus test: level, slope and shape). "
+        f"{'Chance does not explain it.' if rejected else 'It does not cast doubt on the predictions.'}"
     )
-    return Section("real", title, (text, *_histogram_note(evaluation)), figures, folded=True)
-
-
-def _histogram_note(evaluation: Findings) -> tuple[str, ...]:
-    """Explain a histogram that seems to contradict the verdict."""
-    null, verdict = evaluation.null, evaluation.verdict
-    assert verdict.pvalue is not None
-    if null is None or (null.pvalue <= verdict.alpha) == (verdict.pvalue <= verdict.alpha):
-        return ()
-    if null.pvalue > verdict.alpha:
-        return (
-            "The smooth error in the histogram is less sensitive than the test to common shapes of error.",
+    if null is not None and rejected and null.pvalue > verdict.alpha:
+        text += (
+            " The smooth error in the histogram is less sensitive than the test to common shapes of error."
         )
-    return ("The smooth error in the histogram is unusual, but the test chosen in advance finds nothing.",)
+    if null is not None and not rejected and null.pvalue <= verdict.alpha:
+        text += " The smooth error in the histogram is unusual, but the test chosen in advance finds nothing."
+    return Section("real", title, (text,), figures, folded=True)
 
 
 def _differences(differences: Sequence[GroupComparison]) -> list[Section]:
@@ -260,26 +224,28 @@ def _differences(differences: Sequence[GroupComparison]) -> list[Section]:
     if not differences:
         return []
     figures = ("groups-in-order",) if any(found.trend is not None for found in differences) else ()
-    texts = tuple(str(found) for found in differences)
-    return [Section("differences", "Do groups differ, and is there a trend?", texts, figures, folded=True)]
+    texts = (
+        one.sentence() + ("" if one.trend is None else f" Along {one.column}, {one.trend_phrase()}.")
+        for one in differences
+    )
+    title = "Do groups differ, and is there a trend?"
+    return [Section("differences", title, tuple(texts), figures, folded=True, half=True)]
 
 
 def _measures(evaluation: Findings) -> Section:
-    how = (
-        "0 is perfect for errors, 1 for the slope; scores also measure how much is known. “By chance” is the "
-        "average if these predictions were calibrated."
-    )
-    note = disagreement_note(evaluation.verdict, evaluation.rows)
     distances = evaluation.distances
-    far = (
-        "To be calibrated, predictions must move by at least "
-        f"{format_value(distances.lower)} on average; {format_value(distances.upper)} is enough."
+    text = (
+        "0 is perfect for errors, 1 for the slope. “By chance” is the average if these predictions were "
+        f"calibrated. The distance to calibration is {format_value(distances.lower)} to "
+        f"{format_value(distances.upper)}. {disagreement_note(evaluation.verdict, evaluation.rows) or ''}"
     )
-    meanings = tuple(f"{row.about.name}: {row.about.meaning}" for row in evaluation.rows)
+    known = {"ece", "smooth", "brier", "slope"}  # explained on the first screen
+    rows = [row for row in evaluation.rows if row.about.name not in known]
+    meanings = " · ".join(f"{row.about.name}: {row.about.meaning}" for row in rows)
     notes = tuple(f"{row.about.name}: {row.note}" for row in evaluation.rows if row.note)
-    sheets = (measure_table(evaluation.rows, evaluation.confidence), distance_sheet(distances))
-    texts = tuple(filter(None, (how, note, far)))
-    return Section("measures", "All measures", texts, (), sheets, (" · ".join(meanings), *notes), folded=True)
+    sheet = measure_table(evaluation.rows, evaluation.confidence)
+    notes = (meanings, *notes)
+    return Section("measures", "All measures", (text,), (), (sheet,), notes, folded=True, half=True)
 
 
 def _method(evaluation: Findings) -> Section:
@@ -294,5 +260,6 @@ def _method(evaluation: Findings) -> Section:
             f" Simulations merged the {evaluation.facts.levels:,} distinct predictions into about "
             f"{pluralize(evaluation.cells, 'cell')}; estimates did not."
         )
-    citations = dict.fromkeys(f"{row.about.name}: {row.about.citation}" for row in evaluation.rows)
-    return Section("method", "How this was computed", (text,), notes=tuple(citations), folded=True)
+    sources = " · ".join(dict.fromkeys(f"{row.about.name}: {row.about.citation}" for row in evaluation.rows))
+    title = "How this was computed"
+    return Section("method", title, (text,), notes=(sources,), folded=True, half=True)

@@ -1,9 +1,4 @@
-"""Charts in Altair: each is a function of Forecasts or of a result, usable alone in a notebook.
-
-They can be saved as SVG, PNG or PDF with ``chart.save("name.svg")``.
-
-Which charts an evaluation has, in the order of the page.
-"""
+"""Charts in Altair: each is a function of Forecasts or of a result, and is saved with ``.save("x.svg")``."""
 
 from __future__ import annotations
 
@@ -12,7 +7,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from calibrant.report.charts.canvas import Chart, Charts, Spec
-from calibrant.report.charts.cumulative import cumulative_differences, null_histogram, smooth_witness
 from calibrant.report.charts.decisions import decision_curves, murphy_difference, threshold_loss
 from calibrant.report.charts.groups import carriers, forest, giveaways, group_curves, groups_in_order
 from calibrant.report.charts.online import (
@@ -21,7 +15,14 @@ from calibrant.report.charts.online import (
     expert_weights,
     gain_over_time,
 )
-from calibrant.report.charts.reliability import comparison, recalibration_map, reliability_diagram
+from calibrant.report.charts.reliability import (
+    comparison,
+    cumulative_differences,
+    null_histogram,
+    recalibration_map,
+    reliability_diagram,
+    smooth_witness,
+)
 
 if TYPE_CHECKING:
     from calibrant.evaluation.findings import Findings
@@ -72,7 +73,7 @@ def specifications(
         null = evaluation.null
         collected["null"] = null_histogram.spec(null.values, null.observed, null.pvalue, null.measure)
     if evaluation.audit is not None:
-        collected["groups"] = forest.spec(evaluation.audit)
+        collected["groups"] = forest.spec(evaluation.audit, shown=6)
         collected["group-curves"] = group_curves.spec(evaluation.audit)
     for compared in [one for one in differences if one.trend is not None][:1]:
         collected["groups-in-order"] = groups_in_order.spec(compared)

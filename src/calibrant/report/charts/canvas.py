@@ -1,18 +1,9 @@
-"""The part of Vega-Lite's grammar that charts are written in: layers of marks, and the fields they show.
+"""What all charts share: Vega-Lite specifications, a canvas for data, colors, and Altair for notebooks.
 
-Specifications are plain dictionaries, which a page holds as they are. Altair is loaded for notebooks alone:
-it takes longer to import than all charts of a page take to draw.
-
-Names that users gave belong into data, captions and the domains of scales. Vega-Lite makes code of `sort`
-lists, and of the titles of fields unless a mark has a `description`: a line break in them ends the script.
-
-What all charts share: a canvas that holds the data once, and size, type and colours.
-
-Charts for notebooks: specifications as Altair's objects, which people can show, change and save.
-
-Charts as files for papers and slides: SVG, PDF or PNG, with or without title and caption.
-
-Colours that stay apart in colour blindness (Okabe & Ito), for light and dark, on screen and on paper.
+Specifications are plain dictionaries. Altair is loaded for notebooks and files only, because importing it
+takes longer than drawing every chart of a page. Names that users gave belong in data, captions and the
+domains of scales: Vega-Lite makes code of `sort` lists, and of the titles of fields unless a mark has a
+`description`, where a line break would end the script. The colors are those of Okabe & Ito.
 """
 
 from __future__ import annotations
@@ -73,7 +64,7 @@ def _channel(given: Any) -> Any:
     return field(given) if isinstance(given, str) else given
 
 
-# Every colour is used through its name. Charts carry the light value; the page turns it into a CSS variable
+# Every color is used through its name. Charts carry the light value; the page turns it into a CSS variable
 # of the same name, so that dark mode and print need no second drawing.
 LIGHT: Mapping[str, str] = MappingProxyType(
     {
@@ -107,22 +98,22 @@ _NAMES = {value: name for name, value in LIGHT.items()}
 
 
 def with_variables(spec: Any) -> Any:
-    """Return a chart specification in which every colour of the palette is a CSS variable.
+    """Return a chart specification in which every color of the palette is a CSS variable.
 
     >>> with_variables({"mark": {"color": LIGHT["model"]}})
     {'mark': {'color': 'var(--model)'}}
     """
     if isinstance(spec, dict):
-        data = ("data", "datasets")  # may hold any text, a colour among them: left alone
+        data = ("data", "datasets")  # may hold any text, a color among them: left alone
         return {key: item if key in data else with_variables(item) for key, item in spec.items()}
     if isinstance(spec, list):
         return [with_variables(item) for item in spec]
     return f"var(--{_NAMES[spec]})" if isinstance(spec, str) and spec in _NAMES else spec
 
 
-def variables(colours: Mapping[str, str]) -> str:
+def variables(colors: Mapping[str, str]) -> str:
     """Return the palette as CSS declarations."""
-    return " ".join(f"--{name}: {value};" for name, value in colours.items())
+    return " ".join(f"--{name}: {value};" for name, value in colors.items())
 
 
 WIDTH, HEIGHT = 560, 330
@@ -149,9 +140,13 @@ class Canvas:
         return Layer({"data": {"name": name}})
 
     def finished(
-        self, layers: Sequence[Layer], title: str, caption: str, *, height: int = HEIGHT, wide: bool = False
-    ) -> Spec:
-        """Stack the layers and set title, caption, size and type; `wide` asks for a whole row of a page."""
+        self, layers: Sequence[Layer], title: str, caption: str, *, height: int = HEIGHT, wide: bool = False,
+        fixed: bool = False,
+    ) -> Spec:  # fmt: skip
+        """Stack the layers and set title, caption, size and type.
+
+        On a page, `wide` asks for a whole row, and `fixed` keeps the height where others are made smaller.
+        """
         lines = textwrap.wrap(caption, 92)
         return {
             "config": _config(),
@@ -160,7 +155,7 @@ class Canvas:
             "description": caption,
             "height": height,
             "title": {"text": title, "subtitle": lines, "anchor": "start", "frame": "group"},
-            "usermeta": {"wide": wide},
+            "usermeta": {"wide": wide, "fixed": fixed},
             "width": WIDTH,
         }
 

@@ -1,9 +1,4 @@
-"""Threshold-loss curve: what acting on the predictions costs, for every threshold of action.
-
-Decision curves: the net benefit of models at every threshold, compared with treating all and treating none.
-
-Murphy difference: which of two models serves whom better, for every threshold of action.
-"""
+"""Charts by threshold of action: cost of trusting predictions, net benefit, and Murphy differences."""
 
 from __future__ import annotations
 
@@ -21,10 +16,8 @@ from calibrant.report.charts.canvas import LIGHT, Canvas, Layer, Spec, drawing, 
 
 THRESHOLD_TITLE = "What trusting the predictions costs"
 THRESHOLD_CAPTION = (
-    "Somebody acts when the probability exceeds a threshold: the cost of acting as a share of the loss that "
-    "it prevents. The curve is what they lose by acting on the predictions instead of "
-    "recalibrated ones (isotonic, fitted on other records), in outcomes that were not acted on per 1,000 "
-    "decisions. The line marks the threshold that loses most. Below 0 the recalibration would have done harm."
+    "What is lost by acting on the predictions instead of recalibrated ones (isotonic, fitted on other "
+    "records), for every threshold of action. Below 0, recalibration would have done harm."
 )
 
 
@@ -59,7 +52,7 @@ NET_BENEFIT_CAPTION = (
     "threshold; a false positive counts for threshold / (1 - threshold). The highest curve serves best at "
     "that threshold. Bands are intervals for one threshold at a time; to treat none is the line at 0."
 )
-MOST = 3  # as many colours and dash patterns as stay apart on paper
+MOST = 3  # as many colors and dash patterns as stay apart on paper
 
 
 @drawing
@@ -152,15 +145,15 @@ def murphy_difference(compared: Dominance, *, first: str = "", second: str = "")
 
 
 def _winners(canvas: Canvas, compared: Dominance, first: str, second: str) -> Layer:
-    """Return strips along the thresholds, coloured by the model that wins there; none where they tie."""
+    """Return strips along the thresholds, colored by the model that wins there; none where they tie."""
     edges = np.linspace(0.0, 1.0, SHADES + 1)
     middle = compared.curve.at((edges[:-1] + edges[1:]) / 2)
     wins = np.where(middle < -1e-12, first, np.where(middle > 1e-12, second, ""))
     kept = wins != ""
     strips = canvas.on({"from": edges[:-1][kept], "to": edges[1:][kept], "better": wins[kept].tolist()})
-    colour = field(
+    color = field(
         "better:N",
         scale={"domain": [first, second], "range": [LIGHT["model"], LIGHT["second"]]},
         legend={"symbolType": "square"},
     )
-    return strips.mark("rect", opacity=0.12).encode(x="from:Q", x2="to", color=colour)
+    return strips.mark("rect", opacity=0.12).encode(x="from:Q", x2="to", color=color)

@@ -1,11 +1,4 @@
-"""Groups: a forest of the worst, and the cumulative curve of the one that is picked.
-
-Curves of the worst groups: what was predicted and what happened, summed along the predictions.
-
-Groups that have an order, seasons say: by how much each is off, one after the other.
-
-What a learned auditor found: the groups that gave the predictions away, and the columns behind them.
-"""
+"""Charts of groups: the worst of an audit, one at a time, in order, and what a learned auditor found."""
 
 from __future__ import annotations
 
@@ -20,7 +13,7 @@ from calibrant.groups.audit_result import LEVEL, Audit
 from calibrant.groups.distinguisher import Distinguisher
 from calibrant.groups.rules import EVERYONE
 from calibrant.report.charts.canvas import LIGHT, Canvas, Spec, drawing, field
-from calibrant.report.charts.cumulative import HALF_WIDTH, UP
+from calibrant.report.charts.reliability import HALF_WIDTH, UP
 
 if TYPE_CHECKING:
     from calibrant.groups.audit_result import Group
@@ -29,10 +22,8 @@ if TYPE_CHECKING:
 
 FOREST = "Worst groups"
 FOREST_CAPTION = (
-    "Mean outcome minus mean prediction of each group, with the 95% interval of each on its own: left of the "
-    "line predictions are too high on average, right of it too low. The groups are in the order of z, "
-    "which also sees errors that cancel on average. Orange diamonds are off beyond chance, even though many "
-    "groups were looked at."
+    "With the 95% interval of each group on its own: predictions are too high left of the line, too low "
+    "right of it. Ordered by z, which also sees errors that cancel on average."
 )
 FINDINGS = "off beyond chance", "within chance"
 MAX_GROUPS_SHOWN = 20  # groups in the forest
@@ -40,10 +31,10 @@ LABEL = 26  # characters per line of a group's label
 
 
 @drawing
-def forest(audit: Audit) -> Spec:
+def forest(audit: Audit, *, shown: int = MAX_GROUPS_SHOWN) -> Spec:
     """Draw the worst groups of an audit, the worst on top."""
     canvas = Canvas()
-    groups = audit.groups[:MAX_GROUPS_SHOWN]
+    groups = audit.groups[:shown]
     columns = _columns(groups)
     lines = max(label.count("\n") + 1 for label in columns["label"])
     shapes = {"domain": list(FINDINGS), "range": ["diamond", "circle"]}
@@ -58,17 +49,15 @@ def forest(audit: Audit) -> Spec:
     )
     layers = [
         canvas.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(x="zero:Q"),
-        base.mark("rule", strokeWidth=2).encode(
-            x=field("low:Q", title=["mean outcome", "minus prediction"]), x2="high"
-        ),
+        base.mark("rule", strokeWidth=2).encode(x=field("low:Q", title="observed − predicted"), x2="high"),
         base.mark("point", size=70, filled=True, opacity=1).encode(
             x="gap:Q", shape=field("finding:N", scale=shapes, legend={"direction": "vertical"})
         ),
     ]
     caption = FOREST_CAPTION
-    if len(audit.groups) > MAX_GROUPS_SHOWN:
-        caption += f" Shown are the first {MAX_GROUPS_SHOWN} of {len(audit.groups):,}; the table has more."
-    return canvas.finished(layers, FOREST, caption, height=40 + (10 + 14 * lines) * len(groups))
+    if len(audit.groups) > shown:
+        caption += f" The first {shown} of {len(audit.groups):,}."
+    return canvas.finished(layers, FOREST, caption, height=30 + (4 + 13 * lines) * len(groups), fixed=True)
 
 
 def _columns(groups: Sequence[Group]) -> dict[str, list[Any]]:
@@ -97,10 +86,8 @@ def wrapped_rule(rule: str) -> str:
 
 PICKED = "One group at a time"
 PICKED_CAPTION = (
-    "Cumulative differences of the group chosen in the list (or clicked in the chart of groups): where the "
-    "curve climbs its predictions are too low, where it falls too high. A calibrated group stays inside the "
-    "grey band throughout with probability 95%. The band is for this group alone: among many groups some "
-    "leave theirs by chance. Who is off is decided by the p-values of the table, which allow for all groups."
+    "Where the curve climbs, predictions of this group are too low; where it falls, too high. A calibrated "
+    "group stays in the gray band with probability 95%; among many groups some leave it by chance."
 )
 
 
@@ -141,9 +128,8 @@ def group_curves(audit: Audit) -> Spec:
 
 TITLE = "Groups in their order"
 CAPTION = (
-    "Mean outcome minus mean prediction of each value of “{column}”, with the {confidence:.0%} interval of "
-    "each on its own: above the line predictions are too low on average, below it too high. Among many "
-    "groups some leave out the line by chance; {trend}."
+    "Observed minus predicted for each value of “{column}”, with its {confidence:.0%} interval: predictions "
+    "are too low above the line, too high below it. Some intervals miss the line by chance; {trend}."
 )
 
 
@@ -172,7 +158,7 @@ def groups_in_order(compared: GroupComparison) -> Spec:
             field("records:Q", format=",d"),
         ],
     )
-    up = field("low:Q", title="happened minus predicted, points")
+    up = field("low:Q", title="observed − predicted, points")
     layers = [
         canvas.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(y="zero:Q"),
         base.mark("rule", color=LIGHT["model"], strokeWidth=2).encode(y=up, y2="high"),
@@ -186,15 +172,12 @@ def groups_in_order(compared: GroupComparison) -> Spec:
 
 GIVEAWAYS = "What gave the predictions away"
 GIVEAWAYS_CAPTION = (
-    "Mean outcome minus mean prediction in groups that describe what the auditor learned, those that carry "
-    "most of the advantage on top: left of the line predictions are too high on average, right of it too "
-    "low. The groups were chosen with the outcomes in view: they describe, and the p-value alone tests."
+    "Observed minus predicted in groups that describe what the auditor learned: predictions are too high "
+    "left of the line, too low right of it. The groups were chosen with the outcomes in view, so they "
+    "describe the finding; only the p-value tests it."
 )
 CARRIERS = "Which columns carried it"
-CARRIERS_CAPTION = (
-    "The share of the advantage that is lost when a column is shuffled among the records, so that it says "
-    "nothing any more."
-)
+CARRIERS_CAPTION = "The share of the advantage that is lost when a column is shuffled among the records."
 SIDES = "predictions too high", "predictions too low"
 MAX_RULES_SHOWN = 12  # bars
 
@@ -218,15 +201,16 @@ def giveaways(given: Distinguisher) -> Spec:
     shades = {"domain": list(SIDES), "range": [LIGHT["second"], LIGHT["model"]]}
     axis = {"labelLimit": 170, "labelExpr": "split(datum.label, '\\n')", "labelBaseline": "middle"}
     bars = canvas.on(columns).mark("bar", size=12).encode(
-        x=field("gap:Q", title="mean outcome − prediction"),
+        x=field("gap:Q", title="observed − predicted"),
         y=field("label:N", scale={"domain": labels}, title=None, axis=axis),
         color=field("side:N", scale=shades, legend={"symbolType": "square"}),
         tooltip=tips,
     )  # fmt: skip
     zero = canvas.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(x="zero:Q")
     lines = max((label.count("\n") + 1 for label in labels), default=1)
-    height = 40 + (10 + 14 * lines) * len(rules)
-    return canvas.finished([bars, zero], GIVEAWAYS, GIVEAWAYS_CAPTION, height=height)
+    return canvas.finished(
+        [bars, zero], GIVEAWAYS, GIVEAWAYS_CAPTION, height=40 + (10 + 14 * lines) * len(rules)
+    )
 
 
 @drawing

@@ -18,7 +18,7 @@ from calibrant.report.charts.canvas import LIGHT, Canvas, Spec, drawing, field, 
 from calibrant.results import Array
 
 POINTS = 400
-COLOURS = [LIGHT[name] for name in ("density", "model", "third", "second", "mark")]
+COLORS = [LIGHT[name] for name in ("density", "model", "third", "second", "mark")]
 
 
 def moments(rows: int) -> npt.NDArray[np.int64]:
@@ -36,7 +36,7 @@ def certificate_over_time(run: Run) -> Spec:
     lines = {"certificate": run.certificate[at] / rounds}
     if run.bound is not None:
         lines["bound"] = run.bound[at] / rounds
-    colours = {"domain": list(lines), "range": [LIGHT["model"], LIGHT["second"]][: len(lines)]}
+    colors = {"domain": list(lines), "range": [LIGHT["model"], LIGHT["second"]][: len(lines)]}
     largest = {"type": "log", "domainMax": 1, "nice": False}  # beyond 1 a bound says nothing
     y = field("value:Q", title="distance to calibration at most", scale=largest)
     x, layers = field("round:Q", title="outcomes learned"), []
@@ -44,7 +44,7 @@ def certificate_over_time(run: Run) -> Spec:
         data = canvas.on({"round": rounds, "value": values, "line": [name] * len(at)})
         dash = [1, 0] if name == "certificate" else [6, 4]
         drawn = data.mark("line", strokeWidth=2, strokeDash=dash, clip=True)
-        layers.append(drawn.encode(x=x, y=y, color=field("line:N", scale=colours)))
+        layers.append(drawn.encode(x=x, y=y, color=field("line:N", scale=colors)))
         layers.append(hover(data, len(at), "round", {"round": ",.0f", "value": ".4f"}))
     caption = (
         "After each outcome the forecasts so far are provably no further from calibrated than the "
@@ -89,7 +89,7 @@ def expert_weights(run: Run) -> Spec:
         y=field("weight:Q", title="weight", stack="normalize", axis={"format": ".0%"}),
         color=field(
             "expert:N",
-            scale={"domain": list(NAMES), "range": COLOURS},
+            scale={"domain": list(NAMES), "range": COLORS},
             legend={"symbolType": "square", "symbolStrokeWidth": 0, "symbolOpacity": 1, "columns": 2},
         ),
         tooltip=["expert:N", field("weight:Q", format=".1%"), field("round:Q", format=",")],

@@ -1,7 +1,8 @@
-"""Reliability diagrams: observed frequencies against predictions, of one model, of several, of a repair."""
+"""Charts of calibration: reliability diagrams, the map of a repair, cumulative differences, and chance."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,7 +15,9 @@ from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.evaluation.repair_preview import Proposal
 from calibrant.evaluation.tables import POINTS, NullBand, consistency_band, density, points_to_draw
 from calibrant.forecasts import Forecasts
+from calibrant.formatting import at_floor, format_value, pvalue_text
 from calibrant.metrics.convolved import smoothed_reliability
+from calibrant.metrics.lookup import measure
 from calibrant.metrics.scores import isotonic_curve
 from calibrant.report.charts.canvas import (
     LIGHT,
@@ -34,14 +37,9 @@ BAND, SPLINE_BAND, WHERE = "95% if calibrated", "95% confidence", "predictions"
 FEW = 20  # records near a point below which the smoothed curve fades
 DOTS = (170, 80, 25)  # areas of dots that remain distinct when they overlap
 RELIABILITY_TITLE = "Reliability diagram"
-RELIABILITY_CAPTION = (
-    "On the dashed diagonal predictions are right; above it they are too low, below it too high. The grey "
-    "band holds 95% of such curves if the predictions are right. The bars show where predictions are."
-)
-SPLINE_CAPTION = (
-    "On the dashed diagonal predictions are right; above it they are too low, below it too high. The grey "
-    "band is the 95% confidence interval of the curve. The bars show where predictions are."
-)
+DIAGONAL = "Predictions are right on the dashed diagonal, too low above it and too high below it. "
+RELIABILITY_CAPTION = DIAGONAL + "The gray band holds 95% of such curves if the predictions are right."
+SPLINE_CAPTION = DIAGONAL + "The gray band is the 95% confidence interval of the curve."
 Frame = tuple[tuple[float, float], tuple[float, float]]  # the stretch shown across, and up
 CurveName = Literal["isotonic", "spline", "smoothed"]
 ScaleName = Literal["auto", "linear", "logit"]
@@ -119,7 +117,7 @@ def reliability_diagram(
         _hover(canvas, forecasts, line, axis),
     ]
     caption = SPLINE_CAPTION if curve == "spline" else RELIABILITY_CAPTION
-    return canvas.finished(layers, RELIABILITY_TITLE, caption, height=380)
+    return canvas.finished(layers, RELIABILITY_TITLE, caption, height=350)
 
 
 def _curve_and_band(forecasts: Forecasts, curve: CurveName, seed: int) -> tuple[Line, NullBand]:
@@ -170,7 +168,7 @@ def curves(
 ) -> list[Layer]:
     """Return the diagonal and the named curves, which differ in color and dashes."""
     names = list(lines)
-    colours = [LIGHT[name] for name in ("model", "second", "third")][: len(names)]
+    colors = [LIGHT[name] for name in ("model", "second", "third")][: len(names)]
     dashes = [[1, 0], [7, 3], [2, 2]][: len(names)]
     across, up = ({"domain": list(stretch), "nice": False, "zero": False} for stretch in frame)
     x = field("prediction:Q", title="predicted", scale=across, **axis.options)
@@ -178,30 +176,30 @@ def curves(
     low, high = max(frame[0][0], frame[1][0]), min(frame[0][1], frame[1][1])
     diagonal = canvas.on({"prediction": [low, high], "rate": [low, high]})
     points = canvas.on(_pieces(lines))
-    upright = {"direction": "vertical"}
+    upright = {"direction": "horizontal" if sum(map(len, names)) < 30 else "vertical"}
     few = max(len(line.rate) for line in lines.values()) < 25
     return [
         diagonal.mark("line", color=LIGHT["quiet"], strokeDash=[4, 4], strokeWidth=1.2).encode(x=x, y=y),
         points.mark("line", strokeWidth=2.2, point=few).encode(
             x=x,
             y=y,
-            color=field("curve:N", scale={"domain": names, "range": colours}, legend=upright),
+            color=field("curve:N", scale={"domain": names, "range": colors}, legend=upright),
             strokeDash=field("curve:N", scale={"domain": names, "range": dashes}, legend=upright),
             detail="piece:N",
             opacity=field("opacity:Q", scale=None),
         ),
-        *(layer.encode(x=x, y=y) for layer in _dots(canvas, lines, colours)),
+        *(layer.encode(x=x, y=y) for layer in _dots(canvas, lines, colors)),
     ]
 
 
-def _dots(canvas: Canvas, lines: dict[str, Line], colours: list[str]) -> list[Layer]:
+def _dots(canvas: Canvas, lines: dict[str, Line], colors: list[str]) -> list[Layer]:
     """Return a dot for each curve that is one point, which no line shows; later ones fit into earlier."""
-    dots = zip(lines.values(), colours, DOTS, strict=False)
+    dots = zip(lines.values(), colors, DOTS, strict=False)
     return [
         canvas.on({"prediction": line.prediction[:1], "rate": line.rate[:1]}).mark(
-            "point", color=colour, filled=True, opacity=1, size=size
+            "point", color=color, filled=True, opacity=1, size=size
         )
-        for line, colour, size in dots
+        for line, color, size in dots
         if not np.ptp(line.prediction) and not np.ptp(line.rate)
     ]
 
@@ -281,10 +279,10 @@ def _hover(canvas: Canvas, forecasts: Forecasts, line: Line, axis: Axis) -> Laye
 
 COMPARISON_TITLE = "Models compared"
 COMPARISON_CAPTION = (
-    "The isotonic (CORP) reliability curve of each model. The closer to the dashed diagonal, the better "
-    "calibrated; above it predictions are too low, below it too high."
+    "The isotonic (CORP) reliability curve of each model. Predictions are right on the dashed diagonal, too "
+    "low above it and too high below it."
 )
-MOST = 3  # as many colours and dash patterns as stay apart on paper
+MOST = 3  # as many colors and dash patterns as stay apart on paper
 
 
 @drawing
@@ -301,10 +299,10 @@ def comparison(models: Mapping[str, Forecasts]) -> Spec:
 
 
 MAP_TITLE = "What recalibration would do"
-MAP, BEFORE, AFTER = "the map", "outcomes before", "outcomes after"
+MAP, BEFORE, AFTER = "map", "observed before", "after"
 MAP_CAPTION = (
-    "The solid line is what each prediction would become. The gray band has {confidence:.0%} {how}. The "
-    "dashed curves are observed frequencies in records not used for the fit, before and after the repair."
+    "The solid line is what each prediction would become; the gray band has {confidence:.0%} {how}. Dashed: "
+    "observed frequencies in records not used for the fit, before and after."
 )
 
 
@@ -322,9 +320,148 @@ def recalibration_map(proposal: Proposal) -> Spec:
     up = window(*(line.rate for line in lines.values()), band.lower, band.upper)
     canvas = Canvas(across, up)
     layers = [shaded(canvas, places, band.lower, band.upper), *curves(canvas, lines, (across, up))]
-    caption = MAP_CAPTION.format(confidence=band.confidence, how=band.how)
+    caption = MAP_CAPTION.format(confidence=band.confidence, how=band.how.partition(",")[0])
     return canvas.finished(layers, MAP_TITLE, caption, height=380)
 
 
 def _reliability(forecasts: Forecasts) -> Line:
     return steps(forecasts, isotonic_curve(forecasts))
+
+
+CUMULATIVE_TITLE = "Cumulative differences"
+CUMULATIVE_CAPTION = (
+    "Where the curve climbs, predictions are too low; where it falls, too high. Calibrated predictions stay "
+    "in the gray band with probability 95%. The change across the marked stretch is the Kuiper error."
+)
+HALF_WIDTH = 2.241402728  # P(max |Brownian motion on [0, 1]| <= this) = 0.95
+ACROSS = "share of records, and prediction"
+UP = "sum of residuals / n"
+
+
+@drawing
+def cumulative_differences(forecasts: Forecasts) -> Spec:
+    """Draw the cumulative curve with the band of a calibrated forecaster and the worst interval marked."""
+    canvas = Canvas()
+    share = np.concatenate(([0.0], np.cumsum(forecasts.weights)))
+    at = points_to_draw(forecasts.curve)
+    level = np.maximum(at - 1, 0)
+    data = canvas.on({"share": share[at], "sum": forecasts.curve[at], "prediction": forecasts.values[level]})
+    x = field("share:Q", title=ACROSS, axis=_axis(forecasts, share), scale={"domain": [0, 1]})
+    layers = [
+        *_interval(canvas, forecasts, share),
+        *null_band(canvas, forecasts),
+        data.mark("line", color=LIGHT["model"], strokeWidth=2).encode(x=x, y=field("sum:Q", title=UP)),
+        hover(data, len(at), "share", {"share": ".1%", "prediction": ".4f", "sum": "+.5f"}),
+    ]
+    return canvas.finished(layers, CUMULATIVE_TITLE, CUMULATIVE_CAPTION, height=380)
+
+
+def null_band(canvas: Canvas, forecasts: Forecasts) -> list[Layer]:
+    """Return the band that holds the whole curve of a calibrated forecaster with probability 95%."""
+    high = HALF_WIDTH * float(np.sqrt(forecasts.null_variance))
+    band = canvas.on({"from": [0.0], "to": [1.0], "low": [-high], "high": [high]})
+    return [
+        band.mark("rect", color=LIGHT["band"], opacity=0.5).encode(x="from:Q", x2="to", y="low:Q", y2="high"),
+        canvas.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(y="zero:Q"),
+    ]
+
+
+def _axis(forecasts: Forecasts, share: Array) -> Spec:
+    """Label each tick with the share of records and, under it, the prediction reached there."""
+    ticks = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    level = np.searchsorted(share[1:], ticks).clip(0, forecasts.levels - 1)
+    names = [[f"{tick:.0%}", f"{forecasts.values[i]:.3g}"] for tick, i in zip(ticks, level, strict=True)]
+    return {"values": ticks, "labelExpr": f"{json.dumps(names)}[round(datum.value * 5)]"}
+
+
+def _interval(canvas: Canvas, forecasts: Forecasts, share: Array) -> list[Layer]:
+    result = measure(forecasts, "kuiper").details
+    if result["predictions"] == "none":
+        return []
+    start = int(np.searchsorted(forecasts.values, result["start"]))
+    stop = int(np.searchsorted(forecasts.values, result["stop"])) + 1
+    area = canvas.on({"from": [share[start]], "to": [share[stop]]})
+    edges = canvas.on({"edge": [share[start], share[stop]]})
+    return [
+        area.mark("rect", color=LIGHT["mark"], opacity=0.22).encode(x="from:Q", x2="to"),
+        edges.mark("rule", color=LIGHT["second"], strokeDash=[3, 3]).encode(x="edge:Q"),
+    ]
+
+
+NULL_TITLE = "What chance alone gives"
+
+
+@drawing
+def null_histogram(draws: Array, observed: float, pvalue: float, measure: str) -> Spec:
+    """Draw the values of a measure on simulated calibrated outcomes, with the observed value marked."""
+    canvas = Canvas()
+    finite = draws[np.isfinite(draws)]
+    low, high = float(min(finite.min(), observed)), float(max(finite.max(), observed))
+    edges = np.linspace(low, high if high > low else low + 1e-9, 41)
+    counts, _ = np.histogram(finite, edges)
+    shown = counts > 0
+    bars = canvas.on({"from": edges[:-1][shown], "to": edges[1:][shown], "draws": counts[shown]})
+    mark = canvas.on({"observed": [observed], "label": [f"these data: {format_value(observed)}"]})
+    right = observed > (low + high) / 2
+    side = {"align": "right", "dx": -6} if right else {"align": "left", "dx": 6}
+    x = field("from:Q", title=f"{measure} error", scale={"zero": False})
+    y = field("draws:Q", title="simulated data sets")
+    tips = [
+        field("from:Q", format=".4g"),
+        field("to:Q", format=".4g"),
+        field("draws:Q", title="data sets"),
+    ]
+    layers = [
+        bars.mark("bar", color=LIGHT["density"]).encode(x=x, x2="to", y=y, y2={"datum": 0}, tooltip=tips),
+        mark.mark("rule", color=LIGHT["second"], strokeWidth=2.5).encode(x="observed:Q"),
+        mark.mark("text", color=LIGHT["ink"], baseline="top", fontSize=12, **side).encode(
+            x="observed:Q", y={"value": 4}, text="label:N"
+        ),
+    ]
+    caption = (
+        f"The {measure} calibration error of {len(draws):,} data sets whose outcomes are drawn from these "
+        "predictions. Chance reaches the error of these data with probability "
+        f"{pvalue_text(pvalue, floor=at_floor(pvalue, len(draws)))}."
+    )
+    return canvas.finished(layers, NULL_TITLE, caption, height=240)
+
+
+WITNESS_TITLE = "Smooth witness"
+WITNESS_CAPTION = (
+    "The smooth calibration error averages outcome minus prediction with these weights, which change no "
+    "faster than the prediction."
+)
+BOTH_SIGNS = " Predictions tend to be too low where the weight is positive, too high where it is negative."
+ONE_SIGN = " All weights have one sign: predictions are too {} on balance."
+
+
+@drawing
+def smooth_witness(forecasts: Forecasts) -> Spec:
+    """Draw the witness of the smooth calibration error over the predictions."""
+    result = measure(forecasts, "smooth").witness
+    assert result is not None  # the smooth error always proves itself
+    at = points_to_draw(result.weights, 200)
+    shown = window(result.values)
+    canvas = Canvas(shown)
+    data = canvas.on({"prediction": result.values[at], "weight": result.weights[at]})
+    across = {"domain": list(shown), "nice": False, "zero": False}
+    base = data.encode(
+        x=field("prediction:Q", title="prediction", scale=across),
+        y=field("weight:Q", title="weight", scale={"domain": [-1, 1]}),
+    )
+    dots = {"color": LIGHT["third"]} if len(at) < 25 else False
+    layers = [
+        canvas.on({"zero": [0.0]}).mark("rule", color=LIGHT["quiet"]).encode(y="zero:Q"),
+        base.mark("line", color=LIGHT["third"], strokeWidth=2.5, point=dots),
+        hover(data, len(at), "prediction", {"prediction": ".4f", "weight": "+.4f"}),
+    ]
+    return canvas.finished(
+        layers, WITNESS_TITLE, WITNESS_CAPTION + _signs(result.weights), height=240, wide=True
+    )
+
+
+def _signs(weights: Array) -> str:
+    """Say what the sign of the weight means; with one sign the residuals need not change theirs."""
+    if weights.min() < 0 < weights.max():
+        return BOTH_SIGNS
+    return ONE_SIGN.format("low" if weights.max() > 0 else "high")
