@@ -1,6 +1,12 @@
 """Sphinx configuration of the site; `make docs` builds it, and any warning is an error."""
 
+import os
+import tempfile
 from importlib.metadata import version as installed
+from pathlib import Path
+
+from pygments.lexer import RegexLexer
+from pygments.token import Comment, Generic, Text
 
 project = "calibrant"
 author = "the calibrant developers"
@@ -19,7 +25,7 @@ html_theme_options = {
     "logo": {"text": "calibrant"},
     "navigation_with_keys": False,
     "show_prev_next": False,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 4,
     "secondary_sidebar_items": ["page-toc"],
 }
 
@@ -39,7 +45,26 @@ templates_path = ["_templates"]
 
 myst_url_schemes = ["http", "https", "mailto"]
 
-linkcheck_anchors = False
+# Kernels warn on every start that they talk over TCP; only their errors are of interest here.
+profile = Path(tempfile.mkdtemp()) / "profile_default"
+profile.mkdir()
+(profile / "ipython_kernel_config.py").write_text("c.IPKernelApp.log_level = 40\n")
+os.environ["IPYTHONDIR"] = str(profile.parent)
+
+
+class Console(RegexLexer):
+    """Terminal sessions: prompts and comments stand out, commands and their output are plain text."""
+
+    name = "console"
+    tokens = {  # noqa: RUF012
+        "root": [
+            (r"^\$ ", Generic.Prompt),
+            (r"^# .*$", Comment),
+            (r"  # .*$", Comment),
+            (r".[^ \n]*", Text),
+            (r"\n", Text),
+        ]
+    }
 
 
 def plain_bars(app, what, name, obj, options, lines):
@@ -50,5 +75,6 @@ def plain_bars(app, what, name, obj, options, lines):
 
 
 def setup(app):
-    """Register the hook above, before numpydoc takes the sections apart."""
+    """Register the lexer and the hook above, which runs before numpydoc takes the sections apart."""
+    app.add_lexer("console", Console)
     app.connect("autodoc-process-docstring", plain_bars, priority=100)

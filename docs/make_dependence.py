@@ -133,8 +133,7 @@ def section(sets: int) -> str:
     """Return the section."""
     parts = [
         START,
-        "## Dependent rows, weights that follow the outcome, decision curves",
-        f"{sets} data sets per row, written by `python docs/make_dependence.py`. Percent of calibrated data"
+        f"{sets} data sets per row. Percent of calibrated data"
         " sets rejected at the 5 % level; for calibration in the large, percent of 95 % intervals"
         ' that hold the true value. "As independent" is Kuiper\'s test without the clusters. Fewer than 10'
         " clusters of equal weight, or 5 with an outcome above or below its prediction, are refused.",
@@ -158,14 +157,8 @@ def main() -> None:
     for name in ("guarantees.in.md", "guarantees.md"):
         page = HERE / name
         old = page.read_text(encoding="utf-8")
-        if START in old:
-            head, rest = old.split(START)
-            new = head + text + rest.split(END)[1]
-        elif "## In short" in old:
-            new = old.replace("## In short", f"{text}\n\n## In short", 1)
-        else:
-            new = f"{old.rstrip()}\n\n{text}\n"
-        page.write_text(new, encoding="utf-8")
+        head, rest = old.split(START)
+        page.write_text(head + text + rest.split(END)[1], encoding="utf-8")
 
 
 if __name__ == "__main__":

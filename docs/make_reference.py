@@ -16,7 +16,7 @@ HERE = Path(__file__).parent / "reference"
 PAGES: dict[str, tuple[str, str, str]] = {
     "start": (
         "Start here",
-        "The front door.",
+        "The first functions to try.",
         """
         evaluate Evaluation recalibrate audit load_demo Forecasts assert_calibrated reliability_diagram
         verify Verification
@@ -63,7 +63,7 @@ PAGES: dict[str, tuple[str, str, str]] = {
     ),
     "decisions": (
         "What does it cost?",
-        "For whoever acts on the predictions.",
+        "For those who act on the predictions.",
         """
         decision_loss worst_task WorstTask threshold_loss_curve ThresholdLossCurve fixed_decision_loss
         decision_report DecisionReport ActionChange estimate_decision_loss DecisionEstimate swap_regret
@@ -145,9 +145,14 @@ def directive(name: str) -> list[str]:
 
 
 def index() -> str:
-    """Return the list of pages."""
-    head = "# Reference\n\nEvery public name, by the question it answers.\n\n"
-    return head + "\n".join(("```{toctree}", ":maxdepth: 2", *PAGES, "command-line", "```", ""))
+    """Return the list of pages; the summaries are the first lines of the docstrings."""
+    blocks = ["# Reference", "", "Every public name, by the question it answers.", ""]
+    for key, (title, intro, names) in PAGES.items():
+        listed = [f"   ~calibrant.{name}" for name in names.split()]
+        blocks += [f"## [{title}]({key}.md)", "", intro, ""]
+        blocks += ["```{eval-rst}", ".. autosummary::", "   :nosignatures:", "", *listed, "```", ""]
+    blocks += ["```{toctree}", ":hidden:", *PAGES, "```", ""]
+    return "\n".join(blocks)
 
 
 def write(folder: Path = HERE) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import floor, log10
 from pathlib import Path
 
 from calibrant.metrics.lookup import measures
@@ -116,8 +117,13 @@ def _slope_table(slopes: dict[str, list[tuple[str, float]]]) -> str:
 def _widths(ours: dict[str, float]) -> str:
     start = "width of the certificate of "
     found = {what.removeprefix(start): width for what, width in ours.items() if what.startswith(start)}
-    lines = [f"| `{name}` | {width:.1e} |" for name, width in found.items()]
-    return "\n".join(["| measure | width of its interval |", "| --- | ---: |", *lines])
+    lines = [f"| `{name}` | {_two_digits(1e6 * width)} |" for name, width in found.items()]
+    return "\n".join(["| measure | width of its interval, in millionths |", "| --- | ---: |", *lines])
+
+
+def _two_digits(x: float) -> str:
+    """Write two significant digits without an exponent."""
+    return f"{x:,.0f}" if x >= 10 else f"{x:.{1 - floor(log10(x))}f}"
 
 
 def page() -> str:

@@ -63,7 +63,7 @@ def group_table(groups: tuple[Any, ...]) -> str:
         "subpopulation",
         "rows",
         "predicted",
-        "happened",
+        "observed",
         "Kuiper",
         "z",
         "p-value",
@@ -194,7 +194,7 @@ def patients(file: Path) -> str:
         "p-value",
         "groups found",
         "worst",
-        "predicted, happened there",
+        "predicted, observed there",
     ]
     return table(head, rows)
 

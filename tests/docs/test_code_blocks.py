@@ -65,6 +65,7 @@ def test_python_blocks_run_as_printed(page, tmp_path, monkeypatch):
     if not blocks:
         pytest.skip("no Python on this page")
     (tmp_path / "predictions").mkdir()
+    cb.Monitor(alpha=0.01).save(tmp_path / "monitor.json")  # the state of earlier nights
     monkeypatch.chdir(tmp_path)
     names = known_names(tmp_path / "predictions")
     if page.stem in FIRST:
