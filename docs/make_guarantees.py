@@ -264,7 +264,11 @@ def _percent(part: int, whole: int) -> str:
 def page(results: list[Cell]) -> str:
     """Return the page."""
     template = (Path(__file__).parent / "guarantees.in.md").read_text(encoding="utf-8")
-    parts = {"HEADLINE": _headline(results), "SUMMARY": "\n".join(_summary(results)), "CELLS": _folded(results)}
+    parts = {
+        "HEADLINE": _headline(results),
+        "SUMMARY": "\n".join(_summary(results)),
+        "CELLS": _folded(results),
+    }
     for name, text in parts.items():
         template = template.replace(f"@@{name}@@", text)
     return template
@@ -294,14 +298,21 @@ def _folded(results: list[Cell]) -> str:
         *_missing(results),
         f"Every setting, {' or '.join(map(str, sets))} data sets with {DRAWS} draws each; "
         f"{sum(cell.sets == LONGER for cell in results)} have {LONGER:,}, among them all that looked worse "
-        f"than promised (a chance below 1 in {1 / SUSPECT:.0f}). All figures in percent; – where the question "
-        "is refused, ! where a promise is missed.",
+        f"than promised (a chance below 1 in {1 / SUSPECT:.0f}). All figures in percent; – where the "
+        "question is refused, ! where a promise is missed.",
     ]
     for name in dict.fromkeys(cell.name for cell in results):
         rows = [_line(cell) for cell in results if cell.name == name]
         blocks += ["", "<details>", f"<summary>{name}</summary>", ""]
-        blocks += ["| measure | data | as | truth | n | size or power | coverage | wrong passes | wrong fails | |"]
-        blocks += ["| --- | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |", *rows, "", "</details>"]
+        blocks += [
+            "| measure | data | as | truth | n | size or power | coverage | wrong passes | wrong fails | |"
+        ]
+        blocks += [
+            "| --- | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | --- |",
+            *rows,
+            "",
+            "</details>",
+        ]
     return "\n".join(blocks)
 
 

@@ -25,37 +25,29 @@ FAMILIES = {
 }
 HEAD = """# Choosing a measure
 
-This page is made by `docs/make_measures.py` from the table in `src/calibrant/measures/registry/table.py`.
-The same table feeds `calibrant measures`, evaluations, tests and benchmarks.
-
-## In short
-
-- **How far from calibrated am I?** `smooth`: exact, needs no bins, and within a factor 2 of the lower
-  distance to calibration, which is what you would have to move the predictions by. `lower-distance` is that
-  distance itself.
-- **Is it real, and where?** `kuiper`: its law for calibrated data is known, and it names the interval of
-  predictions where the residuals add up most.
-- **Which of two models is better calibrated?** `atb`: truthful, so no model gains by distorting its
-  predictions. A measure that is not truthful can rank a worse model first.
-- **What does it cost me?** `cdl`: the most that anybody can lose who acts on the predictions, over all
-  decisions with payoffs between 0 and 1. It needs predictions that repeat, or a recalibration first.
-- **My field expects the usual number.** `binned` is the usual ECE with 15 bins. It depends on the bins, can
-  jump when a prediction moves by a hair, and can be 0 for forecasts that are badly off.
+- **How far from calibrated am I?** `smooth`: exact, needs no bins, and within a factor 2 of the lower distance to
+  calibration, which is how far the predictions would have to move. `lower-distance` is that distance itself.
+- **Is it real, and where?** `kuiper`: its law for calibrated data is known, and it names the interval of predictions where
+  the residuals add up most.
+- **Which of two models is better calibrated?** `atb`: truthful, so no model gains by distorting its predictions.
+- **What does it cost me?** `cdl`: the most that anyone who acts on the predictions can lose, over all decisions with payoffs
+  between 0 and 1. It needs predictions that repeat, or a recalibration first.
+- **My field expects the usual number.** `ece`, with 15 bins. It depends on the bins, jumps when a prediction moves by a
+  hair, and can be 0 for forecasts that are badly off.
 
 ## Properties
 
-*continuous*: a small change of the predictions changes the value little. *complete*: 0 (or the ideal value)
-for perfectly calibrated forecasts, and samples of them tend to it; "population": samples do not.
-*sound*: only for those. *truthful*: whether reporting anything but
-the true probabilities can improve the expected value. "strict": only the truth is best, also for a
-forecaster who learns the outcomes one by one. "batch": the truth is never beaten when all predictions are
-made before the first outcome is known, but other calibrated reports may tie with it. "approximate": the
-truth is beaten by a constant factor at most, if all predictions are made first.
-*consistent (c, s)*: the value lies between the
-powers s and c of the distance to calibration, up to constants. *Lipschitz*: the value changes by at most this
-constant times the mean change of the predictions. *certified*: a [sketch](scale.md) proves bounds on the
-value of the rows it was made from. *cost*: after the sort, m distinct predictions.
-"""
+| property | meaning |
+| --- | --- |
+| continuous | a small change of the predictions changes the value little |
+| complete | 0 (or the ideal value) for perfectly calibrated forecasts, and samples of them tend to it; "population": samples do not |
+| sound | 0 (or the ideal value) only for those |
+| truthful | "strict": only the truth is best; "batch": the truth is never beaten when all predictions come first; "approximate": beaten by a constant factor at most ([more](truthful.md)) |
+| consistent (c, s) | the value lies between the powers s and c of the distance to calibration, up to constants |
+| Lipschitz | the value changes by at most this constant times the mean change of the predictions |
+| certified | a [sketch](scale.md) proves bounds on the value of the rows it was made from |
+| cost | after the sort, for m distinct predictions |
+"""  # noqa: E501
 
 
 def page() -> str:
@@ -110,9 +102,7 @@ def _entry(row: Measure) -> str:
     if row.decision:
         lines.append(f"For decisions: {row.decision}.\n")
     if row.needs_level_sets:
-        lines.append(
-            "Needs predictions that repeat: it compares each distinct prediction with its outcomes.\n"
-        )
+        lines.append("Needs predictions that repeat.\n")
     entry = entry_of(row.citation)
     doi = f" ([DOI]({DOI}{quote(entry.doi)}))" if entry and entry.doi else ""
     lines.append(f"Source: {row.citation}{doi}.\n")
