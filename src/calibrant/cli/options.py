@@ -23,7 +23,6 @@ from click.shell_completion import CompletionItem
 
 from calibrant.cli.paths import BEHIND
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.metrics.lookup import measures
 
 
 class Name(click.ParamType):  # type: ignore[type-arg] # generic from click 8.4 on
@@ -73,12 +72,18 @@ class NameList(click.ParamType):  # type: ignore[type-arg]
         return next_of_list(incomplete, columns_typed(ctx))
 
 
+def _measure_names() -> list[str]:
+    from calibrant.metrics.lookup import measures
+
+    return list(measures())
+
+
 class MeasureNames(NameList):
     """Names of measures, which complete in the shell."""
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
         """Return the measures whose names begin so; after a comma the next one."""
-        return next_of_list(incomplete, measures())
+        return next_of_list(incomplete, _measure_names())
 
 
 class MeasureName(Name):
@@ -86,7 +91,7 @@ class MeasureName(Name):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
         """Return the measures whose names begin so."""
-        return starting_with(incomplete, measures())
+        return starting_with(incomplete, _measure_names())
 
 
 class Limit(MeasureName):
@@ -98,7 +103,9 @@ class Limit(MeasureName):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
         """Return the measures whose names begin so, ready for the limit."""
-        return [] if "=" in incomplete else starting_with(incomplete, (f"{name}=" for name in measures()))
+        return (
+            [] if "=" in incomplete else starting_with(incomplete, (f"{name}=" for name in _measure_names()))
+        )
 
 
 class MethodName(Name):
