@@ -40,6 +40,28 @@ def test_every_seed_says_that_auto_helps_on_the_demo(demo):
     assert {one.verdict for one in found} == {"helps"}
 
 
+@pytest.mark.parametrize(
+    ("rows", "seeds", "candidates"),
+    [
+        (8_000, range(1), ["platt", "hierarchical"]),
+        pytest.param(20_000, range(6), None, marks=pytest.mark.slow),
+    ],
+)
+def test_repairing_the_groups_of_the_demo_is_found_to_help(rows, seeds, candidates):
+    """The self-employed are rated too safe; the evaluation of the demo suggests to repair by employment."""
+    data = cb.load_demo(rows)
+    for seed in seeds:
+        fitted = cb.recalibrate(
+            data["default"], data["p"], groups={"employment": data["employment"]}, seed=seed,
+            candidates=candidates,
+        )  # fmt: skip
+        assert fitted.chosen == "hierarchical"
+        assert fitted.assessment.verdict == "helps"
+        assert fitted.assessment.for_whom.before.rejected
+        changes = {one.rule: one for one in fitted.assessment.for_whom.changes}
+        assert changes["employment = self-employed"].farther.upper < 0
+
+
 @pytest.mark.slow
 def test_seeds_agree_on_small_samples_or_the_verdict_is_borderline(demo):
     y, p = demo

@@ -13,6 +13,7 @@ from calibrant.fits.levels import Costs, Levels, costs, end_limit, joined_costs
 from calibrant.fits.logistic import logistic
 from calibrant.fits.spline import curvature_pvalue
 from calibrant.recalibration.maps.logistic import LogisticMap
+from calibrant.recalibration.methods.groups import shifts_pvalue
 from calibrant.recalibration.methods.table import find_method, recalibrations
 from calibrant.recalibration.registry import Candidate, Fitted, Report
 from calibrant.recalibration.samples import RowSample, Sample
@@ -23,7 +24,7 @@ LOSSES = ("log", "brier")
 AS_GOOD = 1.0  # standard errors on held-out records by which a simpler candidate may fall behind the best
 SURE = 2.5  # standard errors of a gain on held-out records that justify a change by themselves
 LEVEL = 0.02  # of Cox's test, which justifies the line that it tests, and of the test for a bend
-LINE, CURVE = "platt", "spline"
+LINE, CURVE, SHIFTS = "platt", "spline", "hierarchical"
 ENOUGH = 500  # records from which a curve is fitted well enough where only a test speaks for it
 MAX_CHOICE = 20_000  # rows with covariates among which the method is chosen
 MANY = 3_000  # levels from which the compiled kernels repay their start-up time in a choice
@@ -99,12 +100,18 @@ def _chosen(sample: Sample, offered: Sequence[Candidate], costs_by_method: Mappi
 
     Few held-out records cannot show a gain that the same records, all of them, show by a test: with 100
     records Cox's test found miscalibration that the cross-fitted gain did not show. It speaks for its own
-    line alone; with 1,000 records a test for a bend found curves whose intercept and slope are right.
+    line alone; with 1,000 records a test for a bend found curves whose intercept and slope are right. A test
+    of differences between groups likewise decides for shifts of groups that are better on held-out records,
+    but by less than one standard error: such a margin alone changes with the folds.
     """
     unchanged, *changes = offered
     if not changes:
         return unchanged
     simplest = _simplest(changes, costs_by_method)
+    shifts = next((c for c in changes if c.method.name == SHIFTS), None)
+    if shifts is not None and not simplest.method.needs_covariates and isinstance(sample, RowSample):
+        closer = costs_by_method[shifts.name].mean < costs_by_method[simplest.name].mean
+        simplest = shifts if closer and shifts_pvalue(sample) < LEVEL else simplest
     gain = _gap(costs_by_method[unchanged.name], costs_by_method[simplest.name])
     if gain > SURE:
         return simplest

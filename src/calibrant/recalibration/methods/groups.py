@@ -23,7 +23,7 @@ from calibrant.fits.hierarchical import Block, HierarchicalFit
 from calibrant.fits.hierarchical import hierarchical as fit_shifts
 from calibrant.fits.levels import logit
 from calibrant.fits.logistic import Clip, Linear, logistic_regression
-from calibrant.fits.patching import Patch, patched
+from calibrant.fits.patching import LEAST_VARIANCE, Patch, patched
 from calibrant.fits.trees import STAGE, boosted, boosted_logits, boosted_means
 from calibrant.inputs import at_least_two
 from calibrant.recalibration.maps.base import Map
@@ -89,6 +89,32 @@ def hierarchical(
     fitted = HierarchicalMap(fit.intercept, fit.slope, CLIP, centre, deviation, tables, start.map)
     notes = tuple(note for note in start.notes if note != FEW)
     return Fitted(fitted, notes, {"start": dict(start.details), "shifts": _readable(tables)})
+
+
+def shifts_pvalue(sample: RowSample, bins: int = 8) -> float:
+    """Test whether some column's levels differ in their residuals from the spline; Bonferroni over columns.
+
+    Rao's score test, chi squared for levels whose expected variance is large enough. Rows in clusters are
+    dependent, which it does not allow for: they give 1.
+    """
+    from scipy.special import chdtrc
+
+    if sample.clusters is not None or not sample.covariates:
+        return 1.0
+    features, given = _encoded(sample)
+    q = spline(sample, seed=0).map.predict(sample.predictions)
+    residuals, spread = sample.weights * (sample.outcomes - q), sample.weights**2 * q * (1.0 - q)
+    smallest = 1.0
+    for j, feature in enumerate(features.features):
+        column = BinnedColumn.of(feature, given.encoded.rows[:, j], bins)
+        codes = column.codes(given.encoded.rows[:, j], given.missing[j])
+        known = codes >= 0
+        sums, variances = (np.bincount(codes[known], x[known], column.count) for x in (residuals, spread))
+        large = variances > LEAST_VARIANCE
+        if np.count_nonzero(large) > 1:
+            statistic = float(np.sum(sums[large] ** 2 / variances[large]))
+            smallest = min(smallest, float(chdtrc(np.count_nonzero(large) - 1, statistic)))
+    return min(1.0, smallest * len(features.features))
 
 
 def _refuse_many(leveled: list[BinnedColumn]) -> None:
