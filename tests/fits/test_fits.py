@@ -12,7 +12,7 @@ from samples import samples
 from calibrant import Forecasts, smooth_calibration_error
 from calibrant.fits.histogram import bin_rates, clopper_pearson, equal_mass_edges, simultaneous_tolerance
 from calibrant.fits.isotonic import bounded_slope, centered_isotonic, few_pooled, isotonic, venn_abers
-from calibrant.fits.levels import Levels, levels_of_sorted, logit, pooled, worthwhile_clips
+from calibrant.fits.levels import PREMIUM, Levels, levels_of_sorted, logit, pooled, worthwhile_clips
 from calibrant.fits.logistic import logistic, shows_no_slope
 from calibrant.fits.spline import SplineFit, spline
 from calibrant.kernels import isotonic as bounded_kernel
@@ -282,9 +282,10 @@ def test_pooling_does_not_change_the_fit():
 
 def test_clips_that_change_nothing_are_skipped():
     assert worthwhile_clips(FOUR) == (1e-7,)
-    assert worthwhile_clips(Levels.of(Forecasts([0, 1], [0.0, 0.9]))) == (0.05,)
+    assert worthwhile_clips(Levels.of(Forecasts([0, 1], [0.0, 0.9]))) == (PREMIUM * 2, 1e-3, 1e-2)
+    assert worthwhile_clips(Levels.of(Forecasts([1, 1], [0.0, 0.9]))) == (0.05,)
     many = Levels(np.array([0.0, 0.9]), np.array([0.1, 0.9]), np.array([5e5, 5e5]))
-    assert worthwhile_clips(many) == (0.5 / (1e6 + 1), 1e-5, 1e-4, 1e-3, 1e-2)
+    assert worthwhile_clips(many) == (0.5 / (1e6 + 1), 1e-5, 1e-4, 1e-3, 1e-2, 0.03, 0.05)
 
 
 # Spline

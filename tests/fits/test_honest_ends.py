@@ -1,4 +1,4 @@
-"""Honest ends: their definition, and that they move as little as the records do."""
+"""Honest ends of isotonic maps, and how far predictions of exactly 0 and 1 are moved."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ from recalibration.laws import GRID, fit, gridded
 from samples import samples
 
 from calibrant.fits.isotonic import bounded_slope, centered_isotonic, honest_range, isotonic
-from calibrant.fits.levels import Levels
+from calibrant.fits.levels import (
+    PREMIUM,
+    WIDE_CLIPS,
+    Levels,
+    end_limit,
+    likeliest_limit,
+    worthwhile_clips,
+)
 
 KINDS = ["isotonic", "centered-isotonic", "bounded-slope"]
 kinds = st.sampled_from(KINDS)
@@ -96,3 +103,52 @@ def test_rounding_does_not_decide_how_blocks_are_pooled(data):
             for w in (None, nearly)
         )
         assert other == pytest.approx(plain, abs=1e-9)
+
+
+def cost_if_never_wrong(levels, limit):
+    """How much moving predictions off 0 and 1 costs per record if the nearer outcome always occurs."""
+    distance = np.minimum(levels.values, 1 - levels.values)
+    return float(levels.weights @ np.maximum(limit - distance, 0)) / levels.total
+
+
+@given(
+    st.lists(
+        st.sampled_from([0.0, 1e-4, 1e-3, 0.01, 0.3, 0.99, 0.9999, 1.0]), min_size=1, max_size=8, unique=True
+    ),
+    st.lists(st.sampled_from([0.5, 1.0, 7.0, 40.0, 900.0]), min_size=8, max_size=8),
+)
+def test_limits_that_records_do_not_ask_for_cost_next_to_nothing(values, weights):
+    values = np.sort(values)
+    levels = Levels(values, np.rint(values), np.array(weights[: len(values)]))
+    limit = end_limit(levels)
+    if values[0] > 0 and values[-1] < 1:
+        assert limit == 0
+        return
+    largest = min(0.5 / (levels.total + 1), 0.05)
+    assert 0 < limit <= largest
+    assert cost_if_never_wrong(levels, limit) <= PREMIUM * (1 + 1e-9)
+    if limit < largest:  # the largest limit that is cheap enough
+        assert cost_if_never_wrong(levels, limit * 1.001) > PREMIUM
+
+
+def test_known_limits_of_predictions():
+    few_at_the_ends = Levels(np.array([0.0, 0.5]), np.array([0.0, 0.5]), np.array([4.0, 96.0]))
+    assert end_limit(few_at_the_ends) == pytest.approx(0.5 / 101)
+    most_at_the_ends = Levels(np.array([0.0, 0.5, 1.0]), np.array([0, 0.5, 1]), np.array([30.0, 40, 30]))
+    assert end_limit(most_at_the_ends) == pytest.approx(PREMIUM / 0.6)
+    assert likeliest_limit(most_at_the_ends) == end_limit(most_at_the_ends)
+    missed = Levels(np.array([0.0, 0.5, 1.0]), np.array([0.1, 0.5, 1]), np.array([30.0, 40, 30]))
+    assert end_limit(missed) == pytest.approx(0.5 / 101)
+    assert set(WIDE_CLIPS) <= set(worthwhile_clips(missed))
+    assert not set(WIDE_CLIPS) & set(worthwhile_clips(most_at_the_ends))
+    assert likeliest_limit(missed) == 0.05
+
+
+def test_auto_hardly_changes_certain_predictions_that_are_right():
+    """Where 0 and 1 are earned, auto costs less than half a thousandth of a nat."""
+    rng = np.random.default_rng(5)
+    for _ in range(5):
+        p = rng.choice([0.0, 1.0, 0.2, 0.5, 0.8], 100, p=[0.3, 0.3, 0.1, 0.2, 0.1])
+        fitted = fit((rng.random(100) < p).astype(int), p)
+        if fitted.chosen == "limits":
+            assert -0.6 * np.log1p(-fitted.predict([0.0])[0]) < 5e-4

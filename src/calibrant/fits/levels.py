@@ -1,9 +1,4 @@
-"""Levels: what a fit needs to know of the records, one number per distinct prediction.
-
-Logits of predictions that may be 0 or 1, and the clips worth trying.
-
-What predictions cost on levels, and how sure a difference of two costs is.
-"""
+"""Levels: one number per distinct prediction; their logits, the clips worth trying, and their costs."""
 
 from __future__ import annotations
 
@@ -98,7 +93,9 @@ def pooled(places: Array, levels: Levels, cells: int) -> tuple[Array, Levels]:
 
 
 MAX_END_LIMIT = 0.05
+PREMIUM = 4e-4  # nats per record, below the half of a thousandth that counts as harm
 CLIPS = (1e-7, 1e-5, 1e-4, 1e-3, 1e-2)
+WIDE_CLIPS = (0.03, 0.05)  # tried only if predictions of exactly 0 or 1 were wrong
 SMALLEST_CLIP = 1e-16  # 1 less half of it is 1, whose logit is infinite
 
 
@@ -120,22 +117,47 @@ def worthwhile_clips(levels: Levels) -> tuple[float, ...]:
 
     Where predictions of 0 and 1 count as certain is a parameter that no data fix in advance: a clip of 1e-2
     gained 40 thousandths of a nat on physicians' predictions and lost 30 on those of a neural network. Where
-    predictions are exactly 0 or 1 the smallest clip is `end_limit`.
+    predictions are exactly 0 or 1 the smallest clip is `end_limit`; if some of them were wrong, wide clips
+    are worth trying too.
     """
     closest = min(float(levels.values[0]), 1.0 - float(levels.values[-1]))
     smallest = max(CLIPS[0], end_limit(levels))
-    return (smallest, *(clip for clip in CLIPS[1:] if clip > max(closest, smallest)))
+    clips = (*CLIPS[1:], *(WIDE_CLIPS if _wrong_at_ends(levels) else ()))
+    return (smallest, *(clip for clip in clips if clip > max(closest, smallest)))
+
+
+def _wrong_at_ends(levels: Levels) -> bool:
+    """Return whether some prediction of exactly 0 or 1 was wrong."""
+    wrong_zero = levels.values[0] <= 0 and levels.rates[0] > 0
+    return bool(wrong_zero or (levels.values[-1] >= 1 and levels.rates[-1] < 1))
 
 
 def end_limit(levels: Levels) -> float:
     """Return how close to 0 and 1 these records allow predictions, if some are exactly 0 or 1; else 0.
 
     n records that were all right leave a rate of 0.5 / (n + 1) for a miss (Krichevsky and Trofimov 1981).
-    Rounded and human predictions of 0 and 1 are wrong more often than never.
+    Rounded and human predictions of 0 and 1 are wrong more often than never. If none of these was, they may
+    have been earned: then the limit is small enough to cost at most `PREMIUM` nats per record even if no
+    such prediction is ever wrong.
     """
     if levels.values[0] > 0 and levels.values[-1] < 1:
         return 0.0
-    return min(0.5 / (levels.total + 1.0), MAX_END_LIMIT)
+    limit = min(0.5 / (levels.total + 1.0), MAX_END_LIMIT)
+    if _wrong_at_ends(levels):
+        return limit
+    # moving all predictions within e of 0 or 1 there costs about the sum of w (e - distance), which is the
+    # largest of its linear pieces
+    distance = np.minimum(levels.values, 1.0 - levels.values)
+    near = np.flatnonzero(distance < limit)
+    near = near[np.argsort(distance[near], kind="stable")]
+    mass, moment = (np.cumsum(x[near]) for x in (levels.weights, levels.weights * distance))
+    return float(min(limit, np.min((PREMIUM * levels.total + moment) / mass)))
+
+
+def likeliest_limit(levels: Levels) -> float:
+    """Return the limit under which predictions that change in no other way have the least log loss."""
+    clips = worthwhile_clips(levels) if _wrong_at_ends(levels) else (end_limit(levels),)
+    return min(clips, key=lambda clip: costs(levels, np.clip(levels.values, clip, 1.0 - clip), "log").mean)
 
 
 SAFE = 1e-6  # predictions closer to 0 and 1 are charged as this: one miss costs 14 nats, not 36

@@ -1,9 +1,4 @@
-"""isotonic, centered-isotonic, bounded-slope, venn-abers: maps that need the order of predictions only.
-
-identity, shift, platt, temperature, beta: logistic maps shrunk toward no change.
-
-spline: a smooth shift of the logit, shrunk toward none.
-"""
+"""Methods that read the prediction alone: logistic maps, the spline, isotonic maps and Venn-Abers."""
 
 from __future__ import annotations
 
@@ -12,11 +7,9 @@ from typing import Literal
 import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
-from calibrant.fits import isotonic as bounded
 from calibrant.fits import isotonic as isotonic_fits
-from calibrant.fits import isotonic as pairs
 from calibrant.fits import spline as spline_fits
-from calibrant.fits.levels import Levels, end_limit
+from calibrant.fits.levels import Levels, likeliest_limit
 from calibrant.fits.logistic import Clip, Family, LogisticFit, Shrink, logistic, shows_no_slope
 from calibrant.formatting import format_value
 from calibrant.recalibration.maps.base import IdentityMap
@@ -44,7 +37,7 @@ def bounded_slope(sample: Sample, *, seed: int, slope: float = 2.0, ends: Ends =
     """Fit the best rates whose slope lies between 0 and a bound."""
     if isinstance(slope, bool) or not isinstance(slope, (int, float)) or not 0 <= slope < float("inf"):
         raise InvalidInputError(sentence("slope", "must be a number from 0", f"got {slope!r}"))
-    knots = bounded.bounded_slope(sample.levels, slope=float(slope), honest_ends=_honest(ends))
+    knots = isotonic_fits.bounded_slope(sample.levels, slope=float(slope), honest_ends=_honest(ends))
     return Fitted(PiecewiseMap.of(knots.values, knots.rates))
 
 
@@ -52,7 +45,7 @@ def venn_abers(sample: Sample, *, seed: int, merge: Literal["log", "brier"] = "l
     """Find the isotonic values of a new record under either outcome."""
     if merge not in ("log", "brier"):
         raise reject_name("merge", str(merge), ["log", "brier"])
-    fit = pairs.venn_abers(sample.levels)
+    fit = isotonic_fits.venn_abers(sample.levels)
     void = sample.weighted or not sample.binary
     reason = "The guarantee of Venn-Abers pairs is for 0/1 records of equal weight; these are not."
     return Fitted(PairMap.of(fit.values, fit.if_zero, fit.if_one, merge), (reason,) if void else ())
@@ -78,7 +71,7 @@ def identity(sample: Sample, *, seed: int) -> Fitted:
 
 def limits(sample: Sample, *, seed: int) -> Fitted:
     """Leave the predictions as they are, but keep them off 0 and 1 if some are exactly 0 or 1."""
-    clip = end_limit(sample.levels)
+    clip = likeliest_limit(sample.levels)
     if clip == 0.0:
         return Fitted(IdentityMap())
     return Fitted(LogisticMap(0.0, 1.0, 1.0, clip), (), {"clip": clip, "clip_note": _end_note(clip)})

@@ -43,7 +43,7 @@ METHODS: tuple[Method, ...] = (
     Method(
         name="limits",
         fit=curves.limits,
-        meaning="no change, but predictions of exactly 0 and 1 move to 0.5 / (n + 1) and 1 less that",
+        meaning="no change, but predictions of exactly 0 and 1 move off them, by at most 0.05",
         citation="Krichevsky & Trofimov 1981",
         repetition=True,
     ),
