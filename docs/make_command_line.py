@@ -8,8 +8,7 @@ from pathlib import Path
 
 import click
 
-from calibrant.cli.config import SECTIONS
-from calibrant.cli.main import verb_named
+from calibrant.cli.config import SECTIONS, command_named
 
 TARGET = Path(__file__).parent / "reference" / "command-line.md"
 EVERYWHERE = ("--decimal", "--percent", "--table", "--query", "--format", "--quiet", "--config")
@@ -27,7 +26,7 @@ take `--decimal`, `--percent`, `--table` and `--query`.
 
 def page() -> str:
     """Return the page."""
-    commands = {name: verb_named(name) for names in SECTIONS.values() for name in names}
+    commands = {name: command_named(name) for names in SECTIONS.values() for name in names}
     count = Counter(_line(option) for command in commands.values() for option in _options(command))
     shared = [line for line, times in count.items() if times >= SHARED_BY]
     parts = [HEAD]

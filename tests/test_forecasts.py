@@ -176,7 +176,7 @@ BAD = [
     ({"y_prob": [[0.1, 0.2, 0.7]] * 4}, r"top_label"),
     ({"y_prob": 0.3}, r"must be one-dimensional"),
     ({"y_prob": ["a", "b", "c", "d"]}, r"y_prob must be numeric"),
-    ({"y_prob": [0.1, None, 0.3, "x"]}, r"y_prob must be numeric; got 'x' in row 3"),
+    ({"y_prob": [0.1, None, 0.3, "x"]}, r"y_prob must be numeric; got the text 'x' in row 3"),
     ({"y_prob": np.array(["2020"] * 4, dtype="datetime64[Y]")}, r"must be numeric; got dtype"),
     ({"y_true": [-1, 1, 1, -1]}, r"y_true must lie in \[0, 1\]; got -1 in row 0.*pos_label=1"),
     ({"y_true": [0, 1, 2, 0]}, r"y_true must lie in \[0, 1\]; got 2 in row 2"),

@@ -63,7 +63,7 @@ def test_every_measure_takes_it(name):
 
 
 REFUSED = [
-    (WORDS, None, r"y_true must be numeric.*pos_label='(yes|no)'"),
+    (WORDS, None, 'y_true must be numeric.*pos_label="(yes|no)"'),
     (WORDS.astype(object), None, r"y_true must be numeric.*pos_label="),
     (2 * Y - 1, None, r"pos_label=1"),
     (WORDS, "Yes", r"pos_label must be one of the labels of y_true; got 'Yes' for 'no', 'yes'"),

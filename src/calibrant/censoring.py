@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
+from calibrant.errors import DROP_MISSING, InvalidInputError, reject_name, reject_rows, sentence
 from calibrant.formatting import format_value, pluralize
 from calibrant.inputs import (
     NamedColumn,
@@ -173,10 +173,9 @@ def censored(
     codes = np.zeros(len(times), dtype=np.intp) if strata is None else _codes(strata, times)
     absent |= codes < 0
     if missing == "error":
-        hint = 'pass missing="drop" to leave such rows out and have them counted'
-        reject_rows(when, "must not be missing", times, np.isnan(times), hint)
-        reject_rows(what, "must not be missing", causes, np.isnan(causes), hint)
-        reject_rows("strata", "must not be missing", codes, codes < 0, hint)
+        reject_rows(when, "must not be missing", times, np.isnan(times), DROP_MISSING)
+        reject_rows(what, "must not be missing", causes, np.isnan(causes), DROP_MISSING)
+        reject_rows("strata", "must not be missing", codes, codes < 0, DROP_MISSING)
     if absent.all():
         raise InvalidInputError(sentence(when, "must have a row without missing values", "got none"))
     known = np.where(absent, 0.0, causes)

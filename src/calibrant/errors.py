@@ -1,17 +1,119 @@
 """Every error that calibrant raises on purpose, and the one grammar of their messages.
 
 A message names the argument or column, states the rule, shows what was found and where, and hints at
-the remedy: ``y_prob must lie in [0, 1]; got 1.7 in row 41 (3 rows). Hint: ...``.
+the remedy: ``y_prob must lie in [0, 1]; got 1.7 in row 41 (3 rows). Hint: ...``. An error has these parts
+as attributes, so that the command line can word it with options and lines of a file.
 """
 
 from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 
+class Hint(str):
+    """What to do, in Python; `words` and `options` say it again for the command line.
+
+    >>> print(Hint("pass {} to leave such rows out", missing="drop"))
+    pass missing="drop" to leave such rows out
+    """
+
+    words: str  # with "{}" in the place of each option
+    options: tuple[tuple[str, Any], ...]
+
+    def __new__(cls, words: str, *options: tuple[str, Any], **named: Any) -> Self:
+        given = (*options, *named.items())
+        made = super().__new__(cls, _filled(words, [f"{name}={_quoted(value)}" for name, value in given]))
+        made.words, made.options = words, given
+        return made
+
+    def worded(self, option: Callable[[str, Any], str]) -> str:
+        """Return the hint with its options written in another way."""
+        return _filled(self.words, [option(name, value) for name, value in self.options])
+
+
+def _filled(words: str, options: list[str]) -> str:
+    """Put the options in place of the first "{}"; a label of the user's may hold others."""
+    first, *others = words.split("{}", len(options))
+    return first + "".join(option + text for option, text in zip(options, others, strict=True))
+
+
+def _quoted(value: Any) -> str:
+    if value is ...:  # for the reader to fill in
+        return "..."
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
+
+
+DROP_MISSING = Hint("pass {} to leave such rows out and have them counted", missing="drop")
+
+
+class Place(NamedTuple):
+    """The first bad row, counted from 0, how many rows are bad, and their file if there may be several."""
+
+    row: int
+    rows: int = 0
+    file: str = ""
+
+    def __str__(self) -> str:
+        return self.with_line("")
+
+    def with_line(self, line: str) -> str:
+        """Return the place, with the line of a text file where it is known."""
+        count = f" ({self.rows:,} row{'s' if self.rows > 1 else ''})" if self.rows else ""
+        if self.file:
+            return f"in row {self.row} of {self.file!r}{line}{count}"
+        return f"in row {self.row}{count}{line}"
+
+
+class Message(str):
+    """The text of an error, which keeps its parts."""
+
+    subject: str
+    rule: str
+    got: str
+    hint: str
+    place: Place | None
+
+
+def sentence(subject: str, rule: str, got: str = "", hint: str = "", place: Place | None = None) -> Message:
+    """Put one error message together: ``subject rule; got. Hint: hint``; the place follows what was got."""
+    found = got if place is None else f"{got} {place}".lstrip()
+    text = f"{subject} {rule}" + (f"; {found}." if found else ".") + (f" Hint: {hint}." if hint else "")
+    made = Message(text)
+    made.subject, made.rule, made.got, made.hint, made.place = subject, rule, got, hint, place
+    return made
+
+
 class CalibrantError(ValueError):
-    """Base of all errors raised by calibrant; a ValueError, so scikit-learn code can catch it."""
+    """Base of all errors raised by calibrant; a ValueError, so scikit-learn code can catch it.
+
+    Attributes
+    ----------
+    subject, rule, got, hint
+        The argument or column, the rule that it breaks, what was found, and what to do.
+    row
+        The first bad row, counted from 0; None where no row is to blame.
+    option
+        Name and value of the argument that the hint proposes, or None.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        parts = message if isinstance(message, Message) else sentence("", message)
+        self.subject, self.rule, self.got, self.hint = parts.subject, parts.rule, parts.got, parts.hint
+        self.place = parts.place
+        self.row = None if parts.place is None else parts.place.row
+        self.option = parts.hint.options[0] if isinstance(parts.hint, Hint) else None
+
+    def with_parts(self, **parts: Any) -> Self:
+        """Return the same error with another subject, rule, got, hint or place."""
+        names = ("subject", "rule", "got", "hint", "place")
+        return type(self)(sentence(**{name: getattr(self, name) for name in names} | parts))
 
 
 class InvalidInputError(CalibrantError):
@@ -26,10 +128,6 @@ class UnreadableFileError(CalibrantError):
     """A file is missing, empty, or not in a format that can be read."""
 
 
-class LevelSetWarning(UserWarning):
-    """The measure conditions on each distinct prediction, but hardly any prediction repeats."""
-
-
 class UnwritableFileError(CalibrantError):
     """A file cannot be written: its folder, its rights, or what is there already."""
 
@@ -42,12 +140,16 @@ class TooFewClustersError(TooFewRecordsError):
     """The rows fall into too few clusters for a test or an interval."""
 
 
+class MissingDependencyError(CalibrantError, ImportError):
+    """An optional package is needed; the message gives the install command."""
+
+
 class SwappedArgumentsWarning(UserWarning):
     """Outcomes are fractions and predictions only 0 and 1: were the two arguments swapped?"""
 
 
-class MissingDependencyError(CalibrantError, ImportError):
-    """An optional package is needed; the message gives the install command."""
+class LevelSetWarning(UserWarning):
+    """The measure conditions on each distinct prediction, but hardly any prediction repeats."""
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
@@ -61,25 +163,15 @@ def warn_user(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=depth)
 
 
-def sentence(subject: str, rule: str, got: str = "", hint: str = "") -> str:
-    """Put one error message together: ``subject rule; got. Hint: hint``."""
-    text = f"{subject} {rule}"
-    text += f"; {got}." if got else "."
-    return f"{text} Hint: {hint}." if hint else text
-
-
 def reject_rows(
     subject: str, rule: str, values: npt.ArrayLike, bad: npt.NDArray[np.bool_], hint: str = ""
 ) -> None:
     """Raise InvalidInputError naming the first row where `bad` is true and how many there are."""
     count = int(np.count_nonzero(bad))
-    if count == 0:
-        return
-    row = int(np.argmax(bad))
-    rows = f"({count:,} row{'s' if count > 1 else ''})"
-    raise InvalidInputError(
-        sentence(subject, rule, f"got {np.asarray(values)[row]} in row {row} {rows}", hint)
-    )
+    if count:
+        row = int(np.argmax(bad))
+        got = f"got {np.asarray(values)[row]}"
+        raise InvalidInputError(sentence(subject, rule, got, hint, Place(row, count)))
 
 
 def reject_name(subject: str, name: str, known: list[str]) -> UnknownNameError:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from calibrant.censoring import Censored
 from calibrant.clusters import Clusters
 from calibrant.columns import cluster_labels
-from calibrant.errors import InvalidInputError, reject_rows, sentence
+from calibrant.errors import DROP_MISSING, InvalidInputError, reject_rows, sentence
 from calibrant.formatting import format_mean
 from calibrant.frames import resolve_inputs
 from calibrant.inputs import any_fraction
@@ -245,8 +245,7 @@ class Forecasts:
         if not kept.all():
             if missing == "error":
                 used = np.isin(np.arange(records.length), records.rows)
-                hint = 'pass missing="drop" to leave such rows out and have them counted'
-                reject_rows("clusters", "must not be missing", given, gaps & used, hint)
+                reject_rows("clusters", "must not be missing", given, gaps & used, DROP_MISSING)
             records = replace(records.take(kept), dropped=records.dropped + int(np.count_nonzero(~kept)))
         other = Forecasts.of_records(records)
         name = next(iter(labels)) if isinstance(labels, Mapping) else getattr(labels, "name", None)

@@ -1,20 +1,16 @@
-"""From whatever the user holds to checked vectors: the boundary where arrays and frames are checked, once.
-
-Options of public functions: what is not a number of the right kind and range is refused by its name.
-
-Checks of options that several methods share.
-"""
+"""Check what users pass: arrays become vectors of numbers, options must be of the right kind and range."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, reject_rows, sentence
+from calibrant.errors import Hint, InvalidInputError, Place, reject_rows, sentence
 from calibrant.formatting import pluralize
 from calibrant.results import Array
 
@@ -102,16 +98,18 @@ def _unmasked(data: np.ma.MaskedArray[Any, Any]) -> npt.NDArray[Any]:
     return values
 
 
-def numeric_vector(data: Any, name: str) -> npt.NDArray[Any]:
-    """Return `data` as a one-dimensional bool, integer or float array, missing values as NaN."""
+def numeric_vector(data: Any, name: str, *, labels: bool = False) -> npt.NDArray[Any]:
+    """Return `data` as a one-dimensional bool, integer or float array, missing values as NaN.
+
+    Where the caller has the option `pos_label`, `labels` makes the error propose it.
+    """
     array = _one_dimensional(to_array(data, name), name)
     if array.dtype.kind == "O":
-        array = _numbers(array, name)
+        return _numbers(array, name, labels)
     if array.dtype.kind not in "biuf":
-        hint = _label_hint(*np.unique(array)[:3]) if array.dtype.kind in "US" else ""
-        raise InvalidInputError(
-            sentence(name, "must be numeric", f"got dtype {array.dtype}, {array[0]!r} in row 0", hint)
-        )
+        hint = _label_hint(np.unique(array)[:3].tolist()) if labels and array.dtype.kind in "US" else ""
+        got = f"got dtype {array.dtype}, {array.tolist()[0]!r}"
+        raise InvalidInputError(sentence(name, "must be numeric", got, hint, Place(0)))
     return array
 
 
@@ -136,47 +134,39 @@ def _shape_hint(array: npt.NDArray[Any]) -> str:
     return "flatten it with .ravel()" if array.ndim > 1 else "pass a list or an array"
 
 
-def _label_hint(*labels: object) -> str:
+def _label_hint(labels: list[Any]) -> str:
     """Name both labels and the option that says which of them counts as 1.
 
-    >>> _label_hint("no", "yes")
-    "the labels are 'no' and 'yes': pass pos_label='yes' if that one counts as 1"
+    >>> print(_label_hint(["no", "yes"]))
+    pass pos_label="yes" if 'yes' counts as 1 and 'no' as 0
     """
     if len(labels) == 2:
-        one, two = (str(label) for label in labels)
-        return f"the labels are {one!r} and {two!r}: pass pos_label={two!r} if that one counts as 1"
-    shown = repr(str(labels[0])) if labels else "'yes'"
-    return f"name the label that counts as 1, such as pos_label={shown}, or pass numbers"
+        one, two = labels
+        return Hint(f"pass {{}} if {two!r} counts as 1 and {one!r} as 0", pos_label=two)
+    return SEVERAL_CLASSES if len(labels) > 2 else ""
 
 
-def _distinct_texts(array: npt.NDArray[Any]) -> list[str]:
-    """Return up to three distinct texts of a column, in order."""
-    return sorted({item for item in array.tolist() if isinstance(item, str)})[:3]
-
-
-def _numbers(array: npt.NDArray[Any], name: str) -> Array:
-    """Convert an object array, taking None and pandas.NA for missing."""
+def _numbers(array: npt.NDArray[Any], name: str, labels: bool) -> Array:
+    """Convert an object array, taking None and pandas.NA for missing; text and bytes are not numbers."""
     out = np.empty(array.size)
     for row, item in enumerate(array):
-        if isinstance(item, list | tuple | np.ndarray):
-            got, hint = f"got {item!r} in row {row}", "make a column of each part"
-            raise InvalidInputError(sentence(name, "must have one number per row", got, hint))
-        try:
-            out[row] = np.nan if is_missing(item) else float(item)
-        except OverflowError:
-            digits = int(abs(item).bit_length() * 0.30103) + 1  # writing it would take long
-            got = f"got a whole number of {digits:,} digits in row {row}"
-            raise InvalidInputError(sentence(name, "must fit into a float64", got)) from None
-        except (TypeError, ValueError):
-            got = f"got {item!r} in row {row}"
-            raise InvalidInputError(
-                sentence(name, "must be numeric", got, _label_hint(*_distinct_texts(array)))
-            ) from None
-        if isinstance(item, str | bytes | bytearray):
-            got = f"got the {'text' if isinstance(item, str) else 'bytes'} {item!r} in row {row}"
-            raise InvalidInputError(
-                sentence(name, "must be numeric", got, _label_hint(*_distinct_texts(array)))
-            )
+        rule, got, hint = "must be numeric", "", ""
+        if isinstance(item, str | bytes):
+            got = f"got the {'text' if isinstance(item, str) else 'bytes'} {item!r}"
+        elif isinstance(item, list | tuple | np.ndarray):
+            rule, got, hint = "must have one number per row", f"got {item!r}", "make a column of each part"
+        else:
+            try:
+                out[row] = np.nan if is_missing(item) else float(item)
+                continue
+            except OverflowError:
+                rule, got = "must fit into a float64", _got(item)
+            except (TypeError, ValueError):
+                got = f"got {item!r}"
+        if labels and isinstance(item, str | bytes):
+            texts = {other for other in array.tolist() if isinstance(other, type(item))}
+            hint = _label_hint(sorted(texts)[:3])
+        raise InvalidInputError(sentence(name, rule, got, hint, Place(row)))
     return out
 
 
@@ -197,7 +187,7 @@ def outcomes_of(data: Any, name: str, pos_label: Any = None) -> npt.NDArray[Any]
     [1.0, 0.0, nan]
     """
     if pos_label is None:
-        return numeric_vector(data, name)
+        return numeric_vector(data, name, labels=True)
     array = _one_dimensional(to_array(data, name), name)
     gaps, labels = _distinct(array)
     others = [label for label in labels if label != pos_label]
@@ -323,7 +313,7 @@ def range_hint(low: float, high: float) -> str:
     if (low >= 0 and high <= 1 + 1e-6) or (low >= -1e-6 and high <= 1):
         return "these look like rounding errors; clip them with numpy.clip(x, 0, 1)"
     if low == -1 and high == 1:
-        return "of labels -1 and 1, name the one that counts as 1: pos_label=1"
+        return Hint("of labels -1 and 1, name the one that counts as 1: {}", pos_label=1)
     if low >= 0 and high <= 100:
         return "percentages must be divided by 100; other labels must be mapped to 0 and 1"
     return "these look like logits; pass scipy.special.expit of them"
@@ -359,66 +349,55 @@ def whole_number(name: str, value: Any, least: int = 0, most: int | None = None)
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < least or (most is not None and value > most):
         bounds = f"of at least {least:,}" if most is None else f"from {least:,} to {most:,}"
-        raise InvalidInputError(sentence(name, f"must be a whole number {bounds}", f"got {value!r}"))
+        raise InvalidInputError(sentence(name, f"must be a whole number {bounds}", _got(value)))
     return int(value)
+
+
+def whole_numbers(least: int, **options: Any) -> None:
+    """Refuse any of several options that is not a whole number of at least `least`."""
+    for name, value in options.items():
+        whole_number(name, value, least)
 
 
 def number(name: str, value: Any) -> float:
     """Return a number, infinity included; the caller checks its range."""
-    if not _is_number(value) or math.isnan(value):
-        raise InvalidInputError(sentence(name, "must be a number", f"got {value!r}"))
-    return float(value)
+    return _checked(name, value, "be a number", lambda x: not math.isnan(x))
 
 
 def finite_number(name: str, value: Any, least: float = -math.inf) -> float:
     """Return a finite number of at least `least`."""
-    if not _is_number(value) or not math.isfinite(value) or value < least:
-        bound = "" if least == -math.inf else f" of at least {least:g}"
-        raise InvalidInputError(sentence(name, f"must be a finite number{bound}", f"got {value!r}"))
-    return float(value)
+    bound = "" if least == -math.inf else f" of at least {least:g}"
+    return _checked(name, value, f"be a finite number{bound}", lambda x: math.isfinite(x) and x >= least)
 
 
 def positive_number(name: str, value: Any) -> float:
     """Return a finite number above 0."""
-    if not _is_number(value) or not math.isfinite(value) or value <= 0:
-        raise InvalidInputError(sentence(name, "must be a positive number", f"got {value!r}"))
-    return float(value)
+    return _checked(name, value, "be a positive number", lambda x: math.isfinite(x) and x > 0)
 
 
 def open_share(name: str, value: Any) -> float:
     """Return a number strictly between 0 and 1: a confidence, a level, a power."""
-    if not _is_number(value) or not 0 < value < 1:
-        raise InvalidInputError(sentence(name, "must lie strictly between 0 and 1", f"got {value!r}"))
-    return float(value)
+    return _checked(name, value, "lie strictly between 0 and 1", lambda x: 0 < x < 1)
 
 
 def positive_share(name: str, value: Any) -> float:
     """Return a number above 0, and at most 1."""
-    if not _is_number(value) or not 0 < value <= 1:
-        raise InvalidInputError(sentence(name, "must lie in (0, 1]", f"got {value!r}"))
-    return float(value)
+    return _checked(name, value, "lie in (0, 1]", lambda x: 0 < x <= 1)
 
 
 def closed_share(name: str, value: Any) -> float:
     """Return a number from 0 to 1, ends included."""
-    if not _is_number(value) or not 0 <= value <= 1:
-        raise InvalidInputError(sentence(name, "must lie in [0, 1]", f"got {value!r}"))
-    return float(value)
+    return _checked(name, value, "lie in [0, 1]", lambda x: 0 <= x <= 1)
 
 
 def confidence_or_none(name: str, value: Any) -> float:
     """Return a confidence in [0, 1); 0 means no intervals."""
-    if not _is_number(value) or not 0 <= value < 1:
-        rule = "must lie in [0, 1), 0 for no intervals"
-        raise InvalidInputError(sentence(name, rule, f"got {value!r}"))
-    return float(value)
+    return _checked(name, value, "lie in [0, 1), 0 for no intervals", lambda x: 0 <= x < 1)
 
 
 def clipping(name: str, value: Any) -> float:
     """Return how far from 0 and 1 predictions are kept: a number strictly between 0 and 0.5."""
-    if not _is_number(value) or not 0 < value < 0.5:
-        raise InvalidInputError(sentence(name, "must lie in (0, 0.5)", f"got {value!r}"))
-    return float(value)
+    return _checked(name, value, "lie in (0, 0.5)", lambda x: 0 < x < 0.5)
 
 
 def flag(name: str, value: Any) -> bool:
@@ -428,24 +407,20 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def whole_numbers(least: int, **options: Any) -> None:
-    """Refuse any of several options that is not a whole number of at least `least`."""
-    for name, value in options.items():
-        whole_number(name, value, least)
+def _checked(name: str, value: Any, rule: str, holds: Callable[[float], bool]) -> float:
+    """Return a number for which the rule holds; a whole number too large for a float breaks every rule."""
+    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    try:
+        if real and holds(float(value)):
+            return float(value)
+    except OverflowError:
+        pass
+    raise InvalidInputError(sentence(name, f"must {rule}", _got(value)))
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-
-
-def at_least_two(name: str, value: object) -> None:
-    """Refuse what is not a whole number from 2."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 2:
-        raise InvalidInputError(sentence(name, "must be a whole number from 2", f"got {value!r}"))
-
-
-def checked_share(name: str, share: object) -> float:
-    """Return a number between 0 and 1, or say what it must be."""
-    if isinstance(share, bool) or not isinstance(share, (int, float, np.floating)) or not 0 < share < 1:
-        raise InvalidInputError(sentence(name, "must lie between 0 and 1", f"got {share!r}"))
-    return float(share)
+def _got(value: Any) -> str:
+    """Show a value; of a huge whole number only its size, for writing it would take long."""
+    if isinstance(value, int) and abs(value) > 10**30:
+        return f"got a whole number of {int(abs(value).bit_length() * 0.30103) + 1:,} digits"
+    shown = repr(value)
+    return f"got {shown[:60]}..." if len(shown) > 200 else f"got {shown}"

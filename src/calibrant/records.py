@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from calibrant.censoring import Censored
 from calibrant.errors import (
+    DROP_MISSING,
     InvalidInputError,
     SwappedArgumentsWarning,
     reject_name,
@@ -212,10 +213,9 @@ def _complete(
     if absent is None:
         return None
     if missing == "error":
-        hint = 'pass missing="drop" to leave such rows out and have them counted'
         for array, name in ((y, names.outcome), (p, names.prediction), (w, names.weight)):
             if array is not None:
-                reject_rows(name, "must not be missing", array, array != array, hint)
+                reject_rows(name, "must not be missing", array, array != array, DROP_MISSING)
     if absent.all():
         got = f"got {pluralize(len(p), 'row')}, all with one"
         empty = (name for array, name in ((y, names.outcome), (w, names.weight)) if _all_missing(array))

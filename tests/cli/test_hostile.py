@@ -248,7 +248,7 @@ def refused(capsys, monkeypatch, folder, *arguments, hint=""):
     monkeypatch.setattr(
         sys, "argv", ["calibrant", *(str(a).replace("{here}", str(folder)) for a in arguments)]
     )
-    code = main.run_verb()
+    code = main.run_command()
     out, err = capsys.readouterr()
     assert code != 0, f"{arguments} was accepted{hint}"
     assert code == 2, (arguments, code, out, err)

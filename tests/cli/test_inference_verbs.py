@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import calibrant as cb
-from calibrant.cli.main import calibrant, run_verb
+from calibrant.cli.main import calibrant, run_command
 from calibrant.errors import InvalidInputError, UnreadableFileError
 
 
@@ -134,7 +134,7 @@ def test_missing_rows_are_named_by_column_with_a_hint_that_can_be_typed(
     holes, arguments, message, monkeypatch, capsys
 ):
     monkeypatch.setattr("sys.argv", ["calibrant", arguments[0], str(holes), *map(str, arguments[1:])])
-    assert run_verb() == 2
+    assert run_command() == 2
     printed = capsys.readouterr().err
     assert message in printed
     assert "Hint: pass --missing drop to leave such rows out" in printed

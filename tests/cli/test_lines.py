@@ -1,12 +1,47 @@
-"""Errors on the command line name the line of the file."""
+"""Errors on the command line name the line of the file, and options as they are typed."""
 
 from __future__ import annotations
 
-import pytest
+import pickle
 
-from calibrant.cli.main import with_line
+import click
+import pytest
+from typed import calibrant
+
+from calibrant import errors
+from calibrant.cli.main import error_text
+from calibrant.cli.paths import BEHIND
+from calibrant.errors import DROP_MISSING, Hint, InvalidInputError, Place, sentence
 
 SAID = "column 'p' must lie in [0, 1]; got 1.7 in row 1 (1 row). Hint: divide."
+ERROR = InvalidInputError(sentence("column 'p'", "must lie in [0, 1]", "got 1.7", "divide", Place(1, 1)))
+
+
+def worded(error, *files):
+    return error_text(error, None, {BEHIND: [str(file) for file in files]})
+
+
+def test_an_error_has_its_parts_as_attributes():
+    words = sentence("y_prob", "must not be missing", "got nan", DROP_MISSING, Place(17, 4))
+    for error in (InvalidInputError(words), pickle.loads(pickle.dumps(InvalidInputError(words)))):
+        assert (error.subject, error.rule, error.got) == ("y_prob", "must not be missing", "got nan")
+        assert (error.row, error.option) == (17, ("missing", "drop"))
+        assert error.hint == 'pass missing="drop" to leave such rows out and have them counted'
+        assert str(error).startswith("y_prob must not be missing; got nan in row 17 (4 rows). Hint: pass")
+    plain = errors.UnknownNameError("no parts")
+    assert (str(plain), plain.subject, plain.row, plain.option) == ("no parts", "", None, None)
+    assert worded(plain) == "no parts"
+    swapped = InvalidInputError(words).with_parts(subject="column 'p'")
+    assert str(swapped) == str(InvalidInputError(words)).replace("y_prob", "column 'p'")
+
+
+def test_a_hint_is_worded_with_options_of_the_command():
+    has = click.Command("x", params=[click.Option(["--missing"])])
+    error = InvalidInputError(sentence("y", "must not be missing", "got nan", DROP_MISSING))
+    assert "Hint: pass --missing drop to leave" in error_text(error, has, {})
+    assert 'Hint: pass missing="drop" in Python to' in error_text(error, click.Command("x"), {})
+    odd = Hint("pass {} if '{}' counts as 1", pos_label="{}")
+    assert str(odd) == """pass pos_label="{}" if '{}' counts as 1"""
 
 
 @pytest.mark.parametrize(
@@ -22,36 +57,32 @@ SAID = "column 'p' must lie in [0, 1]; got 1.7 in row 1 (1 row). Hint: divide."
 def test_the_line_of_a_row_is_named(tmp_path, content, line):
     path = tmp_path / "rows.csv"
     path.write_bytes(content.encode())
-    told = with_line(SAID, ["evaluate", str(path), "-y", "y"])
-    assert told == SAID.replace("(1 row)", f"(1 row), line {line} of rows.csv")
+    expected = SAID.replace("(1 row)", f"(1 row), line {line} of rows.csv")
+    assert worded(ERROR, path) == expected
+    told = calibrant("evaluate", path, "-y", "y", "-p", "p").stderr
+    assert expected.partition(" Hint")[0] in told
 
 
-def test_a_state_is_no_file_of_rows(tmp_path):
+def test_a_state_is_not_a_file_of_rows(tmp_path):
     path, state = tmp_path / "rows.csv", tmp_path / "monitor.json"
     path.write_text("y,p\n0,0.2\n1,1.7\n")
-    state.write_text("{}")
-    told = with_line(SAID, ["monitor", str(path), "--state", str(state)])
-    assert told == SAID.replace("(1 row)", "(1 row), line 3 of rows.csv")
+    told = calibrant("monitor", path, "-y", "y", "-p", "p", "--state", state).stderr
+    assert "(1 row), line 3 of rows.csv" in told
 
 
 @pytest.mark.parametrize("name", ["rows.csv", "it's.csv"])
-def test_a_file_that_the_message_names_is_looked_into(tmp_path, name):
+def test_a_file_that_the_error_names_is_looked_into(tmp_path, name):
     path = tmp_path / name
     path.write_text("y,p\n0,0.2\n\n1,1.7\n")
-    said = f"got 1.7 in row 1 of {str(path)!r} (1 row). Hint: divide."
-    told = with_line(said, ["sketch", str(tmp_path / "*.csv")])
-    assert told == said.replace(" (1 row)", ", line 4 (1 row)")
+    error = InvalidInputError(sentence("column 'p'", "must", "got 1.7", "divide", Place(1, 1, str(path))))
+    assert worded(error) == str(error).replace(" (1 row)", ", line 4 (1 row)")
 
 
 def test_nothing_is_added_where_the_line_is_not_known(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("y,p\n0,0.2\n")
-    assert with_line(SAID, [str(path)]) == SAID
-    assert with_line(SAID, [str(path), str(path)]) == SAID
-    assert with_line(SAID, ["rows.parquet"]) == SAID
+    assert worded(ERROR, path) == SAID
+    assert worded(ERROR, path, path) == SAID
+    assert worded(ERROR, "rows.parquet") == SAID
     path.write_text("y,p\n0,0.2\n1,1.7\n")
-    other = tmp_path / "rows.parquet"
-    other.touch()
-    assert with_line(SAID, [str(other), "--output", str(path)]) == SAID  # the line of another file
-    assert with_line(SAID, ["-", "--output", str(path)]) == SAID
-    assert with_line("no such file", [str(path)]) == "no such file"
+    assert worded(ERROR) == SAID

@@ -8,23 +8,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typed import calibrant
 
 sys.path.append(str(Path(__file__).parents[1] / "logs"))
 from writers import inspect_sample, questions, write_inspect, write_lm_eval
 
 from calibrant import logs
-from calibrant.cli.main import calibrant
 
 
 def run(*arguments: object, code: int = 0):
-    from click.testing import CliRunner
-
-    result = CliRunner().invoke(calibrant, [str(one) for one in arguments])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        assert code == 2, result.exception
-        return str(result.exception)
-    assert result.exit_code == code, result.output
-    return result.stdout
+    result = calibrant(*arguments)
+    assert result.returncode == code, result.stderr
+    return result.stderr if code else result.stdout
 
 
 @pytest.fixture

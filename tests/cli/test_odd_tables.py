@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from calibrant.cli.main import run_verb
+from calibrant.cli.main import run_command
 
 GROUPS = ("-y", "y", "-p", "p", "--groups", "g")
 
@@ -19,7 +19,7 @@ def run(tmp_path, monkeypatch, capsys):
     def call(verb, text, *arguments):
         (tmp_path / "t.csv").write_text(text, encoding="utf-8")
         monkeypatch.setattr("sys.argv", ["calibrant", verb, "t.csv", *map(str, arguments)])
-        code = run_verb()
+        code = run_command()
         return code, *capsys.readouterr()
 
     return call

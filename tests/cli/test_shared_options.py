@@ -46,7 +46,7 @@ def run(folder, monkeypatch, capsys):
 
     def _run(*arguments, code=0):
         monkeypatch.setattr(sys, "argv", ["calibrant", *map(str, arguments)])
-        found = main.run_verb()
+        found = main.run_command()
         out, err = capsys.readouterr()
         assert found == code, (arguments, out, err)
         assert "Traceback" not in err
@@ -374,7 +374,7 @@ def test_no_output_takes_the_place_of_the_database_that_is_read(run):
         (["compare", "a.csv", *ROWS, "-p", "q", "--measure", "log"], "did you mean 'log-loss'"),
         (
             ["evaluate", "a.csv", "-y", "y", "-p", "hundred", "--percent"],
-            "--percent reads 12 %, with its sign",
+            "percentages must be divided by 100",
         ),
         (["evaluate", "a.csv", "-y", "y", "-p", "hundred"], "percentages must be divided by 100"),
         (["recalibrate", "a.csv", "-y", "k", "-p", "p"], "these look like several classes"),

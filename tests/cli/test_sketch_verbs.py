@@ -17,7 +17,7 @@ from click.testing import CliRunner
 import calibrant as cb
 from calibrant import Sketch
 from calibrant.cli import rows as cli_rows
-from calibrant.cli.main import calibrant, with_line
+from calibrant.cli.main import calibrant, error_text
 from calibrant.errors import CalibrantError, UnreadableFileError
 from calibrant.io import read
 
@@ -254,7 +254,7 @@ def test_bad_rows_of_several_files_are_named_by_file_and_line(tmp_path, cells, s
     bad.write_text("\n".join(["p,y", "0.1,0", "", *cells]) + "\n")
     for files in [(tmp_path / "*.csv",), (tmp_path / "a.csv", bad), (bad,)]:
         done = run("sketch", *files, *COLUMNS, "-o", tmp_path / "x.sketch")
-        assert said.format(bad) in with_line(str(done.exception), [])
+        assert said.format(bad) in error_text(done.exception, None, {})
 
 
 def test_killing_a_run_leaves_no_half_written_sketch(tmp_path):

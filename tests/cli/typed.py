@@ -13,7 +13,7 @@ import sys
 
 import pytest
 
-from calibrant.cli.main import run_verb
+from calibrant.cli.main import run_command
 from calibrant.cli.output import guard_output
 from calibrant.files import remove_unfinished
 
@@ -31,7 +31,7 @@ def calibrant(*arguments: object, cwd: object = None, **environment: str) -> sub
         if cwd is not None:
             patch.chdir(str(cwd))
         guard_output()
-        code = run_verb()
+        code = run_command()
         remove_unfinished()
         sys.stdout.flush()
         sys.stderr.flush()

@@ -84,7 +84,7 @@ def test_a_band_needs_the_records(tmp_path):
     recalibrate(y, p, method="shift", seed=0).save(tmp_path / "map.json")
     with pytest.raises(cb.InvalidInputError, match="records were not kept"):
         cb.load_recalibration(tmp_path / "map.json").band([0.5])
-    with pytest.raises(cb.InvalidInputError, match="confidence must lie between 0 and 1"):
+    with pytest.raises(cb.InvalidInputError, match="confidence must lie strictly between 0 and 1"):
         recalibrate(y, p, method="shift", seed=0).band([0.5], confidence=1.0)
 
 

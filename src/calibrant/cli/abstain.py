@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from calibrant.abstention import choose_threshold, risk_coverage
-from calibrant.cli.options import NAME, as_json, missing, option_of, rows_in, seed
+from calibrant.cli.options import NAME, as_json, examples, missing, option_of, rows_in, seed
 from calibrant.cli.output import (
     charts_out,
     check_chart_names,
@@ -20,7 +20,7 @@ from calibrant.io.read import FileNames, read_columns
 from calibrant.records import Missing
 
 
-@click.command()
+@click.command(epilog=examples("calibrant abstain answers.csv -y correct -p confidence --risk 0.1"))
 @rows_in
 @click.option("--outcome", "-y", type=NAME, required=True, help="Column: 1 if the answer was right, else 0.")
 @click.option("--prediction", "-p", type=NAME, required=True, help="Column of the confidence in the answer.")

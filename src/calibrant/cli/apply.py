@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import click
 
-from calibrant.cli.options import NAME, as_json, rows_in
+from calibrant.cli.options import NAME, as_json, examples, rows_in
 from calibrant.cli.output import print_note, show_json
 from calibrant.cli.rows import progress_bar, shown_name
 from calibrant.formatting import pluralize
@@ -17,7 +17,7 @@ from calibrant.recalibration.recalibrate import load_recalibration
 from calibrant.recalibration.result import RecalibrationWarning
 
 
-@click.command()
+@click.command(epilog=examples("calibrant apply map.json new.csv -p p -o repaired.csv"))
 @click.argument("map_file", metavar="MAP", type=click.Path())
 @rows_in
 @click.option("--prediction", "-p", type=NAME, required=True, help="Column of predicted probabilities.")

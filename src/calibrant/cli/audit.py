@@ -14,6 +14,7 @@ from calibrant.cli.options import (
     NAMES,
     as_json,
     columns_unless_sketch,
+    examples,
     files_read,
     option_of,
     refuse_typed,
@@ -47,7 +48,12 @@ from calibrant.records import Missing, check_records
 from calibrant.sketch.sketch import Sketch
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "calibrant audit loans.csv -y default -p p --groups employment,region",
+        "calibrant audit loans.csv -y default -p p --covariates employment,region,age --search",
+    )
+)
 @takes_censored
 @rows_in
 @columns_unless_sketch

@@ -16,6 +16,7 @@ from calibrant.cli.options import (
     LIMIT,
     as_json,
     columns_unless_sketch,
+    examples,
     files_read,
     grouped,
     refuse_typed,
@@ -46,7 +47,11 @@ from calibrant.sketch.sketch import Sketch
 SCHEMA, SCHEMA_VERSION = "calibrant-check", 2
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "calibrant check loans.csv -y default -p p --max ece=0.03 --max slope=0.2 --junit gate.xml"
+    )
+)
 @takes_clusters
 @takes_censored
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import numpy as np
 
-from calibrant.cli.options import MEASURE, NAME, NAMES, as_json, missing, option_of, rows_in, seed
+from calibrant.cli.options import MEASURE, NAME, NAMES, as_json, examples, missing, option_of, rows_in, seed
 from calibrant.cli.output import print_result, show_json, show_sheet
 from calibrant.cli.rows import progress_bar
 from calibrant.errors import InvalidInputError, sentence
@@ -18,7 +18,7 @@ from calibrant.io.read import FileNames, read_table
 from calibrant.records import Missing
 
 
-@click.command()
+@click.command(epilog=examples("calibrant classes images.csv -y label -p cat -p dog -p owl"))
 @rows_in
 @click.option("--outcome", "-y", type=NAME, required=True, help="Column of the class that occurred.")
 @click.option(
@@ -98,9 +98,11 @@ def named_by_option(outcome: str, predictions: tuple[str, ...], weight: str | No
     try:
         yield
     except InvalidInputError as error:
-        subject, space, rest = str(error).partition(" ")
-        text = known.get(subject, subject) + space + rest.replace("column of probabilities", "column")
-        raise type(error)(text.replace("with classes=,", "with --labels,")) from None
+        raise error.with_parts(
+            subject=known.get(error.subject, error.subject),
+            rule=error.rule.replace("column of probabilities", "column"),
+            hint=error.hint.replace("with classes=,", "with --labels,"),
+        ) from None
 
 
 def class_labels(

@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.cli.censored_columns import outcome_columns, outcome_table, takes_censored
-from calibrant.cli.log_files import chosen_log, hints_for_options
+from calibrant.cli.log_files import chosen_log
 from calibrant.cli.options import (
     MEASURE,
     NAME,
     Thresholds,
     as_json,
     chosen_clusters,
+    examples,
     missing,
     option_of,
     outcome_option,
@@ -56,7 +57,12 @@ if TYPE_CHECKING:
 DRAWN = (2, 3)  # models in one chart of reliability
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "calibrant compare loans.csv -y default -p p -p p_old --measure brier",
+        "calibrant compare loans.csv -y default -p p --groups month --ordered",
+    )
+)
 @takes_clusters
 @takes_censored
 @rows_in
@@ -183,7 +189,7 @@ def _compare_logs(
         hint = "--log-option cluster=FIELD names a field of the questions"
         raise InvalidInputError(sentence("--clusters", "does not apply to logs", hint=hint))
     tool, options = log
-    with hints_for_options(), warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         found = compare_logs(listed(file), tool, level=confidence, missing=missing, **asdict(options))
     for one in said:

@@ -19,11 +19,10 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from calibrant.cli.examples import with_examples
 from calibrant.cli.log_files import log_options, rows_of_log
 from calibrant.cli.options import NameList, typed
 from calibrant.cli.output import with_showing_options
-from calibrant.cli.paths import BEHIND, CONFIG, writes_files
+from calibrant.cli.paths import BEHIND, CONFIG, SPOOLED, writes_files
 from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence
 from calibrant.files import scratch_folder
 from calibrant.io.paths import files_behind
@@ -140,7 +139,9 @@ def _spooled(context: click.Context) -> str:
     path = folder / "stdin"
     with path.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
-    return str(path.rename(path.with_suffix(_ending(path))))
+    name = str(path.rename(path.with_suffix(_ending(path))))
+    context.meta.setdefault(SPOOLED, []).append(name)
+    return name
 
 
 def _ending(path: Path) -> str:
@@ -174,7 +175,12 @@ Table = dict[str, Any]
 
 def with_shared_options(command: click.Command) -> click.Command:
     """Add the options of reading and showing to a verb."""
-    return with_examples(with_showing_options(with_reading_options(command)))
+    return with_showing_options(with_reading_options(command))
+
+
+def command_named(name: str) -> click.Command:
+    """Import a command and give it the options that commands share."""
+    return with_defaults(with_shared_options(load_command(name)))
 
 
 def with_defaults(command: click.Command) -> click.Command:

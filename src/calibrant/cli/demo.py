@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from calibrant.cli.evaluate import show_evaluation, write_report
-from calibrant.cli.options import as_json
+from calibrant.cli.options import as_json, examples
 from calibrant.cli.output import print_note
 from calibrant.demo import demonstration
 from calibrant.errors import MissingDependencyError
@@ -13,7 +13,7 @@ from calibrant.files import atomic_write, check_target
 from calibrant.report.evaluate import evaluate
 
 
-@click.command()
+@click.command(epilog=examples("calibrant demo --csv loans.csv"))
 @click.option("--rows", type=click.IntRange(1, 10_000_000), default=20_000, show_default=True,
               help="How many loans to generate.")  # fmt: skip
 @click.option("--seed", default=1, show_default=True, help="Seed of the generator and of the evaluation.")

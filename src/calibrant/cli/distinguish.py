@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from calibrant.cli.options import NAMES, as_json, columns, files_read, option_of, rows_in, seed
+from calibrant.cli.options import NAMES, as_json, columns, examples, files_read, option_of, rows_in, seed
 from calibrant.cli.output import print_note, print_result, show_json, show_table
 from calibrant.cli.rows import refuse_swapped, shown_name
 from calibrant.files import atomic_write, check_target
@@ -14,7 +14,9 @@ from calibrant.io.read import FileNames, read_table
 from calibrant.records import Missing, check_records
 
 
-@click.command()
+@click.command(
+    epilog=examples("calibrant distinguish loans.csv -y default -p p --covariates employment,region,age")
+)
 @rows_in
 @columns
 @click.option(

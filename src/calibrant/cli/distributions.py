@@ -12,6 +12,7 @@ from calibrant.cli.options import (
     NAMES,
     Thresholds,
     as_json,
+    examples,
     files_read,
     grouped,
     missing,
@@ -42,7 +43,7 @@ from calibrant.report.distributions import DistributionEvaluation, evaluate_dist
 FORMS = "--members, --quantiles, --cdf, or --lower, --upper and --coverage"
 
 
-@click.command()
+@click.command(epilog=examples("calibrant distributions rain.csv -y observed --members m1,m2,m3"))
 @rows_in
 @click.option("--outcome", "-y", type=NAME, help="Column of the outcomes: numbers.")
 @click.option("--members", type=NAMES, metavar="A,B,C", help="Columns of the members of an ensemble.")

@@ -18,6 +18,7 @@ from calibrant.cli.options import (
     NAME,
     as_json,
     columns_unless_sketch,
+    examples,
     files_read,
     grouped,
     option_of,
@@ -77,7 +78,13 @@ from calibrant.results import Measurement
 from calibrant.sketch.sketch import Sketch
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "calibrant evaluate loans.csv -y default -p p",
+        "calibrant evaluate loans.csv -y default -p p --groups employment --html report.html",
+        "calibrant evaluate loans.csv -y default -p p --measures all",
+    )
+)
 @takes_clusters
 @takes_censored
 @rows_in

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import fields
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from calibrant.cli.output import print_note
-from calibrant.errors import CalibrantError, InvalidInputError, reject_name, sentence
+from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.files import scratch_folder
 
 if TYPE_CHECKING:
@@ -22,6 +19,7 @@ if TYPE_CHECKING:
 TOOL, CHOSEN, SUMMARY = "calibrant.log", "calibrant.log.options", "calibrant.log.summary"
 ORIGINALS = "calibrant.log.originals"  # where the context keeps the logs behind the files of rows
 NUMBERS = ("scale", "threshold")
+LOG_OPTIONS = ("confidence", "score", "filter", "field", "pattern", *NUMBERS, "partial", "topic", "cluster")
 GROUPED = ("evaluate", "audit")  # commands that look at tasks and topics without being asked
 
 
@@ -34,8 +32,7 @@ def log_options() -> list[click.Option]:
     option = click.Option(
         ["--log-option"], multiple=True, is_eager=True, expose_value=False, callback=_choose_options,
         metavar="NAME=VALUE",
-        help="How to read the log: confidence, score, filter, field, pattern, scale, threshold, partial, "
-        "topic or cluster.",
+        help=f"How to read the log: {', '.join(LOG_OPTIONS[:-1])} or {LOG_OPTIONS[-1]}.",
     )  # fmt: skip
     return [tool, option]
 
@@ -46,16 +43,13 @@ def _choose_tool(context: click.Context, option: click.Parameter, tool: str | No
 
 
 def _choose_options(context: click.Context, option: click.Parameter, given: Sequence[str]) -> None:
-    from calibrant.logs.answer import Options
-
-    known = [one.name for one in fields(Options)]
     chosen: dict[str, Any] = {}
     for text in given:
         name, equal, value = text.partition("=")
         if not equal:
             raise InvalidInputError(sentence("--log-option", "must be NAME=VALUE", f"got {text!r}"))
-        if name not in known:
-            raise reject_name("--log-option", name, known)
+        if name not in LOG_OPTIONS:
+            raise reject_name("--log-option", name, list(LOG_OPTIONS))
         chosen[name] = int(value) if name == "filter" and value.isdecimal() else value
         if name in NUMBERS:
             try:
@@ -75,8 +69,7 @@ def chosen_log(context: click.Context | None = None) -> tuple[str | None, Option
         if meta.get(CHOSEN):
             raise InvalidInputError(sentence("--log-option", "needs --log", hint="--log auto"))
         return None
-    with hints_for_options():
-        return None if meta[TOOL] == "auto" else meta[TOOL], Options(**meta.get(CHOSEN, {}))
+    return None if meta[TOOL] == "auto" else meta[TOOL], Options(**meta.get(CHOSEN, {}))
 
 
 def log_summary() -> LogSummary | None:
@@ -109,10 +102,9 @@ def rows_of_log(context: click.Context, names: Sequence[str], separate: bool) ->
 def _write_rows(context: click.Context, names: list[str], tool: str | None, options: Options) -> str:
     from calibrant.logs.rows import LogRows
 
-    with hints_for_options():
-        rows = LogRows(names, tool, options)
-        path = context.with_resource(scratch_folder()) / f"{Path(names[0]).stem}.csv"
-        rows.write_csv(path)
+    rows = LogRows(names, tool, options)
+    path = context.with_resource(scratch_folder()) / f"{Path(names[0]).stem}.csv"
+    rows.write_csv(path)
     context.meta[SUMMARY] = rows.summary
     context.meta.setdefault(ORIGINALS, {})[str(path)] = names[0]
     if rows.summary.clustered:
@@ -123,15 +115,3 @@ def _write_rows(context: click.Context, names: list[str], tool: str | None, opti
     for said in rows.summary.sentences():
         print_note(said)
     return str(path)
-
-
-@contextmanager
-def hints_for_options() -> Iterator[None]:
-    """Write the options of `logs.read` in hints as they are typed here."""
-    try:
-        yield
-    except CalibrantError as error:
-        text, mark, hint = str(error).partition(" Hint: ")
-        typed = re.sub(r"\b(\w+)=(?:['\"]([^'\"]*)['\"]|([\d.]*\d))", r"--log-option \1=\2\3", hint)
-        typed = re.sub(r"\b(pattern|field|filter)=(?= |$)", r"--log-option \1=...", typed)
-        raise type(error)(text + mark + typed) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from calibrant.cli.options import MEASURE, as_json
+from calibrant.cli.options import MEASURE, as_json, examples
 from calibrant.cli.output import show_json, show_table
 from calibrant.errors import InvalidInputError, reject_name
 from calibrant.metrics.bibliography import BESIDE_MEASURES, entry_of
@@ -15,7 +15,7 @@ from calibrant.metrics.registry import Measure
 PROPERTIES = ("continuous", "complete", "sound", "truthful", "certified")
 
 
-@click.command("measures")
+@click.command("measures", epilog=examples("calibrant measures", "calibrant measures --json"))
 @click.option(
     "--bibtex", is_flag=True, help="Print the works to cite, with their DOIs; names choose some of them."
 )

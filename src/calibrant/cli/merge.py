@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from calibrant.cli.options import as_json
+from calibrant.cli.options import as_json, examples
 from calibrant.cli.rows import different_sketches
 from calibrant.cli.sketch import write
 from calibrant.files import check_target
@@ -14,7 +14,7 @@ from calibrant.sketch.sketch import Sketch
 from calibrant.sketch.sketch import merge as merged
 
 
-@click.command()
+@click.command(epilog=examples("calibrant merge monday.sketch tuesday.sketch -o week.sketch"))
 @click.argument("sketches", nargs=-1, required=True, type=click.Path())
 @click.option("--output", "-o", required=True, type=click.Path(dir_okay=False), help="File to write.")
 @click.option("--same", is_flag=True, help="Add sketches up even if two hold the same records.")

@@ -13,7 +13,7 @@ import click
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.cli.options import NAME, as_json, files_read, outcome_option, rows_in
+from calibrant.cli.options import NAME, as_json, examples, files_read, outcome_option, rows_in
 from calibrant.cli.output import deliver_results, print_note, show_json, show_table
 from calibrant.cli.rows import (
     OrderedRows,
@@ -38,7 +38,7 @@ NAMED = 3  # groups named in the line of an alarm
 ALARM = 1  # exit code
 
 
-@click.command("monitor")
+@click.command("monitor", epilog=examples("calibrant monitor today.csv -y default -p p --state monitor.json"))
 @rows_in
 @outcome_option
 @click.option("--prediction", "-p", type=NAME, required=True, help="Column of predicted probabilities.")
@@ -121,8 +121,8 @@ def _opened(
     try:
         watch = kind.from_json(read_text(path))
     except InvalidInputError as error:
-        hint = "" if "Hint" in str(error) else " Hint: was it made with another --by?"
-        raise InvalidInputError(f"file {str(path)!r}: {error}{hint}") from None
+        hint = error.hint or "was it made with another --by"
+        raise error.with_parts(subject=f"file {str(path)!r}: {error.subject}", hint=hint) from None
     if alpha is not None and abs(watch.alpha - alpha) > 1e-12:
         rule = f"must be that of the state, {watch.alpha:g}"
         raise InvalidInputError(sentence("--alpha", rule, f"got {alpha:g}"))

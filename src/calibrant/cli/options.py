@@ -134,6 +134,12 @@ class Thresholds(click.ParamType):  # type: ignore[type-arg]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+
+def examples(*lines: str) -> str:
+    """Return the end of a command's help."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
 NAME, NAMES = Name(), NameList()
 MEASURE, MEASURES, LIMIT = MeasureName(), MeasureNames(), Limit()
 METHOD = MethodName()

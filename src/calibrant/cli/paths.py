@@ -11,6 +11,7 @@ import click
 from calibrant.errors import InvalidInputError, sentence
 
 BEHIND = "calibrant.behind"  # where the context keeps the files behind FILE
+SPOOLED = "calibrant.spooled"  # where it keeps the copies of standard input
 CONFIG = "calibrant.config"  # where it keeps the file of defaults
 CHARTS = "charts"  # the option whose values are NAME=FILE
 

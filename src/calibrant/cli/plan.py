@@ -10,6 +10,7 @@ from calibrant.cli.options import (
     MEASURE,
     NAME,
     as_json,
+    examples,
     missing,
     option_of,
     refuse_typed,
@@ -32,7 +33,7 @@ from calibrant.records import Missing
 from calibrant.results import Array
 
 
-@click.command()
+@click.command(epilog=examples("calibrant plan loans.csv -p p --distance 0.02"))
 @rows_if_any
 @click.option(
     "--prediction", "-p", type=NAME, help="Column of predictions in FILE, for their shape; uniform if absent."

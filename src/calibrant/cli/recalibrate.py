@@ -22,6 +22,7 @@ from calibrant.cli.options import (
     NAMES,
     as_json,
     columns_unless_sketch,
+    examples,
     files_read,
     refuse_typed,
     rows_in,
@@ -55,7 +56,12 @@ FITTING = (
 OWN_ROWS = "The predictions must come from rows that the model was not trained on."
 
 
-@click.command()
+@click.command(
+    epilog=examples(
+        "calibrant recalibrate loans.csv -y default -p p -o map.json",
+        "calibrant recalibrate loans.csv -y default -p p --groups employment -o map.json",
+    )
+)
 @takes_censored
 @rows_in
 @columns_unless_sketch

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 import numpy as np
 
-from calibrant.cli.options import NAMES, as_json, columns, files_read
+from calibrant.cli.options import NAMES, as_json, columns, examples, files_read
 from calibrant.cli.output import one_line, print_result, show_json
 from calibrant.cli.rows import progress_bar, swapped_columns
 from calibrant.files import check_target
@@ -21,7 +21,7 @@ from calibrant.sketch.cells import CELLS
 from calibrant.sketch.sketch import Sketch, merge
 
 
-@click.command()
+@click.command(epilog=examples("calibrant sketch 'clicks/*.parquet' -y y -p p --by country -o clicks.sketch"))
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
 @columns
 @click.option("--output", "-o", required=True, type=click.Path(dir_okay=False), help="File to write.")

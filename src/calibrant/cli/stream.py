@@ -12,7 +12,7 @@ from typing import Any
 import click
 import numpy as np
 
-from calibrant.cli.options import NAME, NAMES, as_json, outcome_option, rows_in, typed
+from calibrant.cli.options import NAME, NAMES, as_json, examples, outcome_option, rows_in, typed
 from calibrant.cli.output import print_note, print_result, readable_number, show_json, show_table
 from calibrant.cli.rows import (
     OrderedRows,
@@ -39,7 +39,7 @@ from calibrant.results import Array
 FEW = 100_000  # rows up to which the lower distance is computed while one waits
 
 
-@click.command("stream")
+@click.command("stream", epilog=examples("calibrant stream loans.csv -y default -p p -o calibrated.csv"))
 @rows_in
 @outcome_option
 @click.option("--prediction", "-p", type=NAME, required=True, help="Column of predicted probabilities.")
@@ -127,7 +127,7 @@ def _opened(state: str | None, by: str | None, delay: int | None, guard: bool) -
     try:
         calibrator = OnlineCalibrator.from_json(read_text(state))
     except InvalidInputError as error:
-        raise InvalidInputError(f"file {state!r}: {error}") from None
+        raise error.with_parts(subject=f"file {state!r}: {error.subject}") from None
     for option, given, kept in (
         ("--by", by, calibrator.by),
         ("--delay", calibrator.delay if delay is None else delay, calibrator.delay),

@@ -11,6 +11,7 @@ from calibrant.cli.options import (
     MEASURE,
     as_json,
     columns_unless_sketch,
+    examples,
     option_of,
     refuse_typed,
     rows_in,
@@ -31,7 +32,7 @@ from calibrant.parallel import recorded_seed
 from calibrant.records import Missing
 
 
-@click.command("test")
+@click.command("test", epilog=examples("calibrant test loans.csv -y default -p p"))
 @takes_clusters
 @takes_censored
 @rows_in

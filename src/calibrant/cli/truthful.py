@@ -8,6 +8,7 @@ from calibrant.cli.options import (
     MEASURE,
     NAME,
     as_json,
+    examples,
     missing,
     option_of,
     refuse_typed,
@@ -29,7 +30,7 @@ from calibrant.truthfulness.lies import incentives as ask_incentives
 EXAMPLE = (0.25, 0.75)  # Table 1 of the truthfulness paper
 
 
-@click.command()
+@click.command(epilog=examples("calibrant truthful -m smooth --truth 0.5,0.5"))
 @rows_if_any
 @click.option("--prediction", "-p", type=NAME, help="Column of predictions in FILE, taken for the truth.")
 @click.option(

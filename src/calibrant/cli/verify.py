@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from calibrant.cli.options import NAME, as_json, grouped, rows_in
+from calibrant.cli.options import NAME, as_json, examples, grouped, rows_in
 from calibrant.cli.output import print_result, show_json
 from calibrant.cli.rows import listed
 from calibrant.io.read import FileNames
@@ -15,7 +15,7 @@ from calibrant.report.verify import verify as recompute
 DIFFERS = 1
 
 
-@click.command()
+@click.command(epilog=examples("calibrant verify report.html loans.csv"))
 @click.argument("report", type=click.Path())
 @rows_in
 @click.option("--outcome", "-y", type=NAME, help="Column of outcomes, if it is not the recorded one.")
@@ -30,13 +30,10 @@ def verify(
     report: str, file: FileNames, outcome: str | None, prediction: str | None, weight: str | None,
     groups: list[str] | None, point: str | None, json_: bool,
 ) -> None:  # fmt: skip
-    r"""Recompute every number of REPORT (HTML or JSON) from FILE, and name those that differ.
+    """Recompute every number of REPORT (HTML or JSON) from FILE, and name those that differ.
 
     Seed, options, columns and version are read from the report. Exit code 0: everything agrees. 1: something
     differs. 2: bad input or usage.
-
-    \b
-    calibrant verify report.html loans.csv
     """
     named = {"outcome": outcome, "prediction": prediction, "weight": weight, "groups": groups, "ids": point}
     found = recompute(report, tuple(listed(file)), **named)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
+from calibrant.errors import DROP_MISSING, InvalidInputError, reject_name, reject_rows, sentence
 from calibrant.formatting import pluralize
 from calibrant.inputs import numeric_vector, to_array
 from calibrant.records import Missing
@@ -259,10 +259,9 @@ def as_rows(
         raise reject_name("missing", missing, ["error", "drop"])
     y = numeric_vector(y_true, "y_true").astype(np.float64)
     form, gaps = _form(forecast, len(y), levels, thresholds)
-    hint = 'pass missing="drop" to leave such rows out and have them counted'
     if missing == "error":
-        reject_rows("y_true", "must not be missing", y, np.isnan(y), hint)
-        reject_rows("forecast", "must not be missing", np.full(len(y), np.nan), gaps, hint)
+        reject_rows("y_true", "must not be missing", y, np.isnan(y), DROP_MISSING)
+        reject_rows("forecast", "must not be missing", np.full(len(y), np.nan), gaps, DROP_MISSING)
     absent = np.isnan(y) | gaps
     if absent.all():
         raise InvalidInputError(sentence("y_true", "must have a row without missing values", "got none"))

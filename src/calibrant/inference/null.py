@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, LevelSetWarning, TooFewRecordsError, sentence
+from calibrant.errors import Hint, InvalidInputError, LevelSetWarning, TooFewRecordsError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.metrics.registry import Measure
 from calibrant.parallel import AT_ONCE, Progress, in_blocks
@@ -130,7 +130,7 @@ class NullOutcomes:
 
     def __init__(self, forecasts: Forecasts, rates: Array | None = None) -> None:
         if not forecasts.binary:
-            hint = 'null="signs" tests fractions by random signs'
+            hint = Hint("{} tests fractions by random signs", null="signs")
             raise InvalidInputError(
                 sentence("y_true", "must be 0 or 1 to simulate calibration", "got fractions", hint)
             )

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from calibrant.censoring import Censored
 from calibrant.clusters import Clusters
 from calibrant.columns import cluster_labels
-from calibrant.errors import InvalidInputError, reject_rows, sentence
+from calibrant.errors import DROP_MISSING, InvalidInputError, reject_rows, sentence
 from calibrant.formatting import pluralize
 from calibrant.frames import frame_columns, resolve_inputs
 from calibrant.inference.bootstrap import tallied
@@ -196,8 +196,7 @@ def _labels(
         return None, absent
     labels, gaps = cluster_labels(clusters, rows)
     if missing == "error":
-        hint = 'pass missing="drop" to leave such rows out and have them counted'
-        reject_rows("clusters", "must not be missing", labels, gaps, hint)
+        reject_rows("clusters", "must not be missing", labels, gaps, DROP_MISSING)
     name = next(iter(clusters)) if isinstance(clusters, Mapping) else getattr(clusters, "name", None)
     labels = np.where(gaps, labels[~gaps][:1], labels) if gaps.any() and not gaps.all() else labels
     found = Clusters.of(labels, str(name or "cluster"))

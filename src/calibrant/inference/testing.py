@@ -16,6 +16,7 @@ import numpy as np
 
 from calibrant.errors import (
     CalibrantError,
+    Hint,
     InvalidInputError,
     TooFewRecordsError,
     reject_name,
@@ -200,7 +201,7 @@ def by_signs(forecasts: Forecasts, kind: NullKind = "auto", method: str = "auto"
         raise reject_name("null", kind, ["auto", "exact", "signs"])
     dependent = is_clustered(forecasts)
     if kind == "exact" and dependent:
-        hint = 'leave out null="exact", or leave out the clusters'
+        hint = Hint("leave out {}, or leave out the clusters", null="exact")
         raise InvalidInputError(
             sentence("null", 'must not be "exact" with clusters', "it draws independent rows", hint)
         )
@@ -209,7 +210,7 @@ def by_signs(forecasts: Forecasts, kind: NullKind = "auto", method: str = "auto"
     )
     if signs and kind == "auto" and method == "exact":
         what = "rows in clusters" if dependent else "fractions"
-        hint = 'null="signs" tests them by random signs'
+        hint = Hint("{} tests them by random signs", null="signs")
         rule = "must be independent and 0 or 1 to simulate calibration exactly"
         raise InvalidInputError(sentence("y_true", rule, f"got {what}", hint))
     return signs
@@ -263,12 +264,12 @@ def _signed_pvalue(
         return exceedance(float(scores[0]), scores[1:]), row.ideal
     values = _on_residuals(row, settings, forecasts, forecasts.residuals[None])
     if values is None:
-        hint = 'test with measure="smooth", and take the interval of this one'
+        hint = Hint("test with {}, and take the interval of this one", measure="smooth")
         rule = "has no test by random signs: it needs outcomes of 0 or 1"
         raise InvalidInputError(sentence(f"measure {row.name!r}", rule, hint=hint))
     if row.needs_level_sets and null.is_unchanged_by_signs():
         rule = "cannot be tested where every level lies in one cluster"
-        hint = 'test with measure="smooth"'
+        hint = Hint("test with {}", measure="smooth")
         raise TooFewRecordsError(sentence(f"measure {row.name!r}", rule, "signs never change it", hint))
 
     def work(generator: np.random.Generator, rows: int) -> Array:
@@ -307,7 +308,9 @@ def _signs_chosen(null: SignNull, row: Measure, method: Method) -> tuple[bool, s
     known = law is not None and null.clusters.all_single and (law.fractions or law.scale is null_deviation)
     if method == "asymptotic" and not known:
         rule = "has no limit law for random signs"
-        raise CalibrantError(sentence(f"measure {row.name!r}", rule, hint='leave out method="asymptotic"'))
+        raise CalibrantError(
+            sentence(f"measure {row.name!r}", rule, hint=Hint("leave out {}", method="asymptotic"))
+        )
     squares = null.record_residuals**2
     wide = known and float(squares.max()) <= SPREAD * float(squares.sum())
     if method == "asymptotic" or (wide and not null.forecasts.binary):
@@ -356,7 +359,7 @@ def badness(row: Measure, values: Any, centre: float) -> Any:
 def _chosen(forecasts: Forecasts, row: Measure, method: Method) -> tuple[bool, str]:
     """Return whether to use the limit law, and why."""
     if method == "asymptotic" and row.null.law is None:
-        hint = 'method="exact" is valid for every measure'
+        hint = Hint("{} is valid for every measure", method="exact")
         raise CalibrantError(sentence(f"measure {row.name!r}", "has no limit law in closed form", hint=hint))
     if method != "auto":
         return method == "asymptotic", "as asked"

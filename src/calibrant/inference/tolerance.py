@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.errors import Hint, InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import format_value, pluralize
 from calibrant.inference.bootstrap import Resampler, resampled_deviations, upper_quantile
@@ -223,5 +223,5 @@ def _check(accept: float, reject: float, confidence: float, measure: str, method
         got = f"got accept {accept} and reject {reject}"
         raise InvalidInputError(sentence("accept and reject", "must be 0 <= accept < reject <= 1", got))
     if measure == "smooth" and reject <= 4 * accept:
-        got, hint = f"got {reject} and {accept}", 'measure="lower-distance" has no such limit'
+        got, hint = f"got {reject} and {accept}", Hint("{} has no such limit", measure="lower-distance")
         raise InvalidInputError(sentence("reject", "must exceed 4 accept for smooth", got, hint))

@@ -28,7 +28,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import CalibrantError, InvalidInputError, UnreadableFileError, reject_name, sentence
+from calibrant.errors import (
+    CalibrantError,
+    InvalidInputError,
+    Place,
+    UnreadableFileError,
+    reject_name,
+    sentence,
+)
 from calibrant.formatting import pluralize
 from calibrant.io.paths import PACKED, file_format, resolve_paths
 from calibrant.io.session import LOCKED, MEMORY, connect, identifier, literal, lock, plain_names
@@ -306,8 +313,7 @@ def _refuse_text(connection: DuckDBPyConnection, part: Source, name: str, cells:
     query = f"SELECT count(*), min(place), arg_min(t, place) FROM ({numbered}) WHERE unread"
     [(count, place, text)] = connection.execute(query).fetchall()
     if count:
-        where = f" in row {before + place} ({count:,} row{'s' if count > 1 else ''})"
-        raise not_a_number(name, text, where)
+        raise not_a_number(name, text, Place(before + place, count))
 
 
 MAX_EXACT_ROWS = 10_000_000  # more are measured from a sketch, on every machine: exact, they take over 2 GB
@@ -432,10 +438,9 @@ class BadRow:
     text: str
     count: int
 
-    @property
-    def place(self) -> str:
-        """Return the row, counted from 0, and its file."""
-        return f"row {self.row} of {str(self.file)!r}"
+    def place(self, count: int) -> Place:
+        """Return the first of `count` bad rows in all files."""
+        return Place(self.row, count, str(self.file))
 
 
 def bad_rows(path: FileNames, name: str, kind: str, notation: Notation) -> Iterator[BadRow]:

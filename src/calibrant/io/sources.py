@@ -18,7 +18,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence
+from calibrant.errors import InvalidInputError, Place, UnreadableFileError, reject_name, sentence
 from calibrant.io.csv_dialect import LATIN, CsvDialect, line_of, not_utf8, read_dialect, stray_byte
 from calibrant.io.paths import file_format
 from calibrant.io.session import identifier, literal
@@ -78,10 +78,10 @@ def unread_sql(text: str, number: str) -> str:
     return f"({number}) IS NULL AND {text} IS NOT NULL AND {unless_missing(text, 'false', 'true')}"
 
 
-def not_a_number(column: str, text: str, where: str) -> InvalidInputError:
+def not_a_number(column: str, text: str, place: Place) -> InvalidInputError:
     """Build the error for a cell that is not a number, with a hint that fits."""
     return InvalidInputError(
-        sentence(f"column {column!r}", "must be numeric", f"got the text {text!r}{where}", hint(text))
+        sentence(f"column {column!r}", "must be numeric", f"got the text {text!r}", hint(text), place)
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from calibrant.errors import CalibrantError, InvalidInputError, reject_name, sentence
+from calibrant.errors import CalibrantError, Hint, InvalidInputError, reject_name, sentence
 from calibrant.logs.confidence import MEANINGS, NAN, StatedConfidence, field_probability
 from calibrant.logs.json_stream import unreadable_log
 
@@ -91,7 +91,7 @@ class LogFile:
                 try:
                     return field_probability(value, self.options.scale)
                 except ValueError as error:
-                    hint = "scale=100 reads 0 to 100"
+                    hint = Hint("{} reads 0 to 100", scale=100)
                     raise self.refused(
                         where, name, "must be a number from 0 to 1", str(error), hint
                     ) from None

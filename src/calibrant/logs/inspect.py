@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from calibrant.errors import Hint
 from calibrant.logs.answer import Answer, LogFile, normalized
 from calibrant.logs.confidence import NAN, answer_token, as_number, letter_probabilities
 from calibrant.logs.json_stream import Archive, object_items
@@ -109,7 +110,7 @@ class InspectLog(LogFile):
         wanted = self.options.score
         if wanted is None:
             if len(scores) > 1:
-                got, hint = f"got {', '.join(scores)}", f"score={next(iter(scores))!r}"
+                got, hint = f"got {', '.join(scores)}", Hint("{}", score=next(iter(scores)))
                 raise self.refused(where, "scores", "must be chosen where there are several", got, hint)
             wanted = next(iter(scores), "")
         elif scores and wanted not in scores:
@@ -129,7 +130,7 @@ class InspectLog(LogFile):
         """Return 1, 0, or NaN where the answer was not scored."""
         value, field = score["value"], f"scores.{name}.value"
         if isinstance(value, Mapping) and value:
-            hint = f"score='{name}.{next(iter(value))}'"
+            hint = Hint("{}", score=f"{name}.{next(iter(value))}")
             got = f"got the keys {', '.join(map(str, value))}"
             raise self.refused(where, field, "must be one value", got, hint)
         if isinstance(value, str) and value in PARTIAL and self.options.partial != "error":
@@ -142,13 +143,14 @@ class InspectLog(LogFile):
                 raise ValueError
             number = as_number(value)
         except (TypeError, ValueError):
-            hint = "partial='missing' leaves P and N out, partial='incorrect' counts them as wrong"
+            words = "{} leaves P and N out, {} counts them as wrong"
+            hint = Hint(words, ("partial", "missing"), ("partial", "incorrect"))
             shown = json.dumps(value)[:60]
             raise self.refused(where, field, "must be C or I, or 1 or 0", f"got {shown}", hint) from None
         if self.options.threshold is not None and math.isfinite(number):
             return float(number >= self.options.threshold)
         if not math.isnan(number) and number not in (0.0, 1.0):
-            hint = "threshold=0.5 counts grades from 0.5 on as right"
+            hint = Hint("{} counts grades from 0.5 on as right", threshold=0.5)
             raise self.refused(where, field, "must be C or I, or 1 or 0", f"got {value}", hint)
         return number
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from calibrant.errors import Hint
 from calibrant.logs.answer import Answer, LogFile, normalized
 from calibrant.logs.confidence import NAN, as_number, softmax
 from calibrant.logs.json_stream import array_items, json_lines
@@ -137,7 +138,7 @@ class LmEvalLog(LogFile):
         if metric not in OF_CHOICES:
             known = ", ".join(OF_CHOICES)
             rule = f"must be the correctness of the most likely choice ({known})"
-            raise self.refused(where, metric, rule, "got another metric", "score='acc'")
+            raise self.refused(where, metric, rule, "got another metric", Hint("{}", score="acc"))
         asked = [one for one in requests if one.context != ""] or requests
         mutual = len(asked) < len(requests)
         if not mutual:
@@ -185,7 +186,7 @@ class LmEvalLog(LogFile):
             return [x - alone[one.continuation] for x, one in zip(likelihoods, asked, strict=True)]
         if _contexts_differ(asked):
             rule = "cannot be used where the choices are in the question"
-            raise self.refused(where, metric, rule, hint="score='acc'")
+            raise self.refused(where, metric, rule, hint=Hint("{}", score="acc"))
         texts = [self._choice_text(one) for one in asked]
         lengths = [len(text.encode()) if metric == "acc_bytes" else len(text) for text in texts]
         return [x / max(1, length) for x, length in zip(likelihoods, lengths, strict=True)]
@@ -231,7 +232,10 @@ class LmEvalLog(LogFile):
         found = self.options.score or next((name for name in names if name in sample), None)
         if found is None or found not in sample:
             others = ", ".join(str(name) for name in sample if name not in REQUIRED and "hash" not in name)
-            rule, hint = "must be there to say whether the answer is right", "score='NAME' names the metric"
+            rule, hint = (
+                "must be there to say whether the answer is right",
+                Hint("{} names the metric", score="NAME"),
+            )
             raise self.refused(where, found or OF_TEXT[0], rule, f"got {others}", hint)
         return found
 
@@ -244,7 +248,7 @@ class LmEvalLog(LogFile):
         if self.options.threshold is not None and math.isfinite(value):
             return float(value >= self.options.threshold)
         if not math.isnan(value) and value not in (0.0, 1.0):
-            hint = "threshold=0.5 counts grades from 0.5 on as right"
+            hint = Hint("{} counts grades from 0.5 on as right", threshold=0.5)
             got = f"got {json.dumps(sample[metric])[:60]}"
             raise self.refused(where, metric, "must be 0 or 1 to say whether the answer is right", got, hint)
         return value
@@ -306,7 +310,7 @@ class _Filters:
         if self._wanted is not None:
             return str(name) == str(self._wanted) or block == self._wanted
         if name != self._first:
-            got, hint = f"got {' and '.join(map(str, names))}", f"filter={names[0]!r}"
+            got, hint = f"got {' and '.join(map(str, names))}", Hint("{}", filter=names[0])
             raise self._log.refused(where, "filter", "must be chosen where there are several", got, hint)
         return True
 

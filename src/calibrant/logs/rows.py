@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import InvalidInputError, reject_name, sentence, warn_user
+from calibrant.errors import Hint, InvalidInputError, reject_name, sentence, warn_user
 from calibrant.logs.answer import TOPICS, Answer, LogFile, Options, lookup, meaning
 from calibrant.logs.inspect import START, InspectLog, is_header, is_zip
 from calibrant.logs.json_stream import Archive, array_items, object_items, unreadable_log
@@ -24,9 +24,11 @@ from calibrant.results import frame_of
 TOOLS: dict[str, Callable[..., LogFile]] = {"lm-eval": LmEvalLog, "inspect": InspectLog}
 COLUMNS = ("id", "epoch", "task", "topic", "model", "confidence", "correct", "cluster", "confidence_from")
 BACKENDS = ("pandas", "polars", "pyarrow")
-WITHOUT_CONFIDENCE = (
-    "pattern= finds it in the text, field= names a field that holds it, "
-    'confidence="agreement" compares repeated answers'
+WITHOUT_CONFIDENCE = Hint(
+    "{} finds it in the text, {} names a field that holds it, {} compares repeated answers",
+    ("pattern", ...),
+    ("field", ...),
+    ("confidence", "agreement"),
 )
 FIRST_KEYS = 12  # of an object, enough to see which tool wrote it
 
@@ -192,7 +194,9 @@ class LogRows:
                 yield log, sample
             self.summary.notes.update(log.notes)
             if count == 0:
-                hint = "pass filter= as the log names it" if self.options.filter is not None else ""
+                hint = (
+                    Hint("pass {} as the log names it", filter=...) if self.options.filter is not None else ""
+                )
                 raise unreadable_log(path, "", "must have samples", "got none", hint)
 
     def columns(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
+from calibrant.errors import DROP_MISSING, InvalidInputError, reject_name, reject_rows, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
 from calibrant.inputs import (
@@ -382,9 +382,8 @@ def _complete(
     empty = np.isnan(table)
     gaps = np.asarray(empty.any(axis=1))
     if missing == "error":
-        hint = 'pass missing="drop" to leave such rows out and have them counted'
-        columns.reject_cells("must not be missing", table, empty, hint)
-        reject_rows("y_true", "must not be missing", labels, absent, hint)
+        columns.reject_cells("must not be missing", table, empty, DROP_MISSING)
+        reject_rows("y_true", "must not be missing", labels, absent, DROP_MISSING)
     kept = ~(gaps | absent)
     if not kept.any():
         rule, got = (

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from calibrant.columns import cluster_labels, joined_columns
 from calibrant.errors import (
+    DROP_MISSING,
     CalibrantError,
     InvalidInputError,
     UnreadableFileError,
@@ -360,8 +361,7 @@ def _clustered(labels: npt.NDArray[Any], gaps: Mask, rows: npt.NDArray[np.intp],
     if missing == "error":
         inside = np.zeros_like(gaps)
         inside[rows] = True
-        hint = 'pass missing="drop" to leave such rows out and have them counted'
-        reject_rows("clusters", "must not be missing", labels, gaps & inside, hint)
+        reject_rows("clusters", "must not be missing", labels, gaps & inside, DROP_MISSING)
     kept = ~gaps[rows]
     if not kept.any():
         got = f"got {pluralize(len(rows), 'row')}, all without"

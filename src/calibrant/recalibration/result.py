@@ -13,7 +13,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.formatting import format_value, pluralize
-from calibrant.inputs import ROW_SUM, check_unit_interval, checked_share, numeric_vector, to_array
+from calibrant.inputs import ROW_SUM, check_unit_interval, numeric_vector, open_share, to_array
 from calibrant.metrics.multiclass import check_column_order, columns_named
 from calibrant.recalibration.assess import Assessment, Assessor, Folds
 from calibrant.recalibration.assess_classes import ClassAssessor
@@ -219,7 +219,7 @@ class Recalibration:
         >>> bool(band.lower[0] < fitted.predict([0.5])[0] < band.upper[0])
         True
         """
-        checked_share("confidence", confidence)
+        open_share("confidence", confidence)
         if self.map.needs_covariates or self.map.multiclass:
             rule = "needs a map of one column"
             raise InvalidInputError(sentence("the band of a map", rule, "it maps more than one column"))

@@ -14,7 +14,14 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, TooFewRecordsError, reject_name, reject_rows, sentence
+from calibrant.errors import (
+    DROP_MISSING,
+    InvalidInputError,
+    TooFewRecordsError,
+    reject_name,
+    reject_rows,
+    sentence,
+)
 from calibrant.fits.levels import SAFE, Levels, levels_of_sorted
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
@@ -587,10 +594,9 @@ def _complete(
         names.weight: (weights, np.isnan(weights)),
     }
     if missing == "error":
-        hint = 'pass missing="drop" to leave such rows out and have them counted'
-        columns.reject_cells("must not be missing", table, empty, hint)
+        columns.reject_cells("must not be missing", table, empty, DROP_MISSING)
         for name, (values, gaps) in checked.items():
-            reject_rows(name, "must not be missing", values, gaps, hint)
+            reject_rows(name, "must not be missing", values, gaps, DROP_MISSING)
     complete = ~np.logical_or.reduce([empty.any(axis=1), *(gaps for _, gaps in checked.values())])
     if not complete.any():
         got = f"got {pluralize(len(table), 'row')}, all with one"

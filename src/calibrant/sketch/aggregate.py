@@ -17,7 +17,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, MissingDependencyError, reject_name, sentence
+from calibrant.errors import (
+    DROP_MISSING,
+    Hint,
+    InvalidInputError,
+    MissingDependencyError,
+    reject_name,
+    sentence,
+)
 from calibrant.formatting import pluralize
 from calibrant.frames import collect, from_xarray
 from calibrant.inputs import check_same_length, numeric_vector, range_hint, to_array
@@ -402,17 +409,18 @@ def refuse(
             continue
         role, word = reason.split()[0], next(word for word in RULES if word in reason)
         name, rows = names[role], pluralize(count, "row")
+        hint: str
         bad = first(str(name), word) if first else None
         if word == "missing":
-            found = f"got no value in {bad.place} ({rows})" if bad else f"got {rows} without a value"
-            hint = 'pass missing="drop" to leave such rows out'
+            found, hint = "got no value" if bad else f"got {rows} without a value", DROP_MISSING
         else:
             low, high = _range(frame, str(inner_names[role]))
-            found = f"got {bad.text} in {bad.place}" if bad else f"got values from {low:g} to {high:g}"
-            found, hint = f"{found} ({rows})", range_hint(low, high)
+            found = f"got {bad.text}" if bad else f"got values from {low:g} to {high:g} ({rows})"
+            hint = range_hint(low, high)
         if word == "negative":
-            hint = 'pass invalid="drop" to leave such rows out'
-        raise InvalidInputError(sentence(f"column {name!r}", RULES[word], found, hint))
+            hint = Hint("pass {} to leave such rows out", invalid="drop")
+        place = bad.place(count) if bad else None
+        raise InvalidInputError(sentence(f"column {name!r}", RULES[word], found, hint, place))
 
 
 def _range(frame: Any, name: str) -> tuple[float, float]:

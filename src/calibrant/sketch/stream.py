@@ -19,7 +19,6 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.files import scratch_folder
-from calibrant.formatting import pluralize
 from calibrant.io.read import (
     UNREAD,
     BadRow,
@@ -301,5 +300,4 @@ def _refuse_text(path: FileNames, parts: Sequence[Source], columns: Columns, not
         if any(part.columns[name].text is not None for part in parts):
             bad = list(bad_rows(path, name, UNREAD, notation))
             if bad:
-                rows = pluralize(sum(one.count for one in bad), "row")
-                raise not_a_number(name, bad[0].text, f" in {bad[0].place} ({rows})")
+                raise not_a_number(name, bad[0].text, bad[0].place(sum(one.count for one in bad)))

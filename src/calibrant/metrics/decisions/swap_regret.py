@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.errors import InvalidInputError, reject_name, reject_rows, sentence
+from calibrant.errors import DROP_MISSING, InvalidInputError, reject_name, reject_rows, sentence
 from calibrant.formatting import pluralize
 from calibrant.inputs import (
     check_aligned,
@@ -132,8 +132,7 @@ def _outcomes(y_true: Any, sample_weight: Any) -> tuple[Array, Array]:
     y = numeric_vector(y_true, "y_true")
     absent = missing_rows(y)
     if absent is not None:
-        hint = 'pass missing="drop" to leave such rows out'
-        reject_rows("y_true", "must not be missing", y, absent, hint)
+        reject_rows("y_true", "must not be missing", y, absent, DROP_MISSING)
     check_unit_interval(y, "y_true")
     w = np.ones(len(y))
     if sample_weight is not None:

@@ -23,7 +23,7 @@ from calibrant.fits.histogram import (
 )
 from calibrant.fits.levels import Levels
 from calibrant.fits.logistic import Clip, Shrink, logistic
-from calibrant.inputs import checked_share
+from calibrant.inputs import open_share
 from calibrant.recalibration.maps.logistic import LogisticMap
 from calibrant.recalibration.maps.piecewise import StepMap
 from calibrant.recalibration.methods.curves import logistic_notes
@@ -61,14 +61,14 @@ def histogram(
 
     Given a tolerance, the most bins for which all are within it; else `bins`, or n^(1/3).
     """
-    alpha = 1.0 - checked_share("confidence", confidence)
+    alpha = 1.0 - open_share("confidence", confidence)
     if bins is not None and tolerance is not None:
         raise InvalidInputError(sentence("bins and tolerance", "must not both be given"))
     counted = _binning(sample, seed)
     if tolerance is None:
         chosen = counted(_wanted_bins(sample.n, bins))
     else:
-        chosen = _finest(sample, counted, checked_share("tolerance", tolerance), alpha)
+        chosen = _finest(sample, counted, open_share("tolerance", tolerance), alpha)
     lower, upper = _limits(sample, chosen, alpha)
     guarantee = _guarantee(sample, chosen, alpha)
     rates = chosen.bins.rates

@@ -25,7 +25,7 @@ from calibrant.fits.levels import logit
 from calibrant.fits.logistic import Clip, Linear, logistic_regression
 from calibrant.fits.patching import LEAST_VARIANCE, Patch, patched
 from calibrant.fits.trees import STAGE, boosted, boosted_logits, boosted_means
-from calibrant.inputs import at_least_two
+from calibrant.inputs import whole_number
 from calibrant.recalibration.maps.base import Map
 from calibrant.recalibration.maps.columns import BinnedColumn, EncodedColumns, coded, encode
 from calibrant.recalibration.maps.groups import (
@@ -66,7 +66,7 @@ def hierarchical(
     Where nothing speaks for a change, intercept, slope and shifts are shrunk to those of no change; numbers
     are cut at `bins` quantiles.
     """
-    at_least_two("bins", bins)
+    whole_number("bins", bins, 2)
     assert sample.covariates is not None  # the registry row says so
     features, given = _encoded(sample)
     leveled = [
@@ -160,7 +160,7 @@ def patch(sample: RowSample, *, seed: int, bins: int = 4) -> Fitted:
     Groups are the rules of `groups=`, or the values of its columns (of all covariates where there are none),
     for numbers the two sides of each of the `bins` quantiles.
     """
-    at_least_two("bins", bins)
+    whole_number("bins", bins, 2)
     assert sample.covariates is not None  # the registry row says so
     start = spline(sample, seed=seed)
     x = logit(start.map.predict(sample.predictions), CLIP)
@@ -252,7 +252,7 @@ def boost(
 
     Up to 5,000 records are cross-fitted for that; above, one fifth of them is held out.
     """
-    at_least_two("leaves", leaves)
+    whole_number("leaves", leaves, 2)
     if isinstance(trees, bool) or not isinstance(trees, int) or trees < STAGE:
         raise InvalidInputError(sentence("trees", f"must be a whole number from {STAGE}", f"got {trees!r}"))
     assert sample.covariates is not None  # the registry row says so
