@@ -31,8 +31,9 @@ PAGES: dict[str, tuple[str, str, str]] = {
         averaged_two_bin_error binned_squared_error
         kernel_calibration_error random_binning_estimate RandomBinning convolved_calibration_error
         smoothed_reliability SmoothedReliability low_degree_error weighted_calibration_error
-        earth_mover_error calibration_in_the_large calibration_intercept calibration_slope
-        cox_calibration integrated_calibration_index brier_score log_loss decompose miscalibration
+        earth_mover_error calibration_in_the_large observed_expected_ratio c_statistic
+        calibration_intercept calibration_slope cox_calibration integrated_calibration_index
+        brier_score log_loss decompose miscalibration
         Measure Certified Witness CoxCalibration Decomposition
         """,
     ),
@@ -50,7 +51,8 @@ PAGES: dict[str, tuple[str, str, str]] = {
         """
         calibration_test TestResult tolerance_test ToleranceResult confidence_interval
         ConfidenceInterval compare Comparison Difference OutcomeComparison censored Censored
-        required_samples detectable_distance Plan spiegelhalter hosmer_lemeshow
+        required_samples detectable_distance Plan validation_table ValidationTable
+        validation_sample_size ValidationPlan spiegelhalter hosmer_lemeshow
         """,
     ),
     "groups": (

@@ -80,6 +80,8 @@ RESULTS = {  # name of the class, and a call that returns one
     "ToleranceResult": lambda: cb.tolerance_test(Y, P, accept=0.05, reject=0.2, seed=1),
     "TransportPlan": lambda: cb.transport_plan(Y, P),
     "Truthfulness": lambda: cb.truthfulness_gap("smooth", [0.25, 0.75]),
+    "ValidationPlan": lambda: cb.validation_sample_size(P),
+    "ValidationTable": lambda: cb.validation_table(Y, P),
     "Verification": lambda: cb.verify(cb.evaluate(FRAME, **NAMED, draws=19).to_dict(), FRAME),
     "WeightFamily": lambda: cb.weight_family(Y, P, {"low": lambda v: v < 0.5}, **LOW),
     "Witness": lambda: cb.measure(cb.Forecasts(Y, P), "smooth").witness,

@@ -67,6 +67,10 @@ from calibrant.inference.testing import TestResult as TestResult
 from calibrant.inference.testing import calibration_test as calibration_test
 from calibrant.inference.tolerance import ToleranceResult as ToleranceResult
 from calibrant.inference.tolerance import tolerance_test as tolerance_test
+from calibrant.inference.validation import ValidationPlan as ValidationPlan
+from calibrant.inference.validation import ValidationTable as ValidationTable
+from calibrant.inference.validation import validation_sample_size as validation_sample_size
+from calibrant.inference.validation import validation_table as validation_table
 from calibrant.metrics.binned import binned_calibration_error as binned_calibration_error
 from calibrant.metrics.binned import expected_calibration_error as expected_calibration_error
 from calibrant.metrics.binned import level_set_error as level_set_error
@@ -81,6 +85,7 @@ from calibrant.metrics.cox import cox_calibration as cox_calibration
 from calibrant.metrics.cumulative import calibration_in_the_large as calibration_in_the_large
 from calibrant.metrics.cumulative import kolmogorov_smirnov_error as kolmogorov_smirnov_error
 from calibrant.metrics.cumulative import kuiper_error as kuiper_error
+from calibrant.metrics.cumulative import observed_expected_ratio as observed_expected_ratio
 from calibrant.metrics.decisions.fixed_payoff import ActionChange as ActionChange
 from calibrant.metrics.decisions.fixed_payoff import DecisionReport as DecisionReport
 from calibrant.metrics.decisions.fixed_payoff import decision_report as decision_report
@@ -123,6 +128,7 @@ from calibrant.metrics.multiclass import top_label as top_label
 from calibrant.metrics.registry import Measure as Measure
 from calibrant.metrics.scores import Decomposition as Decomposition
 from calibrant.metrics.scores import brier_score as brier_score
+from calibrant.metrics.scores import c_statistic as c_statistic
 from calibrant.metrics.scores import decompose as decompose
 from calibrant.metrics.scores import integrated_calibration_index as integrated_calibration_index
 from calibrant.metrics.scores import log_loss as log_loss

@@ -48,7 +48,9 @@ PUBLIC: dict[str, dict[str, str]] = {
         "metrics.binned": "binned_calibration_error expected_calibration_error level_set_error",
         "metrics.convolved": "SmoothedReliability convolved_calibration_error smoothed_reliability",
         "metrics.cox": "CoxCalibration calibration_intercept calibration_slope cox_calibration",
-        "metrics.cumulative": "calibration_in_the_large kolmogorov_smirnov_error kuiper_error",
+        "metrics.cumulative": (
+            "calibration_in_the_large kolmogorov_smirnov_error kuiper_error observed_expected_ratio"
+        ),
         "metrics.decisions.worst_case": "monotone_regret u_calibration_error",
         "metrics.distance.interval": "interval_calibration_error",
         "metrics.distance.lower": "TransportPlan lower_distance transport_plan",
@@ -60,7 +62,8 @@ PUBLIC: dict[str, dict[str, str]] = {
         "metrics.low_degree": "low_degree_error",
         "metrics.registry": "Measure",
         "metrics.scores": (
-            "Decomposition brier_score decompose integrated_calibration_index log_loss miscalibration"
+            "Decomposition brier_score c_statistic decompose integrated_calibration_index log_loss"
+            " miscalibration"
         ),
         "metrics.smooth": "earth_mover_error smooth_calibration_error",
         "metrics.truthful": "averaged_two_bin_error binned_squared_error",
@@ -100,6 +103,7 @@ PUBLIC: dict[str, dict[str, str]] = {
         "inference.compare_outcomes": "OutcomeComparison",
         "inference.comparison": "Difference",
         "inference.planning": "detectable_distance",
+        "inference.validation": ("ValidationPlan ValidationTable validation_sample_size validation_table"),
     },
     "multiclass": {
         "inference.class_table": "ClassTable class_table",

@@ -84,6 +84,17 @@ def test_plan(file):
     assert "500 records detect" in shaped.stdout
 
 
+def test_plan_shows_the_records_for_precise_estimates_first(file):
+    shown = run("plan", file, "-p", "p", "--distance", 0.1, "--draws", 99).stdout.splitlines()
+    assert "intervals of a validation" in shown[0]
+    assert "detect a distance" in shown[1]
+    alone = json.loads(run("plan", "--base-rate", 0.1, "--c-statistic", 0.75, "--json").stdout)
+    assert alone["records"] == {"o/e": 3469, "slope": 5820, "c-statistic": 1008}
+    both = json.loads(run("plan", file, "-p", "p", "-n", 500, "--draws", 99, "--json").stdout)
+    assert both["n"] == 500
+    assert set(both["validation"]["widths_at_records"]) == {"o/e", "slope", "c-statistic"}
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -118,7 +118,15 @@ def test_a_sketch_and_rows_are_checked_together(sketches):
             ["plan", "--accept", ".01", "--reject", ".05", "--power", ".9"],
             "--power does not apply to --accept",
         ),
-        (["plan", "-d", ".05", "--confidence", ".9"], "--confidence applies to --accept and --reject alone"),
+        (
+            ["plan", "-d", ".05", "--confidence", ".9"],
+            "--confidence needs FILE, --base-rate",
+        ),
+        (["plan", "-d", ".05", "--slope-width", ".9"], "--slope-width needs FILE, or --base-rate"),
+        (
+            ["plan", "--base-rate", ".1", "--c-statistic", ".8", "--power", ".9"],
+            "--power applies to --distance",
+        ),
         (["truthful", "-m", "smooth", "--draws", "5"], "--draws needs FILE"),
         (["truthful", "ROWS", "-p", "p", "--budget", "5"], "--budget must not be given with FILE"),
         (["recalibrate", "ROWS", *COLUMNS, "--dialect", "spark"], "--dialect needs --sql"),

@@ -82,3 +82,18 @@ def test_a_value_on_its_limit_is_undecided_not_short_of_data():
     assert (found.outcome, found.word) == ("unclear", "undecided")
     assert found.reason.startswith("Undecided: the error is 0.0")
     assert found.reason.endswith(f"right at your limit of {round(value, 3)}")
+
+
+def test_more_is_drawn_where_an_end_of_the_interval_is_close_to_the_limit():
+    """A limit at the upper end of the interval with 999 draws: ten times as many move that end, or say so."""
+    rng = np.random.default_rng(2)
+    p = rng.random(400)
+    forecasts = cb.Forecasts(rng.random(400) < p, p)
+    first = judge(forecasts, {"smooth": 0.5}, confidence=0.95, seed=0)[0]
+    assert first.high is not None
+    close = judge(forecasts, {"smooth": first.high}, confidence=0.95, seed=0)[0]
+    assert close.high != first.high, "ten times as many draws"
+    again = judge(forecasts, {"smooth": close.high}, confidence=0.95, seed=0)[0]
+    assert again.outcome == "unclear"
+    assert again.undecided
+    assert "within simulation error of your limit" in again.reason

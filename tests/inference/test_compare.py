@@ -194,3 +194,28 @@ def test_many_models_are_drawn_often_enough_for_all_their_pairs():
     assert found.draws == 1119  # 28 pairs times 2 / 1120 is 0.05
     assert found.real
     assert all("m0" in pair.better for pair in found.real)
+
+
+def close_models(seed):
+    rng = np.random.default_rng(seed)
+    p = rng.random(150)
+    y = (rng.random(150) < p).astype(int)
+    return y, p, np.clip(p + rng.normal(0, 0.12, 150), 0.01, 0.99)
+
+
+def test_more_is_drawn_where_another_seed_might_change_the_verdict():
+    """The p-value with 999 draws lies within two simulation errors of 0.05; with 9,990 it does not."""
+    found = cb.compare(*close_models(16), measure="brier")
+    assert found.draws == 9990
+    assert found.real
+    assert not found.undecided
+    assert cb.compare(*close_models(16), measure="brier", draws=199).draws == 199
+    assert cb.compare(*close_models(0), measure="brier").draws == 999
+
+
+def test_a_p_value_that_stays_on_the_limit_is_undecided():
+    found = cb.compare(*close_models(6), measure="brier")
+    assert found.undecided == found.differences
+    assert not found.real
+    assert str(found).startswith("Undecided between a and b: p = 0.045 is too close to 0.05")
+    assert found.to_dict()["undecided"][0]["first"] == "a"

@@ -42,6 +42,26 @@ def test_equals_its_oracle(fast, slow, options, sample):
     assert fast(sample.forecasts, **options) == pytest.approx(slow(sample, **options), abs=1e-10)
 
 
+@given(sample=samples())
+def test_the_c_statistic_compares_every_event_with_every_other_record(sample):
+    events = float(np.sum(sample.weights * sample.y))
+    if 0 < events < float(np.sum(sample.weights)):
+        assert cb.c_statistic(sample.forecasts) == pytest.approx(simple.c_statistic(sample), abs=1e-9)
+    else:
+        with pytest.raises(cb.CalibrantError, match="needs both outcomes"):
+            cb.c_statistic(sample.forecasts)
+
+
+@given(sample=samples())
+def test_the_ratio_of_observed_to_expected_events(sample):
+    if sample.p.max() > 0:
+        ratio = cb.observed_expected_ratio(sample.forecasts)
+        assert ratio == pytest.approx(simple.observed_expected(sample), rel=1e-9)
+    else:
+        with pytest.raises(cb.CalibrantError, match="needs a prediction above 0"):
+            cb.observed_expected_ratio(sample.forecasts)
+
+
 def test_the_last_quantile_of_many_gaps_is_the_largest():
     p = (np.arange(100_000) + 0.5) / 100_000  # of which 1 / 100,000 each add up to less than 1 - 1e-12
     f = cb.Forecasts(np.random.default_rng(0).random(len(p)) < p, p)

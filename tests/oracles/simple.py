@@ -150,3 +150,17 @@ def omnibus(sample: Sample) -> float:
     below = np.sum((8 / ratio**2 + 2 / h**2) * np.exp(-2 * h**2 / ratio**2)) if ratio > 0.01 else 0.0
     log_kuiper = math.log1p(-below) if ratio < 4 else math.log(8) + norm.logsf(ratio)
     return -min(log_kuiper, float(chi2.logsf(score, rank)))
+
+
+def observed_expected(sample: Sample) -> float:
+    return float(np.sum(sample.weights * sample.y) / np.sum(sample.weights * sample.p))
+
+
+def c_statistic(sample: Sample) -> float:
+    """Every pair of an event and a non-event; a fraction is some of both."""
+    pairs = [
+        (w * y * v * (1 - z), 1.0 if p > q else 0.5 if p == q else 0.0)
+        for p, y, w in zip(sample.p, sample.y, sample.weights, strict=True)
+        for q, z, v in zip(sample.p, sample.y, sample.weights, strict=True)
+    ]
+    return sum(w * order for w, order in pairs) / sum(w for w, _ in pairs)

@@ -86,11 +86,17 @@ def test_one_prediction_a_cell_is_measured_exactly(row, options, sample):
     assume(gap > 2**-29)
     sketch = Sketch.from_arrays(sample.y, sample.p, sample_weight=sample.w, cells=2**30)
     assert sketch.forecasts().exact
-    raw = cb.measure(sample.forecasts, row.name, **options)
+    try:
+        raw = cb.measure(sample.forecasts, row.name, **options)
+    except TooFewRecordsError:
+        assume(False)
+    # the weight of non-events is a difference: where nearly all weight has outcome 1 it has few digits
+    assume(not row.needs_both_outcomes or sample.forecasts.base_rate < 0.999)
     found = sketch.measure(row.name, **options)
     assert found.exact == raw.exact
     # a kernel error near 0 is the root of a rounded square, so it knows half as many digits
-    rounding = 1e-6 if row.function is cb.kernel_calibration_error else 1e-11
+    few_digits = row.function is cb.kernel_calibration_error or row.needs_both_outcomes
+    rounding = 1e-6 if few_digits else 1e-11 * max(1.0, abs(raw.value))
     assert found.upper - found.lower <= raw.upper - raw.lower + rounding
     assert found.lower <= raw.upper
     assert found.upper >= raw.lower

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -173,6 +174,8 @@ def compare(
     check_chart_names(drawn, charts)
     write_charts(drawn, charts, chart_text)
     _show(result, benefits, json_)
+    if result is not None and result.undecided and not result.real:
+        sys.exit(3)
 
 
 def _compare_logs(

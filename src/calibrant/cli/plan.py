@@ -18,9 +18,9 @@ from calibrant.cli.options import (
     seed,
     typed,
 )
-from calibrant.cli.output import print_result, show_json
-from calibrant.errors import InvalidInputError, sentence
-from calibrant.formatting import pluralize
+from calibrant.cli.output import print_note, print_result, show_json
+from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
+from calibrant.formatting import confidence_text, pluralize
 from calibrant.inference.planning import (
     ALTERNATIVES,
     checked_predictions,
@@ -28,7 +28,9 @@ from calibrant.inference.planning import (
     required_samples,
 )
 from calibrant.inference.testing import DEFAULT_TEST
+from calibrant.inference.validation import ValidationPlan, validation_sample_size
 from calibrant.io.read import FileNames, read_columns
+from calibrant.metrics.lookup import find_measure
 from calibrant.records import Missing
 from calibrant.results import Array
 
@@ -39,6 +41,11 @@ from calibrant.results import Array
     "--prediction", "-p", type=NAME, help="Column of predictions in FILE, for their shape; uniform if absent."
 )
 @missing
+@click.option("--base-rate", type=float, help="Share of events to expect, if there are no predictions.")
+@click.option("--c-statistic", type=float, help="c-statistic to expect; with --base-rate.")
+@option_of(validation_sample_size, "--ratio-width", help="Width of the interval of the O/E ratio.")
+@option_of(validation_sample_size, "--slope-width", help="Width of the interval of the slope.")
+@option_of(validation_sample_size, "--c-width", help="Width of the interval of the c-statistic.")
 @click.option("--distance", "-d", type=float, help="Distance from calibration to be detected.")
 @click.option("--records", "-n", type=click.IntRange(1, 10**9), help="Labelled records at hand.")
 @option_of(required_samples, "--power", help="Probability of detection.")
@@ -66,6 +73,11 @@ def plan(
     file: FileNames | None,
     prediction: str | None,
     missing: Missing,
+    base_rate: float | None,
+    c_statistic: float | None,
+    ratio_width: float,
+    slope_width: float,
+    c_width: float,
     distance: float | None,
     records: int | None,
     power: float,
@@ -79,15 +91,18 @@ def plan(
     seed: int | None,
     json_: bool,
 ) -> None:
-    """Plan before labelling: records needed for a --distance, or the distance that --records can show.
+    """Plan before labelling: records needed for precise estimates, or to detect a --distance.
 
-    With --accept and --reject: records from which on a tolerance test always reaches a verdict.
-
-    FILE may hold predictions without outcomes; their shape matters.
-    """  # fmt: skip
+    FILE may hold predictions without outcomes. From their shape (or --base-rate and --c-statistic) follow
+    the records for intervals of the O/E ratio, slope and c-statistic of the widths asked for (Riley et al.
+    2021). --distance asks for the records that detect it, --records for the distance that they detect,
+    --accept and --reject for the records from which on a tolerance test always reaches a verdict.
+    """
     tolerance = accept is not None or reject is not None
-    if (distance is not None) + (records is not None) + tolerance != 1:
-        rule = "needs either --distance, or --records, or --accept and --reject"
+    expected = base_rate is not None or c_statistic is not None
+    asked = (distance is not None) + (records is not None) + tolerance
+    if asked > 1 or (asked == 0 and file is None and not expected):
+        rule = "needs FILE, --base-rate and --c-statistic, --distance, --records, or --accept and --reject"
         raise InvalidInputError(sentence("calibrant plan", rule))
     if (file is not None and prediction is None) or (file is None and typed("prediction")):
         raise InvalidInputError(sentence("FILE and --prediction", "must be given together"))
@@ -95,24 +110,60 @@ def plan(
         refuse_typed("needs FILE", "missing")
     if tolerance:
         _refuse_what_tolerance_ignores(file)
-    else:
-        refuse_typed("applies to --accept and --reject alone", "confidence")
+    elif file is None and not expected:
+        refuse_typed("needs FILE, --base-rate and --c-statistic, or --accept and --reject", "confidence")
+        refuse_typed("needs FILE, or --base-rate and --c-statistic", "ratio_width", "slope_width", "c_width")
+    if asked == 0:
+        rule = "applies to --distance and --records alone"
+        refuse_typed(rule, "power", "alpha", "measure", "alternative", "draws", "seed")
     shape, dropped = (None, 0) if file is None or prediction is None else _shape(file, prediction, missing)
     options: dict[str, Any] = {"power": power, "alpha": alpha, "measure": measure, "alternative": alternative}
     options |= {"predictions": shape, "draws": draws, "seed": seed}
+    validation = None
+    if file is not None or expected:
+        widths = {"ratio_width": ratio_width, "slope_width": slope_width, "c_width": c_width}
+        try:
+            validation = validation_sample_size(
+                shape, base_rate=base_rate, c=c_statistic, confidence=confidence, **widths
+            )
+        except TooFewRecordsError as error:  # constant predictions have no slope, but a distance
+            if asked == 0:
+                raise
+            print_note(str(error))
+    planned = None
     if tolerance:
         planned = required_samples(accept=accept, reject=reject, confidence=confidence, measure=measure)
     elif distance is not None:
         planned = required_samples(distance, **options)
-    else:
+    elif records is not None:
         options["measure"] = measure or DEFAULT_TEST
-        planned = detectable_distance(int(records or 0), **options)
+        planned = detectable_distance(records, **options)
     if json_:
-        show_json({**planned.to_dict(), "dropped": dropped})
+        found = {} if validation is None else validation.to_dict()
+        if validation is not None and records is not None:
+            found["widths_at_records"] = validation.widths_at(records)
+        show_json(
+            {**(found if planned is None else planned.to_dict()), "dropped": dropped}
+            | ({} if planned is None or validation is None else {"validation": found})
+        )
         return
-    print_result(str(planned))
+    if validation is not None:
+        print_result(_in_words(validation, records))
+    if planned is not None:
+        print_result(str(planned))
     if dropped:
         print_result(f"{pluralize(dropped, 'row')} without a prediction dropped")
+
+
+def _in_words(validation: ValidationPlan, records: int | None) -> str:
+    """Say how precise a validation with the given records is, or how many it needs."""
+    if records is None:
+        return str(validation)
+    wide = (
+        f"{find_measure(name).words} {width:.2g}" for name, width in validation.widths_at(records).items()
+    )
+    sure = confidence_text(validation.confidence)
+    return f"{pluralize(records, 'record')} make {sure} intervals this wide: {', '.join(wide)}"
 
 
 def _refuse_what_tolerance_ignores(file: FileNames | None) -> None:
@@ -120,6 +171,7 @@ def _refuse_what_tolerance_ignores(file: FileNames | None) -> None:
     rule = "does not apply to --accept and --reject, which hold for any predictions"
     if file is not None:
         raise InvalidInputError(sentence("FILE", rule, hint="leave it out"))
+    refuse_typed(rule, "base_rate", "c_statistic", "ratio_width", "slope_width", "c_width")
     refuse_typed(rule, "power", "alpha", "alternative", "draws", "seed")
 
 

@@ -61,6 +61,7 @@ def records_needed(records: int, distance: float, low: float, high: float, limit
 
 Outcome = Literal["pass", "fail", "unclear"]
 DRAWS = 999
+MOST_MORE = 10  # times as many draws where simulation error could change the outcome
 EXIT_CODES: Mapping[Outcome, int] = {"pass": 0, "fail": 1, "unclear": 3}
 
 
@@ -121,8 +122,32 @@ def judge(
     for about in wanted:
         if not forecasts.exact and not about.certified:
             raise no_certificate(about.name)
-    rows = map(null.bounded, measure_rows(forecasts, wanted))
-    return [judged_row(row, limits[row.about.name], confidence, forecasts.n) for row in rows]
+    rows = [null.bounded(row) for row in measure_rows(forecasts, wanted)]
+    close = {row.about.name for row in rows if _may_flip(row, limits[row.about.name], draws)}
+    if close and confidence and draws >= DRAWS:
+        more = NullReference(forecasts, draws=MOST_MORE * draws, confidence=confidence, seed=seed)
+        rows = [more.bounded(row) if row.about.name in close else row for row in rows]
+    findings = []
+    for row in rows:
+        limit = limits[row.about.name]
+        found = judged_row(row, limit, confidence, forecasts.n)
+        if row.about.name in close and confidence and _may_flip(row, limit, MOST_MORE * draws):
+            distance, low, high = _from_ideal(row)
+            found = _unclear(row, limit, distance, low or 0.0, high or 0.0, None)
+        findings.append(found)
+    return findings
+
+
+def _may_flip(row: ResultRow, limit: float, draws: int) -> bool:
+    """Return whether simulation error could move an end of the interval across the limit.
+
+    The half-width of a normal interval is known to about 1 / sqrt(draws) of itself. Score tests draw nothing.
+    """
+    if row.value is None or row.interval_method is None or "score" in row.interval_method:
+        return False
+    distance, low, high = _from_ideal(row)
+    ends = [end for end in (low, high) if end is not None]
+    return any(abs(end - limit) < 2 / math.sqrt(draws) * abs(end - distance) for end in ends)
 
 
 def too_few(records: int, confidence: float, fewest: int | None) -> str:
@@ -234,12 +259,20 @@ def judged_row(row: ResultRow, limit: float, confidence: float, records: int) ->
     return Finding(name, limit, row.value, low, high, outcome, reason, distance, row.interval_method)
 
 
-def _unclear(row: ResultRow, limit: float, distance: float, low: float, high: float, records: int) -> Finding:
-    """Say that the value lies on the limit, or how many records would decide."""
+def _unclear(
+    row: ResultRow, limit: float, distance: float, low: float, high: float, records: int | None
+) -> Finding:
+    """Say that the value lies on the limit, or how many records would decide.
+
+    `records` is None where an end of the interval is as close to the limit as its simulation error.
+    """
     value, shown = format_near_limit(distance, limit), format_limit(limit)
     ends = f"{format_near_limit(low, limit)} to {format_near_limit(high, limit)}"
-    needed = records_needed(records, distance, low, high, limit)
-    if needed is None:
+    needed = None if records is None else records_needed(records, distance, low, high, limit)
+    if records is None:
+        drawn = "an end of that interval is within simulation error of your limit"
+        reason = f"Undecided: the error is {value} ({ends}), and {drawn} of {shown}"
+    elif needed is None:
         reason = f"Undecided: the error is {value} ({ends}), right at your limit of {shown}"
     else:
         about = f"about {needed:,} records would decide"

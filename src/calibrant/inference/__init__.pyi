@@ -5,3 +5,7 @@ from calibrant.inference.classic_tests import spiegelhalter as spiegelhalter
 from calibrant.inference.compare_outcomes import OutcomeComparison as OutcomeComparison
 from calibrant.inference.comparison import Difference as Difference
 from calibrant.inference.planning import detectable_distance as detectable_distance
+from calibrant.inference.validation import ValidationPlan as ValidationPlan
+from calibrant.inference.validation import ValidationTable as ValidationTable
+from calibrant.inference.validation import validation_sample_size as validation_sample_size
+from calibrant.inference.validation import validation_table as validation_table

@@ -37,7 +37,7 @@ from calibrant.inference.bootstrap import (
 )
 from calibrant.inference.coarsening import MERGED_ABOVE, Coarsened, coarsen_for_interval
 from calibrant.inference.compare_outcomes import OutcomeComparison, compare_outcomes
-from calibrant.inference.comparison import Comparison, Difference, error_of
+from calibrant.inference.comparison import DRAWS, MOST_MORE, Comparison, Difference, error_of, may_flip
 from calibrant.inference.intervals import around, central, check_confidence, check_resampling
 from calibrant.inference.inversion import LOGISTIC, refuse_certain
 from calibrant.inference.multiple_testing import holm
@@ -268,10 +268,6 @@ def _deviation(rows: PairedRows, one: str, other: str) -> float:
     return float(np.linalg.norm(terms if rows.clusters is None else rows.clusters.total(terms)))
 
 
-DRAWS = 999
-MOST_MORE = 10  # times the draws asked for
-
-
 @overload
 def compare(*, outcomes: Any, predictions: Any, **options: Any) -> OutcomeComparison: ...
 @overload
@@ -345,7 +341,8 @@ def compare(
         Of the intervals.
     draws, seed
         How many data sets are drawn, and what seeds them; the result records both. From 999 on there are as
-        many as let a pair differ once p-values allow for all pairs, up to ten times what was asked for.
+        many as let a pair differ once p-values allow for all pairs, and ten times what was asked for where
+        another seed might change a verdict; what is still too close then is `undecided`.
     threads, progress
         How many threads draw; `progress` is called with the share that is done.
     **options
@@ -390,23 +387,32 @@ def compare(
     related = rows.cluster_summary()
     _refuse_ends(models, row)
     values = map_threads_named(lambda one: float(row.function.core(one, **settings)), models, size=size)
-    how: dict[str, Any] = {"draws": count, "seed": used, "threads": threads, "progress": progress}
     cells = [] if related else on_cells(models, row, settings, values, confidence)
-    if cells:
-        drawn = resampled_cells(cells, rows.outcomes, list(rows.models.values()), row, settings, **how)
-    else:
-        drawn = resampled_rows(models, rows.in_order(), row, settings, **how)
-    if related:
-        centre = np.nanmean(drawn, axis=0)
-        drawn = centre + related.widening(confidence) * (drawn - centre)
-    errors = _errors(models, row, settings, values, drawn, cells)
-    pvalues = calibration_pvalues(models, cells, row, settings, draws=count, seed=used, threads=threads)
-    pairs = _differences(list(models), errors, confidence)
-    allowed = widen_if_calibrated(pairs, pvalues, rows, row, settings, confidence)
+
+    def differences(count: int) -> tuple[Difference, ...]:
+        how: dict[str, Any] = {"draws": count, "seed": used, "threads": threads}
+        if cells:
+            predicted = list(rows.models.values())
+            drawn = resampled_cells(cells, rows.outcomes, predicted, row, settings, progress=progress, **how)
+        else:
+            drawn = resampled_rows(models, rows.in_order(), row, settings, progress=progress, **how)
+        if related:
+            centre = np.nanmean(drawn, axis=0)
+            drawn = centre + related.widening(confidence) * (drawn - centre)
+        errors = _errors(models, row, settings, values, drawn, cells)
+        pvalues = calibration_pvalues(models, cells, row, settings, **how)
+        pairs = _differences(list(models), errors, confidence)
+        allowed = widen_if_calibrated(pairs, pvalues, rows, row, settings, confidence)
+        return _holm(_reachable(allowed, row.reachable(settings)[1]))
+
+    pairs = differences(count)
+    if any(may_flip(pair, count, confidence) for pair in pairs):
+        count = max(count, MOST_MORE * draws)
+        pairs = differences(count)
     return Comparison(
         measure=row.name,
         values=values,
-        differences=_holm(_reachable(allowed, row.reachable(settings)[1])),
+        differences=pairs,
         confidence=confidence,
         fair=row.fair_with(options),
         n=size,

@@ -20,6 +20,9 @@ from calibrant.metrics.registry import Measure
 from calibrant.metrics.scores import Decomposition
 from calibrant.results import Result, Table, TableCell, number_cell, text_cell
 
+DRAWS = 999  # resamples, and the fewest whose simulation error is judged
+MOST_MORE = 10  # times the draws asked for, where simulation error could change a verdict
+SIMULATION_ERRORS = 2.0  # standard errors of a simulated p-value that a limit must be away from it
 NAMED = 4  # models named in one sentence
 
 
@@ -67,6 +70,7 @@ CHOOSE = (
     "To choose a model compare by Brier score or log loss: calibration alone can rank a constant base rate"
     " first."
 )
+DISCRIMINATION = "The c-statistic ignores calibration: to choose a model compare by Brier score or log loss."
 UNFAIR = "This measure is not truthful: noise and sharpness move it, so the order may mislead; see atb."
 
 
@@ -119,7 +123,7 @@ class Comparison(Result):
     added: float = 0.0  # half-width added for that, for the pair with most
     clusters: ClusterSummary | None = None  # where rows belong together
 
-    DERIVED: ClassVar[tuple[str, ...]] = ("sentence", "best", "approximate")
+    DERIVED: ClassVar[tuple[str, ...]] = ("sentence", "best", "undecided", "approximate")
     approximate: ClassVar[tuple[str, ...]] = ("lower", "upper", "pvalue", "adjusted")  # of the differences
 
     @property
@@ -132,7 +136,12 @@ class Comparison(Result):
     def real(self) -> tuple[Difference, ...]:
         """The pairs whose adjusted p-value is at most 1 - confidence, the surest first."""
         sure = (pair for pair in self.differences if is_rejected(pair.adjusted, self.confidence))
-        return tuple(sorted(sure, key=lambda pair: pair.adjusted))
+        return tuple(sorted((p for p in sure if p not in self.undecided), key=lambda pair: pair.adjusted))
+
+    @property
+    def undecided(self) -> tuple[Difference, ...]:
+        """The pairs whose p-value is so close to 1 - confidence that another seed might decide otherwise."""
+        return tuple(pair for pair in self.differences if may_flip(pair, self.draws, self.confidence))
 
     def __str__(self) -> str:
         return " ".join([*self._verdict(), *self.advice()])
@@ -140,9 +149,12 @@ class Comparison(Result):
     def _verdict(self) -> list[str]:
         """Say who is better than whom, and how sure that is."""
         if not self.real:
-            said = [self._none_real()]
+            said = [] if self.undecided else [self._none_real()]
         else:
             said = [*best_sentences(self), *self._pairs()]
+        for pair in self.undecided[:SAID]:
+            near = f"{adjusted_phrase(self, pair)} is too close to {1 - self.confidence:.2g}"
+            said.append(f"Undecided between {pair.first} and {pair.second}: {near} for this many resamples.")
         rows = f"{pluralize(self.n, 'row')}{dropped_note(self.dropped)}"
         drawn = f"{rows}, {pluralize(self.draws, 'resample')}, seed {self.seed}"
         related = [] if self.clusters is None else [str(self.clusters)]
@@ -180,7 +192,7 @@ class Comparison(Result):
 
     def advice(self) -> list[str]:
         """Say what the measure leaves out, and what to choose a model by."""
-        unfair = [] if self.fair else [UNFAIR]
+        unfair = [] if self.fair else [DISCRIMINATION if self.measure == "c-statistic" else UNFAIR]
         if not find_measure(self.measure).complete or not self.scores:  # a score counts everything
             return [*unfair, *self._flat()]
         return [*unfair, self._by_score(), *self._flat(), CHOOSE]
@@ -241,6 +253,18 @@ class Comparison(Result):
     def rows(self) -> tuple[Difference, ...]:
         """Return the pairs."""
         return self.differences
+
+
+def may_flip(pair: Difference, draws: int, confidence: float) -> bool:
+    """Return whether simulation error could move an adjusted p-value across 1 - confidence.
+
+    A p-value is twice a share of the draws, so its variance is at most 2 p / draws. Few draws, which were
+    asked for, are taken as they are.
+    """
+    if draws < DRAWS or pair.pvalue_is_bound:
+        return False
+    error = pair.adjusted / pair.pvalue * math.sqrt(2 * pair.pvalue / draws)
+    return abs(pair.adjusted - (1 - confidence)) < SIMULATION_ERRORS * error
 
 
 def error_of(row: Measure, value: Any) -> Any:

@@ -25,7 +25,7 @@ from calibrant.inference.bootstrap import (
     upper_quantile,
 )
 from calibrant.inference.coarsening import coarsen_for_interval
-from calibrant.inference.inversion import LOGISTIC, inverted, score_interval
+from calibrant.inference.inversion import BY_SCORE, inverted, score_interval
 from calibrant.inference.null import NullOutcomes, batched, measured, null_values
 from calibrant.inference.signs import ClusterSummary, SignNull, cluster_summary, is_clustered
 from calibrant.inference.testing import by_signs, has_sign_test, is_rejected, run_test
@@ -141,8 +141,8 @@ def confidence_interval(
     l1-ATB) or squares of one (ATB, UBSE); they differ from the population's by at most the seminorm of the
     noise, whose quantile resampling does estimate ("bootstrap of the deviation"; a similar bound serves
     the lower distance). Errors that fit something to the data (CORP miscalibration, ICI) get the true errors
-    that would give such a value ("inverted tests"), slope and intercept those that their "score test"
-    does not reject, mean scores the usual "bootstrap".
+    that would give such a value ("inverted tests"), slope, intercept, O/E ratio and c-statistic those that
+    their "score test" does not reject, mean scores the usual "bootstrap".
 
     Whole clusters are resampled where `clusters` are given, with Student's quantiles for their number. Two
     records of either outcome are mixed into what is resampled, so that rare events do not make the
@@ -311,9 +311,11 @@ def bounds(
     """
     check_resampling(forecasts.n)
     how: dict[str, Any] = {"confidence": confidence, "draws": draws, "seed": seed}
-    if row.name in LOGISTIC:
+    if row.name in BY_SCORE:
         ends = score_interval(forecasts, row.name, value=value, confidence=confidence)
         interval = Bounds(*ends, "score test")
+        if row.name == "c-statistic":  # calibration does not say what it is
+            return interval
     else:
         how |= {"threads": threads, "progress": progress, "resampler": resampler}
         how |= {"centre": centre, "added": added}

@@ -19,7 +19,11 @@ these, true slopes fall below the interval three times as often as above. So the
 variance that the model implies, times what the records show at the fit itself wherever that is more, and
 the side to which the sum is skewed is allowed what Cornish and Fisher (1938) add to a quantile. The other
 side is allowed no less than without skewness. The intercept has no such bias; it is judged by the
-larger of the two variances.
+larger of the two variances. So is the O/E ratio, at which the expected events are multiplied by it.
+
+The c-statistic is a mean over pairs. Its variance is that of its influence function (DeLong et al. 1988), by
+clusters where there are some; away from the estimate it changes as Hanley and McNeil's variance does
+(Newcombe 2006), so that the interval stays within 0 and 1 and has a width where all pairs agree.
 
 Predictions of exactly 0 and 1 have logits without end: a few of them that fail decide the slope of the
 population, and most samples have none. No sample shows that, so there is no interval.
@@ -193,6 +197,7 @@ def _drawing(forecasts: Forecasts, rates: Array) -> NullDraws:
 
 
 LOGISTIC = ("slope", "intercept")
+BY_SCORE = (*LOGISTIC, "o/e", "c-statistic")
 DOUBLINGS = 6  # of the half-width of the usual interval; an end beyond is infinite
 FARTHEST_LOGIT = 50.0  # shift beyond the logits themselves, from which on all rates are 0 or 1
 ROUNDING = 1e-13  # of a sum, relative to its terms
@@ -229,20 +234,69 @@ class _Powers:
 def score_interval(
     forecasts: Forecasts, name: str, *, value: float, confidence: float
 ) -> tuple[float, float]:
-    """Return the interval of "slope" or "intercept"."""
+    """Return the interval of one of BY_SCORE."""
     from scipy.special import stdtrit
 
-    refuse_certain(forecasts, name)
+    if name in LOGISTIC:
+        refuse_certain(forecasts, name)
     records = 1 / float(forecasts.squared_weights.sum())  # as many as weigh the same are as noisy
     if is_clustered(forecasts):
         records = SignNull(forecasts).check_enough().effective
+    if name == "c-statistic":
+        return _concordance_interval(forecasts, value, confidence, records)
     free = max(1.0, records - (2 if name == "slope" else 1))
     reach = float(stdtrit(free, (1 + confidence) / 2))
     if name == "slope":
         score, unit = _slope_score(forecasts, value, reach, records / free)
-    else:
+    elif name == "intercept":
         score, unit = _intercept_score(forecasts, value)
+    else:
+        score, unit = _ratio_score(forecasts, value)
+        if value == 0:
+            return 0.0, _end(score, value, unit * reach, -reach)
     return _end(score, value, -unit * reach, reach), _end(score, value, unit * reach, -reach)
+
+
+def _concordance_interval(
+    forecasts: Forecasts, value: float, confidence: float, records: float
+) -> tuple[float, float]:
+    """Return the interval of the c-statistic; `records` is how many independent ones there are."""
+    from scipy.special import stdtrit
+
+    events, others = forecasts.outcomes, forecasts.weights - forecasts.outcomes
+    rate = forecasts.base_rate
+    one = (np.cumsum(others) - others / 2) / (1 - rate) - value  # what an event adds to the mean over pairs
+    zero = (rate - np.cumsum(events) + events / 2) / rate - value
+    one, zero = one / rate, zero / (1 - rate)
+    powers = _Powers.of(forecasts)
+    mixed = powers.outcome - powers.outcome_squared
+    squares = powers.outcome_squared, powers.two - powers.outcome - mixed
+    sizes = [share**2 / float(part.sum()) for share, part in zip((rate, 1 - rate), squares, strict=True)]
+    sizes = [max(1.0, size * min(1.0, records * float(forecasts.squared_weights.sum()))) for size in sizes]
+    shown = sum(
+        dot(part, along**2) * size / max(size - 1, 0.5)
+        for part, along, size in zip(squares, (one, zero), sizes, strict=True)
+    )
+    shown = (shown + 2 * dot(mixed, one * zero)) * _cluster_effect(forecasts, zero, one)
+    usual = hanley_mcneil(value, *sizes)
+    more = shown / usual if usual > 0 and shown > 0 else 1.0
+    reach = float(stdtrit(max(1.0, min(sizes) - 1), (1 + confidence) / 2))
+
+    def beyond(c: float) -> float:
+        return (value - c) ** 2 - reach**2 * more * hanley_mcneil(c, *sizes)
+
+    inside = min(max(value, 1e-9), 1 - 1e-9)
+    if beyond(inside) >= 0:  # so many pairs that the interval is a point
+        return value, value
+    lower, upper = (value if value == end else root(beyond, inside, end, 1e-9) for end in (0.0, 1.0))
+    return lower, upper
+
+
+def hanley_mcneil(c: float, events: float, others: float) -> float:
+    """Return the variance of a c-statistic by Hanley and McNeil, with Newcombe's average of both sizes."""
+    pairs = max(0.0, (events + others) / 2 - 1)
+    c = min(max(c, 0.0), 1.0)
+    return c * (1 - c) * (1 + pairs * ((1 - c) / (2 - c) + c / (1 + c))) / (events * others)
 
 
 def refuse_certain(forecasts: Forecasts, name: str, whose: str = "the predictions") -> None:
@@ -285,7 +339,8 @@ def _slope_score(forecasts: Forecasts, value: float, reach: float, small: float)
         return rates, away, dot(powers.two * rates * (1 - rates), away**2)
 
     rates, away, implied = parts(value)
-    shown = dot(powers.shown(rates), away**2) * small * _cluster_effect(forecasts, rates, away)
+    shown = dot(powers.shown(rates), away**2) * small
+    shown *= _cluster_effect(forecasts, -rates * away, (1 - rates) * away)
     more = max(1.0, shown / implied) if implied > 0 else 1.0
     information = dot(weights * rates * (1 - rates), away**2)
 
@@ -314,26 +369,49 @@ def _intercept_score(forecasts: Forecasts, value: float) -> Score:
     """Return the standardised score of the intercept at slope 1, and the usual standard error."""
     from scipy.special import expit
 
-    logit, powers = logits(forecasts), _Powers.of(forecasts)
-    effect = max(1.0, _cluster_effect(forecasts, expit(logit + value), np.ones(forecasts.levels)))
-
-    def score(intercept: float) -> float:
-        rates = expit(logit + intercept)
-        shown = float(powers.shown(rates).sum())
-        deviation = np.sqrt(effect * max(shown, dot(powers.two, rates * (1 - rates))))
-        return float((forecasts.outcomes - forecasts.weights * rates).sum() / deviation)
-
+    logit = logits(forecasts)
     rates = expit(logit + value)
-    spread = rates * (1 - rates)
-    return score, float(np.sqrt(dot(powers.two, spread)) / dot(forecasts.weights, spread))
+    unit = dot(_Powers.of(forecasts).two, rates * (1 - rates))
+    score = _sum_score(forecasts, lambda intercept: expit(logit + intercept), rates)
+    return score, float(np.sqrt(unit) / dot(forecasts.weights, rates * (1 - rates)))
 
 
-def _cluster_effect(forecasts: Forecasts, rates: Array, away: Array) -> float:
-    """Return the variance of a score by clusters over that by records, at a fit; 1 without clusters."""
+def _ratio_score(forecasts: Forecasts, value: float) -> Score:
+    """Return the standardised score of the O/E ratio, and the usual standard error."""
+    rates = value * forecasts.values
+    two, expected = _Powers.of(forecasts).two, forecasts.mean_prediction
+    score = _sum_score(forecasts, lambda ratio: np.asarray(ratio * forecasts.values), rates)
+    unit = np.sqrt(max(dot(two, rates), float(two.max())))  # the variance of one event, where there is none
+    return score, float(unit) / expected
+
+
+def _sum_score(
+    forecasts: Forecasts, rates_at: Callable[[float], Array], fitted: Array
+) -> Callable[[float], float]:
+    """Return the sum of outcomes minus rates over its deviation: the larger of the shown and the implied."""
+    powers = _Powers.of(forecasts)
+    effect = max(1.0, _cluster_effect(forecasts, -fitted, 1 - fitted))
+
+    def score(at: float) -> float:
+        rates = rates_at(at)
+        implied = dot(powers.two, np.maximum(rates * (1 - rates), 0.0))
+        deviation = np.sqrt(effect * max(float(powers.shown(rates).sum()), implied))
+        total = float((forecasts.outcomes - forecasts.weights * rates).sum())
+        return total / float(deviation) if deviation > 0 else 0.0
+
+    return score
+
+
+def _cluster_effect(forecasts: Forecasts, zero: Array, one: Array) -> float:
+    """Return the variance of a sum by clusters over that by records; 1 without clusters.
+
+    An outcome of 0 adds its weight times `zero` of its level to the sum, an outcome of 1 times `one`.
+    """
     if not is_clustered(forecasts):
         return 1.0
     level_of = np.repeat(np.arange(forecasts.levels), forecasts.counts)
-    terms = record_weights(forecasts) * (record_outcomes(forecasts) - rates[level_of]) * away[level_of]
+    terms = zero[level_of] + record_outcomes(forecasts) * (one - zero)[level_of]
+    terms *= record_weights(forecasts)
     sums, squares = clusters_of(forecasts).total(terms), float(terms @ terms)
     return float(sums @ sums) / squares if squares > 0 else 1.0
 

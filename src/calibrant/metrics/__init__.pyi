@@ -12,6 +12,7 @@ from calibrant.metrics.cox import cox_calibration as cox_calibration
 from calibrant.metrics.cumulative import calibration_in_the_large as calibration_in_the_large
 from calibrant.metrics.cumulative import kolmogorov_smirnov_error as kolmogorov_smirnov_error
 from calibrant.metrics.cumulative import kuiper_error as kuiper_error
+from calibrant.metrics.cumulative import observed_expected_ratio as observed_expected_ratio
 from calibrant.metrics.decisions.worst_case import monotone_regret as monotone_regret
 from calibrant.metrics.decisions.worst_case import u_calibration_error as u_calibration_error
 from calibrant.metrics.distance.interval import interval_calibration_error as interval_calibration_error
@@ -31,6 +32,7 @@ from calibrant.metrics.low_degree import low_degree_error as low_degree_error
 from calibrant.metrics.registry import Measure as Measure
 from calibrant.metrics.scores import Decomposition as Decomposition
 from calibrant.metrics.scores import brier_score as brier_score
+from calibrant.metrics.scores import c_statistic as c_statistic
 from calibrant.metrics.scores import decompose as decompose
 from calibrant.metrics.scores import integrated_calibration_index as integrated_calibration_index
 from calibrant.metrics.scores import log_loss as log_loss

@@ -117,6 +117,27 @@ ENTRIES = (
         {"journal": "Statistics in Medicine", "volume": "38", "pages": "4051--4065"},
     ),
     Entry(
+        "riley2021minimum",
+        "article",
+        "Riley et al. 2021",
+        "Riley, Richard D. and Debray, Thomas P. A. and Collins, Gary S. and Archer, Lucinda and "
+        "Ensor, Joie and van Smeden, Maarten and Snell, Kym I. E.",
+        "Minimum sample size for external validation of a clinical prediction model with a binary outcome",
+        2021,
+        "10.1002/sim.9025",
+        {"journal": "Statistics in Medicine", "volume": "40", "pages": "4230--4251"},
+    ),
+    Entry(
+        "hanley1982meaning",
+        "article",
+        "Hanley & McNeil 1982",
+        "Hanley, James A. and McNeil, Barbara J.",
+        "The meaning and use of the area under a receiver operating characteristic (ROC) curve",
+        1982,
+        "10.1148/radiology.143.1.7063747",
+        {"journal": "Radiology", "volume": "143", "pages": "29--36"},
+    ),
+    Entry(
         "cox1958two",
         "article",
         "Cox 1958",
@@ -256,6 +277,8 @@ BINS_PAPER = "Naeini, Cooper & Hauskrecht 2015, Well calibrated probabilities us
 CURVE_PAPER = "Arrieta-Ibarra, Gujral, Tannen, Tygert & Xu 2022, Metrics of calibration"
 CORP_PAPER = "Dimitriadis, Gneiting & Jordan 2021, Stable reliability diagrams for probabilistic classifiers"
 INDEX_PAPER = "Austin & Steyerberg 2019, The integrated calibration index (isotonic in place of loess)"
+VALIDATION_PAPER = "Riley et al. 2021, Minimum sample size for external validation of a prediction model"
+CONCORDANCE_PAPER = "Hanley & McNeil 1982, The meaning and use of the area under an ROC curve"
 COX_PAPER = "Cox 1958, Two further applications of a model for binary regression"
 SPIEGELHALTER_PAPER = "Spiegelhalter 1986, Probabilistic prediction in patient management and clinical trials"
 HOSMER_PAPER = "Hosmer & Lemeshow 1980, Goodness of fit tests for the multiple logistic regression model"

@@ -1,7 +1,4 @@
-"""Functionals of the cumulative curve: Kolmogorov-Smirnov and Kuiper.
-
-Calibration in the large: mean outcome minus mean prediction.
-"""
+"""Functionals of the cumulative curve: Kolmogorov-Smirnov, Kuiper, calibration in the large, O/E ratio."""
 
 from __future__ import annotations
 
@@ -9,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from calibrant.errors import TooFewRecordsError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.kernels.cumulative import curve_extremes
-from calibrant.metrics.bibliography import CURVE_PAPER, MULTI_PAPER
+from calibrant.metrics.bibliography import CURVE_PAPER, MULTI_PAPER, VALIDATION_PAPER
 from calibrant.metrics.calling import measure_function
-from calibrant.metrics.certificates import band, certify_exact_sums, rounding, widened
-from calibrant.metrics.null_laws import BROWNIAN_LARGEST, BROWNIAN_RANGE, NORMAL
+from calibrant.metrics.certificates import band, certify_exact_sums, rounded, rounding, widened
+from calibrant.metrics.null_laws import BROWNIAN_LARGEST, BROWNIAN_RANGE, NORMAL, null_deviation
 from calibrant.metrics.registry import Measure, Null, Settings, zero
 from calibrant.results import Array, Certified, Witness
 
@@ -167,6 +165,50 @@ def _ends(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array:
 
 calibration_in_the_large.certificate(certify_exact_sums)
 
+
+@measure_function
+def observed_expected_ratio(forecasts: Forecasts) -> Certified:
+    """Observed events over expected events (O/E): above 1 when predictions are too low on average.
+
+    The ratio of the mean outcome to the mean prediction, which is the sum of the outcomes over the sum of
+    the predictions.
+
+    Returns
+    -------
+    float
+        The ratio; 1 if the mean prediction is right.
+
+    Examples
+    --------
+    >>> observed_expected_ratio([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5])
+    1.5
+    """
+    expected = forecasts.mean_prediction
+    if not expected > 0:
+        raise TooFewRecordsError(sentence("the O/E ratio", "needs a prediction above 0", "got none"))
+    return Certified.point(forecasts.base_rate / expected, observed=forecasts.base_rate, expected=expected)
+
+
+def _ratios(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array | None:
+    """O/E ratio."""
+    expected = forecasts.mean_prediction
+    return 1 + residuals.sum(axis=1) / expected if expected > 0 else None
+
+
+def _one(forecasts: Forecasts, settings: Settings) -> float:
+    return 1.0
+
+
+def _ratio_deviation(forecasts: Forecasts) -> float:
+    return null_deviation(forecasts) / forecasts.mean_prediction
+
+
+@observed_expected_ratio.certificate
+def _ratio_bounds(forecasts: Forecasts, measured: Certified, _: Settings) -> Certified:
+    """Certify a ratio of two sums that the sketch keeps exactly."""
+    return rounded(forecasts, measured)
+
+
 IN_THE_LARGE_MEASURES = (
     Measure(
         "in-the-large",
@@ -183,5 +225,18 @@ IN_THE_LARGE_MEASURES = (
         null=Null(_ends, residuals_only=True, mean=zero, law=NORMAL, two_sided=True),
         cost="O(m)",
         citation="Steyerberg 2019, Clinical prediction models, chapter 15",
+    ),
+    Measure(
+        "o/e",
+        observed_expected_ratio,
+        words="O/E ratio",
+        family="regression",
+        meaning="observed over expected events; 1 is right, above 1 when predictions are too low",
+        ideal=1.0,
+        complete=True,
+        signed=True,
+        null=Null(_ratios, mean=_one, law=replace(NORMAL, scale=_ratio_deviation), two_sided=True),
+        cost="O(m)",
+        citation=VALIDATION_PAPER,
     ),
 )

@@ -42,6 +42,7 @@ MEASURES: tuple[Measure, ...] = (
     *cumulative.IN_THE_LARGE_MEASURES,
     *cox.MEASURES,
     *scores.CALIBRATION_INDEX_MEASURES,
+    *scores.DISCRIMINATION_MEASURES,
 )
 
 

@@ -15,7 +15,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.inputs import clipping, closed_share
 from calibrant.kernels.isotonic import isotonic_rates, pooled_scores
 from calibrant.kernels.ordering import ascending
-from calibrant.metrics.bibliography import CORP_PAPER, INDEX_PAPER
+from calibrant.metrics.bibliography import CONCORDANCE_PAPER, CORP_PAPER, INDEX_PAPER
 from calibrant.metrics.calling import accepts_rows, measure_function
 from calibrant.metrics.certificates import (
     EPS,
@@ -443,5 +443,76 @@ CALIBRATION_INDEX_MEASURES = (
         complete=True,
         cost="O(m log m)",
         citation=INDEX_PAPER,
+    ),
+)
+
+
+@measure_function
+def c_statistic(forecasts: Forecasts) -> Certified:
+    """Probability that an event has a higher prediction than a non-event (AUC); ties count one half.
+
+    A measure of discrimination: any increasing change of the predictions leaves it as it is. As the
+    statistic of a test it asks whether predictions rank worse than they would if they were calibrated.
+
+    Returns
+    -------
+    float
+        The c-statistic; 1 if every event has a higher prediction than every non-event, 0.5 by chance.
+
+    Examples
+    --------
+    >>> c_statistic([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
+    0.875
+    """
+    if not (forecasts.outcomes > 0).any() or not (forecasts.outcomes < forecasts.weights).any():
+        got = f"got base rate {forecasts.base_rate:g}"
+        raise TooFewRecordsError(sentence("the c-statistic", "needs both outcomes", got))
+    return Certified.point(float(_concordances(forecasts.outcomes[None], forecasts.weights[None])[0]))
+
+
+def _concordances(outcomes: Array, weights: Array) -> Array:
+    """Return the c-statistic of each row of outcomes; infinity where one kind is missing."""
+    others = weights - outcomes
+    events, rest = outcomes.sum(axis=1), others.sum(axis=1)
+    below = np.cumsum(others, axis=1) - others / 2
+    pairs, known = np.einsum("ij,ij->i", outcomes, below), (events > 0) & (rest > 0)
+    return np.asarray(np.divide(pairs, events * rest, out=np.full(len(outcomes), np.inf), where=known))
+
+
+def _concordance_tables(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings) -> Array:
+    return _concordances(outcomes, np.broadcast_to(weights, outcomes.shape))
+
+
+@c_statistic.rounding
+def _concordance_rounded(forecasts: Forecasts, measured: Certified) -> Certified:
+    """Bound what rounding moves: the weight of non-events is a difference of sums."""
+    margin = 4 * rounding(forecasts) * (1 + 1 / max(1 - forecasts.base_rate, EPS))
+    wide = widened(measured, margin)
+    return bracketed(measured, max(0.0, wide.lower), min(1.0, wide.upper))
+
+
+@c_statistic.certificate
+def _concordance_bounds(forecasts: Forecasts, measured: Certified, _: Settings) -> Certified:
+    """Pairs in one cell may be in either order."""
+    inside = np.where(forecasts.extents > 0, forecasts.outcomes * (forecasts.weights - forecasts.outcomes), 0)
+    tied = float(inside.sum()) / (forecasts.base_rate * (1 - forecasts.base_rate)) / 2
+    return _concordance_rounded(forecasts, widened(measured, tied))
+
+
+DISCRIMINATION_MEASURES = (
+    Measure(
+        "c-statistic",
+        c_statistic,
+        words="c-statistic",
+        largest=1.0,
+        family="regression",
+        meaning="probability that an event has a higher prediction than a non-event (AUC)",
+        ideal=1.0,
+        signed=True,
+        symmetric=True,
+        needs_both_outcomes=True,
+        null=Null(tables=_concordance_tables),
+        cost="O(m)",
+        citation=CONCORDANCE_PAPER,
     ),
 )
