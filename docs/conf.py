@@ -34,6 +34,8 @@ myst_heading_anchors = 4
 nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 600
+nb_execution_in_temp = True  # notebooks write files
+os.environ["CALIBRANT_DOCS"] = str(Path(__file__).parent)
 nb_merge_streams = True
 
 autosummary_generate = True

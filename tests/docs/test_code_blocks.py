@@ -1,4 +1,4 @@
-"""Every Python block of the pages runs as printed; every command line names verbs and options that exist."""
+"""Every Python block of the pages runs as printed; every command line names commands and options that exist."""
 
 from __future__ import annotations
 
@@ -59,7 +59,14 @@ def known_names(folder):
     }
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def pages():
+    """Pages that take many seconds run with the slow tests, where test_tasks.py follows them step by step too."""
+    for page in PAGES:
+        slow = page.stem in {"sites-and-seasons", "papers", "committee", "fix"}
+        yield pytest.param(page, id=page.stem, marks=[pytest.mark.slow] if slow else [])
+
+
+@pytest.mark.parametrize("page", pages())
 def test_python_blocks_run_as_printed(page, tmp_path, monkeypatch):
     blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
     if not blocks:
@@ -87,11 +94,11 @@ def commands():
 
 
 @pytest.mark.parametrize("line", list(commands()))
-def test_command_lines_name_verbs_and_options_that_exist(line):
+def test_command_lines_name_commands_and_options_that_exist(line):
     words = shlex.split(line.split("||")[0])
-    verb = program.get_command(None, words[1])
-    assert verb is not None, words[1]
-    options = {name for parameter in verb.params for name in parameter.opts}
+    command = program.get_command(None, words[1])
+    assert command is not None, words[1]
+    options = {name for parameter in command.params for name in parameter.opts}
     for word in words[2:]:
         if word.startswith("-") and word != "-":
             assert word.split("=")[0] in options | {"--help"}, word

@@ -11,23 +11,26 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SHOWN = [ROOT / "README.md", ROOT / "docs" / "index.md"]
-TUTORIALS = [
-    ROOT / "docs" / "tutorials" / f"{n}.md" for n in ("is-my-model-calibrated", "choosing-between-models")
-]
-BLOCK = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+DOCS = ROOT / "docs"
+FIRST = [ROOT / "README.md", DOCS / "index.md"]
+NOTEBOOKS = sorted([DOCS / "confidence.md", *(DOCS / "tutorials").glob("*.md")])
+BLOCK = re.compile(r"^```(console|\{code-cell\})\n(?::tags:[^\n]*\n)?(.*?)^```$", re.DOTALL | re.MULTILINE)
+SILENT = ("awk ", "pip ")  # commands of others, which print nothing that matters
 
 
-def sessions(page: Path) -> list[tuple[str, list[str]]]:
-    """Return the commands of a page, each with the lines printed below it."""
-    found: list[tuple[str, list[str]]] = []
-    for block in BLOCK.findall(page.read_text(encoding="utf-8")):
+def steps(page: Path) -> list[tuple[str, str | list[str]]]:
+    """Return the cells of a page as ("", code), and its commands as (command, the lines shown below it)."""
+    found: list[tuple[str, str | list[str]]] = []
+    for kind, block in BLOCK.findall(page.read_text(encoding="utf-8")):
+        if kind == "{code-cell}":
+            found.append(("", block))
+            continue
         for line in block.splitlines():
             if line.startswith("$ "):
                 found.append((line[2:], []))
-            elif found and not line.startswith("#"):
+            else:
                 found[-1][1].append(line)
-    return [(command, lines) for command, lines in found if not command.startswith("pip ")]
+    return found
 
 
 def run(command: str, folder: Path) -> str:
@@ -47,34 +50,64 @@ def run(command: str, folder: Path) -> str:
 
 def matches(shown: list[str], printed: str) -> bool:
     """Compare what is shown with what is printed; a line of three dots stands for any lines."""
-    pattern = "\n".join(".*" if line == "..." else re.escape(line) for line in shown).strip("\n")
-    return re.fullmatch(pattern.replace("\n.*\n", "\n(?:.*\n)?"), printed.strip("\n"), re.DOTALL) is not None
+    wanted = "\n".join(shown).strip("\n").split("\n")
+    pattern = "".join(r"(?:.*\n)*?" if line == "..." else re.escape(line) + r"\n" for line in wanted)
+    return re.fullmatch(pattern, printed.strip("\n") + "\n") is not None
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    made = tmp_path_factory.mktemp("console")
-    run("calibrant demo --csv loans.csv", made)
-    return made
+def check(command: str, shown: list[str], folder: Path) -> None:
+    """Run a command, and fail if it prints something else than shown, or tables that are too wide."""
+    if command.startswith("pip "):
+        return
+    printed = run(command, folder)
+    if not command.startswith(SILENT):
+        assert any(line.strip("." if line == "..." else " ") for line in shown), (
+            f"show what this prints:\n$ {command}\n{printed}"
+        )
+        assert matches(shown, printed), f"$ {command}\n{printed}"
+    if command.startswith(("calibrant evaluate", "calibrant audit")):
+        assert max(map(len, printed.splitlines())) <= 100, f"$ {command}\n{printed}"
 
 
-SLOW = [pytest.param(page, marks=pytest.mark.slow) for page in TUTORIALS]  # they fit many maps
+@pytest.mark.parametrize("page", FIRST, ids=lambda page: page.stem)
+def test_commands_print_what_is_shown(page, tmp_path):
+    run("calibrant demo --csv loans.csv", tmp_path)
+    for command, shown in steps(page):
+        check(command, shown, tmp_path)
 
 
-@pytest.mark.parametrize("page", [*SHOWN, *SLOW], ids=lambda page: page.stem)
-def test_commands_print_what_is_shown(page, folder):
-    for command, shown in sessions(page):
-        if command.startswith("calibrant demo"):
-            continue
-        printed = run(command, folder)
-        if any(shown):
-            assert matches(shown, printed), f"$ {command}\n{printed}"
+@pytest.mark.slow
+@pytest.mark.parametrize("page", NOTEBOOKS, ids=lambda page: page.stem)
+def test_tutorials_run_and_print_what_is_shown(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CALIBRANT_DOCS", str(DOCS))
+    names: dict[str, object] = {}
+    for command, content in steps(page):
+        if command:
+            check(command, content, tmp_path)
+        else:
+            exec(compile(content, str(page), "exec"), names)
+
+
+def test_what_is_shown_must_be_printed():
+    printed = "one\ntwo\n\nthree\n"
+    assert matches(["one", "...", "three", ""], printed)
+    assert matches(["one", "two", "", "three"], printed)
+    assert matches(["...", "three"], printed)
+    for shown in (["one"], ["one", "three"], ["one", "...", "thre"], ["two", "..."], ["...", "two"], [""]):
+        assert not matches(shown, printed), shown
+
+
+def test_commands_without_shown_output_are_refused(tmp_path):
+    for shown in ([], ["..."], [""]):
+        with pytest.raises(AssertionError, match="show what this prints"):
+            check("calibrant --version", shown, tmp_path)
 
 
 def test_the_readme_shows_five_commands_with_output():
-    assert len([command for command, lines in sessions(SHOWN[0]) if any(lines)]) == 5
+    assert len([command for command, lines in steps(FIRST[0]) if any(lines)]) == 5
 
 
 def test_the_picture_of_the_readme_is_at_most_700_pixels_tall():
-    head = (ROOT / "docs" / "report.png").read_bytes()[16:24]
+    head = (DOCS / "report.png").read_bytes()[16:24]
     assert int.from_bytes(head[4:], "big") <= 700
