@@ -66,7 +66,7 @@ def pages():
         yield pytest.param(page, id=page.stem, marks=[pytest.mark.slow] if slow else [])
 
 
-@pytest.mark.parametrize("page", pages())
+@pytest.mark.parametrize("page", list(pages()))
 def test_python_blocks_run_as_printed(page, tmp_path, monkeypatch):
     blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
     if not blocks:

@@ -15,6 +15,7 @@ from calibrant.errors import CalibrantError
 from calibrant.fits.levels import Levels
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import confidence_text, format_value, pluralize
+from calibrant.groups.audit_result import IN_NOTEBOOKS
 from calibrant.metrics.decisions.worst_case import u_calibration_error
 from calibrant.metrics.smooth import smooth_calibration_error
 from calibrant.recalibration.assess_groups import (
@@ -129,9 +130,12 @@ class Assessment:
         shown = html_paragraphs(said.strip()) + self.sheet().as_html()
         if self.for_whom is None:
             return shown
-        changes = self.for_whom.changes
+        changes, left = self.for_whom.changes[:IN_NOTEBOOKS], len(self.for_whom.changes) - IN_NOTEBOOKS
         every = change_sheet(changes).as_html() + score_sheet(changes).as_html()
-        return shown + html_paragraphs(*str(self.for_whom).splitlines()) + every + html_paragraphs(HELD_OUT)
+        are = pluralize(left, "more group is", "more groups are")
+        more = [f"{are} in .for_whom.changes."] if left > 0 else []
+        told = html_paragraphs(*str(self.for_whom).splitlines())
+        return shown + told + every + html_paragraphs(*more, HELD_OUT)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all figures, ready for JSON."""
