@@ -69,6 +69,7 @@ def check(command: str, shown: list[str], folder: Path) -> None:
         assert max(map(len, printed.splitlines())) <= 100, f"$ {command}\n{printed}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", FIRST, ids=lambda page: page.stem)
 def test_commands_print_what_is_shown(page, tmp_path):
     run("calibrant demo --csv loans.csv", tmp_path)
