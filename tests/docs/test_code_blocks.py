@@ -1,4 +1,4 @@
-"""Every Python block of the pages runs as printed; every command line names commands and options that exist."""
+"""Python blocks of the pages run as printed; command lines name commands and options that exist."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def known_names(folder):
 
 
 def pages():
-    """Pages that take many seconds run with the slow tests, where test_tasks.py follows them step by step too."""
+    """Pages that take many seconds run with the slow tests, where most are also followed step by step."""
     for page in PAGES:
         slow = page.stem in {"sites-and-seasons", "papers", "committee", "fix"}
         yield pytest.param(page, id=page.stem, marks=[pytest.mark.slow] if slow else [])
