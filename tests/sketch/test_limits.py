@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import duckdb
 import pandas as pd
 import pytest
@@ -42,14 +44,37 @@ def test_the_command_has_the_limit_too(rows, tmp_path):
     assert calibrant(*words).returncode == 0
 
 
-def test_a_sketch_that_unpacks_to_gigabytes_is_refused_before_it_is_read(tmp_path, monkeypatch):
+HEADER = {"version": 2, "cells": 64, "by": [], "labels": [[]], "checksum": "0"}
+
+
+def parquet_bomb(path, rows, columns=storage.SUMS, **about):
+    """Write a small Parquet file that says it is a sketch, and has many rows."""
+    names = ["group", "cell", "count", *columns, "low", "high"]
+    cells = ", ".join(f'0.0 AS "{name}"' for name in names)
+    header = json.dumps(HEADER | about)
+    options = f"FORMAT parquet, KV_METADATA {{calibrant_sketch: '{header}'}}"
+    duckdb.sql(f"COPY (SELECT {cells} FROM range({rows})) TO '{path}' ({options})")
+
+
+@pytest.mark.parametrize(
+    ("rows", "about", "columns", "message"),
+    [
+        (30_000, {"cells": 65_536}, storage.SUMS, "bytes after unpacking"),
+        (30_000, {}, storage.SUMS, "more rows than its groups have cells"),
+        (10, {}, ("w", "more"), "columns that a sketch does not have"),
+        (10, {}, storage.SUMS, "a checksum that does not fit"),
+        (10, {"labels": [["a"]]}, storage.SUMS, "got the label"),
+    ],
+)
+def test_a_sketch_is_checked_before_its_cells_are_loaded(
+    rows, about, columns, message, tmp_path, monkeypatch
+):
     monkeypatch.setattr(storage, "MOST_BYTES", 2**20)
+    monkeypatch.setattr(storage, "_rebuilt", lambda *_: pytest.fail("the cells were loaded"))
     path = tmp_path / "bomb.parquet"
-    columns = ", ".join(f"0.0 AS c{k}" for k in range(12))
-    query = f"SELECT {columns} FROM range(30000)"
-    duckdb.sql(f"COPY ({query}) TO '{path}' (FORMAT parquet, KV_METADATA {{calibrant_sketch: '{{}}'}})")
+    parquet_bomb(path, rows, columns, **about)
     assert path.stat().st_size < 2**18
-    with pytest.raises(UnreadableFileError, match="bytes after unpacking"):
+    with pytest.raises(UnreadableFileError, match=message):
         Sketch.load(path)
 
 

@@ -65,7 +65,7 @@ def edited(**changes):
             change(columns[name])
         else:
             about[name] = change
-    header = json.dumps({**about, "checksum": storage._checksum(about, columns)})
+    header = json.dumps({**about, "checksum": storage._checksum(about, sorted(columns.items()))})
     buffer = io.BytesIO()
     np.savez(buffer, calibrant_sketch=np.frombuffer(header.encode(), dtype=np.uint8), **columns)
     return buffer.getvalue()

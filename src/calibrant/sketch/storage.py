@@ -12,7 +12,7 @@ import math
 import re
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from calibrant.errors import MissingDependencyError, UnreadableFileError, sentence
 from calibrant.files import atomic_path
-from calibrant.io.session import connect, literal, plain_names
+from calibrant.io.session import connect, identifier, literal, plain_names
 from calibrant.sketch.aggregate import Aggregated
 from calibrant.sketch.cells import SUMS, CellTable, Whole, cell_codes, check_cells, codes_in_a_group
 
@@ -175,17 +175,19 @@ def from_bytes(data: bytes) -> Stored:
     """Read what `to_bytes` wrote; anything else is refused."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as stored:
-            if sum(entry.file_size for entry in stored.infolist()) > MOST_BYTES:
-                raise not_a_sketch(f"got more than {MOST_BYTES:,} bytes after unpacking")
-            columns = {
-                entry.filename.removesuffix(".npy"): _array(stored, entry) for entry in stored.infolist()
-            }
-        header = columns.pop(HEADER).tobytes().decode()
+            entries = {entry.filename.removesuffix(".npy"): entry for entry in stored.infolist()}
+            unpacked = sum(entry.file_size for entry in stored.infolist())
+            if unpacked > MOST_BYTES:
+                raise _too_large()
+            about = _parsed_header(_array(stored, entries.pop(HEADER)).tobytes().decode())
+            columns = {name: _array(stored, entry) for name, entry in entries.items()}
+        _check_size(about, list(columns), max(map(len, columns.values())), unpacked)
     except UnreadableFileError:
         raise
     except DAMAGED:
         raise not_a_sketch("got another format, or a damaged file") from None
-    return _rebuilt(header, columns)
+    _check_checksum(about, sorted(columns.items()))
+    return _rebuilt(about, columns)
 
 
 def _array(stored: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray[Any]:
@@ -212,10 +214,12 @@ def from_arrow(table: Any) -> Stored:
         raise not_a_sketch("got a table without its header")
     try:
         columns = {name: table[name].to_numpy() for name in table.column_names}
-        text = header.decode()
+        about = _parsed_header(header.decode())
     except (ValueError, KeyError):
         raise not_a_sketch("got a damaged table") from None
-    return _rebuilt(text, columns)
+    _check_size(about, table.column_names, table.num_rows, 0)
+    _check_checksum(about, sorted(columns.items()))
+    return _rebuilt(about, columns)
 
 
 def _write_parquet(sketch: Stored, path: Path) -> None:
@@ -230,39 +234,54 @@ def _write_parquet(sketch: Stored, path: Path) -> None:
 
 
 def _read_parquet(path: Path) -> Stored:
+    """Read a Parquet file, after its header, its size and its checksum have been checked.
+
+    The checksum is taken column by column, so that a small file which unpacks to gigabytes takes no memory.
+    """
     import duckdb
 
     try:
         with plain_names([path]) as [name], connect([name]) as connection:
-            shown = literal(name)
-            sizes = f"SELECT sum(total_uncompressed_size) FROM parquet_metadata({shown})"
-            if (connection.execute(sizes).fetchall()[0][0] or 0) > MOST_BYTES:
-                raise not_a_sketch(f"got more than {MOST_BYTES:,} bytes after unpacking")
-            rows = f"SELECT sum(num_rows) FROM parquet_file_metadata({shown})"
-            width = len(connection.execute(f"DESCRIBE SELECT * FROM read_parquet({shown})").fetchall())
-            if (connection.execute(rows).fetchall()[0][0] or 0) * width * 8 > MOST_BYTES:
-                raise not_a_sketch(f"got more than {MOST_BYTES:,} bytes after unpacking")
-            query = f"SELECT decode(value) FROM parquet_kv_metadata({shown}) WHERE key = '{HEADER}'"
-            header = connection.execute(query).fetchall()
-            scan = f"read_parquet({shown}, hive_partitioning = false)"
-            read = connection.execute(f"SELECT * FROM {scan}").fetchnumpy()
+            scan = f"read_parquet({literal(name)}, hive_partitioning = false)"
+
+            def asked(query: str) -> list[Any]:
+                return connection.execute(query).fetchall()
+
+            def column(field: str) -> npt.NDArray[Any]:
+                cells = connection.execute(f"SELECT {identifier(field)} AS x FROM {scan}").fetchnumpy()["x"]
+                if np.ma.getmaskarray(cells).any():
+                    raise not_a_sketch("got missing values")
+                return np.asarray(np.ma.getdata(cells))
+
+            stored = asked(f"SELECT decode(value) FROM {_footer(name)}")
+            if not stored:
+                raise not_a_sketch("got Parquet without its header")
+            [(unpacked,)] = asked(
+                f"SELECT sum(total_uncompressed_size) FROM parquet_metadata({literal(name)})"
+            )
+            [(rows,)] = asked(f"SELECT sum(num_rows) FROM parquet_file_metadata({literal(name)})")
+            names = [str(row[0]) for row in asked(f"DESCRIBE SELECT * FROM {scan}")]
+            about = _parsed_header(str(stored[0][0]))
+            _check_size(about, names, int(rows or 0), int(unpacked or 0))
+            _check_checksum(about, ((field, column(field)) for field in sorted(names)))
+            columns = {field: column(field) for field in names}
     except duckdb.Error as error:
         raise not_a_sketch(str(error).splitlines()[0]) from None
-    if not header:
-        raise not_a_sketch("got Parquet without its header")
-    if any(np.ma.getmaskarray(column).any() for column in read.values()):
-        raise not_a_sketch("got missing values")
-    return _rebuilt(str(header[0][0]), {name: np.ma.getdata(column) for name, column in read.items()})
+    return _rebuilt(about, columns)
+
+
+def _footer(name: str) -> str:
+    """Return the SQL of the row of a Parquet footer that holds the header of a sketch."""
+    return f"parquet_kv_metadata({literal(name)}) WHERE key = '{HEADER}'"
 
 
 def is_stored_sketch(path: Path) -> bool:
     """Return whether a Parquet file is a sketch: it has a sketch's header."""
     import duckdb
 
-    query = f"SELECT count(*) FROM parquet_kv_metadata(NAME) WHERE key = '{HEADER}'"
     try:
         with plain_names([path]) as [name], connect([name]) as connection:
-            return bool(connection.execute(query.replace("NAME", literal(name))).fetchall()[0][0])
+            return bool(connection.execute(f"SELECT count(*) FROM {_footer(name)}").fetchall()[0][0])
     except duckdb.Error:
         return False
 
@@ -270,7 +289,7 @@ def is_stored_sketch(path: Path) -> bool:
 def _header(sketch: Stored, columns: Columns) -> str:
     """Return all that is not a column: the grid, the groups, the parts, and the checksum of everything."""
     about = _about(sketch) | ({"parts": sketch.parts} if sketch.parts else {})
-    return json.dumps({**about, "checksum": _checksum(about, columns)})
+    return json.dumps({**about, "checksum": _checksum(about, sorted(columns.items()))})
 
 
 def _about(sketch: Stored) -> dict[str, Any]:
@@ -279,14 +298,13 @@ def _about(sketch: Stored) -> dict[str, Any]:
 
 def content_id(sketch: Stored) -> str:
     """Return a digest of the sums: equal for equal ones, whatever the format, the name, or the parts."""
-    return _checksum(_about(sketch), _columns(sketch))
+    return _checksum(_about(sketch), sorted(_columns(sketch).items()))
 
 
-def _checksum(about: Mapping[str, Any], columns: Mapping[str, npt.NDArray[Any]]) -> str:
-    """Return a digest of the header and of every column, the same in every format."""
+def _checksum(about: Mapping[str, Any], columns: Iterable[tuple[str, npt.NDArray[Any]]]) -> str:
+    """Return a digest of the header and of every column, sorted by name: the same in every format."""
     digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
-    for name in sorted(columns):
-        column = columns[name]
+    for name, column in columns:
         exact = column.astype("<i8" if column.dtype.kind in "iu" else "<f8")
         digest.update(name.encode() + b"\0" + exact.tobytes())
     return digest.hexdigest()
@@ -306,31 +324,61 @@ def _columns(sketch: Stored) -> Columns:
     return {**fixed, **sums, "low": table.low, "high": table.high}
 
 
-def _rebuilt(header: str, columns: Mapping[str, npt.NDArray[Any]]) -> Stored:
+def _parsed_header(text: str) -> dict[str, Any]:
+    """Return the header, of a version that is known, with its cells, groups and parts checked."""
     try:
-        about = json.loads(header)
+        about = dict(json.loads(text))
         version = about["version"]
         if version not in READABLE or isinstance(version, bool):
             raise not_a_sketch(f"got version {version!r}, this calibrant reads {VERSION}")
-        checksum = about.pop("checksum", None)
-        if version == VERSION and checksum != _checksum(about, columns):
-            raise not_a_sketch("got a checksum that does not fit: the file is damaged")
-        cells, by = check_cells(about["cells"]), tuple(about["by"])
-        labels = tuple(tuple(label) for label in about["labels"])
-        parts = tuple(about.get("parts", ()))
-        group, cell, count = (_whole(columns[name]) for name in ("group", "cell", "count"))
-        low, high = (np.array(columns[name], dtype=np.float64) for name in ("low", "high"))
-        sums = np.array([_restored(name, columns, cell < cells + 2) for name in SUMS])
+        check_cells(about["cells"])
+        check_labels(tuple(about["by"]), tuple(tuple(label) for label in about["labels"]))
+        check_parts(tuple(about.get("parts", ())))
     except UnreadableFileError:
         raise
     except DAMAGED:  # includes calibrant's own errors
-        raise not_a_sketch("got a damaged header or columns") from None
-    check_labels(by, labels)
-    check_parts(parts)
+        raise not_a_sketch("got a damaged header") from None
+    return about
+
+
+def _check_size(about: Mapping[str, Any], names: Sequence[str], rows: int, unpacked: int) -> None:
+    """Refuse columns that no sketch has, and more cells than its groups or the memory can hold."""
+    known = {"group", "cell", "count", "low", "high", *SUMS}
+    if len(set(names)) < len(names) or not set(names) <= known:
+        raise not_a_sketch("got columns that a sketch does not have")
+    if rows > len(about["labels"]) * codes_in_a_group(about["cells"]):
+        raise not_a_sketch("got more rows than its groups have cells")
+    if max(unpacked, rows * len(names) * 8) > MOST_BYTES:
+        raise _too_large()
+
+
+def _check_checksum(about: Mapping[str, Any], columns: Iterable[tuple[str, npt.NDArray[Any]]]) -> None:
+    """Refuse contents that do not fit their checksum; version 1 had none."""
+    summed = {name: value for name, value in about.items() if name != "checksum"}
+    try:
+        fits = about["version"] != VERSION or about.get("checksum") == _checksum(summed, columns)
+    except DAMAGED:
+        raise not_a_sketch("got damaged columns") from None
+    if not fits:
+        raise not_a_sketch("got a checksum that does not fit: the file is damaged")
+
+
+def _too_large() -> UnreadableFileError:
+    return not_a_sketch(f"got more than {MOST_BYTES:,} bytes after unpacking")
+
+
+def _rebuilt(about: Mapping[str, Any], columns: Mapping[str, npt.NDArray[Any]]) -> Stored:
+    cells, labels = int(about["cells"]), tuple(tuple(label) for label in about["labels"])
+    try:
+        group, cell, count = (_whole(columns[name]) for name in ("group", "cell", "count"))
+        low, high = (np.array(columns[name], dtype=np.float64) for name in ("low", "high"))
+        sums = np.array([_restored(name, columns, cell < cells + 2) for name in SUMS])
+    except DAMAGED:
+        raise not_a_sketch("got damaged columns") from None
     check_places(group, cell, len(labels), cells)
     table = CellTable(group * codes_in_a_group(cells) + cell, count, sums, low, high)
     check_table(table, cells)
-    return Stored(cells, by, Aggregated(labels, table), parts)
+    return Stored(cells, tuple(about["by"]), Aggregated(labels, table), tuple(about.get("parts", ())))
 
 
 def _whole(column: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
