@@ -24,6 +24,7 @@ import calibrant as cb
 from benchmarks.harness import Report, memory_at_hand
 from benchmarks.scale import ROWS, generated
 
+WIDE, GROUPS, GROUP_ROWS = 300, 100, 2048
 TURNS = 5  # copies and maps one after the other, so that a slow minute of the disk meets all; medians count
 METHODS = ("platt", "isotonic", "spline", "venn-abers")
 FITTED_TO = 100_000
@@ -44,14 +45,56 @@ print(json.dumps({**took, "peak": peak_memory()}))
 
 def main() -> None:
     """Run and save."""
-    report = Report("apply")
     folder = os.environ.get("CALIBRANT_BENCH_FOLDER")
-    if folder:
-        _measured(report, Path(folder))
-    else:
-        with tempfile.TemporaryDirectory() as temporary:
-            _measured(report, Path(temporary))
+    with tempfile.TemporaryDirectory() as temporary:
+        report = Report("apply")
+        _measured(report, Path(folder or temporary))
+        report.save()
+        wide(Path(folder or temporary))
+
+
+def wide(folder: Path) -> None:
+    """Measure a file of many columns in small row groups, and save: each chunk of a column costs time."""
+    report = Report("apply_wide")
+    source = wide_file(folder)
+    report.figure("size of the Parquet file", source.stat().st_size / 1e6, "MB")
+    target, times = source.parent / "applied.parquet", []
+    fitted = _maps(folder)["platt"]
+    for _ in range(TURNS):
+        copied = _copied(source, target, "*, p * 0.999e0 AS q", memory_limit=None)
+        times.append((copied["wall"], _applied(fitted, source, target)))
+    copy = statistics.median(wall for wall, _ in times)
+    ours = statistics.median(applied["wall"] for _, applied in times)
+    report.ratio(f"{WIDE} columns x {GROUPS} row groups: apply, platt", ours, "copy by DuckDB", copy, 1)
+    peak = max(applied["peak"] for _, applied in times)
+    report.figure("peak memory", peak, "MB", 1_000)
+    target.unlink()
     report.save()
+
+
+def wide_file(folder: Path) -> Path:
+    """Return a file of numbers, whole numbers and words in turn, which pyarrow writes if need be."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = folder / f"wide-{WIDE}-{GROUPS}.parquet"
+    rng, words = np.random.default_rng(0), np.array(["north", "south", "east", "west"])
+    kinds = [
+        lambda: rng.normal(size=GROUP_ROWS),
+        lambda: rng.integers(0, 1000, GROUP_ROWS),
+        lambda: words[rng.integers(0, 4, GROUP_ROWS)],
+    ]
+    if path.exists():
+        return path
+    writer = None
+    for _ in range(GROUPS):
+        columns = {f"c{k}": kinds[k % 3]() for k in range(WIDE - 1)}
+        table = pa.table({**columns, "p": rng.random(GROUP_ROWS)})
+        writer = writer or pq.ParquetWriter(path, table.schema)
+        writer.write_table(table)
+    if writer is not None:
+        writer.close()
+    return path
 
 
 def _measured(report: Report, folder: Path) -> None:
@@ -112,13 +155,13 @@ def _size(source: Path) -> int:
     return source.stat().st_size + 8 * ROWS
 
 
-def _copied(source: Path, target: Path, columns: str) -> dict[str, float]:
+def _copied(source: Path, target: Path, columns: str, memory_limit: str | None = "512MB") -> dict[str, float]:
     import duckdb
 
     target.unlink(missing_ok=True)
     memory_at_hand(target.parent, _size(source))
     start = time.perf_counter()
-    with duckdb.connect(config={"memory_limit": "512MB"}) as connection:
+    with duckdb.connect(config={"memory_limit": memory_limit} if memory_limit else {}) as connection:
         connection.execute(f"COPY (SELECT {columns} FROM '{source}') TO '{target}' (FORMAT parquet)")
     return {"wall": time.perf_counter() - start}
 

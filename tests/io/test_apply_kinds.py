@@ -271,6 +271,28 @@ def test_large_row_groups_are_written_in_pieces(tmp_path, monkeypatch):
     assert told == sorted(told)
 
 
+@pytest.mark.parametrize("sizes", [[1] * 40, [7, 0, 50, 1, 1], [100, 1, 1, 1]])
+def test_small_row_groups_are_joined(sizes, tmp_path, monkeypatch):
+    from calibrant.io import apply_parquet
+
+    monkeypatch.setattr(apply_parquet, "JOINED_ROWS", 12)
+    rng, tables = np.random.default_rng(len(sizes)), []
+    for size in sizes:
+        ids = pa.array(rng.integers(0, 3, size), mask=rng.random(size) < 0.2)
+        words = pa.array([None if k == 0 else str(k) for k in rng.integers(0, 4, size)], pa.string())
+        tables.append(pa.table({"id": ids, "w": words, "x": rng.random(size), "p": rng.random(size)}))
+    with pq.ParquetWriter(tmp_path / "in.parquet", tables[0].schema, use_dictionary=False) as writer:
+        for table in tables:
+            writer.write_table(table)
+    apply_file(FITTED, tmp_path / "in.parquet", tmp_path / "out.parquet", prediction="p", into="q")
+    written, whole = pq.ParquetFile(tmp_path / "out.parquet"), pa.concat_tables(tables)
+    assert written.read().drop(["q"]).equals(whole)
+    assert written.read()["q"].to_pylist() == FITTED.predict(whole["p"].to_numpy()).tolist()
+    groups = [written.metadata.row_group(k).num_rows for k in range(written.metadata.num_row_groups)]
+    assert len(groups) < len(sizes)
+    assert all(rows <= 12 or rows in sizes for rows in groups)
+
+
 def test_several_files_become_one(tmp_path):
     parts = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
     pq.write_table(SEVERAL, parts[0])

@@ -17,6 +17,7 @@ from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name
 from calibrant.results import Array
 
 PIECE_BYTES = 2**26  # decoded size above which a row group is read and written in several pieces
+JOINED_ROWS = 122_880  # up to here row groups are joined, as DuckDB does
 TEXT_BYTES = 24  # assumed size of a value whose type has no fixed width
 ARROW_SCHEMA = b"ARROW:schema"
 SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
@@ -171,17 +172,31 @@ def _writer_options(reader: Any, prediction: str, into: str) -> dict[str, Any]:
     if reader.metadata.num_row_groups:
         group = reader.metadata.row_group(0)
         chunks = [group.column(k) for k in range(group.num_columns)]
+        first, row_bytes = next(_joined_groups(reader))
+        rows = min(sum(reader.metadata.row_group(k).num_rows for k in first), PIECE_BYTES // row_bytes)
         codecs = {chunk.path_in_schema: _codec(chunk.compression) for chunk in chunks}
         codecs[into] = codecs.get(prediction, "snappy")
         options |= {
             "compression": codecs,
-            "use_dictionary": [chunk.path_in_schema for chunk in chunks if chunk.has_dictionary_page],
+            "use_dictionary": [chunk.path_in_schema for chunk in chunks if _needs_dictionary(chunk, rows)],
             "write_statistics": [into, *(chunk.path_in_schema for chunk in chunks if chunk.is_stats_set)],
             "write_page_index": any(getattr(chunk, "has_column_index", False) for chunk in chunks),
             "sorting_columns": getattr(group, "sorting_columns", None) or None,
         }
     known = inspect.signature(pq.ParquetWriter.__init__).parameters  # older versions have fewer
     return {name: value for name, value in options.items() if name in known}
+
+
+def _needs_dictionary(chunk: Any, rows: int) -> bool:
+    """Return whether a dictionary will save space in a group of `rows` rows: values repeat, or are few."""
+    width = {"INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8, "INT96": 12}.get(chunk.physical_type)
+    if chunk.has_dictionary_page:
+        return width is None or chunk.total_uncompressed_size < chunk.num_values * width
+    flat = "." not in chunk.path_in_schema
+    known = chunk.statistics if flat and chunk.physical_type in ("INT32", "INT64") else None
+    if known is None or not known.has_min_max or not isinstance(known.min, int):
+        return False
+    return bool(4 * (known.max - known.min + 1) <= rows)
 
 
 def _codec(name: str) -> str:
@@ -199,20 +214,38 @@ def _read_ahead(files: Sequence[Path], names: Sequence[str], readers: Sequence[A
 
 
 def _pieces(files: Sequence[Path], names: Sequence[str], readers: Sequence[Any]) -> Iterator[Any]:
+    """Yield tables: small row groups joined, since every chunk of a column costs time, and large ones cut."""
     import pyarrow as pa
 
     for file, name, reader in zip(files, names, readers, strict=True):
         _refuse_out_of_range(file, name, reader)
-        for number in range(reader.metadata.num_row_groups):
-            group = reader.metadata.row_group(number)
-            row_bytes = _row_bytes(reader.schema_arrow) + group.total_byte_size // max(1, group.num_rows)
+        for groups, row_bytes in _joined_groups(reader):
             with _read_errors(file):
-                if group.num_rows * row_bytes <= PIECE_BYTES:
-                    yield reader.read_row_group(number)
+                if (
+                    len(groups) > 1
+                    or reader.metadata.row_group(groups[0]).num_rows * row_bytes <= PIECE_BYTES
+                ):
+                    yield reader.read_row_groups(groups, use_threads=False)  # this is a thread already
                     continue
                 size = max(1, PIECE_BYTES // row_bytes)
-                for batch in reader.iter_batches(batch_size=size, row_groups=[number]):
+                for batch in reader.iter_batches(batch_size=size, row_groups=groups, use_threads=False):
                     yield pa.Table.from_batches([batch])
+
+
+def _joined_groups(reader: Any) -> Iterator[tuple[list[int], int]]:
+    """Yield the row groups to read at once, and the most bytes that one of their rows takes decoded."""
+    together: list[int] = []
+    rows = widest = 0
+    for number in range(reader.metadata.num_row_groups):
+        group = reader.metadata.row_group(number)
+        row_bytes = _row_bytes(reader.schema_arrow) + group.total_byte_size // max(1, group.num_rows)
+        joined, wider = rows + group.num_rows, max(widest, row_bytes)
+        if together and (joined > JOINED_ROWS or joined * wider > PIECE_BYTES):
+            yield together, widest
+            together, joined, wider = [], group.num_rows, row_bytes
+        together, rows, widest = [*together, number], joined, wider
+    if together:
+        yield together, widest
 
 
 def _row_bytes(schema: Any) -> int:
