@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from calibrant import recalibrate, recalibrations
 from calibrant.io import apply_file as apply_module
 from calibrant.io.apply_file import apply_file
-from calibrant.recalibration import apply
-from calibrant.recalibration.apply import LookupAlgebra, TooManyPiecesError
-from calibrant.recalibration.maps.piecewise import PiecewiseMap
+from calibrant.recalibration.apply import LookupAlgebra
 from calibrant.recalibration.sql import Sql
 
 N = 12_000
@@ -109,12 +107,6 @@ def test_lists_find_the_piece_that_a_search_finds(data):
     with duckdb.connect() as connection:
         pieces = connection.execute(f"SELECT {found.text} AS k FROM ({rows})", {"p": p.tolist()}).fetchall()
     assert [int(k) for (k,) in pieces] == np.searchsorted(cuts, p, side="right").tolist()
-
-
-def test_lists_say_when_there_are_too_many_pieces():
-    many = PiecewiseMap(np.linspace(0, 1, apply.MOST // 4), np.linspace(0, 1, apply.MOST // 4))
-    with pytest.raises(TooManyPiecesError):
-        many.expression(Sql("p"), LookupAlgebra())
 
 
 KINDS = ["float64", "float32", "no statistics", "csv"]

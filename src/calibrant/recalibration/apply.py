@@ -1,24 +1,16 @@
-"""Apply a map to a column of any frame; lazy frames stay lazy.
+"""Apply a map to a column of any frame, in one of three ways; lazy frames stay lazy.
 
-Maps of many pieces on lazy frames: engines take minutes to plan a tree of thousands of choices.
-
-Polars and Dask call the map for parts of the column; DuckDB looks its pieces up in lists, as for files.
-
-Maps of many pieces in Ibis: pieces are looked up in lists joined to every row.
-
-Maps of many pieces for DuckDB: the piece is looked up in lists, which is faster than a tree of choices.
-
-A first list says how many cuts lie below each cell of [0, 1]; a few steps of a binary search among the cuts
-of a cell find the piece, and its numbers are taken from lists of their own. Every step is a column that the
-next query reads, since one expression would have to repeat it. The lists are the one row of a table joined to
-the rows: DuckDB would rebuild lists written in the query for every 2,048 rows.
+A map of few pieces is a narwhals expression. Engines take minutes to plan an expression of thousands of
+choices; for such maps Polars, Dask and Ibis call a function for batches of the column, and DuckDB and Spark
+are given SQL that looks the piece up in lists.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
@@ -37,33 +29,25 @@ from calibrant.recalibration.sql import (
 )
 from calibrant.results import Array
 
-MOST = 1_000_000  # entries of all lists: DuckDB copies them for every 2,048 rows
 CELLS = tuple(2**k for k in range(4, 18))  # powers of two, so that p times the number of them is exact
 STEP = 40_000  # entries of lists that take as long to copy as one more step of the search
 MOST_NARROW = 2**14  # the last piece of a list of 16-bit integers, which leaves space for the search
 ROUNDING = 1e-9  # by which cells overlap
-LISTS = "calibrant_lists"  # the table that holds them
-
-
-class TooManyPiecesError(ValueError):
-    """The map has more pieces than lists can serve."""
-
-
-class LookedUp(NamedTuple):
-    """Rows with the columns that a map needs, the map as SQL of them, and the lists it reads, by name."""
-
-    rows: str
-    value: str
-    lists: dict[str, list[Any]]
+MANY = 300  # pieces from which planning a tree takes longer than anything here
+USABLE = '"calibrant usable"'
 
 
 @dataclass(slots=True)
 class LookupAlgebra(SqlAlgebra):
-    """The functions of maps, with pieces by lists; `columns` are needed before the expression, in order."""
+    """The functions of maps for DuckDB, with pieces looked up in lists.
 
-    columns: list[tuple[str, str]] = field(default_factory=list)  # name and SQL
+    A first list says how many cuts lie below each cell of [0, 1]; a few steps of a binary search among the
+    cuts of a cell find the piece, and its numbers are taken from lists of their own. Every step is one of
+    `columns` (name and SQL), which the next query reads: one expression would have to repeat it.
+    """
+
+    columns: list[tuple[str, str]] = field(default_factory=list)
     lists: dict[str, list[Any]] = field(default_factory=dict)
-    most: int = field(default_factory=lambda: MOST)
 
     def clip(self, x: Sql, low: float, high: float) -> Sql:
         """Return x held within [low, high]; choices take a third of the time of LEAST and GREATEST."""
@@ -76,8 +60,6 @@ class LookupAlgebra(SqlAlgebra):
         if not len(cuts):
             return formula(*(self.number(float(table[0])) for table in tables))
         cells, below, steps = grid_of(cuts)
-        if cells + (1 + len(tables)) * len(cuts) > self.most:
-            raise TooManyPiecesError
         cell = f"({p.text} * {sql_number(cells)} + 1e0)::INTEGER"
         piece = self.column(f"{self.listed(below + 1)}[{cell}]")  # the first place of lists is 1
         filled = self.listed(np.append(cuts, [2.0] * sum(steps)))  # no prediction reaches 2
@@ -124,26 +106,6 @@ def list_type(numbers: Sequence[Any]) -> str:
     return "SMALLINT[]" if max(numbers) < MOST_NARROW else "INTEGER[]"
 
 
-def looked_up(fitted: Map, rows: str, column: str) -> LookedUp:
-    """Return rows with the columns that a map needs, and the map of a column as an expression of them.
-
-    `column` must hold NULL where there is no prediction in [0, 1], and so does the result. Inside a choice
-    DuckDB would compute again what an expression repeats, so the value is a column before it is one.
-    """
-    algebra = LookupAlgebra()
-    value = algebra.column(fitted.expression(Sql(column), algebra).text)
-    if algebra.lists:
-        rows = f"SELECT * FROM ({rows}) CROSS JOIN {LISTS}"
-    for name, text in algebra.columns:
-        rows = f"SELECT *, {text} AS {name} FROM ({rows})"
-    return LookedUp(rows, f"CASE WHEN {column} IS NOT NULL THEN {value} END", algebra.lists)
-
-
-MANY = 300  # pieces from which planning a tree takes longer than anything here
-LONGEST = 10**8  # entries of lists
-USABLE = '"calibrant usable"'
-
-
 class _Counted(SqlAlgebra):
     """The functions of maps, of which nothing but the number of pieces is kept."""
 
@@ -162,16 +124,20 @@ def has_many_pieces(fitted: Map) -> bool:
     return counted.most >= MANY
 
 
-def apply_in_batches(table: Any, fitted: Map, prediction: str, into: str) -> Any:
+def apply_many_pieces(table: Any, fitted: Map, prediction: str, into: str) -> Any:
     """Return the native lazy frame with the new column, or None where only a tree is known to work."""
     engine, frame = table.implementation, table.to_native()
-    ways = [
-        (engine.is_polars(), _by_polars),
-        (engine.is_dask(), _by_dask),
-        (engine.is_duckdb(), _by_duckdb),
-        (engine.is_ibis(), by_ibis),
-    ]
-    return next((way(frame, fitted, prediction, into) for serves, way in ways if serves), None)
+    if engine.is_polars():
+        return _by_polars(frame, fitted, prediction, into)
+    if engine.is_dask():
+        return _by_dask(frame, fitted, prediction, into)
+    if engine.is_duckdb():
+        for text in _lookups(fitted, prediction, into):
+            frame = frame.project(text)
+        return frame
+    if engine.is_ibis() and frame.get_backend().name == "duckdb":
+        return _by_ibis(frame, fitted, prediction, into)
+    return None
 
 
 def _predicted(fitted: Map, p: Array) -> Array:
@@ -204,22 +170,35 @@ def _by_dask(frame: Any, fitted: Map, prediction: str, into: str) -> Any:
     return frame.assign(**{into: frame[prediction].map_partitions(mapped, meta=(into, "f8"))})
 
 
-def _by_duckdb(frame: Any, fitted: Map, prediction: str, into: str) -> Any:
+def _by_ibis(frame: Any, fitted: Map, prediction: str, into: str) -> Any:
+    import ibis
+    import pyarrow as pa
+
+    def mapped(p: Any) -> Any:  # of rows that are not null
+        return pa.array(fitted.predict(p.to_numpy(zero_copy_only=False)))
+
+    signature = (("float64",), "float64")
+    function = ibis.udf.scalar.pyarrow(mapped, name=f"calibrant_{uuid4().hex}", signature=signature)
+    p = frame[prediction].cast("float64")
+    return frame.mutate(**{into: function(ibis.ifelse(_usable(p), p, None))})
+
+
+def _lookups(fitted: Map, prediction: str, into: str) -> list[str]:
+    """Return what DuckDB selects in each of a chain of queries; the last one adds the new column."""
     p, target = (quoted_column(name, DIALECTS["duckdb"]) for name in (prediction, into))
-    algebra = LookupAlgebra(most=LONGEST)
+    algebra = LookupAlgebra()
     value = algebra.column(fitted.expression(Sql(USABLE), algebra).text)
     lists = [  # one text for each: as many numbers would take DuckDB seconds to plan
         f"'{numbers}'::{list_type(numbers)} AS {name}" for name, numbers in algebra.lists.items()
     ]
     inside = is_probability(Sql(f"{p}::DOUBLE"), "duckdb")
     usable = f"CASE WHEN {inside} THEN {p}::DOUBLE END AS {USABLE}"
-    rows = frame.project(", ".join(["*", usable, *lists]))
-    for name, text in algebra.columns:
-        rows = rows.project(f"*, {text} AS {name}")
     helpers = ", ".join([USABLE, *algebra.lists, *(name for name, _ in algebra.columns)])
-    made = f"CASE WHEN {USABLE} IS NOT NULL THEN {value} END AS {target}"
-    known = into.lower() in (name.lower() for name in frame.columns)
-    return rows.project(f"* EXCLUDE ({helpers}) " + (f"REPLACE ({made})" if known else f", {made}"))
+    return [
+        ", ".join(["*", usable, *lists]),
+        *(f"*, {text} AS {name}" for name, text in algebra.columns),
+        f"* EXCLUDE ({helpers}), CASE WHEN {USABLE} IS NOT NULL THEN {value} END AS {target}",
+    ]
 
 
 class FrameAlgebra:
@@ -296,14 +275,20 @@ def lazily(table: Any, fitted: Map, prediction: str, into: str) -> Any:
     if table.implementation.is_spark_like():
         return _by_spark(table.to_native(), sql_of(fitted, prediction, "spark", 0.0), into)
     if has_many_pieces(fitted):
-        looked_up = apply_in_batches(table, fitted, prediction, into)
-        if looked_up is not None:
-            return looked_up
+        applied = apply_many_pieces(table, fitted, prediction, into)
+        if applied is not None:
+            return applied
     column = nw.col(prediction).cast(nw.Float64)
     mapped = fitted.expression(column, FrameAlgebra())
-    # p - p, because DuckDB may take p <= 1 for true and isnan for false for NaN (see sql.is_probability)
-    usable = (column >= 0) & (column <= 1) & (column - column == 0)
-    return table.with_columns(nw.when(usable).then(mapped).alias(into)).to_native()
+    return table.with_columns(nw.when(_usable(column)).then(mapped).alias(into)).to_native()
+
+
+def _usable(p: Any) -> Any:
+    """Return the expression of whether a prediction lies in [0, 1].
+
+    p - p, because DuckDB may take p <= 1 for true and isnan for false for NaN (see `sql.is_probability`).
+    """
+    return (p >= 0) & (p <= 1) & (p - p == 0)
 
 
 def _by_spark(frame: Any, text: str, into: str) -> Any:
@@ -340,88 +325,3 @@ def _numbers(column: Any, name: str) -> Array:
     elif column.dtype.is_integer():  # PyArrow refuses to make doubles of large ones: all are out of range
         column = column.clip(-1 if column.dtype.is_signed_integer() else None, 2)
     return np.asarray(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
-
-
-IBIS_USABLE = "calibrant usable"
-
-
-class IbisAlgebra:
-    """The functions of maps, as deferred expressions; `columns` are needed before them, in order."""
-
-    def __init__(self) -> None:
-        self.columns: list[tuple[str, Any]] = []
-        self.lists: dict[str, list[float]] = {}
-
-    def log(self, x: Any) -> Any:
-        """Return the natural logarithm."""
-        return x.ln()
-
-    def exp(self, x: Any) -> Any:
-        """Return e to the power x."""
-        return x.exp()
-
-    def clip(self, x: Any, low: float, high: float) -> Any:
-        """Return x held within [low, high]."""
-        return x.clip(lower=low, upper=high)
-
-    def greatest(self, columns: Sequence[Any]) -> Any:
-        """Return the largest of several columns."""
-        import ibis
-
-        return ibis.greatest(*columns)
-
-    def when(self, condition: Any, then: Any, otherwise: Any) -> Any:
-        """Return one of two expressions."""
-        import ibis
-
-        return ibis.ifelse(condition, then, otherwise)
-
-    def number(self, value: float) -> Any:
-        """Return a constant."""
-        import ibis
-
-        return ibis.literal(value, type="float64")
-
-    def pieces(self, p: Any, cuts: Array, tables: Sequence[Array], formula: Callable[..., Any]) -> Any:
-        """Return the formula with the numbers of the piece taken from lists."""
-        if not len(cuts):
-            return formula(*(self.number(float(table[0])) for table in tables))
-        cells, below, steps = grid_of(cuts)
-        piece = self.column(self.listed(below)[(p * cells).round().cast("int64")].cast("int64"))
-        filled = self.listed(np.append(cuts, [2.0] * sum(steps)))  # no prediction reaches 2
-        for step in steps:
-            reached = filled[piece + (step - 1)] <= p
-            piece = self.column(self.when(reached, piece + step, piece))
-        return formula(*(self.listed(table)[piece] for table in tables))
-
-    def column(self, expression: Any) -> Any:
-        """Add a column; return it."""
-        import ibis
-
-        name = f"calibrant step {len(self.columns)}"
-        self.columns.append((name, expression))
-        return ibis._[name]
-
-    def listed(self, numbers: Any) -> Any:
-        """Add a list; return it."""
-        import ibis
-
-        name = f"calibrant list {len(self.lists)}"
-        self.lists[name] = np.asarray(numbers, dtype=np.float64).tolist()
-        return ibis._[name]
-
-
-def by_ibis(table: Any, fitted: Map, prediction: str, into: str) -> Any:
-    """Return the table with the new column, null where there is no prediction in [0, 1]."""
-    import ibis
-
-    algebra = IbisAlgebra()
-    value = fitted.expression(ibis._[IBIS_USABLE], algebra)
-    p = table[prediction].cast("float64")
-    # p - p, because DuckDB may take p <= 1 for true and isnan for false for NaN (see sql.is_probability)
-    rows = table.mutate(**{IBIS_USABLE: ibis.ifelse((p >= 0) & (p <= 1) & (p - p == 0), p, None)})
-    rows = rows.cross_join(ibis.memtable([algebra.lists]))
-    for name, expression in algebra.columns:
-        rows = rows.mutate(**{name: expression})
-    rows = rows.mutate(**{into: ibis.ifelse(ibis._[IBIS_USABLE].notnull(), value, None)})
-    return rows.drop(IBIS_USABLE, *algebra.lists, *(name for name, _ in algebra.columns))
