@@ -87,7 +87,7 @@ PAGES: dict[str, tuple[str, str, str]] = {
         "Streams, one outcome at a time.",
         """
         online.OnlineCalibrator online.DistanceForecaster online.ExpectedErrorForecaster
-        online.DecisionLossForecaster online.CutoffForecaster online.Run
+        online.DecisionLossForecaster online.CutoffForecaster online.ClassForecaster online.Run
         online.total_certificate Monitor GroupMonitor Reading
         """,
     ),

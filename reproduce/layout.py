@@ -35,7 +35,7 @@ def lines_figure(
     import vl_convert
 
     points = [
-        {"x": a, "y": b, "curve": curve}
+        {"x": a, "y": float(f"{b:.6g}"), "curve": curve}  # rounded: the last digits depend on the machine
         for curve, (xs, ys) in lines.items()
         for a, b in zip(xs, ys, strict=True)
     ]
@@ -49,7 +49,7 @@ def lines_figure(
     chart: Any = alt.Chart(alt.Data(values=points)).mark_line(point=True).encode(color=colour, **axes)
     if bands:
         spread = [
-            {"x": a, "low": b, "high": c, "curve": curve}
+            {"x": a, "low": float(f"{b:.6g}"), "high": float(f"{c:.6g}"), "curve": curve}
             for curve, (xs, lows, highs) in bands.items()
             for a, b, c in zip(xs, lows, highs, strict=True)
         ]

@@ -113,6 +113,7 @@ PUBLIC: dict[str, dict[str, str]] = {
         "online.base": "Run total_certificate",
         "online.bins": "ExpectedErrorForecaster",
         "online.calibrator": "OnlineCalibrator",
+        "online.classes": "ClassForecaster",
         "online.decision_loss": "DecisionLossForecaster",
         "online.cutoff": "CutoffForecaster",
         "online.distance": "DistanceForecaster",

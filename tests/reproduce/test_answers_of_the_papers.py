@@ -30,6 +30,21 @@ def test_table_1_of_the_truthfulness_paper_outcome_by_outcome(name, alpha):
         assert scored.values(np.array(report), OUTCOMES) == pytest.approx(printed, abs=2e-7)
 
 
+def test_the_algorithm_of_section_4_4_is_off_by_one_as_printed():
+    """With the values at the left end of each gap, row (0, 0) of Table 1 comes out as .2266."""
+    r, residual = np.array([0.25, 0.75]), np.array([0.25, 0.75])
+    ends = np.array([0.0, 0.25, 0.75, 1.0])
+
+    def squares(below):
+        return (residual[below].sum() / 2) ** 2 + (residual[~below].sum() / 2) ** 2
+
+    as_printed = sum(width * squares(r < q) for q, width in zip(ends[:3], np.diff(ends), strict=True))
+    as_defined = sum(width * squares(r < q) for q, width in zip(ends[1:], np.diff(ends), strict=True))
+    assert as_printed == pytest.approx(0.2265625)
+    assert as_defined == pytest.approx(0.203125)
+    assert cb.averaged_two_bin_error([0, 0], r) == pytest.approx(0.203125)
+
+
 MEANS = {("level-set", 1): (0.1875, 0.375), ("level-set", 2): (0.09375, 0.1875)}
 
 

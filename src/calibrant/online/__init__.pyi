@@ -3,6 +3,7 @@ from calibrant.online.base import Run as Run
 from calibrant.online.base import total_certificate as total_certificate
 from calibrant.online.bins import ExpectedErrorForecaster as ExpectedErrorForecaster
 from calibrant.online.calibrator import OnlineCalibrator as OnlineCalibrator
+from calibrant.online.classes import ClassForecaster as ClassForecaster
 from calibrant.online.cutoff import CutoffForecaster as CutoffForecaster
 from calibrant.online.decision_loss import DecisionLossForecaster as DecisionLossForecaster
 from calibrant.online.distance import DistanceForecaster as DistanceForecaster

@@ -143,6 +143,24 @@ def cutoff_bound(rounds: Any, horizon: int | None = None) -> Any:
         promised, begin = promised + slope * (end - begin), end
 
 
+def class_rate(round_: int, classes: int, horizon: int | None = None) -> float:
+    """Return the parameter of the geometric noise of ClassForecaster in a round."""
+    return min(1.0, math.sqrt(classes / (2 * round_ if horizon is None else horizon)))
+
+
+def class_bound(rounds: int, classes: int, horizon: int | None = None) -> float:
+    """Return the bound on the expected regret with payoffs from 0 to 1 (theorem 10)."""
+    if rounds == 0:
+        return 0.0
+    last = class_rate(rounds, classes, horizon)
+    if horizon is not None:
+        return min(float(rounds), rounds * last + classes * (1 - last) / last)
+    early = min(rounds, classes // 2)  # rounds whose rate is 1
+    # sum of 1 / sqrt(t) for early < t <= rounds: at most the integral from early + 1/2 to rounds + 1/2
+    later = math.sqrt(classes / 2) * 2 * (math.sqrt(rounds + 0.5) - math.sqrt(early + 0.5))
+    return min(float(rounds), early + later + classes * (1 - last) / last)
+
+
 def as_numbers(bound: Any) -> Array:
     """Return a bound over many rounds as an array."""
     return np.asarray(bound, dtype=np.float64)
