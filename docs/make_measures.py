@@ -104,7 +104,7 @@ def _entry(row: Measure) -> str:
     if row.needs_level_sets:
         lines.append("Needs predictions that repeat.\n")
     entry = entry_of(row.citation)
-    doi = f" ([DOI]({DOI}{quote(entry.doi)}))" if entry and entry.doi else ""
+    doi = f" ([DOI]({DOI}{quote(entry.field('doi'))}))" if entry else ""
     lines.append(f"Source: {row.citation}{doi}.\n")
     return "\n".join(lines)
 

@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.kernels.compile import compiled
-from calibrant.kernels.cutoff import cutoff_pair
-from calibrant.kernels.online import chosen_pair, run_grid, settle, usable_cell, with_capacity
+from calibrant.kernels.online import chosen_pair, cutoff_pair, run_grid, settle, usable_cell, with_capacity
 from calibrant.online.bins import BinForecaster, counter_uniforms
 from calibrant.online.bounds import cutoff_block
 from calibrant.online.cutoff import CutoffForecaster

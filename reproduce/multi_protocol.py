@@ -134,10 +134,11 @@ def page() -> str:
         "a quarter of the data to test on, 1,000 subpopulations of at least 10 records, three seeds. The "
         "printed Kuiper metrics of Platt scaling on ACS (.26 to .41) are not targets: see the last section. "
         "The second table of each data set is about calibrating: Platt scaling, isotonic regression, and "
-        "three rounds of the augmentation of Appendix E by several models, fitted on a random half. The third "
-        "table follows section 3.1 to the letter: the models of section 3.2, calibrated by scikit-learn's "
-        "CalibratedClassifierCV, which averages five models. M is infinite where a leaf of a tree says 0 or 1 for a whole "
-        "subpopulation and is wrong. As in the paper, augmented trees are the best or nearly so on ACS."
+        "three rounds of the augmentation of Appendix E by several models, fitted on a random half. The "
+        "third table follows section 3.1 to the letter: the models of section 3.2, calibrated by "
+        "scikit-learn's CalibratedClassifierCV, which averages five models. M is infinite where a leaf of a "
+        "tree says 0 or 1 for a whole subpopulation and is wrong. As in the paper, augmented trees are the "
+        "best or nearly so on ACS."
     )
     parts = [text]
     head = ["predictions", "error", "Kuiper", "multi-calibration", "multi-ablate", "expectation"]

@@ -75,13 +75,13 @@ def stopped(measure: str, rounds: int, seeds: int = 4) -> float:
 def lower_bounds() -> str:
     """Return the part of the page about the streams of the lower bounds."""
     text = (
-        "The lower bounds of the table come from streams that no forecaster can follow. For the distance and "
-        "the smooth error (Qiao and Zheng 2024) these are fair coin flips that stop when the error is large; "
-        "for CDL, fair coin flips. Here is the largest T times error after T/64, ..., T/2 or T flips, the mean "
-        "of four runs; that of CDL is uneven, because its number of bins changes with T. The stream behind "
-        "T^0.544 for the ECE (Qiao and Valiant 2021; Dagan et al. 2025) is not implemented; fair flips force "
-        "sqrt(T). The row `y = 1 when the forecast is below 1/2` above is the stream against deterministic "
-        "forecasters: it makes their ECE at least 1/2."
+        "The lower bounds of the table come from streams that no forecaster can follow. For the distance "
+        "and the smooth error (Qiao and Zheng 2024) these are fair coin flips that stop when the error is "
+        "large; for CDL, fair coin flips. Here is the largest T times error after T/64, ..., T/2 or T "
+        "flips, the mean of four runs; that of CDL is uneven, because its number of bins changes with T. "
+        "The stream behind T^0.544 for the ECE (Qiao and Valiant 2021; Dagan et al. 2025) is not "
+        "implemented; fair flips force sqrt(T). The row `y = 1 when the forecast is below 1/2` above is the "
+        "stream against deterministic forecasters: it makes their ECE at least 1/2."
     )
     lengths, rows = (10**3, 10**4, 10**5), []
     for measure, (_, lower) in RATES.items():

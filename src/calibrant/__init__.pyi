@@ -87,11 +87,11 @@ from calibrant.metrics.cumulative import kolmogorov_smirnov_error as kolmogorov_
 from calibrant.metrics.cumulative import kuiper_error as kuiper_error
 from calibrant.metrics.cumulative import observed_expected_ratio as observed_expected_ratio
 from calibrant.metrics.decisions.fixed_payoff import ActionChange as ActionChange
+from calibrant.metrics.decisions.fixed_payoff import DecisionCurve as DecisionCurve
 from calibrant.metrics.decisions.fixed_payoff import DecisionReport as DecisionReport
 from calibrant.metrics.decisions.fixed_payoff import decision_report as decision_report
 from calibrant.metrics.decisions.fixed_payoff import fixed_decision_loss as fixed_decision_loss
-from calibrant.metrics.decisions.net_benefit import DecisionCurve as DecisionCurve
-from calibrant.metrics.decisions.net_benefit import net_benefit as net_benefit
+from calibrant.metrics.decisions.fixed_payoff import net_benefit as net_benefit
 from calibrant.metrics.decisions.payoffs import BestActions as BestActions
 from calibrant.metrics.decisions.payoffs import ConvexScore as ConvexScore
 from calibrant.metrics.decisions.payoffs import as_score as as_score
@@ -105,7 +105,6 @@ from calibrant.metrics.decisions.worst_case import monotone_regret as monotone_r
 from calibrant.metrics.decisions.worst_case import threshold_loss_curve as threshold_loss_curve
 from calibrant.metrics.decisions.worst_case import u_calibration_error as u_calibration_error
 from calibrant.metrics.decisions.worst_case import worst_task as worst_task
-from calibrant.metrics.distance.interval import interval_calibration_error as interval_calibration_error
 from calibrant.metrics.distance.lower import TransportPlan as TransportPlan
 from calibrant.metrics.distance.lower import lower_distance as lower_distance
 from calibrant.metrics.distance.lower import transport_plan as transport_plan
@@ -113,6 +112,7 @@ from calibrant.metrics.distance.summary import Distances as Distances
 from calibrant.metrics.distance.summary import distances as distances
 from calibrant.metrics.distance.upper import certified_distance as certified_distance
 from calibrant.metrics.distance.upper import distance_to_calibration as distance_to_calibration
+from calibrant.metrics.distance.upper import interval_calibration_error as interval_calibration_error
 from calibrant.metrics.distance.upper import upper_distance as upper_distance
 from calibrant.metrics.kernel import RandomBinning as RandomBinning
 from calibrant.metrics.kernel import kernel_calibration_error as kernel_calibration_error
@@ -137,7 +137,7 @@ from calibrant.metrics.smooth import earth_mover_error as earth_mover_error
 from calibrant.metrics.smooth import smooth_calibration_error as smooth_calibration_error
 from calibrant.metrics.truthful import averaged_two_bin_error as averaged_two_bin_error
 from calibrant.metrics.truthful import binned_squared_error as binned_squared_error
-from calibrant.online.group_monitor import GroupMonitor as GroupMonitor
+from calibrant.online.monitor import GroupMonitor as GroupMonitor
 from calibrant.online.monitor import Monitor as Monitor
 from calibrant.online.monitor import Reading as Reading
 from calibrant.recalibration.assess import Assessment as Assessment
@@ -155,9 +155,9 @@ from calibrant.results import Certified as Certified
 from calibrant.results import Measurement as Measurement
 from calibrant.results import Witness as Witness
 from calibrant.sketch.sketch import Sketch as Sketch
-from calibrant.truthfulness.classes import ClassTruthfulness as ClassTruthfulness
-from calibrant.truthfulness.classes import class_truthfulness as class_truthfulness
+from calibrant.truthfulness.gap import ClassTruthfulness as ClassTruthfulness
 from calibrant.truthfulness.gap import Truthfulness as Truthfulness
+from calibrant.truthfulness.gap import class_truthfulness as class_truthfulness
 from calibrant.truthfulness.gap import truthfulness_gap as truthfulness_gap
 from calibrant.truthfulness.gap import worst_truth as worst_truth
 from calibrant.truthfulness.lies import Incentive as Incentive

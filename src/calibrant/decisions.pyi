@@ -9,11 +9,11 @@ from calibrant.inference.dominance import dominance as dominance
 from calibrant.inference.net_benefits import NetBenefits as NetBenefits
 from calibrant.inference.net_benefits import net_benefits as net_benefits
 from calibrant.metrics.decisions.fixed_payoff import ActionChange as ActionChange
+from calibrant.metrics.decisions.fixed_payoff import DecisionCurve as DecisionCurve
 from calibrant.metrics.decisions.fixed_payoff import DecisionReport as DecisionReport
 from calibrant.metrics.decisions.fixed_payoff import decision_report as decision_report
 from calibrant.metrics.decisions.fixed_payoff import fixed_decision_loss as fixed_decision_loss
-from calibrant.metrics.decisions.net_benefit import DecisionCurve as DecisionCurve
-from calibrant.metrics.decisions.net_benefit import net_benefit as net_benefit
+from calibrant.metrics.decisions.fixed_payoff import net_benefit as net_benefit
 from calibrant.metrics.decisions.payoffs import BestActions as BestActions
 from calibrant.metrics.decisions.payoffs import ConvexScore as ConvexScore
 from calibrant.metrics.decisions.payoffs import as_score as as_score

@@ -35,8 +35,7 @@ PUBLIC: dict[str, dict[str, str]] = {
         "metrics.lookup": "measure measures",
         "metrics.scores": "brier_score log_loss",
         "metrics.smooth": "smooth_calibration_error",
-        "online.group_monitor": "GroupMonitor",
-        "online.monitor": "Monitor",
+        "online.monitor": "GroupMonitor Monitor",
         "recalibration.recalibrate": "load_recalibration recalibrate",
         "recalibration.result": "Recalibration",
         "report.evaluate": "Evaluation evaluate reliability_diagram",
@@ -52,10 +51,11 @@ PUBLIC: dict[str, dict[str, str]] = {
             "calibration_in_the_large kolmogorov_smirnov_error kuiper_error observed_expected_ratio"
         ),
         "metrics.decisions.worst_case": "monotone_regret u_calibration_error",
-        "metrics.distance.interval": "interval_calibration_error",
         "metrics.distance.lower": "TransportPlan lower_distance transport_plan",
         "metrics.distance.summary": "Distances distances",
-        "metrics.distance.upper": "certified_distance distance_to_calibration upper_distance",
+        "metrics.distance.upper": (
+            "certified_distance distance_to_calibration interval_calibration_error upper_distance"
+        ),
         "metrics.kernel": (
             "RandomBinning kernel_calibration_error random_binning_estimate weighted_calibration_error"
         ),
@@ -74,8 +74,9 @@ PUBLIC: dict[str, dict[str, str]] = {
         "inference.decision_loss": "DecisionEstimate estimate_decision_loss",
         "inference.dominance": "Dominance DominanceOver dominance",
         "inference.net_benefits": "NetBenefits net_benefits",
-        "metrics.decisions.fixed_payoff": "ActionChange DecisionReport decision_report fixed_decision_loss",
-        "metrics.decisions.net_benefit": "DecisionCurve net_benefit",
+        "metrics.decisions.fixed_payoff": (
+            "ActionChange DecisionCurve DecisionReport decision_report fixed_decision_loss net_benefit"
+        ),
         "metrics.decisions.payoffs": "BestActions ConvexScore as_score best_actions",
         "metrics.decisions.swap_regret": "SwapRegret swap_regret",
         "metrics.decisions.worst_case": (
@@ -117,8 +118,7 @@ PUBLIC: dict[str, dict[str, str]] = {
         "online.decision_loss": "DecisionLossForecaster",
         "online.cutoff": "CutoffForecaster",
         "online.distance": "DistanceForecaster",
-        "online.group_monitor": "GroupMonitor",
-        "online.monitor": "Monitor Reading",
+        "online.monitor": "GroupMonitor Monitor Reading",
     },
     "recalibration": {
         "recalibration.assess": "Assessment",
@@ -126,8 +126,9 @@ PUBLIC: dict[str, dict[str, str]] = {
         "recalibration.result": "RecalibrationWarning",
     },
     "truthfulness": {
-        "truthfulness.classes": "ClassTruthfulness class_truthfulness",
-        "truthfulness.gap": "Truthfulness truthfulness_gap worst_truth",
+        "truthfulness.gap": (
+            "ClassTruthfulness Truthfulness class_truthfulness truthfulness_gap worst_truth"
+        ),
         "truthfulness.lies": "Incentive Incentives incentives",
     },
     "errors": {

@@ -13,7 +13,7 @@ from time_limit import time_limit
 import calibrant as cb
 from calibrant.kernels.cumulative import shifted_error
 from calibrant.kernels.partitions import spread_boundaries
-from calibrant.metrics.distance import interval
+from calibrant.metrics.distance import upper as interval
 
 certify = cb.interval_calibration_error.core
 

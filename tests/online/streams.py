@@ -8,6 +8,7 @@ from collections import defaultdict
 import numpy as np
 
 from calibrant.online import (
+    ClassForecaster,
     DecisionLossForecaster,
     DistanceForecaster,
     ExpectedErrorForecaster,
@@ -33,6 +34,8 @@ MAKERS = {
 
 def answer(player, p=None, **more):
     """Ask any of them for a forecast."""
+    if isinstance(player, ClassForecaster):
+        return float(player.predict_one(**more)[0])
     return (
         player.transform_one(p, **more) if hasattr(player, "transform_one") else player.predict_one(p, **more)
     )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from streams import Adversary
 
 import calibrant as cb
-from calibrant.kernels.cutoff import cutoff_pair
+from calibrant.kernels.online import cutoff_pair
 from calibrant.online import CutoffForecaster
 from calibrant.online.bounds import cutoff_block, cutoff_bound
 

@@ -17,6 +17,7 @@ import calibrant as cb
 from calibrant.errors import InvalidInputError, UnreadableFileError, UnwritableFileError
 from calibrant.files import atomic_write, lock_file
 from calibrant.online import (
+    ClassForecaster,
     CutoffForecaster,
     DecisionLossForecaster,
     DistanceForecaster,
@@ -31,6 +32,7 @@ guides = st.one_of(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.75, 1.0]), st.floats(
 def golden_player(name):
     """The state that the golden files hold: a few rounds, one outcome learned late, two that wait."""
     makers = {
+        "ClassForecaster": lambda: ClassForecaster(2, seed=7),
         "CutoffForecaster": lambda: CutoffForecaster(seed=7),
         "DistanceForecaster": lambda: DistanceForecaster(delay=2),
         "ExpectedErrorForecaster": lambda: ExpectedErrorForecaster(delay=2, seed=7),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import calibrant as cb
 from calibrant.metrics.multiclass import class_low_degree_error
-from calibrant.truthfulness.classes import class_truthfulness
+from calibrant.truthfulness.gap import class_truthfulness
 
 TRUTHS = [[[0.5, 0.3, 0.2]], [[0.4, 0.35, 0.25]], [[0.8, 0.1, 0.1]], [[0.5, 0.3, 0.2], [0.1, 0.2, 0.7]]]
 

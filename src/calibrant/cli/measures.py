@@ -77,6 +77,6 @@ def _facts(row: Measure) -> dict[str, object]:
     )
     entry = entry_of(row.citation)
     return {name: getattr(row, name) for name in shown} | {
-        "doi": entry.doi if entry else None,
+        "doi": entry.field("doi") if entry else None,
         "function": row.function.__name__,
     }

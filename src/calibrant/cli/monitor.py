@@ -28,9 +28,8 @@ from calibrant.errors import InvalidInputError, sentence
 from calibrant.files import atomic_write, check_target, lock_file
 from calibrant.formatting import pluralize, pvalue_text
 from calibrant.io.read import FileNames
-from calibrant.online.group_monitor import GroupMonitor
 from calibrant.online.inputs import label_names
-from calibrant.online.monitor import Monitor, Reading
+from calibrant.online.monitor import GroupMonitor, Monitor, Reading
 from calibrant.online.state import read_text, sealed
 
 ALPHA = 0.05

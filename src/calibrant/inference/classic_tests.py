@@ -17,7 +17,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
 from calibrant.metrics import registry
 from calibrant.metrics.bibliography import BESIDE_MEASURES
-from calibrant.metrics.bins import bin_starts
+from calibrant.metrics.binned import bin_starts
 from calibrant.metrics.calling import measure_function
 from calibrant.metrics.null_laws import SPIEGELHALTER, Law, log_chi_square_tail
 from calibrant.metrics.registry import Measure

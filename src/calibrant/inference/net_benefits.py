@@ -15,7 +15,7 @@ from calibrant.inference.decision_bands import DecisionRows, benefit, critical_v
 from calibrant.inference.intervals import check_confidence
 from calibrant.inference.paired_rows import PairedRows, models_given, named_models, paired_rows
 from calibrant.inference.signs import ClusterSummary
-from calibrant.metrics.decisions.net_benefit import checked_thresholds
+from calibrant.metrics.decisions.fixed_payoff import checked_thresholds
 from calibrant.parallel import checked_draws, recorded_seed
 from calibrant.records import Missing
 from calibrant.results import (

@@ -15,7 +15,6 @@ from calibrant.metrics.cumulative import kuiper_error as kuiper_error
 from calibrant.metrics.cumulative import observed_expected_ratio as observed_expected_ratio
 from calibrant.metrics.decisions.worst_case import monotone_regret as monotone_regret
 from calibrant.metrics.decisions.worst_case import u_calibration_error as u_calibration_error
-from calibrant.metrics.distance.interval import interval_calibration_error as interval_calibration_error
 from calibrant.metrics.distance.lower import TransportPlan as TransportPlan
 from calibrant.metrics.distance.lower import lower_distance as lower_distance
 from calibrant.metrics.distance.lower import transport_plan as transport_plan
@@ -23,6 +22,7 @@ from calibrant.metrics.distance.summary import Distances as Distances
 from calibrant.metrics.distance.summary import distances as distances
 from calibrant.metrics.distance.upper import certified_distance as certified_distance
 from calibrant.metrics.distance.upper import distance_to_calibration as distance_to_calibration
+from calibrant.metrics.distance.upper import interval_calibration_error as interval_calibration_error
 from calibrant.metrics.distance.upper import upper_distance as upper_distance
 from calibrant.metrics.kernel import RandomBinning as RandomBinning
 from calibrant.metrics.kernel import kernel_calibration_error as kernel_calibration_error

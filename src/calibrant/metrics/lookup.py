@@ -19,7 +19,7 @@ from calibrant.metrics import binned, convolved, cox, cumulative, kernel, low_de
 from calibrant.metrics.calling import as_forecasts
 from calibrant.metrics.certificates import NoCertificateError, no_certificate
 from calibrant.metrics.decisions import worst_case
-from calibrant.metrics.distance import interval, lower, upper
+from calibrant.metrics.distance import lower, upper
 from calibrant.metrics.registry import Measure
 from calibrant.records import Missing
 from calibrant.results import Catalogue, Measurement
@@ -31,7 +31,7 @@ MEASURES: tuple[Measure, ...] = (
     *truthful.MEASURES,
     *lower.MEASURES,
     *upper.MEASURES,
-    *interval.MEASURES,
+    *upper.INTERVAL_MEASURES,
     *smooth.MEASURES,
     *kernel.MEASURES,
     *worst_case.DECISION_MEASURES,

@@ -110,7 +110,7 @@ def _earth_mover(forecasts: Forecasts, residuals: Array, settings: Settings) -> 
 
 
 def _lipschitz_area(area: float, length: float, settings: Settings) -> float:
-    """The dual weighs |g - C| by the gaps times the Lipschitz constant: see kernels/trimming."""
+    """The dual weighs |g - C| by the gaps times the Lipschitz constant: see kernels/smooth."""
     return float(settings["lipschitz"]) * area
 
 

@@ -12,8 +12,7 @@ from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.kernels.cumulative import two_bin_absolutes, two_bin_squares
 from calibrant.metrics.bibliography import TRUTHFUL_PAPER
-from calibrant.metrics.binned import expected_binned_square
-from calibrant.metrics.bins import Bins, bin_starts, residual_ranges, touched_bins
+from calibrant.metrics.binned import Bins, bin_starts, expected_binned_square, residual_ranges, touched_bins
 from calibrant.metrics.calling import measure_function
 from calibrant.metrics.certificates import band, bracketed, cells_of, no_certificate, rounding
 from calibrant.metrics.registry import Measure, Null, Settings

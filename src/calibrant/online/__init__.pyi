@@ -7,6 +7,6 @@ from calibrant.online.classes import ClassForecaster as ClassForecaster
 from calibrant.online.cutoff import CutoffForecaster as CutoffForecaster
 from calibrant.online.decision_loss import DecisionLossForecaster as DecisionLossForecaster
 from calibrant.online.distance import DistanceForecaster as DistanceForecaster
-from calibrant.online.group_monitor import GroupMonitor as GroupMonitor
+from calibrant.online.monitor import GroupMonitor as GroupMonitor
 from calibrant.online.monitor import Monitor as Monitor
 from calibrant.online.monitor import Reading as Reading

@@ -28,9 +28,9 @@ class ClassForecaster(Stream):
     to every class. Whatever the outcomes are, a decision maker with payoffs between 0 and 1 who takes the
     best action under each forecast expects at most `bound()` less in total than the best single action in
     hindsight: 2 sqrt(K T) - K for K classes and a known horizon T, and 2 sqrt(2 K T) otherwise. This is
-    U-calibration (Kleinberg et al. 2023), with the noise of Luo, Senapati and Sharan (2024); the proof page has
-    the constants. It promises less than calibration: a forecaster of several classes with a small expected
-    calibration error needs far more rounds.
+    U-calibration (Kleinberg et al. 2023), with the noise of Luo, Senapati and Sharan (2024); the proof page
+    has the constants. It promises less than calibration: a small expected calibration error over several
+    classes needs far more rounds.
 
     `certificate` is None: the largest regret over all decision makers is not computed. Never show a forecast
     before the outcome is fixed, and keep saved states secret: the seed reveals all coins to come.
@@ -113,7 +113,7 @@ class ClassForecaster(Stream):
 
     def _place(self, label: Any) -> int:
         label = label.item() if isinstance(label, np.generic) else label
-        if isinstance(label, float) and label.is_integer():
+        if isinstance(label, bool) or (isinstance(label, float) and label.is_integer()):
             label = int(label)
         if type(label) not in (int, str) or label not in self.classes:
             shown = ", ".join(map(repr, self.classes[:5])) + (", ..." if len(self.classes) > 5 else "")

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from calibrant.kernels.cutoff import cutoff_pair, run_cutoff
+from calibrant.kernels.online import cutoff_pair, run_cutoff
 from calibrant.online.base import Run, Stream
 from calibrant.online.bins import counter_uniform, counter_uniforms
 from calibrant.online.bounds import cutoff_block, cutoff_bound

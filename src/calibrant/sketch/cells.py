@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.kernels import cells as cell_sums
-from calibrant.kernels.cells import add_rows
+from calibrant.kernels import ordering as cell_sums
+from calibrant.kernels.ordering import add_rows
 from calibrant.results import Array
 
 Whole = npt.NDArray[np.int64]

@@ -1,7 +1,7 @@
 # Written by docs/make_stubs.py from src/calibrant/public_names.py.
-from calibrant.truthfulness.classes import ClassTruthfulness as ClassTruthfulness
-from calibrant.truthfulness.classes import class_truthfulness as class_truthfulness
+from calibrant.truthfulness.gap import ClassTruthfulness as ClassTruthfulness
 from calibrant.truthfulness.gap import Truthfulness as Truthfulness
+from calibrant.truthfulness.gap import class_truthfulness as class_truthfulness
 from calibrant.truthfulness.gap import truthfulness_gap as truthfulness_gap
 from calibrant.truthfulness.gap import worst_truth as worst_truth
 from calibrant.truthfulness.lies import Incentive as Incentive
