@@ -42,6 +42,7 @@ def test_tables_of_long_parts(name):
     check_tables(name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", ["ECE", "distance", "CDL"])
 def test_some_rates(measure):
     lines = rows_on_page(survey_rates)

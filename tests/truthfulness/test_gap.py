@@ -83,11 +83,20 @@ def test_the_squared_level_set_error_falls_at_two_rounds_only():
 
 def test_one_round_is_an_absolute_loss_and_the_median_wins():
     others = {"lower-distance", "upper-distance", "interval"}
-    for name in others | set(QUICK) - {"atb", "ubse", "kernel-squared", "brier", "log-loss"}:
+    for name in others | set(QUICK) - {"atb", "ubse", "kernel-squared", "brier", "log-loss", "o/e"}:
         found = cb.truthfulness_gap(name, [0.3])
         assert (found.honest, found.best, found.report[0]) == pytest.approx((0.42, 0.3, 0), abs=1e-9)
     worst = cb.truthfulness_gap("cdl", [0.3])
     assert (worst.honest, worst.best, worst.report[0]) == pytest.approx((0.6, 0.3, 0), abs=1e-9)
+
+
+def test_reports_without_a_value_are_no_lies():
+    """O/E has no value where every report is 0."""
+    found = cb.truthfulness_gap("o/e", [0.3], budget=0.3)
+    assert found.honest == pytest.approx(1.4)
+    assert found.report[0] > 0
+    with pytest.raises(cb.InvalidInputError, match="truth must have a value under 'o/e'"):
+        cb.truthfulness_gap("o/e", [0.0, 0.0], budget=0.1)
 
 
 LIES = {1: [[0.0]], 2: [[0.5, 0.5], [0.0, 1.0]], 3: [[2 / 3] * 3, [0.5667] * 3]}

@@ -24,6 +24,7 @@ from calibrant.metrics.lookup import find_measure
 from calibrant.parallel import recorded_seed
 from calibrant.results import Array, Result, html_paragraphs
 from calibrant.truthfulness.search import (
+    NO_VALUE,
     OTHER,
     TIE,
     BestReport,
@@ -185,7 +186,13 @@ def _proved(expected: Expected) -> Truthfulness:
     return _result(expected, best, "decomposition")
 
 
+def _check_honest(scored: Scored, honest: float) -> None:
+    if honest >= NO_VALUE:
+        raise InvalidInputError(sentence("truth", f"must have a value under {scored.name!r}", "got none"))
+
+
 def _result(expected: Expected, best: BestReport, proof: str) -> Truthfulness:
+    _check_honest(expected.scored, best.honest)
     gap = max(0.0, best.honest - best.value)
     tied = best.tied or gap > TIE
     return Truthfulness(
@@ -207,6 +214,7 @@ def _result(expected: Expected, best: BestReport, proof: str) -> Truthfulness:
 def _in_sequence(scored: Scored, truth: Array, budget: float, seed: int) -> Truthfulness:
     policy = Policy(scored, truth)
     honest = policy(policy.honest)
+    _check_honest(scored, honest)
     best = best_policy(policy, budget=budget, seed=seed)
     gap = max(0.0, honest - best.value)
     return Truthfulness(

@@ -226,6 +226,7 @@ def _descend(
 
 
 Function = Callable[[Any, Any], float]
+NO_VALUE = 1e300  # counts as the expected value of a report that no outcome gives a value
 
 
 class Scored:
@@ -256,6 +257,8 @@ class Scored:
         summed = np.zeros((len(outcomes), forecasts.levels))
         np.add.at(summed.T, level, outcomes.T / len(report))
         by_outcome = row_values(self.row, self.settings, forecasts, summed)
+        if not np.isfinite(by_outcome).any():  # such as O/E where every report is 0
+            return np.full(len(outcomes), NO_VALUE)
         if not np.isfinite(by_outcome).all():  # options may ask for what the name alone does not
             bad = outcomes[int(np.argmin(np.isfinite(by_outcome)))].tolist()
             raise _undefined(self.name, f"got {self.options}, without value for outcomes {bad}")
