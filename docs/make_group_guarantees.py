@@ -1,9 +1,9 @@
-"""Write the tables about groups of docs/guarantees.md: false alarms and coverage when the model is wrong.
+"""Write the section on groups of docs/guarantees.md: false alarms and coverage when the model is wrong.
 
-    python docs/make_group_guarantees.py [--sets 400] [--page docs/guarantees_groups.md]
+    python docs/make_group_guarantees.py [--sets 400]
 
-Every row draws its own data sets. Size is the share of data sets in which a test of level 5 % finds a
-difference that is not there; coverage is that of 95 % intervals, given the predictions.
+Takes about six minutes on one core. Every row draws its own data sets, from seeds that depend on the names of
+the row alone.
 """
 
 from __future__ import annotations
@@ -19,12 +19,16 @@ from scipy.stats import binom, norm
 
 import calibrant as cb
 
+HERE = Path(__file__).parent
+START, END = "<!-- groups: begin -->", "<!-- groups: end -->"
 LEVEL = 0.05
 DRAWS = 99
+RARELY = 1e-3  # chance of a mark where the size is 5 %
 Data = tuple[np.ndarray, np.ndarray]  # predictions and true rates
+Model = Callable[[int, np.random.Generator], Data]
 
 
-def _times(factor: float) -> Callable[[int, np.random.Generator], Data]:
+def _times(factor: float) -> Model:
     def draw(n: int, rng: np.random.Generator) -> Data:
         truth = expit(rng.normal(0, 1, n))
         return expit(factor * logit(truth)), truth
@@ -52,7 +56,7 @@ def _rare(n: int, rng: np.random.Generator) -> Data:
     return expit(3 * logit(truth) + 6), truth
 
 
-MODELS: dict[str, Callable[[int, np.random.Generator], Data]] = {
+MODELS: dict[str, Model] = {
     "calibrated": _times(1),
     "logits x 2": _times(2),
     "logits x 3": _times(3),
@@ -77,11 +81,16 @@ def _small_group(p: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return (rng.permutation(len(p)) < 5).astype(int)
 
 
-LABELS = {
-    "2 at random": _random_labels,
-    "5 that follow the prediction": _following_labels,
-    "a group of 5": _small_group,
+Labels = Callable[[np.ndarray, np.random.Generator], np.ndarray]
+LABELS: dict[str, tuple[Labels, int, bool]] = {  # who is in which group, how many records, weighted
+    "2 at random": (_random_labels, 300, False),
+    "2 at random, weighted": (_random_labels, 300, True),
+    "5 that follow the prediction": (_following_labels, 300, False),
+    "5 that follow it, few records": (_following_labels, 60, False),
+    "a group of 5 records": (_small_group, 60, False),
 }
+CLUSTERS = ((15, 10, 0.0), (15, 10, 0.1), (15, 10, 0.4), (100, 5, 0.0), (100, 5, 0.1), (100, 5, 0.4),
+            (300, 2, 0.4))  # fmt: skip
 
 
 def _generator(name: str, k: int) -> np.random.Generator:
@@ -89,87 +98,142 @@ def _generator(name: str, k: int) -> np.random.Generator:
 
 
 def comparisons(sets: int) -> Iterator[str]:
-    """Yield a row per model, labels and size: how often groups are said to differ, and coverage."""
-    for labels, model in ((one, other) for one in LABELS for other in MODELS):
-        for n in (60, 300):
-            alarms = covered = bounded = 0
+    """Yield a row per kind of groups and model: how often compare_groups finds a difference."""
+    yield "| groups | n | " + " | ".join(MODELS) + " |"
+    yield "| --- | ---: | " + " | ".join(["---:"] * len(MODELS)) + " |"
+    for labels, (label, n, weighted) in LABELS.items():
+        shares = []
+        for model, draw in MODELS.items():
+            alarms = tested = 0
             for k in range(sets):
-                rng = _generator(f"{labels}, {model}, {n}", k)
-                p, truth = MODELS[model](n, rng)
-                y = (rng.random(n) < truth).astype(int)
-                group = LABELS[labels](p, rng)
+                rng = _generator(f"{labels}, {model}", k)
+                p, truth = draw(n, rng)
+                y, group = (rng.random(n) < truth).astype(int), label(p, rng)
+                weight = rng.lognormal(0, 0.7, n) if weighted else None
                 if len(set(group)) < 2:
                     continue
-                found = cb.compare_groups(y, p, group, draws=DRAWS, ordered=False)
-                alarms += found.pvalue <= LEVEL + 1e-12
-                for level in found.groups:
-                    true = float((truth - p)[group == int(level.name)].mean())
-                    bounded += 1
-                    covered += level.lower - 1e-9 <= true <= level.upper + 1e-9
-            yield _row((labels, model, f"{n}"), alarms, sets, covered, bounded)
+                found = cb.compare_groups(
+                    y, p, group, sample_weight=weight, draws=DRAWS, ordered=False, seed=k
+                )
+                tested += found.comparable
+                alarms += found.comparable and found.pvalue <= LEVEL + 1e-12
+            shares.append(_share(alarms, tested) + _refused(sets - tested, sets))
+        yield f"| {labels} | {n} | {' | '.join(shares)} |"
+
+
+def intervals(sets: int) -> Iterator[str]:
+    """Yield a row per model: how often the interval of a group's difference holds the truth."""
+    sizes = (10, 40, 200)
+    yield "| model | " + " | ".join(f"groups of {size}" for size in sizes) + " | groups of 200, weighted |"
+    yield "| --- " + "| ---: " * (len(sizes) + 1) + "|"
+    for model, draw in MODELS.items():
+        shares = []
+        for size, weighted in (*((size, False) for size in sizes), (200, True)):
+            held = known = 0
+            for k in range(sets):
+                rng = _generator(f"interval {size}, {weighted}, {model}", k)
+                p, truth = draw(4 * size, rng)
+                y, group = rng.random(len(p)) < truth, np.repeat(np.arange(4), size)
+                weight = rng.lognormal(0, 0.7, len(p)) if weighted else np.ones(len(p))
+                found = cb.audit(y, p, groups={"g": group}, sample_weight=weight, draws=0, min_size=1)
+                for one in found.groups:
+                    if one.rule.conditions and not np.isnan(one.limits[0]):
+                        inside = one.rule.members({"g": group})
+                        true = float(np.average((truth - p)[inside], weights=weight[inside]))
+                        known += 1
+                        held += one.limits[0] - 1e-9 <= true <= one.limits[1] + 1e-9
+            shares.append(f"{100 * held / max(known, 1):.1f}" + _refused(4 * sets - known, 4 * sets))
+        yield f"| {model} | {' | '.join(shares)} |"
 
 
 def clusters(sets: int) -> Iterator[str]:
     """Yield a row per number of clusters and correlation: compare_groups and audit of clustered rows."""
-    for number, size, correlation in ((15, 10, 0.4), (30, 10, 0.4), (100, 10, 0.1), (100, 10, 0.4),
-                                      (300, 3, 0.0), (300, 3, 0.4)):  # fmt: skip
-        name = f"{number} clusters of {size}"
-        alarms, refused = np.zeros(2), 0
+    yield "| clusters x rows | correlation | compare_groups | audit | coverage | refused |"
+    yield "| --- | ---: | ---: | ---: | ---: | ---: |"
+    for number, size, correlation in CLUSTERS:
+        alarms, refused, held, known = np.zeros(2), 0, 0, 0
         for k in range(sets):
-            rng = _generator(f"{name}, {correlation}", k)
+            rng = _generator(f"{number} x {size}, {correlation}", k)
             label = np.repeat(np.arange(number), size)
             n = len(label)
-            luck = np.sqrt(correlation) * rng.normal(size=number)[label]
-            luck = norm.cdf(luck + np.sqrt(1 - correlation) * rng.normal(size=n))
+            shared = np.sqrt(correlation) * rng.normal(size=number)[label]
+            luck = norm.cdf(shared + np.sqrt(1 - correlation) * rng.normal(size=n))
             p = norm.cdf(0.7 * rng.normal(size=number)[label] + 0.7 * rng.normal(size=n))
             y, group = (luck < p).astype(int), rng.integers(0, 3, n)
             try:
-                compared = cb.compare_groups(y, p, group, draws=DRAWS, clusters=label, ordered=False)
-                audited = cb.audit(y, p, groups={"g": group}, draws=DRAWS, clusters=label)
+                compared = cb.compare_groups(y, p, group, draws=DRAWS, clusters=label, ordered=False, seed=k)
+                audited = cb.audit(y, p, groups={"g": group}, draws=DRAWS, clusters=label, seed=k)
             except cb.TooFewRecordsError:
                 refused += 1
                 continue
             alarms += np.array([compared.pvalue, audited.pvalue]) <= LEVEL + 1e-12
+            for one in compared.groups:
+                if not np.isnan(one.lower):
+                    known += 1
+                    held += one.lower - 1e-9 <= 0 <= one.upper + 1e-9
         done = sets - refused
-        shares = " | ".join(f"{100 * alarm / max(done, 1):.1f}{_mark(int(alarm), done)}" for alarm in alarms)
-        yield f"| {name} | {correlation} | {shares} | {100 * refused / sets:.1f} |"
+        found = (*(_share(int(alarm), done) for alarm in alarms), f"{100 * held / max(known, 1):.1f}")
+        yield f"| {number} x {size} | {correlation:g} | {' | '.join(found)} | {100 * refused / sets:.1f} |"
 
 
-def _mark(count: int, of: int) -> str:
-    return " !" if of and binom.sf(count - 1, of, LEVEL) < 1e-3 else ""
+def _share(count: int, of: int) -> str:
+    unlikely = of and binom.sf(count - 1, of, LEVEL) < RARELY
+    return f"{100 * count / max(of, 1):.1f}{' !' if unlikely else ''}"
 
 
-def _row(names: tuple[str, ...], alarms: int, sets: int, covered: int, bounded: int) -> str:
-    size, coverage = 100 * alarms / sets, 100 * covered / max(bounded, 1)
-    return f"| {' | '.join(names)} | {size:.1f}{_mark(alarms, sets)} | {coverage:.1f} |"
+def _refused(count: int, of: int) -> str:
+    return f" ({100 * count / of:.0f} refused)" if count else ""
+
+
+def _extreme(lines: list[str], columns: slice, worst: Callable[..., float]) -> str:
+    """Name the cell with the worst number among some columns of a table."""
+    head, cells = lines[0].split(" | "), []
+    for line in lines[2:]:
+        row = line.strip("| ").split(" | ")
+        cells += [(float(row[k].split()[0]), row[0], head[k].strip("| ")) for k in range(len(row))[columns]]
+    value = worst(cell[0] for cell in cells)
+    _, row_name, column = next(cell for cell in cells if cell[0] == value)
+    return f"{value:.1f} ({row_name}; {column})"
+
+
+def section(sets: int) -> str:
+    """Return the section."""
+    compared, held, clustered = (list(rows(sets)) for rows in (comparisons, intervals, clusters))
+    parts = [
+        START,
+        f"{sets} data sets per cell. Percent of data sets in which `compare_groups` finds a difference at "
+        "the 5 % level although the groups share one calibration curve; ! marks more than 5 % "
+        "beyond chance (1 in 1,000). In parentheses the percent in which it refuses to compare, because no "
+        "records with about the same prediction differ in both group and outcome.",
+        "\n".join(compared),
+        f"Worst cell: {_extreme(compared, slice(2, None), max)}.",
+        "Percent of 95 % intervals of a group's difference in `audit` (observed rate minus mean prediction) "
+        "that hold the true one, given the predictions; four groups per data set. Weighted groups with fewer "
+        "than 5 events, or 5 records without one, have no interval.",
+        "\n".join(held),
+        f"Worst cell: {_extreme(held, slice(1, None), min)}.",
+        "Calibrated predictions of clustered rows in three random groups: percent of data sets in which "
+        "`compare_groups` and `audit` find a difference at the 5 % level, and percent of the groups' 95 % "
+        "intervals that hold 0. Fewer than 10 clusters of equal weight, or 5 with an outcome above or below "
+        "its prediction, are refused.",
+        "\n".join(clustered),
+        f"Worst cells: {_extreme(clustered, slice(2, 4), max)} of the tests, "
+        f"{_extreme(clustered, slice(4, 5), min)} of the intervals.",
+        END,
+    ]
+    return "\n\n".join(parts)
 
 
 def main() -> None:
-    """Simulate and write the tables."""
+    """Simulate, and put the section in place."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     options.add_argument("--sets", type=int, default=400)
-    options.add_argument("--page", type=Path, default=Path(__file__).parent / "guarantees_groups.md")
-    given = options.parse_args()
-    lines = [
-        "# Groups: false alarms and coverage when the model is wrong",
-        "",
-        f"Each row has {given.sets:,} data sets. Size is the share in which a test of level 5 % finds a "
-        "difference that is not there; ! marks a size above 5 % by more than chance (1 in 1,000). Coverage "
-        "is that of 95 % intervals of each group's difference, given the predictions. All in percent.",
-        "",
-        "## compare_groups, one calibration curve for all groups",
-        "",
-        "| groups | model | n | size | coverage |",
-        "| --- | --- | ---: | ---: | ---: |",
-        *comparisons(given.sets),
-        "",
-        "## Clustered rows, calibrated predictions, three random groups",
-        "",
-        "| clusters | correlation | size of compare_groups | size of audit | refused |",
-        "| --- | ---: | ---: | ---: | ---: |",
-        *clusters(given.sets),
-    ]
-    given.page.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    text = section(options.parse_args().sets)
+    for name in ("guarantees.in.md", "guarantees.md"):
+        page = HERE / name
+        old = page.read_text(encoding="utf-8")
+        head, rest = old.split(START)
+        page.write_text(head + text + rest.split(END)[1], encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -211,6 +211,78 @@ def predicted_happened(predicted: float, happened: float) -> str:
     return f"{texts[0]} predicted, {texts[1]} happened"
 
 
+def percent_pair(first: float, second: float) -> tuple[str, str]:
+    """Write two shares as percentages, with digits that show their difference.
+
+    >>> percent_pair(0.4412, 0.3821), percent_pair(0.177, 0.2049), percent_pair(0.17553, 0.16995)
+    (('44%', '38%'), ('17.7%', '20.5%'), ('17.6%', '17.0%'))
+    >>> percent_pair(0.00012, 0.00018), percent_pair(0.5, 0.5)
+    (('0.012%', '0.018%'), ('50%', '50%'))
+    """
+    gap = 100 * abs(first - second)
+    small = 100 * min(max(min(share, 1 - share), 0.0) for share in (first, second))
+    digits = 0 if gap >= 5 or gap == 0 else min(6, 1 - math.floor(math.log10(gap / 5)) - 1)
+    if 0 < small < 1:
+        digits = max(digits, min(6, 1 - math.floor(math.log10(small))))
+    texts = f"{100 * first:.{digits}f}%", f"{100 * second:.{digits}f}%"
+    return (texts[0], texts[1])
+
+
+def predicted_observed(predicted: float, observed: float) -> str:
+    """Write a mean prediction next to a mean outcome.
+
+    >>> predicted_observed(0.498, 0.6)
+    '50% predicted, 60% observed'
+    """
+    texts = percent_pair(predicted, observed)
+    return f"{texts[0]} predicted, {texts[1]} observed"
+
+
+def whole_percent(share: float) -> str:
+    """Write a round threshold as a percentage.
+
+    >>> whole_percent(0.3), whole_percent(0.005), whole_percent(0.0001)
+    ('30%', '0.5%', '0.01%')
+    """
+    return f"{100 * share:.12g}%"
+
+
+def points_text(share: float) -> str:
+    """Write an error in percentage points, with two digits.
+
+    >>> points_text(0.0131), points_text(0.25), points_text(0.000123)
+    ('1.3 points', '25 points', '0.012 points')
+    """
+    size = 100 * share
+    digits = 0 if size >= 10 or size == 0 else 1 - math.floor(math.log10(size))
+    return f"{size:.{digits}f} points"
+
+
+def rounded_ends(start: float, stop: float) -> tuple[float, float]:
+    """Round the ends of an interval outward, to a twentieth of its width at the finest.
+
+    >>> rounded_ends(0.2134, 0.4071), rounded_ends(0.0012, 0.0037), rounded_ends(0.5, 0.5)
+    ((0.21, 0.41), (0.0012, 0.0037), (0.5, 0.5))
+    """
+    if start == stop:
+        return start, stop
+    digits = max(2, math.ceil(-math.log10(stop - start)) + 1)
+    unit = 10**digits
+    low, high = math.floor(start * unit + 1e-9) / unit, math.ceil(stop * unit - 1e-9) / unit
+    return max(0.0, low), min(1.0, high)
+
+
+def between_text(start: float, stop: float) -> str:
+    """Name an interval of predictions.
+
+    >>> between_text(0.2, 0.45), between_text(0.5, 0.5)
+    ('between 20% and 45%', 'at 50%')
+    """
+    if start == stop:
+        return f"at {whole_percent(start)}"
+    return f"between {whole_percent(start)} and {whole_percent(stop)}"
+
+
 def pluralize(count: int, noun: str, several: str = "") -> str:
     """Write a count with its noun, in the plural unless there is one.
 

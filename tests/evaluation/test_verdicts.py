@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.evaluation.standout import wrong_groups
 from calibrant.report.page import page
 from evaluation.printed_rules import check_printed
 
@@ -81,7 +80,7 @@ def check(found):
         assert not said.calibrated
     else:
         assert (said.pvalue <= said.alpha) == (said.status == "miscalibrated")
-    if found.audit is not None and wrong_groups(found.audit):
+    if found.audit is not None and found.audit.wrong_groups():
         assert not said.calibrated
         assert said.worst_group or said.status in ("miscalibrated", "groups")
     if said.status == "miscalibrated":

@@ -1,4 +1,4 @@
-"""The sections on groups: combinations folded under their parts, and differences in order."""
+"""The sections on groups: ranked by error, and differences in order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import pytest
 
 import calibrant as cb
 from calibrant.evaluation.repair_preview import group_differences
-from calibrant.groups.audit_result import nested_sheet
 from calibrant.report.page import page
 
 RNG = np.random.default_rng(5)
@@ -21,27 +20,6 @@ Y = (RNG.random(N) < np.clip(P + np.where(REGION == "north", 0.15, 0), 0, 1)).as
 @pytest.fixture(scope="module")
 def found():
     return cb.evaluate(Y, P, groups={"region": REGION, "year": YEAR}, seed=1, draws=99, confidence=0.9)
-
-
-def test_every_combination_stands_under_a_part_of_itself_and_nothing_is_lost(found):
-    flat, nested = found.audit.sheet(50), nested_sheet(found.audit, 50)
-    assert sorted(map(str, nested.lines)) == sorted(map(str, flat.lines))
-    names = [line[0].text for line in nested.lines]
-    for k, name in enumerate(names):
-        parent = nested.parent(k)
-        if parent is None:
-            assert " and " not in name
-        else:
-            assert names[parent] in name.split(" and ")
-            assert all(nested.parent(j) == parent for j in range(parent + 1, k + 1))
-    at = nested.columns.index("z")
-    z = [float(nested.lines[k][at].text) for k in range(len(names)) if nested.parent(k) is None]
-    assert z == sorted(z, reverse=True)
-
-
-def test_a_combination_whose_parts_are_not_shown_stands_alone(found):
-    alone = nested_sheet(found.audit, 1)
-    assert alone.inside == (None,)
 
 
 def test_the_page_ranks_groups_and_compares_them_in_order(found):

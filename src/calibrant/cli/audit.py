@@ -32,13 +32,11 @@ from calibrant.cli.rows import (
     stored_sketch,
 )
 from calibrant.evaluation.findings import PAGE_WIDTH
-from calibrant.evaluation.standout import audit_sentences, ranked, standouts
-from calibrant.evaluation.tables import group_table
 from calibrant.files import atomic_write, check_target
 from calibrant.formatting import at_floor, dropped_note, format_pvalue, format_value, pluralize
 from calibrant.groups import audit as audits
 from calibrant.groups import search as searches
-from calibrant.groups.audit_result import LEVEL, Audit, group_values
+from calibrant.groups.audit_result import LEVEL, Audit, group_table, group_values
 from calibrant.groups.rules import Rule, rules_to_json
 from calibrant.groups.search import Search
 from calibrant.groups.statistics import StatisticName, VariantName
@@ -261,13 +259,13 @@ def _tell(
 
 
 def _show(audited: Audit, confirmed: Search | None, top: int) -> None:
-    print_result("\n".join(audit_sentences(audited)))
+    for sentence in filter(None, audited.sentences()):
+        print_result(textwrap.fill(sentence, PAGE_WIDTH))
     if in_csv():
         _show_values(audited, confirmed, top)
         return
     print_result()
-    worst = standouts(audited, None, None)
-    ordered = ranked(audited, str(worst[0].rule) if worst else None)
+    ordered = audited.by_error()
     show_sheet(group_table(ordered[:top]), blank=False)
     if len(ordered) > top:
         print_result(f"... {pluralize(len(ordered) - top, 'more group')}; --top {len(ordered)} shows all")

@@ -34,8 +34,9 @@ from calibrant.cli.rows import shown_name
 from calibrant.distributions.horizons import horizon_table
 from calibrant.distributions.quantiles import interval_coverage
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.evaluation.tables import group_table, leading_groups
+from calibrant.evaluation.tables import leading_groups
 from calibrant.files import check_target
+from calibrant.groups.audit_result import group_table
 from calibrant.io.read import FileNames, read_table
 from calibrant.records import Missing
 from calibrant.report.distributions import DistributionEvaluation, evaluate_distributions

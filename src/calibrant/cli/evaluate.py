@@ -60,14 +60,13 @@ from calibrant.evaluation.tables import (
     first_rows,
     first_table,
     footnotes,
-    group_table,
     leading_groups,
     measure_table,
 )
 from calibrant.evaluation.verdict import Verdict, disagreement_note
 from calibrant.files import check_target
 from calibrant.formatting import format_value
-from calibrant.groups.audit_result import group_values
+from calibrant.groups.audit_result import group_table, group_values
 from calibrant.inference.testing import CLASSIC
 from calibrant.io.read import FileNames
 from calibrant.logs.evaluation import LogEvaluation
@@ -211,7 +210,7 @@ def _show_text(evaluation: Evaluation, next_step: str, log: LogEvaluation | None
     table = measure_table if len(first_rows(evaluation.rows)) == len(evaluation.rows) else first_table
     show_sheet(table(evaluation.rows, evaluation.confidence))
     if evaluation.audit is not None:
-        show_sheet(group_table(leading_groups(evaluation.audit, verdict.worst_group)), blank=False)
+        show_sheet(group_table(leading_groups(evaluation.audit)), blank=False)
         print_result(f"{more_groups(evaluation)}\n")
     if log is not None and log.answers is not None:
         print_result(textwrap.fill(str(log.answers), PAGE_WIDTH))

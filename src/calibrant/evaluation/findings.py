@@ -28,11 +28,12 @@ from calibrant.evaluation.rows import (
     measure_rows,
     select_measures,
 )
-from calibrant.evaluation.tables import WHOLE, first_table, footnotes, group_table, leading_groups
+from calibrant.evaluation.tables import WHOLE, first_table, footnotes, leading_groups
 from calibrant.evaluation.verdict import ALPHA, Verdict, disagreement_note, verdict
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import format_mean, format_pvalue, pluralize
 from calibrant.frames import Inputs, frame_columns, resolve_inputs
+from calibrant.groups.audit_result import group_table
 from calibrant.inference.null import has_equal_weights
 from calibrant.inference.signs import cluster_summary, is_clustered
 from calibrant.inputs import confidence_or_none
@@ -276,7 +277,7 @@ def summary(found: Findings, next_step: str | None = None, table: Table | None =
     parts = ["\n".join(filter(None, (verdict.what, verdict.whom)))]
     parts.append((table or first_table(found.rows, found.confidence)).as_text(PAGE_WIDTH))
     if found.audit is not None:
-        parts.append(group_table(leading_groups(found.audit, verdict.worst_group)).as_text(PAGE_WIDTH))
+        parts.append(group_table(leading_groups(found.audit)).as_text(PAGE_WIDTH))
         parts[-1] += f"\n{more_groups(found)}"
     notes = [*footnotes(found.rows), disagreement_note(verdict, found.rows), *details(found)]
     parts.append("\n".join(line for note in notes if note for line in textwrap.wrap(note, PAGE_WIDTH)))
@@ -287,7 +288,7 @@ def summary(found: Findings, next_step: str | None = None, table: Table | None =
 def more_groups(found: Findings) -> str:
     """Say how many groups were tested beyond those that the table shows, and how they are ranked."""
     assert found.audit is not None
-    left = len(found.audit.groups) - len(leading_groups(found.audit, found.verdict.worst_group))
+    left = len(found.audit.groups) - len(leading_groups(found.audit))
     return (
         f"... {pluralize(left, 'more group')}, p adjusted for all"
         if left > 0
@@ -399,7 +400,7 @@ def compute_findings(
         title=title,
         subtitle=subtitle,
         forecasts=forecasts,
-        verdict=verdict(rows, null, forecasts, groups_found, ALPHA, groups),
+        verdict=verdict(rows, null, forecasts, groups_found, ALPHA),
         facts=facts(forecasts),
         rows=tuple(rows[about.name] for about in wanted),
         later_distances=done(_distances(forecasts, rows.values(), points)),

@@ -1,9 +1,4 @@
-"""The tables of an evaluation: measures, distances, recalibration and groups.
-
-Where a curve would lie if the predictions were calibrated: bands simulated from the predictions alone.
-
-Few numbers that draw like many: curves thinned for a picture, never for a measure.
-"""
+"""The tables of an evaluation, and what its charts draw: bands of calibrated curves, thinned curves."""
 
 from __future__ import annotations
 
@@ -16,8 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.evaluation.rows import ResultRow, select_measures
-from calibrant.evaluation.standout import ranked, wrong_groups
-from calibrant.evaluation.wording import percent_pair
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import confidence_text, format_pvalue, format_value, limits_text
 from calibrant.inference.coarsening import coarse
@@ -26,7 +19,6 @@ from calibrant.results import Array, Table, TableCell, number_cell, sort_key, te
 
 if TYPE_CHECKING:
     from calibrant.groups.audit_result import Audit, Group
-    from calibrant.recalibration.assess_groups import GroupAssessment
 
 
 GROUPS_SHOWN = 50  # lines of the table of groups on a page
@@ -119,49 +111,13 @@ def footnotes(rows: Sequence[ResultRow]) -> list[str]:
     return [*meanings, *dict.fromkeys(notes)]
 
 
-def whom_sheet(given: GroupAssessment) -> Table:
-    """Return the audits of held-out records before and after a repair."""
-    columns = ("held-out audit", "M", "M / sigma", "p-value", "worst group")
-    sides = (("as they are", given.before), ("repaired", given.after))
-    lines = (
-        (
-            text_cell(name),
-            number_cell(side.metric),
-            number_cell(side.ratio),
-            number_cell(side.pvalue, side.written_pvalue),
-            text_cell(side.worst[0]),
-        )
-        for name, side in sides
-    )
-    return Table(columns, tuple(lines))
-
-
-def group_table(groups: Sequence[Group]) -> Table:
-    """Return what was predicted and observed in each group."""
-    columns = ("group", "records", "predicted", "observed", "difference", "95% interval", "p")
-    return Table(columns, tuple(map(_group_line, groups)))
-
-
-def leading_groups(audit: Audit, worst: str | None = None, top: int = MAX_GROUPS_IN_TEXT) -> list[Group]:
-    """Return everyone, the groups proven wrong, and the first of the others; combinations only if named."""
-    wrong = {str(group.rule) for group in wrong_groups(audit)}
-    plain = [g for g in ranked(audit, worst) if len(g.rule.conditions) < 2 or str(g.rule) == worst]
-    shown = sum(str(group.rule) in wrong for group in plain) + 1
+def leading_groups(audit: Audit, top: int = MAX_GROUPS_IN_TEXT) -> list[Group]:
+    """Return everyone, the groups proven wrong, and the first of the others; combinations only if worst."""
+    worst = (*audit.beyond_overall(), None)[0]
+    wrong = {group.rule for group in audit.wrong_groups()}
+    plain = [group for group in audit.by_error() if len(group.rule.conditions) < 2 or group is worst]
+    shown = sum(group.rule in wrong for group in plain) + 1
     return plain[: max(top // 2 + 1, min(shown, top))]
-
-
-def _group_line(group: Group) -> tuple[TableCell, ...]:
-    difference, span = group.written_difference()
-    predicted, observed = percent_pair(group.mean_prediction, group.mean_outcome)
-    return (
-        text_cell(str(group.rule)),
-        number_cell(group.size, f"{group.size:,}"),
-        number_cell(group.mean_prediction, predicted),
-        number_cell(group.mean_outcome, observed),
-        number_cell(group.difference, difference.removesuffix(" points")),
-        number_cell(group.limits[0], span),
-        TableCell(format_pvalue(group.pvalue, group.pvalue_is_bound), sort_key(group.pvalue), number=True),
-    )
 
 
 Curve = Callable[[Forecasts], Array]

@@ -16,9 +16,8 @@ from calibrant.errors import CalibrantError
 from calibrant.evaluation import wording
 from calibrant.evaluation.repair_preview import FEWEST
 from calibrant.evaluation.rows import LOCATION_MEASURE, SIZE_MEASURE, NullReference, ResultRow
-from calibrant.evaluation.standout import standouts, wrong_groups
 from calibrant.forecasts import Forecasts
-from calibrant.formatting import pluralize, pvalue_text
+from calibrant.formatting import pluralize, points_text, pvalue_text
 from calibrant.groups.rules import MaskIs
 from calibrant.inference.omnibus import leading_component, ranks_inverted, visible_bias
 from calibrant.inference.testing import TestResult
@@ -100,7 +99,6 @@ def verdict(
     forecasts: Forecasts,
     audit: Audit | None,
     alpha: float,
-    groups: Any = None,
 ) -> Verdict:
     """Judge by the omnibus test, then by the groups if there are any."""
     size, where, tested = rows[SIZE_MEASURE], rows[LOCATION_MEASURE], null.verdict()
@@ -110,7 +108,7 @@ def verdict(
     status = _status(tested, audit, unseen, forecasts, alpha)
     result = tested if isinstance(tested, TestResult) else None
     component = leading_component(result.details) if result is not None and status == "miscalibrated" else ""
-    worst = _standouts(audit, forecasts, groups, alpha)
+    worst = () if audit is None else audit.beyond_overall(alpha)
     first, second = _sentences(status, component, tested, null, details, unseen, alpha)
     second = _about_groups(audit, worst, status, alpha) or second
     action, next_step = _next_step(status, audit, worst, unseen, forecasts)
@@ -155,7 +153,7 @@ def _status(
         return "untested"
     if tested.pvalue <= alpha:
         return "miscalibrated"
-    if audit is not None and wrong_groups(audit, alpha):
+    if audit is not None and audit.wrong_groups(alpha):
         return "groups"
     return "too little data" if unseen > _max_unseen(forecasts) else "calibrated"
 
@@ -219,18 +217,11 @@ def _slope(tested: TestResult, forecasts: Forecasts) -> wording.Texts:
     return wording.extremes(forecasts, over=bool(tested.details["slope_z"] < 0))
 
 
-def _standouts(audit: Audit | None, forecasts: Forecasts, groups: Any, alpha: float) -> list[Group]:
-    if audit is None:
-        return []
-    records = forecasts.records if groups is not None and forecasts.cells is None else None
-    return standouts(audit, records, groups, alpha)
-
-
 def _about_groups(audit: Audit | None, worst: Sequence[Group], status: Status, alpha: float) -> wording.Texts:
     if audit is None:
         return ()
     if worst:
-        return wording.worst_group(worst[0])
+        return worst[0].worst_texts()
     tested, small = audit.tested - 1, audit.not_tested.too_small
     if tested == 0:
         return ("No group is large enough to test.",) if small else ()
@@ -239,7 +230,7 @@ def _about_groups(audit: Audit | None, worst: Sequence[Group], status: Status, a
         differs = "stands out" if tested > 1 else "does not stand out"
         return (f"{who} {differs}.",)
     if status == "groups":  # wrong, but no more so than others with the same predictions
-        return wording.worst_group(wrong_groups(audit, alpha)[0])
+        return audit.wrong_groups(alpha)[0].worst_texts()
     verb = "is wrong beyond chance" if tested > 1 else "is not wrong beyond chance"
     few = f" ({small:,} too small to test)" if small else ""
     return f"{who} {verb}{few}.", f"{who} {verb}."
@@ -258,7 +249,7 @@ def _next_step(
         more = _rounded(math.ceil(records * max(1.0, (unseen / target) ** 2 - 1)))
         return (
             "collect",
-            f"Collect about {pluralize(more, 'more record')} to see errors of {wording.points(target)}.",
+            f"Collect about {pluralize(more, 'more record')} to see errors of {points_text(target)}.",
         )
     if audit is None:
         return "check groups", "Check groups: predictions that are right overall can be wrong for some."

@@ -10,19 +10,22 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from calibrant.forecasts import Forecasts
-
-if TYPE_CHECKING:
-    from calibrant.groups.audit_result import Group
+from calibrant.formatting import (
+    between_text,
+    percent_pair,
+    pluralize,
+    points_text,
+    rounded_ends,
+    whole_percent,
+)
 
 MAX_WORDS = 45
 MAX_NUMBERS = 6
-MAX_RULE_WORDS = 14
 MIN_SLICE_RECORDS = 20
 MIN_SLICE_SHARE = 0.02
 RARE = 1e-3  # means below this are given as events per million or as counts
@@ -95,48 +98,6 @@ def words_in(text: str) -> int:
     return len(text.split())
 
 
-def percent_pair(first: float, second: float) -> tuple[str, str]:
-    """Write two shares as percentages, with digits that show their difference.
-
-    >>> percent_pair(0.4412, 0.3821), percent_pair(0.177, 0.2049), percent_pair(0.17553, 0.16995)
-    (('44%', '38%'), ('17.7%', '20.5%'), ('17.6%', '17.0%'))
-    >>> percent_pair(0.00012, 0.00018), percent_pair(0.5, 0.5)
-    (('0.012%', '0.018%'), ('50%', '50%'))
-    """
-    gap = 100 * abs(first - second)
-    small = 100 * min(max(min(share, 1 - share), 0.0) for share in (first, second))
-    digits = 0 if gap >= 5 or gap == 0 else min(6, 1 - math.floor(math.log10(gap / 5)) - 1)
-    if 0 < small < 1:
-        digits = max(digits, min(6, 1 - math.floor(math.log10(small))))
-    texts = f"{100 * first:.{digits}f}%", f"{100 * second:.{digits}f}%"
-    return (texts[0], texts[1])
-
-
-def whole_percent(share: float) -> str:
-    """Write a round threshold as a percentage.
-
-    >>> whole_percent(0.3), whole_percent(0.005), whole_percent(0.0001)
-    ('30%', '0.5%', '0.01%')
-    """
-    return f"{100 * share:.12g}%"
-
-
-def points(share: float) -> str:
-    """Write an error in percentage points, with two digits.
-
-    >>> points(0.0131), points(0.25), points(0.000123)
-    ('1.3 points', '25 points', '0.012 points')
-    """
-    size = 100 * share
-    digits = 0 if size >= 10 or size == 0 else 1 - math.floor(math.log10(size))
-    return f"{size:.{digits}f} points"
-
-
-def records(count: int) -> str:
-    """Write a number of records."""
-    return f"{count:,} record{'' if count == 1 else 's'}"
-
-
 def describe_bias(forecasts: Forecasts) -> Texts:
     """Describe a bias that all records share."""
     whole = Slice.of(forecasts, np.ones(forecasts.levels, dtype=bool))
@@ -145,11 +106,11 @@ def describe_bias(forecasts: Forecasts) -> Texts:
         expected, events = round(whole.predicted * whole.records), round(whole.observed * whole.records)
         return (
             f"Predictions are too {too}: {expected:,} events predicted, {events:,} observed in "
-            f"{records(whole.records)}.",
+            f"{pluralize(whole.records, 'record')}.",
         )
     predicted, observed = percent_pair(whole.predicted, whole.observed)
     said = f"Predictions are too {too}: {predicted} predicted, {observed} observed"
-    return f"{said} in {records(whole.records)}.", f"{said}."
+    return f"{said} in {pluralize(whole.records, 'record')}.", f"{said}."
 
 
 def extremes(forecasts: Forecasts, *, over: bool) -> Texts:
@@ -162,7 +123,7 @@ def extremes(forecasts: Forecasts, *, over: bool) -> Texts:
     side, threshold, part = shown
     predicted, observed = percent_pair(part.predicted, part.observed)
     return (
-        f"{name}: of the {records(part.records)} rated {side} {whole_percent(threshold)} "
+        f"{name}: of the {pluralize(part.records, 'record')} rated {side} {whole_percent(threshold)} "
         f"({predicted} on average), "
         f"{observed} {_event(forecasts)}.",
         f"{name}: rated {side} {whole_percent(threshold)}, {predicted} predicted, {observed} observed.",
@@ -197,27 +158,13 @@ def stretch(forecasts: Forecasts, start: float, stop: float) -> Texts:
         part = Slice.of(forecasts, (values >= low) & (values <= high))
     too = "high" if part.predicted > part.observed else "low"
     predicted, observed = percent_pair(part.predicted, part.observed)
-    where = (
-        f"at {whole_percent(low)}"
-        if low == high
-        else f"between {whole_percent(low)} and {whole_percent(high)}"
-    )
+    where = between_text(low, high)
     said = f"Predictions {where} are too {too}: {predicted} predicted, {observed} observed"
-    return f"{said} in {records(part.records)}.", f"{said}.", f"Predictions {where} are too {too}."
-
-
-def rounded_ends(start: float, stop: float) -> tuple[float, float]:
-    """Round the ends of an interval outward, to a twentieth of its width at the finest.
-
-    >>> rounded_ends(0.2134, 0.4071), rounded_ends(0.0012, 0.0037), rounded_ends(0.5, 0.5)
-    ((0.21, 0.41), (0.0012, 0.0037), (0.5, 0.5))
-    """
-    if start == stop:
-        return start, stop
-    digits = max(2, math.ceil(-math.log10(stop - start)) + 1)
-    unit = 10**digits
-    low, high = math.floor(start * unit + 1e-9) / unit, math.ceil(stop * unit - 1e-9) / unit
-    return max(0.0, low), min(1.0, high)
+    return (
+        f"{said} in {pluralize(part.records, 'record')}.",
+        f"{said}.",
+        f"Predictions {where} are too {too}.",
+    )
 
 
 def describe_inverted(forecasts: Forecasts, *, proven: bool) -> Texts:
@@ -229,8 +176,8 @@ def describe_inverted(forecasts: Forecasts, *, proven: bool) -> Texts:
     high, low = percent_pair(upper.observed, lower.observed)
     event = _event(forecasts)
     return (
-        f"{claim}: of the {records(upper.records)} rated above {whole_percent(middle)}, {high} {event}; "
-        f"of the others, {low}.",
+        f"{claim}: of the {pluralize(upper.records, 'record')} rated above {whole_percent(middle)}, "
+        f"{high} {event}; of the others, {low}.",
         f"{claim}.",
     )
 
@@ -280,17 +227,17 @@ def certain(forecasts: Forecasts) -> Texts:
 def none_found(forecasts: Forecasts, unseen: float) -> Texts:
     """Say that nothing was found, and how large an error would not show."""
     return (
-        f"No miscalibration found in {records(forecasts.n)}; an error below about {points(unseen)} would "
-        "not show.",
+        f"No miscalibration found in {pluralize(forecasts.n, 'record')}; an error below about "
+        f"{points_text(unseen)} would not show.",
     )
 
 
 def too_little(forecasts: Forecasts, unseen: float) -> Texts:
     """Say that these records decide nothing."""
     if unseen >= 0.5:
-        return (f"Too little data: only {records(forecasts.n)}.",)
-    seen = f"an error below about {points(unseen)} would not show"
-    return (f"Too little data: with {records(forecasts.n)}, {seen}.",)
+        return (f"Too little data: only {pluralize(forecasts.n, 'record')}.",)
+    seen = f"an error below about {points_text(unseen)} would not show"
+    return (f"Too little data: with {pluralize(forecasts.n, 'record')}, {seen}.",)
 
 
 def but_not_for_all(forecasts: Forecasts) -> Texts:
@@ -301,33 +248,6 @@ def but_not_for_all(forecasts: Forecasts) -> Texts:
         f"Calibrated overall ({predicted} predicted, {observed} observed), but not for every group.",
         "Calibrated overall, but not for every group.",
     )
-
-
-def worst_group(group: Group, name: str = "") -> Texts:
-    """Name the group with the largest proven error, what was predicted and what was observed."""
-    rule = _shortened(name or str(group.rule))
-    if not group.in_the_mean and group.predictions != "none":
-        low, high = rounded_ends(group.start, group.stop)
-        where = (
-            f"at {whole_percent(low)}"
-            if low == high
-            else f"between {whole_percent(low)} and {whole_percent(high)}"
-        )
-        return f"Worst for {rule}: predictions {where} are {group.predictions}.", f"Worst for {rule}."
-    predicted, observed = percent_pair(group.mean_prediction, group.mean_outcome)
-    said = f"Worst for {rule}: {predicted} predicted, {observed} observed"
-    too = "high" if group.difference < 0 else "low"
-    return (
-        f"{said} ({records(group.size)}).",
-        f"{said}.",
-        f"Worst for {rule}: {points(abs(group.difference))} too {too}.",
-        f"Worst for {rule}.",
-    )
-
-
-def _shortened(rule: str) -> str:
-    words = rule.split()
-    return rule if len(words) <= MAX_RULE_WORDS else " ".join(words[:MAX_RULE_WORDS]) + " …"
 
 
 def _event(forecasts: Forecasts) -> str:

@@ -1,13 +1,4 @@
-"""What an audit found: the numbers, the worst subpopulation in words, and the table of all of them.
-
-One group of an audit: who it is, what was predicted, what happened.
-
-What an audit that found nothing leaves open: how little it could see in small groups.
-
-A finding in people: how many records a group has, and how many events more or fewer than predicted.
-
-Groups under the groups that hold them: region = north and age = 44 under region = north.
-"""
+"""What an audit found: every group with its numbers, the worst of them in words, and the table of all."""
 
 from __future__ import annotations
 
@@ -18,23 +9,48 @@ from typing import Any
 
 from calibrant.formatting import (
     at_floor,
+    between_text,
     dropped_note,
     format_points,
+    format_pvalue,
     format_value,
-    percent,
+    percent_pair,
     pluralize,
-    predicted_happened,
+    points_text,
     pvalue_phrase,
     pvalue_text,
+    rounded_ends,
 )
 from calibrant.groups.rules import Rule
 from calibrant.inputs import closed_share, whole_number
-from calibrant.results import Array, Table, TableCell, html_paragraphs, number_cell, text_cell
+from calibrant.results import (
+    Array,
+    Table,
+    TableCell,
+    html_paragraphs,
+    json_ready,
+    number_cell,
+    sort_key,
+    text_cell,
+)
 
 LEVEL = 0.05  # family-wise, of adjusted p-values: above it a finding is within chance
 NOTHING = 1e-12  # a statistic so small may be rounding, whose z counts as 0
 CONFIDENCE = 0.95  # of the interval of a group's difference
 BEHIND = ("interval", "draws", "tested_by")  # fields left out of the facts of a group
+MAX_RULE_WORDS = 14
+IN_NOTEBOOKS = 15  # groups shown below a cell
+EACH_BY_ITSELF = (
+    "Each interval is for the mean difference of one group alone: among many groups some exclude 0 by "
+    "chance. p-values allow for all groups, and z also sees errors that cancel in the mean of a group."
+)
+Z_MEANS = {
+    "kuiper": "z is the largest sum of errors over any range of predictions, in standard deviations of "
+    "chance; calibrated groups have about 1.6 on average.",
+    "mean": "z is the mean error of a group, in standard deviations of chance; calibrated groups have "
+    "about 0.8 on average.",
+}
+AUDITED = {"kuiper": "Multi-calibration", "mean": "Multi-accuracy"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +89,7 @@ class Group:
     interval: tuple[float, float] | None = None  # of the difference, where its rows were looked at
     draws: int = 0  # behind the p-value
     tested_by: str = "kuiper"  # or "mean"
-    beyond: float | None = None  # adjusted p-value against all others, where the group is wrong
+    beyond: float | None = None  # adjusted p-value against all others at equal predictions, if wrong
 
     @property
     def pvalue_is_bound(self) -> bool:
@@ -81,17 +97,36 @@ class Group:
         return at_floor(self.pvalue, self.draws)
 
     def means(self) -> str:
-        """Say what was predicted and what happened, and where the error is if the means do not show it."""
-        said = predicted_happened(self.mean_prediction, self.mean_outcome)
-        if self.predictions == "none" or self.in_the_mean:
-            return said
-        return f"{said}; {self.predictions} {self._where('for scores')}"
+        """Say what was predicted and what was observed."""
+        first, second = _written_means(self)
+        return f"{first} predicted, {second} observed"
 
-    def _where(self, among: str) -> str:
-        """Name the scores between which the errors add up, or the one at which they are."""
-        if self.start == self.stop:
-            return f"at {self.start:.3g}"
-        return f"{among} {self.start:.3g} to {self.stop:.3g}"
+    def worst_texts(self) -> tuple[str, ...]:
+        """Name this group as the worst, from the fullest to the shortest wording."""
+        words = str(self.rule).split()
+        rule = " ".join(words[:MAX_RULE_WORDS]) + " …" if len(words) > MAX_RULE_WORDS else str(self.rule)
+        if not self.in_the_mean and self.predictions != "none":
+            where = between_text(*rounded_ends(self.start, self.stop))
+            return f"Worst for {rule}: predictions {where} are {self.predictions}.", f"Worst for {rule}."
+        said = f"Worst for {rule}: {self.means()}"
+        too = "high" if self.difference < 0 else "low"
+        return (
+            f"{said} ({pluralize(self.size, 'record')}).",
+            f"{said}.",
+            f"Worst for {rule}: {points_text(abs(self.difference))} too {too}.",
+            f"Worst for {rule}.",
+        )
+
+    @property
+    def _where(self) -> str:
+        """The predictions between which the errors add up, or the one at which they are."""
+        same = self.start == self.stop
+        return f"at {self.start:.3g}" if same else f"from {self.start:.3g} to {self.stop:.3g}"
+
+    @property
+    def error(self) -> float:
+        """Size of the mean error, or the Kuiper statistic where errors cancel; groups are ranked by it."""
+        return abs(self.difference) if self.in_the_mean else self.kuiper
 
     @property
     def in_the_mean(self) -> bool:
@@ -104,12 +139,12 @@ class Group:
         return self.pvalue is not None and self.pvalue > LEVEL
 
     def found(self, statistic: str = "kuiper") -> str:
-        """Say in which direction predictions are off, and for which scores; chance has no direction."""
+        """Say in which direction predictions are off, and where; chance has no direction."""
         if self.predictions == "none":
             return ""
         if self.within_chance:
             return "within chance"
-        return self.predictions if statistic == "mean" else f"{self.predictions} {self._where('from')}"
+        return self.predictions if statistic == "mean" else f"{self.predictions} {self._where}"
 
     @property
     def difference(self) -> float:
@@ -137,12 +172,12 @@ class Group:
         return facts | {"pvalue_is_bound": self.pvalue_is_bound}
 
     def written_difference(self) -> tuple[str, str]:
-        """Write the difference and its limits, in points; no limits where nothing is known of them."""
+        """Write the difference and its limits in points, "–" where there are no limits."""
         low, high = self.limits
         known = self.interval is not None
         width = high - low if known else 1.0
         span = f"{format_points(low, width)} to {format_points(high, width)}" if known else "–"
-        return f"{format_points(self.difference, width)} points", span
+        return format_points(self.difference, width), span
 
     def statistic(self, name: str) -> float:
         """Return what was tested: D_k, or the absolute mean residual."""
@@ -157,15 +192,22 @@ class Group:
         return contribution(bound / self.sigma, bound, sigma_0)
 
     def __str__(self) -> str:
-        """Say who this is and what was found: a range of scores, or for the mean by how much on average."""
         real = "" if self.pvalue is None else f", {pvalue_phrase(self.pvalue, self.draws)}"
         if self.tested_by == "mean":
             value, where = f"mean residual {self.gap:+.4f}", f"by {abs(self.gap):.3g} on average"
         else:
-            value, where = f"Kuiper {_written(self.kuiper)}", self._where("for scores")
+            value, where = f"Kuiper {format_value(self.kuiper)}", self._where
         off = "within chance" if self.within_chance else f"predictions {self.predictions} {where}"
         said = "" if self.predictions == "none" else f"; {off}"
         return f"{self.rule}: {pluralize(self.size, 'row')}, {value}, z = {self.z:.2f}{real}{said}"
+
+
+def _written_means(group: Group) -> tuple[str, str]:
+    """Write mean prediction and outcome, as percentages unless responses have another scale."""
+    means = group.mean_prediction, group.mean_outcome
+    if all(0 <= mean <= 1 for mean in means):
+        return percent_pair(*means)
+    return format_value(means[0]), format_value(means[1])
 
 
 def group_values(group: Group, statistic: str) -> dict[str, Any]:
@@ -174,8 +216,32 @@ def group_values(group: Group, statistic: str) -> dict[str, Any]:
     return {"group": group.name, **numbers, "finding": group.found(statistic)}
 
 
-def _written(value: float) -> str:
-    return f"{value:.4f}" if value == 0 or value >= 0.001 else format_value(value)
+def group_table(groups: Sequence[Group], statistic: str = "") -> Table:
+    """Return what was predicted and observed in each group; with a statistic, also z and the finding."""
+    columns = ("group", "records", "predicted", "observed", "difference", "95% interval")
+    more = ("z", "p", "finding") if statistic else ("p",)
+    return Table((*columns, *more), tuple(_line(group, statistic) for group in groups))
+
+
+def _line(group: Group, statistic: str) -> tuple[TableCell, ...]:
+    difference, span = group.written_difference()
+    predicted, observed = _written_means(group)
+    pvalue = TableCell(
+        format_pvalue(group.pvalue, group.pvalue_is_bound), sort_key(group.pvalue), number=True
+    )
+    z = (number_cell(group.z, f"{group.z:.2f}"),) if statistic else ()
+    found = (text_cell(group.found(statistic)),) if statistic else ()
+    return (
+        text_cell(str(group.rule)),
+        number_cell(group.size, f"{group.size:,}"),
+        number_cell(group.mean_prediction, predicted),
+        number_cell(group.mean_outcome, observed),
+        number_cell(group.difference, difference),
+        number_cell(group.limits[0], span),
+        *z,
+        pvalue,
+        *found,
+    )
 
 
 def contribution(z: float, statistic: float, sigma_0: float) -> float:
@@ -215,39 +281,13 @@ class NotTested:
         )
 
 
-def plain(value: Any) -> Any:
-    """Return a value that JSON can say."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def power_note(audit: Audit) -> str:
-    """Say how wide the widest interval of a group is, and how many groups were too small to be tested."""
-    smallest = min(audit.groups, key=lambda group: group.size)
-    known = [group for group in audit.groups if group.interval] if audit.variant != "real" else []
-    untested = f"; {too_small(audit)}" if audit.not_tested.too_small else ""
-    return (
-        "No evidence of error does not prove that there is none: the smallest group tested has "
-        f"{pluralize(smallest.size, 'row')}{_widest(known)}{untested}."
-    )
-
-
-def _widest(groups: Sequence[Group]) -> str:
-    if not groups:
-        return ""
-    widest = max(groups, key=lambda group: group.limits[1] - group.limits[0])
-    low, high = widest.limits
-    size = pluralize(widest.size, "row")
-    wide = format_points(high - low, high - low).lstrip("+")
-    return f", and the widest 95% interval ({widest.rule}, {size}) spans {wide} points"
-
-
-def none_wrong(audit: Audit, wrong: str) -> str:
+def none_wrong(audit: Audit, wrong: str = "wrong beyond chance") -> str:
     """Say that no group is `wrong`, or that none was large enough to be tested."""
-    groups = audit.tested - 1
-    if groups > 1:
-        return f"None of {groups:,} groups is {wrong}"
-    if groups == 1:
-        return f"The one group that was tested is not {wrong}"
+    tested = audit.tested - 1
+    if tested > 1:
+        return f"None of the {tested:,} groups is {wrong}"
+    if tested == 1:
+        return f"The one group tested is not {wrong}"
     if audit.not_tested.too_small:
         return "No group is large enough to be tested"
     return "No groups were given besides everyone together"
@@ -259,56 +299,29 @@ def too_small(audit: Audit) -> str:
     return f"{pluralize(few, 'group was', 'groups were')} too small to be tested" if few else ""
 
 
-def describe_group(audit: Audit, group: Group) -> str:
-    """Say who a group is, what was predicted and what happened, for how many, and what that comes to."""
-    size = pluralize(group.size, "record")
-    return f"{group.rule}, {group.means()} ({size}{_unexpected(audit, group)})"
-
-
-def worst_in_people(audit: Audit, wrong: Sequence[Group]) -> str:
-    """Name the group with the most evidence against it, and the one with the largest difference if another.
-
-    Evidence grows with the number of records: a large group that is a little wrong comes before a small one
-    that is badly wrong.
-    """
-    largest = max(wrong, key=lambda group: abs(group.difference))
-    worst = f"Worst by evidence (z): {describe_group(audit, wrong[0])}."
-    if largest is wrong[0]:
-        return worst
-    return f"{worst} Largest difference among them: {describe_group(audit, largest)}."
+def power_note(audit: Audit) -> str:
+    """Say how wide the widest interval of a group is, and how many groups were too small to be tested."""
+    smallest = min(audit.groups, key=lambda group: group.size)
+    known = [group for group in audit.groups if group.interval] if audit.variant != "real" else []
+    widest = ""
+    if known:
+        group = max(known, key=lambda one: one.limits[1] - one.limits[0])
+        width = group.limits[1] - group.limits[0]
+        who = f"{group.rule}, {pluralize(group.size, 'row')}"
+        spans = format_points(width, width).lstrip("+")
+        widest = f", and the widest 95% interval ({who}) spans {spans} points"
+    untested = f"; {too_small(audit)}" if audit.not_tested.too_small else ""
+    return (
+        "No evidence of error does not prove that there is none: the smallest group tested has "
+        f"{pluralize(smallest.size, 'row')}{widest}{untested}."
+    )
 
 
 def _explains(part: Group, group: Group) -> bool:
-    """Return whether a group is a combination whose interval holds the difference of this part of it."""
+    """Return whether a group is a combination that is not clearly worse than this part of it."""
     some, conditions = set(map(str, part.rule.conditions)), set(map(str, group.rule.conditions))
     low, high = group.limits
-    return some < conditions and low <= part.difference <= high
-
-
-def _unexpected(audit: Audit, group: Group) -> str:
-    """Count the events that were not predicted, where records weigh the same and errors do not cancel."""
-    events = round(group.size * group.difference)
-    weighted = abs(group.share * audit.n - group.size) > 1e-6 * group.size
-    if weighted or events == 0 or audit.variant == "real" or not group.in_the_mean:
-        return ""
-    more = "more" if events > 0 else "fewer"
-    return f", about {pluralize(abs(events), f'{more} event')} than predicted"
-
-
-INTERVAL = "95% interval"  # of the difference of one group alone
-EACH_BY_ITSELF = (
-    "Each interval is for the mean difference of one group alone: among many groups some exclude 0 by "
-    "chance. p-values allow for all groups, and z also sees errors that cancel in the mean of a group."
-)
-Z_MEANS = {
-    "kuiper": "z is the largest sum of errors over any range of scores, in standard deviations of chance; "
-    "calibrated groups have about 1.6 on average.",
-    "mean": "z is the mean error of a group, in standard deviations of chance; calibrated groups have "
-    "about 0.8 on average.",
-}
-AUDITED = {"kuiper": "Multi-calibration", "mean": "Multi-accuracy"}
-
-IN_NOTEBOOKS = 15  # groups shown below a cell
+    return some < conditions and not (part.difference < low or part.difference > high)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -378,17 +391,26 @@ class Audit:
         most = closed_share("alpha", alpha if level is None else level)
         return tuple(group for group in self.groups if group.pvalue is not None and group.pvalue <= most)
 
+    def wrong_groups(self, alpha: float = LEVEL) -> list[Group]:
+        """Return the groups other than everyone that are wrong beyond chance, the largest errors first."""
+        named = (group for group in self.significant(alpha) if group is not self.everyone)
+        return sorted(named, key=lambda group: -group.error)
+
     def beyond_overall(self, alpha: float = LEVEL) -> tuple[Group, ...]:
-        """Return the groups that are wrong beyond the overall error, the largest differences first.
+        """Return the groups that are wrong beyond the overall error, the largest errors first.
 
         They are wrong at level `alpha`, and their outcomes differ from those of other records with the same
-        predictions. A combination is left out where the difference of one of its parts explains it: a column
-        that plays no role has the overall error, and no error of its own. Sketches do not know.
+        predictions. A combination is left out where one of its parts explains it: a column that plays no
+        role has the overall error, and no error of its own.
         """
         most = closed_share("alpha", alpha)
-        found = [g for g in self.significant(most) if g.beyond is not None and g.beyond <= most]
-        own = [group for group in found if not any(_explains(part, group) for part in found)]
-        return tuple(sorted(own, key=lambda group: -abs(group.difference)))
+        found = [g for g in self.wrong_groups(most) if g.beyond is not None and g.beyond <= most]
+        return tuple(group for group in found if not any(_explains(part, group) for part in found))
+
+    def by_error(self) -> list[Group]:
+        """Return everyone, the groups wrong beyond the overall error, other wrong ones, then the rest."""
+        order = [self.everyone, *self.beyond_overall(), *self.wrong_groups(), *self.groups]
+        return list({group.rule: group for group in order}.values())
 
     @property
     def columns(self) -> dict[str, list[Any]]:
@@ -423,15 +445,15 @@ class Audit:
         if top is not None:
             whole_number("top", top)
         return {
-            "metric": plain(self.metric),
-            "lower": plain(self.lower),
-            "upper": plain(self.upper),
+            "metric": json_ready(self.metric),
+            "lower": json_ready(self.lower),
+            "upper": json_ready(self.upper),
             "sigma": self.sigma,
-            "ratio": plain(self.ratio),
+            "ratio": json_ready(self.ratio),
             "pvalue": self.pvalue,
             "pvalue_is_bound": at_floor(self.pvalue, self.draws),
             "ablated": self.ablated,
-            "ablated_group": {key: plain(value) for key, value in self.ablated_group.facts.items()},
+            "ablated_group": json_ready(self.ablated_group.facts),
             "n": self.n,
             "dropped": self.dropped,
             "tested": self.tested,
@@ -443,9 +465,7 @@ class Audit:
             "seed": self.seed,
             "variant": self.variant,
             "statistic": self.statistic,
-            "groups": [
-                {key: plain(value) for key, value in group.facts.items()} for group in self.groups[:top]
-            ],
+            "groups": [json_ready(group.facts) for group in self.groups[:top]],
         }
 
     def __repr__(self) -> str:
@@ -454,53 +474,44 @@ class Audit:
 
     @property
     def verdict(self) -> str:
-        """For how many groups the predictions are wrong, for whom by evidence, and for whom by difference."""
-        others = pluralize(self.tested - 1, "group")
-        if self.pvalue is None:
-            return f"{others} and everyone ranked by z; p-values need draws."
-        wrong = self.significant()
-        if not wrong:
-            return f"{none_wrong(self, 'wrong by more than chance at the 5 % level')}. {power_note(self)}"
-        named = [group for group in wrong if group is not self.everyone]
-        whole = f"everyone together: {self.everyone.means()}"
-        if not named:
-            return f"Predictions are wrong at the 5 % level for {whole}. {none_wrong(self, 'wrong alone')}."
-        also = f" Also for {whole}." if len(named) < len(wrong) else ""
-        if any(group.beyond is not None for group in named):
-            return self._beyond_sentence(named, whole, also)
-        return (
-            f"Predictions are wrong for {len(named):,} of {others} at the 5 % level. "
-            f"{worst_in_people(self, named)}{also}"
-        )
+        """For how many groups the predictions are wrong, and for whom they are worst."""
+        return " ".join(filter(None, self.sentences()))
 
-    def _beyond_sentence(self, named: Sequence[Group], whole: str, also: str) -> str:
-        others, own = pluralize(self.tested - 1, "group"), self.beyond_overall()
-        if not own:
-            return (
-                f"Predictions are wrong at the 5 % level for {whole}. No group differs from the others at "
-                f"equal predictions by more than chance: the error of {len(named):,} of {others} is the "
-                "overall error."
-            )
-        return (
-            f"Predictions are wrong for {len(own):,} of {others} beyond the overall error, at the 5 % level. "
-            f"Largest difference: {describe_group(self, own[0])}.{also}"
-        )
+    def sentences(self) -> tuple[str, str]:
+        """Return for how many groups the predictions are wrong, and for whom they are worst."""
+        groups = pluralize(self.tested - 1, "group")
+        if self.pvalue is None:
+            return f"{groups} and everyone ranked by z; p-values need draws.", ""
+        wrong, own = self.wrong_groups(), self.beyond_overall()
+        whole = self.everyone.pvalue is not None and self.everyone.pvalue <= LEVEL
+        together = f"Everyone together: {self.everyone.means()}."
+        if not wrong and whole:
+            return together, f"{none_wrong(self, 'wrong on its own')}."
+        if not wrong:
+            return f"{none_wrong(self)}.", power_note(self)
+        first = f"Wrong beyond chance for {len(wrong):,} of {groups}"
+        if whole and not own:
+            return f"{first}, but none stands out: theirs is the overall error.", together
+        worst = (*own, *wrong)[0]
+        return f"{first}.", f"{worst.worst_texts()[0]}{self._unexpected(worst)}"
+
+    def _unexpected(self, group: Group) -> str:
+        """Count the events that were not predicted, where records weigh the same and errors do not cancel."""
+        events = round(group.size * group.difference)
+        weighted = abs(group.share * self.n - group.size) > 1e-6 * group.size
+        if weighted or events == 0 or self.variant == "real" or not group.in_the_mean:
+            return ""
+        more = pluralize(abs(events), f"{'more' if events > 0 else 'fewer'} event")
+        return f" That is about {more} than predicted."
 
     @property
     def looked_at(self) -> str:
         """How many were tested, in words."""
         return f"{pluralize(self.tested - 1, 'group')} and everyone"
 
-    def sheet(self, top: int = 50, elsewhere: str = "") -> Table:
-        """Return the table of the worst groups; `elsewhere` says where else the interval of everyone is."""
-        means = ("predicted", "happened", "difference", INTERVAL)
-        columns = ("group", "records", *means, "z", "p-value", "finding")
-        whole = self.everyone if elsewhere else None
-        lines = (
-            _line(group, self.draws, self.statistic, elsewhere if group is whole else "")
-            for group in self.groups[:top]
-        )
-        return Table(columns, tuple(lines))
+    def sheet(self, top: int = 50) -> Table:
+        """Return the table of the groups with the largest z."""
+        return group_table(self.groups[:top], self.statistic)
 
     def _repr_html_(self) -> str:
         left = len(self.groups) - IN_NOTEBOOKS
@@ -538,53 +549,3 @@ class Audit:
                 f"  not tested {self.not_tested}",
             ]
         )
-
-
-def _line(group: Group, draws: int, statistic: str, elsewhere: str) -> tuple[TableCell, ...]:
-    difference, span = group.written_difference()
-    return (
-        text_cell(str(group.rule)),
-        number_cell(group.size, f"{group.size:,}"),
-        number_cell(group.mean_prediction, percent(group.mean_prediction)),
-        number_cell(group.mean_outcome, percent(group.mean_outcome)),
-        number_cell(group.difference, difference),
-        number_cell(group.limits[0], elsewhere or span),
-        number_cell(group.z, f"{group.z:.2f}"),
-        number_cell(group.pvalue, pvalue_text(group.pvalue, floor=at_floor(group.pvalue, draws))),
-        text_cell(group.found(statistic)),
-    )
-
-
-def parent_of(rule: Rule, others: Sequence[Rule]) -> Rule | None:
-    """Return the first of the rules, other than everyone, whose conditions are some of those of `rule`.
-
-    >>> from calibrant.groups.rules import IsIn
-    >>> north, old = IsIn("region", ("north",)), IsIn("age", ("old",))
-    >>> print(parent_of(Rule([north, old]), [Rule(), Rule([old]), Rule([north])]))
-    age = old
-    """
-    conditions = set(map(str, rule.conditions))
-    for other in others:
-        some = set(map(str, other.conditions))
-        if some and some < conditions and len(some) == 1:
-            return other
-    return None
-
-
-def nested_sheet(audit: Audit, top: int, elsewhere: str = "") -> Table:
-    """Return the table of the worst groups, combinations folded under the worst of their parts."""
-    shown = audit.groups[:top]
-    rules = [group.rule for group in shown]
-    parents = {group.rule: parent_of(group.rule, rules) for group in shown}
-    ordered: list[Group] = []
-    inside: list[int | None] = []
-    for group in shown:
-        if parents[group.rule] is not None:
-            continue
-        place = len(ordered)
-        within = [other for other in shown if parents[other.rule] == group.rule]
-        ordered += [group, *within]
-        inside += [None, *(place for _ in within)]
-    flat = audit.sheet(top, elsewhere)
-    lines = {group.rule: line for group, line in zip(shown, flat.lines, strict=True)}
-    return Table(flat.columns, tuple(lines[group.rule] for group in ordered), tuple(inside))

@@ -1,14 +1,8 @@
-"""The audit of a grouped sketch: what rows would say, within proven bounds, wherever the rows are.
+"""Audit the groups of a Sketch, whose strata are the sums of each cell over each of its finest groups.
 
-Strata: the cells of a grouped sketch, which is all that an audit needs where the rows are far away.
-
-A subpopulation that the columns of the sketch can name is a union of its finest groups, so its curve at the
-ends of cells is exact, and so are its weight, its mean residual and its null deviation. What is lost is where
-in a cell a residual lies, and that has a proven bound.
-
-The null of an audit from a sketch: outcomes of the finest groups, which every group adds up.
-
-Cells of a grouped sketch, divided into groups.
+A subpopulation that the columns of the sketch can name is a union of finest groups. Its curve is exact at the
+ends of cells, and so are its weight, mean residual and null deviation; where in a cell a residual lies is
+lost, and that has a proven bound.
 """
 
 from __future__ import annotations
@@ -108,6 +102,38 @@ class Strata:
         cut += (known > 0).astype(np.int64) + (known == 1)
         return self._merged(np.repeat(cut, np.diff(np.flatnonzero(last), prepend=-1)))
 
+    def against_others(self, batch: Batch) -> float:
+        """Return the p-value of the first subpopulation of a batch against all others in the same cells.
+
+        As for rows, in level and in slope; outcomes vary in each cell as its observed rate says.
+        """
+        from scipy.special import ndtr
+
+        assert isinstance(batch, StrataPartition)
+        cells = self.coarse(min(MOST_CELLS, max(1, round(np.sqrt(self.n)))))
+        cell = np.unique(cells.cell, return_inverse=True)[1]
+        inside = batch.cell[cells.group] == batch.kept[0]
+        whole, part = (
+            [
+                np.bincount(cell[chosen], term[chosen], cell[-1] + 1)
+                for term in (cells.weight, cells.squared_weight, cells.outcome, cells.predicted)
+            ]
+            for chosen in (np.full(len(cell), True), inside)
+        )
+        if min(part[2].sum(), (part[0] - part[2]).sum()) < MIN_EVENTS * whole[0].sum() / self.n:
+            return 1.0
+        share, rate = part[0] / whole[0], np.clip(whole[2] / whole[0], 0.0, 1.0)
+        excess = (part[2] - part[3]) - share * (whole[2] - whole[3])
+        count = np.bincount(cell, cells.counts)
+        variance = rate * (1 - rate) * ((1 - 2 * share) * part[1] + share**2 * whole[1])
+        variance *= count / np.maximum(count - 1, 1)
+        value = whole[3] / whole[0]
+        z = [
+            abs(float(load @ excess)) / np.sqrt(max(float(load**2 @ variance), 1e-300))
+            for load in (np.ones(len(value)), value - np.average(value, weights=whole[0]))
+        ]
+        return min(1.0, 4 * float(ndtr(-max(z))))
+
     def _merged(self, cell: Whole) -> Strata:
         order = np.lexsort((self.group, cell))
         cell, group = cell[order], self.group[order]
@@ -123,6 +149,7 @@ class Strata:
 
 
 EPS = float(np.finfo(np.float64).eps)
+MIN_EVENTS = 5  # of either outcome in a group that is compared with the others
 
 
 @dataclass(frozen=True, eq=False)

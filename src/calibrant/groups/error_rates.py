@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.columns import code_columns
+from calibrant.columns import code_columns, named_columns
+from calibrant.forecasts import Forecasts
 from calibrant.formatting import percent
+from calibrant.groups.audit_result import Group
 from calibrant.groups.gap_interval import wilson_interval
-from calibrant.groups.rules import label_in_words
+from calibrant.groups.rules import Rule, label_in_words
 from calibrant.inputs import closed_share
 from calibrant.records import Missing, check_records
 from calibrant.results import Result, Table, number_cell, text_cell
 
 Z = 1.959964
+MIN_SELECTED = 0.05  # share above 1/2 below which the base rate is the threshold
 TRADE_OFF = (
     "Calibration and error rates cannot both be equal across groups unless their base rates are equal or the "
     "predictions are perfect (Kleinberg, Mullainathan & Raghavan 2016; Chouldechova 2017)."
@@ -121,21 +125,53 @@ def error_rates(
     column = code_columns(named, checked.length, "groups", labels=checked.labels)[0]
     rows = np.arange(checked.length) if checked.rows is None else checked.rows
     column = column.drop_unused_labels(rows).take(rows)
-    event, chosen = checked.outcome > 0, checked.prediction >= threshold
     weight = np.ones(len(checked)) if checked.weight is None else checked.weight / checked.weight.max()
-    found = []
-    for code, label in enumerate(column.labels):
-        inside = column.codes == code
-        found.append(
-            GroupErrorRates(
-                "missing" if label is None else label_in_words(label),
-                int(np.count_nonzero(inside)),
-                _rate(chosen, inside, weight),
-                _rate(chosen, inside & ~event, weight),
-                _rate(~chosen, inside & event, weight),
-            )
+    named = ("missing" if label is None else label_in_words(label) for label in column.labels)
+    members = ((name, column.codes == code) for code, name in enumerate(named))
+    found = _rates(members, checked.outcome > 0, checked.prediction >= threshold, weight)
+    return ErrorRates(column.name, float(threshold), found, len(checked), checked.dropped)
+
+
+def audited_error_rates(
+    forecasts: Forecasts, groups: Any, audited: Sequence[Group], threshold: float | None = None
+) -> ErrorRates | None:
+    """Return the error rates of groups of an audit of rows; None without rows or outcomes of 0 and 1.
+
+    The default threshold is 0.5, or the base rate where hardly any prediction exceeds 0.5.
+    """
+    if groups is None or forecasts.cells is not None or not forecasts.binary:
+        return None
+    if threshold is None:
+        many = float(forecasts.weights[forecasts.values > 0.5].sum()) >= MIN_SELECTED
+        threshold = 0.5 if many else float(f"{forecasts.base_rate:.2g}")
+    records, columns = forecasts.records, dict(named_columns(groups, "groups"))
+
+    def inside(rule: Rule) -> npt.NDArray[np.bool_]:
+        used = {condition.column: columns[condition.column] for condition in rule.conditions}
+        return rule.members(used)[records.rows] if used else np.ones(len(records), dtype=bool)
+
+    members = ((str(group.rule), inside(group.rule)) for group in audited)
+    chosen, weight = records.prediction >= threshold, np.asarray(records.weight)
+    found = _rates(members, np.asarray(records.outcome) > 0, chosen, weight / weight.max())
+    return ErrorRates("group", float(threshold), found, len(records), records.dropped)
+
+
+def _rates(
+    members: Iterable[tuple[str, npt.NDArray[np.bool_]]],
+    event: npt.NDArray[np.bool_],
+    chosen: npt.NDArray[np.bool_],
+    weight: npt.NDArray[np.float64],
+) -> tuple[GroupErrorRates, ...]:
+    return tuple(
+        GroupErrorRates(
+            name,
+            int(np.count_nonzero(inside)),
+            _rate(chosen, inside, weight),
+            _rate(chosen, inside & ~event, weight),
+            _rate(~chosen, inside & event, weight),
         )
-    return ErrorRates(column.name, float(threshold), tuple(found), len(checked), checked.dropped)
+        for name, inside in members
+    )
 
 
 def _rate(hit: npt.NDArray[np.bool_], inside: npt.NDArray[np.bool_], weight: npt.NDArray[np.float64]) -> Rate:

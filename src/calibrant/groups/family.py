@@ -1,14 +1,8 @@
-"""The subpopulations that are tested together: taken in as they come, measured, and then forgotten.
+"""The subpopulations that an audit tests together, and the law of their largest z if calibrated.
 
-Only numbers are kept of each, and the members of the few worst for their curves, so that memory stays a
-small multiple of the data however many subpopulations there are.
-
-The null: the distribution of the largest z of all subpopulations when every prediction is right.
-
-All subpopulations see the same simulated outcomes, so the simulated maxima carry their overlap, and the
-p-values are exact for any number of subpopulations, ties, weights and small sizes.
-
-Simulated sums of w (y - v) over many records: exact coins, a block of records at a time.
+Only numbers are kept of each, and the members of a few for curves and intervals, so that memory stays a small
+multiple of the data however many there are. All subpopulations see the same simulated outcomes, so simulated
+maxima carry their overlap, and p-values are exact for any number of subpopulations, ties, weights and sizes.
 """
 
 from __future__ import annotations
@@ -210,11 +204,12 @@ def adjusted_pvalues(z: Array, simulated: Array) -> Array:
 CURVES = 5  # worst subpopulations whose curves are kept
 SHOWN = 50  # worst subpopulations whose rows are looked at for an interval: as many as tables show
 CHART_POINTS = 512
+SOME_EVIDENCE = 3.0  # z from which a subpopulation may prove wrong among many
 BROWNIAN = {"kuiper": math.sqrt(8.0 / math.pi), "mean": math.sqrt(2.0 / math.pi)}  # null means, in sigmas
 
 
-class Population(Protocol):
-    """What is divided into subpopulations: Records, or the Strata of a sketch."""
+class CoarseRecords(Protocol):
+    """Records summed by cell and group: the Strata of a sketch."""
 
     @property
     def n(self) -> int:
@@ -227,6 +222,9 @@ class Population(Protocol):
     @property
     def prediction(self) -> Array:
         """The prediction of each member."""
+
+    def against_others(self, batch: Batch) -> float:
+        """Return the p-value of the first subpopulation of a batch against all others."""
 
 
 class Simulator(Protocol):
@@ -243,7 +241,7 @@ class TestFamily:
     Shares and means are by the records' own weights: those of `plain`, where `terms` has others.
     """
 
-    records: Population
+    records: Records | CoarseRecords
     terms: Terms
     null: Simulator | None
     min_size: int
@@ -258,6 +256,7 @@ class TestFamily:
     simulated: list[Array] = field(default_factory=list)
     seen: set[tuple[int, float]] = field(default_factory=set)
     worst: list[tuple[float, Batch]] = field(default_factory=list)
+    largest: list[tuple[float, Batch]] = field(default_factory=list)
     too_small: int = 0
     duplicates: int = 0
     over_limit: int = 0
@@ -312,7 +311,7 @@ class TestFamily:
         self.rules.extend(batch.rules)
         if self.null is not None:
             self.simulated.append(self.null.z(batch, curves.deviation))
-        self._remember_worst(batch, curves.z)
+        self._remember(batch, curves)
         report_progress(self.progress, len(self.rules), max(self.expected, len(self.rules)))
         return len(batch)
 
@@ -335,12 +334,18 @@ class TestFamily:
                 fresh.append(k)
         return fresh
 
-    def _remember_worst(self, batch: Batch, z: Array) -> None:
-        for k in np.argsort(-z, kind="stable")[:SHOWN].tolist():
-            if len(self.worst) < SHOWN or z[k] > self.worst[-1][0]:
-                self.worst.append((float(z[k]), batch.select([k])))
-                self.worst.sort(key=lambda one: -one[0])
-                del self.worst[SHOWN:]
+    def _remember(self, batch: Batch, curves: Curves) -> None:
+        """Keep the subpopulations with the most evidence, and of those with some the largest errors."""
+        error = np.where(curves.z >= SOME_EVIDENCE, np.maximum(np.abs(curves.gap), curves.kuiper), 0.0)
+        for kept, score in ((self.worst, curves.z), (self.largest, error)):
+            for k in np.argsort(-score, kind="stable")[:SHOWN].tolist():
+                if score[k] > kept[-1][0] if len(kept) == SHOWN else score[k] > 0 or kept is self.worst:
+                    kept.append((float(score[k]), batch.select([k])))
+                    kept.sort(key=lambda one: -one[0])
+                    del kept[SHOWN:]
+
+    def _remembered(self) -> dict[Rule, Batch]:
+        return {batch.rules[0]: batch for _, batch in self.worst + self.largest}
 
     def not_tested(self) -> NotTested:
         """Return what was left out, and why."""
@@ -406,31 +411,36 @@ class TestFamily:
             return list(zip(low.tolist(), high.tolist(), strict=True))
         rates, place = _are_rates(records), {rule: k for k, rule in enumerate(self.rules)}
         intervals: list[tuple[float, float] | None] = list(none)
-        for _, batch in self.worst:
+        for rule, batch in self._remembered().items():
             members = batch.members_of(0)
             y, p = records.outcome[members], records.prediction[members]
             weight = records.weight[members] if records.weighted else None
             clusters = None if self.clusters is None else self.clusters.codes[members]
             ends = row_interval(p, y, weight, clusters, CONFIDENCE, rates=rates)
-            intervals[place[batch.rules[0]]] = None if math.isnan(ends[0]) else ends
+            intervals[place[rule]] = None if math.isnan(ends[0]) else ends
         return intervals
 
     def _beyond(self, pvalue: Array | None) -> dict[Rule, float]:
         """Return p-values of wrong groups against all others at equal predictions, Bonferroni-adjusted."""
-        records = self.records
-        if pvalue is None or not isinstance(records, Records) or not _are_rates(records):
+        if pvalue is None:
             return {}
         wrong = {self.rules[k] for k in np.flatnonzero(pvalue <= LEVEL).tolist() if self.rules[k].conditions}
-        chosen = [batch for _, batch in self.worst if batch.rules[0] in wrong]
+        chosen = {rule: batch for rule, batch in self._remembered().items() if rule in wrong}
         if not chosen:
             return {}
+        against_others = self._against_others()
+        return {rule: min(1.0, len(self.rules) * against_others(batch)) for rule, batch in chosen.items()}
+
+    def _against_others(self) -> Callable[[Batch], float]:
+        records = self.records
+        if not isinstance(records, Records):
+            return records.against_others
         weight = records.weight if records.weighted else None
         clusters = None if self.clusters is None else self.clusters.codes
-        overall = OverallCurve(records.prediction, records.outcome, weight, clusters)
-        return {
-            batch.rules[0]: min(1.0, len(self.rules) * overall.pvalue(batch.members_of(0)))
-            for batch in chosen
-        }
+        overall = OverallCurve(
+            records.prediction, records.outcome, weight, clusters, rates=_are_rates(records)
+        )
+        return lambda batch: overall.pvalue(batch.members_of(0))
 
     def _sums_suffice(self, records: Records) -> bool:
         """Return whether outcomes are 0 or 1 and rows count the same and on their own."""

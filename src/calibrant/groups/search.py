@@ -17,7 +17,7 @@ import numpy as np
 from calibrant.columns import Column, code_columns
 from calibrant.errors import TooFewRecordsError, sentence
 from calibrant.formatting import dropped_note, pluralize
-from calibrant.groups.audit_result import LEVEL, Group, NotTested, plain
+from calibrant.groups.audit_result import LEVEL, Group, NotTested
 from calibrant.groups.family import FamilyNull, TestFamily
 from calibrant.groups.rules import Rule, between, conjunction
 from calibrant.groups.statistics import StatisticName, Terms, Variant, VariantName
@@ -26,7 +26,7 @@ from calibrant.inputs import whole_numbers
 from calibrant.kernels.groups import Index
 from calibrant.parallel import recorded_seed
 from calibrant.records import Missing, Records, check_records
-from calibrant.results import html_paragraphs
+from calibrant.results import html_paragraphs, json_ready
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +83,8 @@ class Search:
             "findings": [
                 {
                     "rule": one.rule,
-                    "searched_z": plain(one.searched_z),
-                    "confirmation": {key: plain(value) for key, value in one.group.facts.items()},
+                    "searched_z": json_ready(one.searched_z),
+                    "confirmation": json_ready(one.group.facts),
                 }
                 for one in self.findings
             ],

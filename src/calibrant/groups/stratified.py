@@ -33,6 +33,7 @@ MIN_SHUFFLES_COMPILED = 5_000_000  # records times draws
 MORE_DRAWS = 10  # times as many where chance could flip a verdict
 FLIP_DEVIATIONS = 2.6  # of a simulated p-value: 1 in 100
 MIN_PVALUE = 1e-60  # laws are cut off there
+MIN_SLOPE_RECORDS = 20  # of the rarer outcome in a group, below which its slope is not compared
 
 
 def prediction_strata(prediction: Array) -> Codes:
@@ -405,44 +406,84 @@ def compare_pair(scores: StratifiedScores, confidence: float) -> PairDifference:
 
 
 class OverallCurve:
-    """What predictions are worth overall: tells whether a group differs from the others at equal predictions.
+    """What predictions are worth overall, to tell whether a group differs from others at equal predictions.
 
-    Predictions ascend. What all groups are compared with is computed once.
+    Predictions ascend. Outcomes of 0 to 1 (`rates`) are compared with the recalibrated prediction, others
+    with the prediction itself. What all groups are compared with is computed once.
     """
 
     def __init__(
-        self, prediction: Array, outcome: Array, weight: Array | None = None, cluster: Codes | None = None
+        self,
+        prediction: Array,
+        outcome: Array,
+        weight: Array | None = None,
+        cluster: Codes | None = None,
+        *,
+        rates: bool = True,
     ) -> None:
+        from scipy.special import expit
+
         mass = np.ones(len(outcome)) if weight is None else weight / weight.mean()
-        logits = recalibrated_logits(prediction, outcome, mass)
         stratum = prediction_strata(prediction)
+        logits = recalibrated_logits(prediction, outcome, mass) if rates else np.zeros(len(outcome))
         self._all = StratifiedScores(stratum, np.zeros_like(stratum), outcome, logits, weight, cluster, 2)
-        error = outcome - _rates(logits)
-        size = np.bincount(stratum)
-        self._residual = error - (np.bincount(stratum, error) / size)[stratum]
-        self._size = size.astype(np.float64)
-        self._variance = np.bincount(stratum, self._residual**2) / np.maximum(size - 1, 1)
+        self._mass, self._rates = mass, rates
         self._plain = weight is None and cluster is None
+        self._binary = rates and bool(np.all((outcome == 0) | (outcome == 1)))
+        self._size = np.bincount(stratum, mass)
+        error = outcome - (expit(logits) if rates else prediction)
+        self._level = self._centered(error)
+        self._slope = self._centered(error * (prediction - float(mass @ prediction) / float(mass.sum())))
+
+    def _centered(self, values: Array) -> tuple[Array, Array]:
+        """Return weighted values minus the mean of their stratum, and their variance in each stratum."""
+        stratum = self._all.stratum
+        mean = np.bincount(stratum, self._mass * values) / self._size
+        centered = self._mass * (values - mean[stratum])
+        count = np.bincount(stratum)
+        return centered, np.bincount(stratum, centered**2) / np.maximum(count - 1, 1)
 
     def pvalue(self, members: npt.NDArray[Any]) -> float:
-        """Return the p-value of some records against all others."""
-        from scipy.special import ndtr
+        """Return the p-value of some records against all others, in level or in slope."""
+        level = self.level_pvalue(members)
+        y = self._all.outcome[members]
+        rarer = min(float(y.sum()), float((1 - y).sum())) if self._rates else len(y) / 2
+        if rarer < MIN_SLOPE_RECORDS:
+            return level
+        return min(1.0, 2 * min(level, self._normal_pvalue(self._slope, members)))
 
-        if self._plain:
-            count = np.bincount(self._all.stratum[members], minlength=len(self._size))
-            variance = float(self._variance @ (count * (1 - count / self._size)))
-            if variance > MAX_EXACT_VARIANCE:
-                z = float(self._residual[members].sum()) / np.sqrt(variance)
-                return max(MIN_PVALUE, 2 * float(ndtr(-abs(z))))
-        group = np.ones(len(self._residual), dtype=np.intp)
+    def level_pvalue(self, members: npt.NDArray[Any]) -> float:
+        """Return the p-value of the mean difference between some records and all others."""
+        if not (self._plain and self._binary and self._variance(self._level, members) <= MAX_EXACT_VARIANCE):
+            return self._normal_pvalue(self._level, members)
+        group = np.ones(len(self._mass), dtype=np.intp)
         group[members] = 0
         return compare_pair(replace(self._all, group=group), 0.95).pvalue
 
+    def _variance(self, values: tuple[Array, Array], members: npt.NDArray[Any]) -> float:
+        count = np.bincount(self._all.stratum[members], minlength=len(self._size))
+        return float(values[1] @ (count * (1 - count / self._size)))
 
-def _rates(logits: Array) -> Array:
-    from scipy.special import expit
+    def _normal_pvalue(self, values: tuple[Array, Array], members: npt.NDArray[Any]) -> float:
+        from scipy.special import ndtr, stdtr
 
-    return np.asarray(expit(logits))
+        if self._plain:
+            variance = self._variance(values, members)
+            z = float(values[0][members].sum()) / np.sqrt(variance) if variance > 0 else 0.0
+            return max(MIN_PVALUE, 2 * float(ndtr(-abs(z))))
+        stratum, mass = self._all.stratum, self._mass
+        terms = -np.bincount(stratum[members], mass[members], len(self._size))[stratum] / self._size[stratum]
+        terms[members] += 1
+        terms *= values[0]
+        if self._all.cluster is not None:
+            terms = np.asarray(np.bincount(self._all.cluster, terms), dtype=np.float64)
+            free = len(terms) - 1.0
+        else:
+            own = mass[members]
+            free = float(own.sum() ** 2 / (own @ own)) - 1
+        spread = float(terms @ terms)
+        z = float(terms.sum()) / np.sqrt(spread) if spread > 0 else 0.0
+        return max(MIN_PVALUE, 2 * float(stdtr(max(free, 1.0), -abs(z))))
 
 
 def _exact_pair(scores: StratifiedScores, confidence: float) -> PairDifference:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from calibrant.columns import Features, code_columns
 from calibrant.formatting import at_floor, format_points, percent, pluralize, predicted_happened, pvalue_text
 from calibrant.groups.audit import audit
-from calibrant.groups.audit_result import LEVEL, Audit, Group, plain
+from calibrant.groups.audit_result import LEVEL, Audit, Group
 from calibrant.groups.rules import EVERYONE
 from calibrant.groups.subpopulations import as_masks, combinations, masked
 from calibrant.parallel import dot
@@ -56,7 +56,7 @@ class GroupSide:
             group.mean_prediction,
             group.difference,
             *group.limits,
-            None if group.pvalue is None else plain(group.pvalue),
+            group.pvalue,
             group.pvalue_is_bound,
             brier,
         )

@@ -21,12 +21,11 @@ from calibrant.distributions.quantiles import QuantileTable, build_quantile_tabl
 from calibrant.distributions.thresholds import ThresholdTable, build_threshold_table
 from calibrant.distributions.uniformity import Pit, pit
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.evaluation.standout import ranked
-from calibrant.evaluation.tables import GROUPS_SHOWN, group_table
+from calibrant.evaluation.tables import GROUPS_SHOWN
 from calibrant.files import atomic_write, check_target
 from calibrant.formatting import dropped_note, format_value, percent, pluralize
 from calibrant.groups.audit import audit
-from calibrant.groups.audit_result import Audit
+from calibrant.groups.audit_result import Audit, group_table
 from calibrant.parallel import checked_draws, recorded_seed
 from calibrant.records import Missing
 from calibrant.results import Array, Result, html_paragraphs
@@ -160,7 +159,7 @@ def _sections(found: DistributionEvaluation) -> list[Any]:
             what = "up to the forecast median" if name == "bias" else "in the middle half of the forecast"
             said = (f"Outcomes {what}: 50% are predicted for every group. {audited.verdict}",)
             parts.append(
-                Section(name, question, said, (name,), (group_table(ranked(audited)[:GROUPS_SHOWN]),))
+                Section(name, question, said, (name,), (group_table(audited.by_error()[:GROUPS_SHOWN]),))
             )
     return parts
 

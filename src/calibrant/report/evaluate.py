@@ -14,11 +14,12 @@ from calibrant.evaluation.findings import (
     details,
     more_groups,
 )
-from calibrant.evaluation.tables import first_table, footnotes, group_table, leading_groups
+from calibrant.evaluation.tables import first_table, footnotes, leading_groups
 from calibrant.evaluation.verdict import disagreement_note
 from calibrant.files import atomic_write, check_target
 from calibrant.formatting import pluralize
 from calibrant.frames import resolve_inputs
+from calibrant.groups.audit_result import group_table
 from calibrant.metrics.calling import as_forecasts
 from calibrant.records import Missing
 from calibrant.results import html_paragraphs
@@ -47,7 +48,7 @@ class Evaluation(Findings):
         shown = html_paragraphs(verdict.what, verdict.whom)
         shown += first_table(self.rows, self.confidence).as_html()
         if self.audit is not None:
-            shown += group_table(leading_groups(self.audit, verdict.worst_group)).as_html()
+            shown += group_table(leading_groups(self.audit)).as_html()
             shown += html_paragraphs(more_groups(self))
         notes = (*footnotes(self.rows), disagreement_note(verdict, self.rows), *details(self))
         return shown + html_paragraphs(f"Next: {verdict.next_step}", " ".join(filter(None, notes)))

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from calibrant.errors import MissingDependencyError, UnwritableFileError, sentence
 from calibrant.evaluation.findings import facts_sentence
 from calibrant.evaluation.repair_preview import GroupRepair, group_differences, group_repair, propose
-from calibrant.evaluation.tables import first_table, footnotes, group_table, leading_groups
+from calibrant.evaluation.tables import first_table, footnotes, leading_groups
 from calibrant.files import atomic_write
+from calibrant.groups.audit_result import group_table
 from calibrant.report.charts import specifications
 from calibrant.report.charts.canvas import DARK, LIGHT, Spec, variables, with_variables
 from calibrant.report.glossary import anchor, used
@@ -132,7 +133,7 @@ def _overview(evaluation: Findings) -> Overview:
     tables = [("", first_table(evaluation.rows, evaluation.confidence))]
     notes = tuple(footnotes(evaluation.rows)[:1])
     if evaluation.audit is not None:
-        leading = leading_groups(evaluation.audit, evaluation.verdict.worst_group)
+        leading = leading_groups(evaluation.audit)
         tables.append(("For whom?", group_table(leading).without("95% interval")))
     return Overview(("reliability",), tuple(tables), notes)
 

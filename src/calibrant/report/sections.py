@@ -6,19 +6,17 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING
 
-from calibrant.evaluation.error_rates import error_rate_table, usual_threshold
 from calibrant.evaluation.findings import details
 from calibrant.evaluation.repair_preview import cost_by_chance, why_absent
-from calibrant.evaluation.standout import ranked, wrong_groups
 from calibrant.evaluation.tables import (
     GROUPS_SHOWN,
-    group_table,
     leading_groups,
     measure_table,
 )
 from calibrant.evaluation.verdict import disagreement_note
 from calibrant.formatting import format_points, format_pvalue, format_value, pluralize
-from calibrant.groups.error_rates import TRADE_OFF
+from calibrant.groups.audit_result import group_table
+from calibrant.groups.error_rates import TRADE_OFF, audited_error_rates
 from calibrant.results import Table, number_cell, text_cell
 
 if TYPE_CHECKING:
@@ -68,7 +66,7 @@ def _groups(evaluation: Findings) -> list[Section]:
     audit = evaluation.audit
     if audit is None:
         return []
-    wrong = len(wrong_groups(audit))
+    wrong = len(audit.wrong_groups())
     text = (
         f"{pluralize(audit.tested - 1, 'group was', 'groups were')} tested; {wrong:,} "
         f"{'is' if wrong == 1 else 'are'} wrong beyond chance. p-values allow for all groups together, "
@@ -77,7 +75,7 @@ def _groups(evaluation: Findings) -> list[Section]:
     if audit.tested > GROUPS_SHOWN:
         text += f" The table shows the first {GROUPS_SHOWN}."
     notes = (f"Not tested: {audit.not_tested}.",) if any(astuple(audit.not_tested)) else ()
-    table = group_table(ranked(audit, evaluation.verdict.worst_group)[:GROUPS_SHOWN])
+    table = group_table(audit.by_error()[:GROUPS_SHOWN])
     return [Section("whom", "All groups", (text,), ("groups", "group-curves"), (table,), notes, folded=True)]
 
 
@@ -85,14 +83,13 @@ def _error_rates(evaluation: Findings) -> list[Section]:
     """Show who is selected at a threshold, and how often wrongly, next to calibration."""
     if evaluation.audit is None:
         return []
-    threshold = usual_threshold(evaluation)
-    shown = leading_groups(evaluation.audit, evaluation.verdict.worst_group, MAX_ERROR_RATES)
-    table = error_rate_table(evaluation, shown, threshold)
-    if table is None:
+    shown = leading_groups(evaluation.audit, MAX_ERROR_RATES)
+    found = audited_error_rates(evaluation.forecasts, evaluation.groups, shown)
+    if found is None:
         return []
-    text = f"Selected: predictions of {threshold:g} or more. {TRADE_OFF}"
+    text = f"Selected: predictions of {found.threshold:g} or more. {TRADE_OFF}"
     title = "Error rates by group"
-    return [Section("error-rates", title, (text,), sheets=(table,), folded=True, half=True)]
+    return [Section("error-rates", title, (text,), sheets=(found.sheet(),), folded=True, half=True)]
 
 
 def _repair_by_group(repaired: GroupRepair | str | None) -> list[Section]:
