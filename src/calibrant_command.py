@@ -3,6 +3,8 @@
 import _signal  # type: ignore[import-not-found]  # the C module: `signal` itself takes milliseconds in which Ctrl-C would show a traceback
 import os
 
+MIN_ADDRESS_SPACE = 1_500_000  # KiB for numpy, scipy, numba and DuckDB; with less, OpenBLAS waits forever
+
 
 def stop_quietly() -> None:
     """End with one line when interrupted, until the command line installs a handler that also cleans up."""
@@ -20,27 +22,27 @@ def stop_quietly() -> None:
 stop_quietly()
 
 
-def use_little_memory() -> None:
-    """Keep OpenBLAS to one thread where memory is limited: it waits forever for buffers it cannot have."""
+def refuse_small_address_space() -> None:
+    """Refuse a limit on memory (ulimit -v) under which the libraries would hang or crash."""
     try:
         import resource
-
-        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-    except (ImportError, OSError, ValueError):
+    except ImportError:  # Windows
         return
-    if limit != resource.RLIM_INFINITY:
-        for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
-            os.environ.setdefault(name, "1")
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY:
+        return
+    if limit < MIN_ADDRESS_SPACE * 1024:
+        rule = f"must be at least {MIN_ADDRESS_SPACE} KiB; got {limit // 1024}"
+        hint = f"Hint: ulimit -v {MIN_ADDRESS_SPACE}."
+        os.write(2, f"calibrant: the limit on virtual memory {rule}. {hint}\n".encode())
+        os._exit(2)
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # each thread reserves a buffer
+        os.environ.setdefault(name, "1")
 
 
 def main() -> None:
     """Run the command line."""
-    use_little_memory()
-    try:
-        from calibrant.cli.main import main as run
-    except (ImportError, MemoryError, OSError) as error:
-        if os.environ.get("OPENBLAS_NUM_THREADS") != "1" and not isinstance(error, MemoryError):
-            raise
-        os.write(2, b"calibrant: not enough memory to start. Hint: raise the limit (ulimit -v)\n")
-        os._exit(2)
+    refuse_small_address_space()
+    from calibrant.cli.main import main as run
+
     run()

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
 from cli.typed import calibrant
 
+import calibrant as cb
 from calibrant import Sketch, brier_score, recalibrate
-from calibrant.errors import InvalidInputError
+from calibrant.errors import InvalidInputError, SwappedArgumentsWarning
 from calibrant.io.read import read_columns
 
 
@@ -20,14 +23,68 @@ from calibrant.io.read import read_columns
         (b"0.5", "got the bytes b'0.5' in row 1"),
         (Decimal("sNaN"), "must not be missing"),
         (10**5000, "must fit into a float64"),
+        (Fraction(10**400, 3), "must fit into a float64"),
         ("0_1", "got the text '0_1'"),
     ],
-    ids=["bytes", "signaling NaN", "huge", "underscore"],
+    ids=["bytes", "signaling NaN", "huge", "fraction", "underscore"],
 )
 def test_values_of_object_arrays(value, words):
     p = np.array([0.5, value], dtype=object)
     with pytest.raises(InvalidInputError, match=words):
         brier_score([0, 1], p)
+
+
+def test_huge_options_are_not_written_out():
+    with pytest.raises(
+        InvalidInputError, match=r"draws must be a whole number .*got a whole number of 401 digits"
+    ):
+        cb.calibration_test([0, 1], [0.2, 0.6], draws=10**400)
+    with pytest.raises(InvalidInputError, match=r"alpha must .*got a whole number of 401 digits"):
+        cb.required_samples(0.1, alpha=10**400)
+
+
+def test_a_pair_of_arrays_is_not_taken_for_forecasts():
+    with pytest.raises(InvalidInputError, match=r"y_prob must be given; got None. Hint: call it with"):
+        cb.measure(([0, 1], [0.2, 0.6]), "kuiper")
+
+
+def test_an_empty_batch_has_no_predictions():
+    assert recalibrate([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.8], method="platt").predict([]).shape == (0,)
+
+
+def test_swapped_arguments_warn_once():
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    y = (rng.random(200) < p).astype(float)
+    for call in (lambda: cb.compare(p, {"a": y, "b": 1 - y}, draws=20), lambda: cb.evaluate(p, y, draws=20)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call()
+        assert [one.category for one in caught].count(SwappedArgumentsWarning) == 1
+
+
+def test_hints_of_labels_work_where_they_are_given():
+    y, p = ["no", "yes"] * 20, np.linspace(0, 1, 40)
+    with pytest.raises(InvalidInputError) as refused:
+        cb.evaluate(y, p)
+    assert refused.value.option == ("pos_label", "yes")
+    assert "if 'yes' counts as 1 and 'no' as 0" in refused.value.hint
+    assert cb.evaluate(y, p, pos_label="yes", draws=20).verdict
+    from calibrant.sklearn import Recalibrator
+
+    with pytest.raises(InvalidInputError, match=r"Hint: pass options=\{'pos_label': 'yes'\}"):
+        Recalibrator("platt").fit(p, y)
+    assert Recalibrator("platt", options={"pos_label": "yes"}).fit(p, y).predict([0.5]).shape == (1,)
+    with pytest.raises(InvalidInputError, match="compare"):
+        cb.evaluate([0, 1] * 20, {"a": p, "b": p})
+
+
+def test_negative_zero_is_zero_in_group_names():
+    rng = np.random.default_rng(0)
+    p = rng.random(200)
+    y = (rng.random(200) < p).astype(int)
+    z = np.where(p > 0.5, -0.0, 1.0)
+    assert not [g for g in cb.audit(y, p, groups={"z": z}, draws=20).groups if "-0" in str(g.rule)]
 
 
 def test_underscores_in_files_are_not_numbers(tmp_path):

@@ -1,6 +1,6 @@
 """`python -m calibrant`: the command line."""
 
-from calibrant.cli.main import main
+from calibrant_command import main
 
 if __name__ == "__main__":
     main()

@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.formatting import pluralize
-from calibrant.frames import collect
+from calibrant.frames import collect, repeated_names
 from calibrant.inputs import check_aligned, check_same_length, is_missing, to_array
 from calibrant.results import Array
 
@@ -272,11 +272,7 @@ def named_columns(data: Any, argument: str) -> list[tuple[str, Any]]:
             sentence(argument, "must be columns", f"got {type(data).__name__}", hint)
         ) from None
     except nw.exceptions.DuplicateError as error:
-        got = "got " + ", ".join(line.strip("- ") for line in str(error).splitlines()[1:])
-        hint = "rename them, or pass a mapping of names to columns"
-        raise InvalidInputError(
-            sentence(argument, "must have columns of different names", got, hint)
-        ) from None
+        raise repeated_names(argument, error) from None
     frame = collect(frame)
     if isinstance(frame, nw.Series):
         return [(_series_name(frame, argument), frame)]

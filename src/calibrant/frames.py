@@ -123,11 +123,17 @@ def _opened(frame: Any, wanted: Sequence[str]) -> Any:
         hint = "pass any data frame, a mapping of names to columns, or arrays without names"
         raise InvalidInputError(sentence("frame", "must be a data frame", got, hint)) from None
     except nw.exceptions.DuplicateError as error:
-        got = "got " + ", ".join(line.strip("- ") for line in str(error).splitlines()[1:])
-        raise InvalidInputError(sentence("frame", "must have columns of different names", got)) from None
+        raise repeated_names("frame", error) from None
     _check_columns(wanted, known)
     table = table.select(*dict.fromkeys(wanted))
     return collect(table)
+
+
+def repeated_names(subject: str, error: Exception) -> InvalidInputError:
+    """Return the error for columns of the same name, which narwhals lists line by line."""
+    got = "got " + ", ".join(line.strip("- ") for line in str(error).splitlines()[1:])
+    hint = "rename them, or pass a mapping of names to columns"
+    return InvalidInputError(sentence(subject, "must have columns of different names", got, hint))
 
 
 def collect(table: Any) -> Any:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, sentence
+from calibrant.inputs import whole_number
 from calibrant.results import Array
 
 T = TypeVar("T")
@@ -98,10 +99,7 @@ def recorded_seed(seed: int | None) -> int:
 
 def checked_draws(draws: int) -> int:
     """Refuse a number of draws that is not a positive whole number, or larger than anybody can wait for."""
-    if isinstance(draws, bool) or not isinstance(draws, (int, np.integer)) or not 1 <= draws <= MOST_DRAWS:
-        rule = f"must be a whole number from 1 to {MOST_DRAWS:,}"
-        raise InvalidInputError(sentence("draws", rule, f"got {draws!r}"))
-    return int(draws)
+    return whole_number("draws", draws, 1, MOST_DRAWS)
 
 
 def check_drawing(draws: int, seed: int | None, threads: int | None) -> None:

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 
+import interrupts
 import numpy as np
 import pytest
 
@@ -17,7 +18,6 @@ from calibrant import recalibrate
 from calibrant.files import scratch_folder
 
 CODE = "from calibrant.cli.main import main; print('ready', flush=True); main()"
-START = "from calibrant_command import main; print(1, flush=True); main()"
 VERBS = {
     "sketch": ["-o", "{here}/out/day.sketch"],
     "test": ["--draws", "99999"],
@@ -79,25 +79,34 @@ def test_an_interrupt_is_one_line_and_exit_code_130(folder, verb, turn):
     assert os.listdir(folder / "scratch") == []
 
 
-@pytest.mark.parametrize("delay", [0.02, 0.05, 0.1, 0.2, 0.4])
-def test_an_interrupt_while_modules_are_loaded_is_quiet(folder, delay):
-    started = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "from calibrant_command import main; print(1, flush=True); main()",
-            "measures",
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+@pytest.mark.parametrize("number", interrupts.EXPECTED)
+@pytest.mark.parametrize("delay", [0, 0.05, 0.2, 0.4])
+def test_a_signal_while_modules_are_loaded_is_quiet(tmp_path, delay, number):
+    assert interrupts.interrupt(tmp_path, "measures", number, delay) in ("stopped", "done")
+
+
+@pytest.mark.slow
+def test_signals_in_the_first_second():
+    assert set(interrupts.count(20, seed=1)) <= {"stopped", "done"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits virtual memory")
+@pytest.mark.parametrize("kilobytes", [100_000, 600_000])
+def test_too_little_virtual_memory_is_refused_at_once(folder, kilobytes):
+    import resource
+
+    limit = kilobytes * 1024
+    ended = subprocess.run(
+        [sys.executable, "-c", interrupts.START, "evaluate", "rows.csv", "-y", "y", "-p", "p"],
+        capture_output=True,
         text=True,
+        timeout=60,
+        cwd=folder,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
     )
-    started.stdout.readline()
-    time.sleep(delay)
-    started.send_signal(signal.SIGINT)
-    _, err = started.communicate(timeout=120)
-    assert "Traceback" not in err
-    assert started.returncode in (0, 130)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("calibrant: the limit on virtual memory must be at least 1500000 KiB")
 
 
 @pytest.mark.slow

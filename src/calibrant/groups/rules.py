@@ -63,6 +63,7 @@ def label_in_words(value: Any) -> str:
 def value_in_words(value: Any, quoted: bool = False) -> str:
     """Return a value as written in a rule."""
     if isinstance(value, float | np.floating):
+        value = value + 0.0  # -0.0 is 0
         return f"{value:.17g}" if float(f"{value:.12g}") != value else f"{value:.12g}"
     if not isinstance(value, str):
         return written(label_in_words(value))

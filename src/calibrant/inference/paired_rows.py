@@ -167,7 +167,8 @@ def complete_rows(
     for name, p in named.items():
         names = InputNames(prediction=f"model {name!r}")
         checked = check_records(y_true, p, sample_weight, missing, names, pos_label=pos_label)
-        warn_if_swapped(checked, names, y_true, p)
+        if name == next(iter(named)):  # once, not for every model
+            warn_if_swapped(checked, names, y_true, p)
     first, *others = named
     for name in others:
         check_aligned(named[name], row_labels(named[first]), (f"model {name!r}", f"model {first!r}"))

@@ -316,7 +316,9 @@ def _copy_by_duckdb(mapped: _Mapping, request: _Request, parallel: bool) -> None
                 _refuse_renamed(connection, request, [*(column.name for column in columns), request.into])
         except duckdb.Error as error:
             if "No space left" in str(error) or str(request.part) in str(error):
+                full = "No space left" in str(error)
                 reason = str(error).splitlines()[0].replace(str(request.part), "the new file")
+                reason = "No space left on device" if full else reason
                 raise UnwritableFileError(sentence("the output", "must be writable", reason)) from None
             raise unreadable(request.files, error) from None
 

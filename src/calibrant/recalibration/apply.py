@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, reject_name, sentence
+from calibrant.frames import repeated_names
 from calibrant.inputs import numeric_vector
 from calibrant.recalibration.maps.base import Map, choice_tree
 from calibrant.recalibration.sql import (
@@ -251,8 +252,7 @@ def checked_frame(frame: Any, prediction: str, into: str) -> Any:
             sentence("frame", "must be a data frame", f"got {type(frame).__name__}", hint)
         ) from None
     except nw.exceptions.DuplicateError as error:
-        got = "got " + ", ".join(line.strip("- ") for line in str(error).splitlines()[1:])
-        raise InvalidInputError(sentence("frame", "must have columns of different names", got)) from None
+        raise repeated_names("frame", error).with_parts(hint="rename them") from None
     schema = table.collect_schema()
     if prediction not in schema.names():
         raise reject_name("column", prediction, schema.names())

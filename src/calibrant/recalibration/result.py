@@ -348,6 +348,8 @@ def one_column(p: Any) -> tuple[Array, bool]:
         array = array[:, 1]
     elif array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
+    if array.ndim == 1 and array.size == 0:  # as scikit-learn's predict, an empty batch has no predictions
+        return np.empty(0), pair
     column = numeric_vector(array if array is not p or array.ndim == 1 else p, "y_prob")
     if column.dtype.kind == "f":
         reject_rows("y_prob", "must not be missing", column, np.isnan(column))

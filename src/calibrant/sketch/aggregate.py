@@ -26,7 +26,7 @@ from calibrant.errors import (
     sentence,
 )
 from calibrant.formatting import pluralize
-from calibrant.frames import collect, from_xarray
+from calibrant.frames import collect, from_xarray, repeated_names
 from calibrant.inputs import check_same_length, numeric_vector, range_hint, to_array
 from calibrant.io.read import BadRow
 from calibrant.io.session import identifier
@@ -236,8 +236,7 @@ def _opened(frame: Any, columns: Columns) -> Any:
         got, hint = f"got {type(frame).__name__}", "pass arrays to Sketch.from_arrays"
         raise InvalidInputError(sentence("frame", "must be a data frame", got, hint)) from None
     except nw.exceptions.DuplicateError as error:
-        got = "got " + ", ".join(line.strip("- ") for line in str(error).splitlines()[1:])
-        raise InvalidInputError(sentence("frame", "must have columns of different names", got)) from None
+        raise repeated_names("frame", error).with_parts(hint="rename them") from None
     schema = table.collect_schema()
     for name in columns.wanted:
         if name not in schema:

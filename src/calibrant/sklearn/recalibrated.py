@@ -23,9 +23,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
+from calibrant.errors import InvalidInputError, sentence
+from calibrant.recalibration.methods.table import recalibrations
 from calibrant.recalibration.recalibrate import recalibrate
 from calibrant.recalibration.result import Recalibration, RecalibrationWarning
 from calibrant.results import Array
@@ -87,12 +89,16 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
         check_classification_targets(y)
         X, y = indexable(X, y)
         y = column_or_1d(y, warn=True)
+        base, kind = self._base(), type_of_target(y)
+        several = kind != "binary" and not isinstance(base, FrozenEstimator)  # one that knows its classes
+        if several and not get_tags(self).classifier_tags.multi_class:
+            rule = f"takes two classes. Only binary classification is supported. The type of y is {kind}"
+            raise InvalidInputError(sentence(f"method {self.method!r}", rule))
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X)
             if len(np.unique(y[sample_weight > 0])) < 2:
                 raise ValueError("Recalibrated needs at least 2 classes with positive weight; got fewer")
         routed = _routed(self, sample_weight, params)
-        base = self._base()
         if isinstance(base, FrozenEstimator):
             self.estimator_ = base
             held, outcome, weight = self._response(base, X), y, sample_weight
@@ -205,6 +211,9 @@ class Recalibrated(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type:
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.input_tags.pairwise = inner.input_tags.pairwise
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        method = recalibrations().get(self.method)
+        if method is not None and method.fit_classes is None:
+            tags.classifier_tags.multi_class = False
         return tags
 
 
@@ -281,14 +290,19 @@ class Recalibrator(TransformerMixin, RegressorMixin, BaseEstimator):  # type: ig
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the map to predictions X and outcomes y."""
-        self.recalibration_: Recalibration = recalibrate(
-            y,
-            X,
-            method=self.method,
-            sample_weight=sample_weight,
-            seed=self.random_state,
-            **dict(self.options or {}),
-        )
+        try:
+            self.recalibration_: Recalibration = recalibrate(
+                y,
+                X,
+                method=self.method,
+                sample_weight=sample_weight,
+                seed=self.random_state,
+                **dict(self.options or {}),
+            )
+        except InvalidInputError as error:
+            if error.option is None or error.option[0] != "pos_label":
+                raise
+            raise error.with_parts(hint=f"pass options={dict([error.option])}") from None
         return self
 
     def predict(self, X: Any) -> Array:

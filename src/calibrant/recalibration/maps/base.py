@@ -183,9 +183,9 @@ class Map(ABC):
 
     def expression(self, p: Any, algebra: Algebra) -> Any:
         """Return the map as an expression of a column, within [0, 1], or say that it cannot be one."""
-        hint = "use apply, or a method that reads the prediction alone"
+        hint = "fit a method that reads the prediction alone; predict and apply take this map"
         raise InvalidInputError(
-            sentence(f"a {self.form} map", "cannot be written as an expression", hint=hint)
+            sentence(f"the map of {self.form!r}", "cannot be written as an expression", hint=hint)
         )
 
     def interval(self, p: Array) -> Interval:
