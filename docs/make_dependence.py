@@ -1,14 +1,15 @@
 """Write the section of docs/guarantees.md on dependent rows, weights, decision curves and dominance.
 
-python docs/make_dependence.py [--sets 400]
+python docs/make_dependence.py [--sets 400] [--slopes]
 
-The section replaces what stands between its two markers, in guarantees.in.md and in guarantees.md.
+The section replaces what is between its two markers, in guarantees.in.md and in guarantees.md.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from scipy.stats import norm
 import calibrant as cb
 
 START, END = "<!-- dependence: begin -->", "<!-- dependence: end -->"
+SLOPES_START, SLOPES_END = "<!-- slopes: begin -->", "<!-- slopes: end -->"
 DRAWS = 99
 HERE = Path(__file__).parent
 
@@ -48,6 +50,44 @@ def cluster_rows(sets: int) -> Iterator[str]:
                 hits[3] += 0.0 in cb.confidence_interval(y, p, clusters=c, measure="in-the-large", **how)
             shown = " | ".join(f"{100 * hit / sets:.1f}" for hit in hits)
             yield f"| {number} x {size} | {shared:g} | {shown} |"
+
+
+def slope_rows(sets: int) -> Iterator[str]:
+    """Yield size and coverage for the slope and the smooth error, of calibrated and overconfident models."""
+    yield (
+        "| clusters x rows | correlation | slope, test | smooth, test | slope, interval | smooth, interval |"
+        " slope 1/2, interval | smooth, overconfident |"
+    )
+    yield "| --- | ---: " + "| ---: " * 6 + "|"
+    y, p, _ = clustered(np.random.default_rng(0), 400_000, 1, 0.0)
+    truth = cb.smooth_calibration_error(y, overconfident(p))
+    for number, size in ((15, 10), (30, 10), (100, 5), (300, 2)):
+        for shared in (0.0, 0.1, 0.4):
+            rng = np.random.default_rng([number, int(10 * shared)])
+            hits, known = np.zeros(6), np.zeros(6)
+            for seed in range(sets):
+                y, p, c = clustered(rng, number, size, shared)
+                how: dict[str, Any] = {"clusters": c, "draws": DRAWS, "seed": seed}
+                q = overconfident(p)
+                tries: list[Callable[[], bool]] = [
+                    lambda y=y, p=p, how=how: cb.calibration_test(y, p, measure="slope", **how).rejects(),
+                    lambda y=y, p=p, how=how: cb.calibration_test(y, p, measure="smooth", **how).rejects(),
+                    lambda y=y, p=p, how=how: 1.0 in cb.confidence_interval(y, p, measure="slope", **how),
+                    lambda y=y, p=p, how=how: 0.0 in cb.confidence_interval(y, p, measure="smooth", **how),
+                    lambda y=y, q=q, how=how: 0.5 in cb.confidence_interval(y, q, measure="slope", **how),
+                    lambda y=y, q=q, how=how: truth in cb.confidence_interval(y, q, measure="smooth", **how),
+                ]
+                for k, attempt in enumerate(tries):
+                    with suppress(cb.TooFewRecordsError):  # refused
+                        hits[k] += attempt()
+                        known[k] += 1
+            shown = " | ".join(f"{100 * hit:.1f}" for hit in hits / known)
+            yield f"| {number} x {size} | {shared:g} | {shown} |"
+
+
+def overconfident(p: Any) -> Any:
+    """Double the logits."""
+    return p**2 / (p**2 + (1 - p) ** 2)
 
 
 def weight_rows(sets: int) -> Iterator[str]:
@@ -138,6 +178,7 @@ def section(sets: int) -> str:
         ' that hold the true value. "As independent" is Kuiper\'s test without the clusters. Fewer than 10'
         " clusters of equal weight, or 5 with an outcome above or below its prediction, are refused.",
         "\n".join(cluster_rows(sets)),
+        slopes(sets),
         'Outcomes sampled unequally and weighted back, tested with `null="signs"`:',
         "\n".join(weight_rows(sets)),
         "Percent of pairs of exchangeable models for which `net_benefits` names a better one (aim: 5):",
@@ -149,16 +190,31 @@ def section(sets: int) -> str:
     return "\n\n".join(parts)
 
 
+def slopes(sets: int) -> str:
+    """Return the part of the section on slope and smooth error."""
+    parts = [
+        SLOPES_START,
+        "Slope and smooth error on the same data: percent rejected at the 5 % level, percent of 95 % intervals "
+        "that hold the true value, and the same intervals for overconfident predictions (logits doubled).",
+        "\n".join(slope_rows(sets)),
+        SLOPES_END,
+    ]
+    return "\n\n".join(parts)
+
+
 def main() -> None:
-    """Simulate, and put the section in place."""
+    """Simulate, and put the section, or the part on slopes, in place."""
     options = argparse.ArgumentParser()
     options.add_argument("--sets", type=int, default=400)
-    text = section(options.parse_args().sets)
+    options.add_argument("--slopes", action="store_true", help="only the part on slope and smooth error")
+    given = options.parse_args()
+    start, end = (SLOPES_START, SLOPES_END) if given.slopes else (START, END)
+    text = slopes(given.sets) if given.slopes else section(given.sets)
     for name in ("guarantees.in.md", "guarantees.md"):
         page = HERE / name
         old = page.read_text(encoding="utf-8")
-        head, rest = old.split(START)
-        page.write_text(head + text + rest.split(END)[1], encoding="utf-8")
+        head, rest = old.split(start)
+        page.write_text(head + text + rest.split(end)[1], encoding="utf-8")
 
 
 if __name__ == "__main__":

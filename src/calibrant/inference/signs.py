@@ -86,7 +86,11 @@ class SignNull:
     def residuals(self, generator: np.random.Generator, rows: int) -> Array:
         """Draw `rows` sets of residuals."""
         signs = draw_signs(generator, self.clusters.number, rows)
-        drawn = np.ascontiguousarray((self._matrix @ signs).T)
+        if self.forecasts.levels == self.forecasts.n:
+            drawn = np.take(np.ascontiguousarray(signs.T), self.clusters.codes, axis=1)
+            drawn *= self.record_residuals
+        else:
+            drawn = np.ascontiguousarray((self._matrix @ signs).T)
         return drawn if self._drift is None else drawn + self._drift
 
     def outcomes(self, generator: np.random.Generator, rows: int) -> Array:

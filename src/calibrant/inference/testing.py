@@ -55,6 +55,7 @@ NullKind = Literal["auto", "exact", "signs"]
 
 SPREAD = 1 / 4000  # largest share of the null variance in one level, or one outcome, for a limit law to hold
 UNEVEN = 10  # times as much is allowed of a sum in which residuals count unevenly, one of two statistics
+GUARDED = 0.25  # p-values by signs up to this are compared with those for independent rows
 SLOPES = ("slope", "intercept")  # fits, which random signs test by their scores
 
 
@@ -239,11 +240,17 @@ def _sign_test(
         measured = row.function.core(forecasts, **settings)
         value, details = float(measured), _plain(getattr(measured, "details", {}))
         pvalue, mean = _signed_pvalue(row, settings, null, how, asymptotic)
-    if guarded and not asymptotic:
-        values = how.null_values(forecasts, row, settings, NullOutcomes(forecasts))
-        plain_value = float(row.function.core(forecasts, **settings))
-        centre = centre_of(forecasts, row, settings)
-        pvalue = max(pvalue, exceedance(badness(row, plain_value, centre), badness(row, values, centre)))
+    if guarded and not asymptotic and pvalue <= GUARDED:
+        plain_value, centre = (
+            float(row.function.core(forecasts, **settings)),
+            centre_of(forecasts, row, settings),
+        )
+        if _chosen(forecasts, row, "auto")[0]:
+            exact = _by_law(forecasts, row, plain_value, settings, "", {}).pvalue
+        else:
+            values = how.null_values(forecasts, row, settings, NullOutcomes(forecasts))
+            exact = exceedance(badness(row, plain_value, centre), badness(row, values, centre))
+        pvalue = max(pvalue, exact)
     name = "asymptotic" if asymptotic else "signs"
     log_pvalue = math.log(pvalue) if pvalue > 0 else -math.inf
     return TestResult(
@@ -487,8 +494,9 @@ def calibration_test(
     Rows that belong together (`clusters`), fractional outcomes and weights that follow the outcome are tested
     by random signs: a draw multiplies all residuals of a cluster by one random sign. No variance is modeled,
     whatever the correlation; the p-value is approximate in the number of clusters. With outcomes of 0 and 1
-    in clusters it is never smaller than that of the exact test. Fewer than about 10 clusters of equal weight,
-    or 5 with an outcome above or below its prediction, raise TooFewRecordsError.
+    in clusters it is, up to 0.25, never smaller than that of the test for independent rows. Fewer than about
+    10 clusters of equal weight, or 5 with an outcome above or below its prediction, raise
+    TooFewRecordsError.
 
     Parameters
     ----------
