@@ -48,9 +48,9 @@ from calibrant.inference.class_table import class_table as class_table
 from calibrant.inference.classic_tests import hosmer_lemeshow as hosmer_lemeshow
 from calibrant.inference.classic_tests import spiegelhalter as spiegelhalter
 from calibrant.inference.compare import compare as compare
-from calibrant.inference.compare_outcomes import OutcomeComparison as OutcomeComparison
 from calibrant.inference.comparison import Comparison as Comparison
 from calibrant.inference.comparison import Difference as Difference
+from calibrant.inference.comparison import OutcomeComparison as OutcomeComparison
 from calibrant.inference.decision_loss import DecisionEstimate as DecisionEstimate
 from calibrant.inference.decision_loss import estimate_decision_loss as estimate_decision_loss
 from calibrant.inference.dominance import Dominance as Dominance

@@ -101,8 +101,7 @@ PUBLIC: dict[str, dict[str, str]] = {
     "inference": {
         "censoring": "Censored",
         "inference.classic_tests": "hosmer_lemeshow spiegelhalter",
-        "inference.compare_outcomes": "OutcomeComparison",
-        "inference.comparison": "Difference",
+        "inference.comparison": "Difference OutcomeComparison",
         "inference.planning": "detectable_distance",
         "inference.validation": ("ValidationPlan ValidationTable validation_sample_size validation_table"),
     },

@@ -11,7 +11,7 @@ from oracles import simple
 from samples import Sample, samples
 
 import calibrant as cb
-from calibrant.inference.omnibus import omnibus
+from calibrant.inference.classic_tests import omnibus
 
 
 @given(sample=samples(min_size=2, max_size=12))

@@ -19,7 +19,7 @@ from calibrant.evaluation.rows import LOCATION_MEASURE, SIZE_MEASURE, NullRefere
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize, points_text, pvalue_text
 from calibrant.groups.rules import MaskIs
-from calibrant.inference.omnibus import leading_component, ranks_inverted, visible_bias
+from calibrant.inference.classic_tests import leading_component, ranks_inverted, visible_bias
 from calibrant.inference.testing import TestResult
 from calibrant.metrics.cox import calibration_slope
 from calibrant.results import Result

@@ -15,8 +15,8 @@ from calibrant.formatting import (
     pvalue_phrase,
     pvalue_text,
 )
+from calibrant.inference.classic_tests import visible_bias
 from calibrant.inference.multiple_testing import holm
-from calibrant.inference.omnibus import visible_bias
 from calibrant.inference.testing import calibration_test
 from calibrant.metrics.lookup import find_measure
 from calibrant.metrics.multiclass import class_wise, top_label

@@ -36,8 +36,16 @@ from calibrant.inference.bootstrap import (
     values_of_resamples,
 )
 from calibrant.inference.coarsening import MERGED_ABOVE, Coarsened, coarsen_for_interval
-from calibrant.inference.compare_outcomes import OutcomeComparison, compare_outcomes
-from calibrant.inference.comparison import DRAWS, MOST_MORE, Comparison, Difference, error_of, may_flip
+from calibrant.inference.comparison import (
+    DRAWS,
+    MOST_MORE,
+    Comparison,
+    Difference,
+    OutcomeComparison,
+    compare_outcomes,
+    error_of,
+    may_flip,
+)
 from calibrant.inference.intervals import around, central, check_confidence, check_resampling
 from calibrant.inference.inversion import LOGISTIC, refuse_certain
 from calibrant.inference.multiple_testing import holm

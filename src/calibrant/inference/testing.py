@@ -24,7 +24,15 @@ from calibrant.errors import (
 )
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import at_floor, format_value, pluralize, pvalue_phrase
-from calibrant.inference.classic_tests import hosmer_lemeshow_row, spiegelhalter_row
+from calibrant.inference.classic_tests import (
+    bounded_leverage,
+    exceedance,
+    explain_rejection,
+    hosmer_lemeshow_row,
+    omnibus_by_signs,
+    omnibus_row,
+    spiegelhalter_row,
+)
 from calibrant.inference.null import (
     NullDraws,
     NullOutcomes,
@@ -32,13 +40,6 @@ from calibrant.inference.null import (
     max_record_weight,
     null_values,
     one_by_one,
-)
-from calibrant.inference.omnibus import (
-    bounded_leverage,
-    exceedance,
-    explain_rejection,
-    omnibus_by_signs,
-    omnibus_row,
 )
 from calibrant.inference.signs import ClusterSummary, SignNull, is_clustered
 from calibrant.inputs import closed_share

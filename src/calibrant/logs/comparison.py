@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InvalidInputError, sentence, warn_user
-from calibrant.inference.compare_outcomes import OutcomeComparison, compare_outcomes
+from calibrant.inference.comparison import OutcomeComparison, compare_outcomes
 from calibrant.logs.answer import Options
 from calibrant.logs.rows import LogRows, LogWarning
 
