@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,11 +29,11 @@ from calibrant.recalibration.assess_groups import (
 from calibrant.recalibration.gain import GainRule, Gains, gain_interval, join_gains, loss_if
 from calibrant.recalibration.maps.base import IdentityMap, Map
 from calibrant.recalibration.registry import Fitted, Report
-from calibrant.recalibration.samples import CellSample, RowSample, Sample
+from calibrant.recalibration.samples import CellSample, ClassRecords, RowSample, Sample
 from calibrant.results import Array, Table, html_paragraphs, number_cell, text_cell
 
 Verdict = Literal["helps", "no evidence that it helps", "harms", "too little data to say"]
-Procedure = Callable[..., Fitted]  # (sample, seed)
+Procedure = Callable[..., Fitted]  # (records, seed)
 
 CONFIDENCE = 0.95
 MIN_RECORDS, MIN_EACH = 20, 5  # records, and records of either outcome, below which there is no verdict
@@ -174,6 +175,9 @@ class Folds:
     fitted: tuple[Fitted, ...]
     held_out: tuple[Sample, ...]
 
+    def __len__(self) -> int:
+        return len(self.fitted)
+
     @property
     def pairs(self) -> list[tuple[Levels, Levels]]:
         """The held-out records of each fold under their predictions, and under the recalibrated ones."""
@@ -288,23 +292,112 @@ SLOW = SplitPlan(5, 1, 2)  # auto and maps of covariates
 
 
 @dataclass(frozen=True, eq=False)
-class Assessor:
+class Assessor(ABC):
     """Everything an assessment needs: the records, the procedure, and the map it delivered."""
 
-    sample: Sample
     procedure: Procedure
     delivered: Map
     seed: int
     plan: SplitPlan
     chosen: bool  # whether the method was chosen from the records
-    n_records: int  # rows the delivered map was fitted to
+
+    @property
+    @abstractmethod
+    def n(self) -> int:
+        """How many records are assessed."""
+
+    @abstractmethod
+    def cross_fit(self, split: int, report: Report | None) -> Folds | ClassFolds | str:
+        """Fit the procedure without each fold of one split, or return why that is not possible."""
+
+    @abstractmethod
+    def own(self, loss: str) -> tuple[Gains, float]:
+        """Return the gains of the delivered map on its own records, and its mean variance of an outcome."""
+
+    @abstractmethod
+    def summary(self, splits: Sequence[Any]) -> Assessment:
+        """Return the assessment from one or more splits."""
 
     @cached_property
-    def folds(self) -> Folds | str:
-        """The first split."""
-        return self._cross_fit(0)
+    def folds(self) -> Any:
+        """The first split, or why there is none."""
+        return self.cross_fit(0, None)
 
-    def _cross_fit(self, split: int, report: Report | None = None) -> Folds | str:
+    def assess(self, report: Report | None = None) -> Assessment | str:
+        """Return the assessment, or why there is none; close verdicts are checked by further splits."""
+        if "folds" not in self.__dict__:
+            self.__dict__["folds"] = self.cross_fit(0, report)
+        if isinstance(self.folds, str):
+            return self.folds
+        splits = [self.folds]
+        while len(splits) < self.plan.max_splits:
+            if len(splits) >= self.plan.splits and not is_close(self.change(splits, "log")):
+                break
+            more = self.cross_fit(len(splits), report)
+            if isinstance(more, str):
+                break
+            splits.append(more)
+        return self.summary(splits)
+
+    def change(self, splits: Sequence[Any], loss: str) -> Change:
+        """Return the mean loss over all splits, and the gain with its interval."""
+        before, after = np.mean([one.losses(loss) for one in splits], axis=0)
+        own, variance = self.own(loss)
+        rule = GainRule(
+            folds=len(splits[0]),
+            chosen=self.chosen,
+            unchanged=isinstance(self.delivered, IdentityMap),
+            curvature=1.0 if loss == "log" else 2.0 * variance,
+            own_variance=loss == "log",
+            more_records=self.n_records > self.n,
+        )
+        gain, lower, upper = gain_interval([one.gains(loss) for one in splits], own, rule, CONFIDENCE)
+        return Change(float(before), float(after), gain, lower, upper)
+
+    @property
+    def n_records(self) -> int:
+        """How many rows the delivered map was fitted to."""
+        return self.n
+
+    def figures(self, splits: Sequence[Any], changes: Mapping[str, Change], enough: bool) -> dict[str, Any]:
+        """Return the fields of an assessment that do not depend on the kind of records."""
+        main, few = changes["log_loss"], "too little data to say"
+        verdicts = {verdict_of(self.change([one], "log")) for one in splits}
+        return {
+            **{name: getattr(main, name) for name in _CHANGE},
+            "verdict": verdict_of(main) if enough else few,
+            "n": self.n,
+            "folds": len(splits[0]),
+            "confidence": CONFIDENCE,
+            "seed": self.seed,
+            "changes": MappingProxyType(dict(changes)),
+            "splits": len(splits),
+            "borderline": enough and len(verdicts) > 1,
+            "wrong_certain": splits[0].wrong_certain(),
+            "n_records": None if self.n_records == self.n else self.n_records,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class BinaryAssessor(Assessor):
+    """Assesses recalibrations of two classes; `n_fitted` rows were fitted, of which `sample` is assessed."""
+
+    sample: Sample
+    n_fitted: int
+
+    @property
+    def n(self) -> int:
+        """How many records are assessed."""
+        return self.sample.n
+
+    @property
+    def n_records(self) -> int:
+        """How many rows the delivered map was fitted to."""
+        return self.n_fitted
+
+    def cross_fit(self, split: int, report: Report | None) -> Folds | str:
+        """Fit the procedure without each fold of one split."""
+
         def part(share: float) -> None:
             if report is not None:
                 report((split + share) / self.plan.max_splits)
@@ -313,79 +406,34 @@ class Assessor:
             self.sample, self.procedure, seed=self.seed, folds=self.plan.folds, split=split, report=part
         )
 
-    def assess(self, report: Report | None = None) -> Assessment | str:
-        """Return the assessment, or why there is none."""
-        if "folds" not in self.__dict__:
-            self.__dict__["folds"] = self._cross_fit(0, report)
-        if isinstance(self.folds, str):
-            return self.folds
-        splits = [self.folds]
-        while len(splits) < self.plan.max_splits:
-            if len(splits) >= self.plan.splits and not is_close(self._change(splits, "log")):
-                break
-            more = self._cross_fit(len(splits), report)
-            if isinstance(more, str):
-                break
-            splits.append(more)
-        return self._summary(splits)
+    def own(self, loss: str) -> tuple[Gains, float]:
+        """Return the gains of the delivered map on its own records, and its mean variance of an outcome."""
+        levels, q = self._own_predictions
+        gains = _gains(self.sample, levels, q, loss)
+        return gains, float(gains.weights @ (q * (1.0 - q))) / gains.total
 
-    def _summary(self, splits: Sequence[Folds]) -> Assessment:
-        first = splits[0]
+    @cached_property
+    def _own_predictions(self) -> tuple[Levels, Array]:
+        return apply_to_sample(self.delivered, self.sample)
+
+    def summary(self, splits: Sequence[Folds]) -> Assessment:
+        """Return the assessment from one or more splits."""
+        first, levels = splits[0], self.sample.levels
         changes = {
-            "log_loss": self._change(splits, "log"),
-            "brier_score": self._change(splits, "brier"),
+            "log_loss": self.change(splits, "log"),
+            "brier_score": self.change(splits, "brier"),
             "smooth": _fold_change(splits, smooth_calibration_error),
             "u_calibration": _fold_change(splits, u_calibration_error),
         }
-        main = changes["log_loss"]
-        verdicts = {self._verdict(self._change([one], "log")) for one in splits}
-        held_out = first.held_out[0]
+        ones, held_out = float(levels.ones.sum()), first.held_out[0]
+        enough = self.n >= MIN_RECORDS and min(ones, levels.total - ones) >= MIN_EACH
         return Assessment(
-            main.gain, main.lower, main.upper, main.before, main.after,
-            verdict=self._verdict(main),
-            n=self.sample.n,
-            folds=len(first.fitted),
-            confidence=CONFIDENCE,
-            seed=self.seed,
-            changes=MappingProxyType(changes),
+            **self.figures(splits, changes, enough),
             levels_before=sum(len(before) for before, _ in first.pairs),
             levels_after=sum(len(after) for _, after in first.pairs),
             for_whom=_for_whom(first, self.sample, self.seed),
             cells=len(held_out.values) if isinstance(held_out, CellSample) else None,
-            splits=len(splits),
-            borderline=len(verdicts) > 1,
-            wrong_certain=first.wrong_certain(),
-            n_records=None if self.n_records == self.sample.n else self.n_records,
-        )  # fmt: skip
-
-    def _change(self, splits: Sequence[Folds], loss: str) -> Change:
-        """Return the mean loss over all splits, and the gain with its interval."""
-        before, after = np.mean([one.losses(loss) for one in splits], axis=0)
-        own, q = self._own[loss]
-        curvature = 1.0 if loss == "log" else 2.0 * float(own.weights @ (q * (1.0 - q))) / own.total
-        rule = GainRule(
-            folds=len(splits[0].fitted),
-            chosen=self.chosen,
-            unchanged=isinstance(self.delivered, IdentityMap),
-            curvature=curvature,
-            own_variance=loss == "log",
-            more_records=self.n_records > self.sample.n,
         )
-        gain, lower, upper = gain_interval([one.gains(loss) for one in splits], own, rule, CONFIDENCE)
-        return Change(float(before), float(after), gain, lower, upper)
-
-    @cached_property
-    def _own(self) -> dict[str, tuple[Gains, Array]]:
-        """The gains of the delivered map on its own records, by loss, and its predictions for them."""
-        levels, q = apply_to_sample(self.delivered, self.sample)
-        return {loss: (_gains(self.sample, levels, q, loss), q) for loss in ("log", "brier")}
-
-    def _verdict(self, main: Change) -> Verdict:
-        levels = self.sample.levels
-        ones = float(levels.ones.sum())
-        if self.sample.n < MIN_RECORDS or min(ones, levels.total - ones) < MIN_EACH:
-            return "too little data to say"
-        return verdict_of(main)
 
 
 def verdict_of(main: Change) -> Verdict:
@@ -448,3 +496,116 @@ def fold_change(figures: Array, shares: Array) -> Change:
     half = float(stdtrit(folds - 1, (1 + CONFIDENCE) / 2)) * variance**0.5
     gain = before - after
     return Change(before, after, gain, gain - half, gain + half)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassFolds:
+    """Held-out records of every fold, and their recalibrated probabilities."""
+
+    held_out: tuple[ClassRecords, ...]
+    tables: tuple[Array, ...]
+
+    def __len__(self) -> int:
+        return len(self.tables)
+
+    def gains(self, loss: str) -> Gains:
+        """Return the gain of every held-out record."""
+        sides = zip(self.held_out, self.tables, strict=True)
+        return join_gains([_class_gains(part, table, loss) for part, table in sides])
+
+    def losses(self, loss: str) -> tuple[float, float]:
+        """Return the mean loss of all held-out records before and after."""
+        sides = list(zip(self.held_out, self.tables, strict=True))
+        total = sum(float(part.weights.sum()) for part, _ in sides)
+        before = sum(float(part.weights @ _class_losses(part, part.table, loss)) for part, _ in sides)
+        after = sum(float(part.weights @ _class_losses(part, table, loss)) for part, table in sides)
+        return before / total, after / total
+
+    def wrong_certain(self) -> tuple[float, float]:
+        """Return how often the class that occurred had a probability of exactly 0, before and after."""
+        counts = [
+            [float(part.weights[side[np.arange(part.n), part.labels] <= 0].sum()) for side in pair]
+            for part, pair in (
+                (part, (part.table, table)) for part, table in zip(self.held_out, self.tables, strict=True)
+            )
+        ]
+        before, after = np.round(np.sum(counts, axis=0), 6)
+        return float(before), float(after)
+
+    def smooth_errors(self) -> list[tuple[float, float]]:
+        """Return the smooth error of the top label in every fold, before and after."""
+        sides = zip(self.held_out, self.tables, strict=True)
+        return [(_top_label_error(part, part.table), _top_label_error(part, table)) for part, table in sides]
+
+
+def _class_losses(part: ClassRecords, table: Array, loss: str) -> Array:
+    if loss == "log":
+        return part.log_losses(table)
+    hit = np.zeros_like(table)
+    hit[np.arange(part.n), part.labels] = 1.0
+    return np.asarray(((table - hit) ** 2).sum(axis=1))
+
+
+def _class_gains(part: ClassRecords, table: Array, loss: str) -> Gains:
+    gain = _class_losses(part, part.table, loss) - _class_losses(part, table, loss)
+    right = float(part.weights[part.table.argmax(axis=1) == part.labels].sum())
+    rarer = min(right, float(part.weights.sum()) - right)
+    return Gains(gain, gain, np.ones(part.n), part.weights, rarer=rarer)
+
+
+def _top_label_error(part: ClassRecords, table: Array) -> float:
+    top = table.argmax(axis=1)
+    confidence = np.clip(table[np.arange(part.n), top], 0.0, 1.0)
+    return float(
+        smooth_calibration_error(Forecasts(top == part.labels, confidence, sample_weight=part.weights))
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ClassAssessor(Assessor):
+    """Assesses recalibrations of several classes."""
+
+    records: ClassRecords
+
+    @property
+    def n(self) -> int:
+        """How many records are assessed."""
+        return self.records.n
+
+    def cross_fit(self, split: int, report: Report | None) -> ClassFolds | str:
+        """Fit the procedure without each fold of one split."""
+        seed, tables = split_seed(self.seed, split), list[Array]()
+        folds = max(2, min(self.plan.folds, self.n))
+        try:
+            parts = self.records.cut(folds, seed, stratified=False)
+            present = len(np.unique(self.records.labels))
+            if any(len(np.unique(rest.labels)) < present for rest, _ in parts):
+                parts = self.records.cut(folds, seed)
+            for rest, part in parts:
+                tables.append(self.procedure(rest, self.seed).map.predict(part.table))
+                if report is not None:
+                    report((split + len(tables) / folds) / self.plan.max_splits)
+        except CalibrantError as reason:
+            return str(reason)
+        return ClassFolds(tuple(part for _, part in parts), tuple(tables))
+
+    def own(self, loss: str) -> tuple[Gains, float]:
+        """Return the gains of the delivered map on its own records, and its mean variance of an outcome."""
+        table = self._own_table
+        gains = _class_gains(self.records, table, loss)
+        return gains, float(gains.weights @ (table * (1.0 - table)).sum(axis=1)) / gains.total
+
+    @cached_property
+    def _own_table(self) -> Array:
+        return self.delivered.predict(self.records.table)
+
+    def summary(self, splits: Sequence[ClassFolds]) -> Assessment:
+        """Return the assessment from one or more splits."""
+        shares = np.array([[float(part.weights.sum()) for part in one.held_out] for one in splits])
+        changes = {
+            "log_loss": self.change(splits, "log"),
+            "brier_score": self.change(splits, "brier"),
+            "smooth": fold_change(np.array([one.smooth_errors() for one in splits]), shares),
+        }
+        figures = self.figures(splits, changes, self.n >= MIN_RECORDS)
+        return Assessment(**figures, levels_before=self.n, levels_after=self.n)

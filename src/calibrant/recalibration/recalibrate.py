@@ -36,7 +36,7 @@ from calibrant.groups.rules import Rule
 from calibrant.groups.search import ConfirmedRule, Search
 from calibrant.inputs import NamedColumn, check_aligned, to_array
 from calibrant.parallel import recorded_seed
-from calibrant.recalibration.assess import FAST, SLOW, Assessor, Procedure
+from calibrant.recalibration.assess import FAST, SLOW, Assessor, BinaryAssessor, Procedure
 from calibrant.recalibration.choose import UNCHANGED, auto
 from calibrant.recalibration.maps.base import Map, PrevalenceMap
 from calibrant.recalibration.methods.table import find_method
@@ -256,7 +256,7 @@ def _assessor(sample: Sample, row: Method, procedure: Procedure, delivered: Map,
     slow = row.name == "auto" or row.needs_covariates
     assessed = sample.drawn(MAX_ASSESSED, seed) if covariates and slow else sample  # type: ignore[attr-defined]
     plan = SLOW if slow else FAST
-    return Assessor(assessed, procedure, delivered, seed, plan, row.name == "auto", sample.n)
+    return BinaryAssessor(procedure, delivered, seed, plan, row.name == "auto", assessed, sample.n)
 
 
 def _with_rules(sample: Sample, rules: tuple[Rule, ...], row: Method) -> Sample:

@@ -10,8 +10,7 @@ import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_name, sentence, warn_user
 from calibrant.fits.softmax import Family
-from calibrant.recalibration.assess import FAST, SLOW
-from calibrant.recalibration.assess_classes import ClassAssessor
+from calibrant.recalibration.assess import FAST, SLOW, ClassAssessor
 from calibrant.recalibration.choose import UNCHANGED
 from calibrant.recalibration.maps.base import IdentityMap
 from calibrant.recalibration.methods.classes import HeldOutPath, held_out_path
@@ -55,7 +54,7 @@ def fit_classes(
         fit=_facts(records, weights, seed),
         notes=fitted.notes,
         details=counted_out(fitted.details, records.dropped),
-        assessor=ClassAssessor(records, procedure, fitted.map, seed, plan, auto),
+        assessor=ClassAssessor(procedure, fitted.map, seed, plan, auto, records),
         columns=records.classes,
         classes=records.names,
     )

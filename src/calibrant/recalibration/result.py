@@ -15,8 +15,7 @@ from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.formatting import format_value, pluralize
 from calibrant.inputs import ROW_SUM, check_unit_interval, numeric_vector, open_share, to_array
 from calibrant.metrics.multiclass import check_column_order, columns_named
-from calibrant.recalibration.assess import Assessment, Assessor, Folds
-from calibrant.recalibration.assess_classes import ClassAssessor
+from calibrant.recalibration.assess import Assessment, Assessor, BinaryAssessor, Folds
 from calibrant.recalibration.band import MapBand, map_band
 from calibrant.recalibration.maps.base import Interval, Knot, Map, MapBins
 from calibrant.recalibration.registry import reporting
@@ -47,7 +46,7 @@ class Recalibration:
     notes: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
     sample: Sample | None = field(default=None, repr=False)
-    assessor: Assessor | ClassAssessor | None = field(default=None, repr=False)
+    assessor: Assessor | None = field(default=None, repr=False)
     columns: int | None = None  # of several classes
     classes: tuple[str, ...] = ()  # what these columns were called, where they had names
 
@@ -191,7 +190,7 @@ class Recalibration:
     @property
     def folds(self) -> Folds | str:
         """The first split of the assessment with its fits, or why there is none."""
-        return self.assessor.folds if isinstance(self.assessor, Assessor) else NO_RECORDS
+        return self.assessor.folds if isinstance(self.assessor, BinaryAssessor) else NO_RECORDS
 
     def band(self, p: Any, confidence: float = 0.95) -> MapBand:
         """Return limits of the true calibration curve at each prediction, widened to contain the map.
