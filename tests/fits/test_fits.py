@@ -10,13 +10,18 @@ from oracles import fits as oracle
 from samples import samples
 
 from calibrant import Forecasts, smooth_calibration_error
-from calibrant.fits.histogram import bin_rates, clopper_pearson, equal_mass_edges, simultaneous_tolerance
 from calibrant.fits.isotonic import bounded_slope, centered_isotonic, few_pooled, isotonic, venn_abers
 from calibrant.fits.levels import PREMIUM, Levels, levels_of_sorted, logit, pooled, worthwhile_clips
 from calibrant.fits.logistic import logistic, shows_no_slope
 from calibrant.fits.spline import SplineFit, spline
 from calibrant.kernels import isotonic as bounded_kernel
 from calibrant.kernels import isotonic as pairs_kernel
+from calibrant.recalibration.methods.binning import (
+    bin_rates,
+    clopper_pearson,
+    equal_mass_edges,
+    simultaneous_tolerance,
+)
 
 FOUR = Levels.of(Forecasts([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.8]))
 

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from calibrant.errors import CalibrantError
 from calibrant.fits import forest as growth
-from calibrant.fits import tree_backends
+from calibrant.fits import trees
 from calibrant.fits.forest import Forest, Node, TreeParams
 from calibrant.fits.trees import GrowingLogits, boosted_logits, boosted_means
 from calibrant.kernels.forest import forest_sums
@@ -93,7 +93,7 @@ def test_scikit_learn_says_the_same_as_its_tables():
     rows, y = table(4, 3000)
     growth = TreeParams(CODES, trees=40, smallest_leaf=20)
     forest = boosted_means(rows, y, np.ones(3000), growth, "scikit-learn")
-    kept, columns = tree_backends._few_codes(rows, CODES)
+    kept, columns = trees._few_codes(rows, CODES)
     model = ensemble.HistGradientBoostingRegressor(
         max_iter=40,
         learning_rate=growth.learning_rate,

@@ -195,7 +195,7 @@ def test_columns_of_one_name_and_decimals():
     found = cb.recalibrate([0, 1] * 4, [0.3, 0.7] * 4, method="histogram", bins=2)
     with pytest.raises(cb.InvalidInputError, match="columns of different names; got 'p' 2 times"):
         found.apply(pd.DataFrame([[0.1, 0.2]], columns=["p", "p"]), prediction="p")
-    with pytest.raises(cb.InvalidInputError, match="column 'p' must be numeric; got 'x' in row 1"):
+    with pytest.raises(cb.InvalidInputError, match="column 'p' must be numeric; got the text 'x' in row 1"):
         found.apply(pd.DataFrame({"p": pd.Series([0.1, "x"], dtype=object)}), prediction="p")
     cents = pa.table({"p": [Decimal(k) / 100 for k in range(30, 71)]})
     mapped = found.apply(cents, prediction="p")["p_recalibrated"].to_pylist()

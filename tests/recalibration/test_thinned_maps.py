@@ -7,10 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from calibrant.fits.histogram import simultaneous_tolerance
 from calibrant.kernels.cumulative import kept_knots
 from calibrant.recalibration.maps.piecewise import PiecewiseMap
-from calibrant.recalibration.methods.binning import _finest
+from calibrant.recalibration.methods.binning import _finest, simultaneous_tolerance
 
 PLACES = [0.0, 5e-324, 1e-320, 1e-310, 1e-299, 1e-16, 0.1, 0.2, np.nextafter(0.2, 1), 0.5, 1 - 1e-16, 1.0]
 

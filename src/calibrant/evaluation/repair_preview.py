@@ -36,10 +36,9 @@ from calibrant.metrics.decisions.worst_case import (
 from calibrant.metrics.registry import Measure
 from calibrant.recalibration.assess import Assessment, Folds
 from calibrant.recalibration.assess_groups import GroupAssessment, smallest_judged
-from calibrant.recalibration.band import MapBand
 from calibrant.recalibration.methods.table import find_method
 from calibrant.recalibration.recalibrate import AUTO, fit_sample
-from calibrant.recalibration.result import Recalibration
+from calibrant.recalibration.result import MapBand, Recalibration
 from calibrant.recalibration.samples import RowSample, Sample, counted_cells, rows_of, sample_of
 from calibrant.records import ValidRows, check_records
 from calibrant.results import Array

@@ -3,9 +3,7 @@
 On raw continuous predictions every level holds one record, and hindsight knows each outcome: the loss it
 finds is noise. Here a recalibration is fitted on all folds but one and judged on that one. What remains
 is what a real recalibration would gain; it may come out slightly negative, and a little noise stays in
-the maximum over tasks, for which a reference by simulation is at hand (estimate_decision_loss).
-
-Records dealt into folds: one by one, or by the number of each kind where many are alike.
+the maximum over tasks, for which `estimate_decision_loss` simulates a reference.
 """
 
 from __future__ import annotations

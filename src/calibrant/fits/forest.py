@@ -1,7 +1,4 @@
-"""Trees as tables: what boosting has grown, ready for JSON, and the sum of their leaves for any rows.
-
-How boosted trees grow, and by which package.
-"""
+"""Trees as tables, ready for JSON: the sum of their leaves for any rows, and how they are to be grown."""
 
 from __future__ import annotations
 

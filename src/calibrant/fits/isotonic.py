@@ -1,11 +1,4 @@
-"""Isotonic fits: the best non-decreasing rates, with honest ends, and with blocks drawn to their centres.
-
-Honest ends: how far down and up rates may go, given the number of records at the ends.
-
-The best gentle correction: least squares over maps whose slope lies between 0 and a bound.
-
-Inductive Venn-Abers predictors: the isotonic values that a new record would get under either outcome.
-"""
+"""Isotonic rates, plain, centered or of bounded slope, with honest ends; and Venn-Abers pairs."""
 
 from __future__ import annotations
 

@@ -1,16 +1,11 @@
-"""Logistic maps: shift, temperature, Platt (logistic recalibration, Cox) and beta, shrunk toward no change.
+"""Logistic maps (shift, temperature, Platt, beta), shrunk toward no change, and logistic regression.
 
-All of them are logit q = g + a ln c - b ln(1 - c) with c the clipped prediction: shift has a = b = 1,
+The maps are logit q = g + a ln c - b ln(1 - c) with c the clipped prediction: shift has a = b = 1,
 temperature g = 0 and a = b, Platt a = b, beta a, b >= 0. The prior is Gaussian around the identity
 (a = b = 1, g = 0); its width, and where predictions are clipped, are chosen by the evidence.
 
-Penalised logistic regression by Newton's method, for any design that knows its own sums.
-
-Logistic regression on columns of numbers and of categories, with a ridge on every coefficient but one.
-
-The ridge is that of scikit-learn's default (half the sum of squares plus the sum of the losses), numbers
-are divided by their largest absolute value, categories have one coefficient each, and what is missing or was
-never seen adds nothing.
+The regression on columns has scikit-learn's default ridge on every coefficient but the intercept; numbers are
+divided by their largest absolute value, and a missing or new category adds nothing.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Softmax maps of several classes: eta = M ln p + b, shrunk toward one temperature for all.
 
-Newton's method for smooth convex losses, its steps solved by conjugate gradients.
-
-The products are a few small ones per step, so that no threads of a linear algebra library are started for
-vectors of a hundred numbers: they cost forty times the work itself.
+They are fitted by Newton's method with conjugate gradients. Its products are small, so that no threads of a
+linear algebra library are started for vectors of a hundred numbers: they cost forty times the work itself.
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@ has two widths, one of level and slope and one of bending, both chosen by the ev
 are the identity. Coefficients are in the prior's own units (level, slope and bends, each divided by its
 width): there the curvature of the penalised loss is at least 1 in every direction, so that the evidence keeps
 its digits however stiff the bends are.
-
-A test for a bent curve: Rao's score test of intercept, slope and bend of the logit together.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""For whom, before and after: the audit of held-out predictions, and the group that loses most.
-
-Every group before and after a repair: what was predicted, what happened, and who pays.
-
-The table of every group before and after a repair.
-"""
+"""Groups before and after a repair, on held-out records: the audit, every change, and who pays."""
 
 from __future__ import annotations
 

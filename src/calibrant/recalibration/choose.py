@@ -12,7 +12,7 @@ from calibrant.errors import CalibrantError, InvalidInputError, TooFewRecordsErr
 from calibrant.fits.levels import Costs, Levels, costs, end_limit, joined_costs
 from calibrant.fits.logistic import logistic
 from calibrant.fits.spline import curvature_pvalue
-from calibrant.recalibration.maps.logistic import LogisticMap
+from calibrant.recalibration.maps.piecewise import LogisticMap
 from calibrant.recalibration.methods.groups import shifts_pvalue
 from calibrant.recalibration.methods.table import find_method, recalibrations
 from calibrant.recalibration.registry import Candidate, Fitted, Report

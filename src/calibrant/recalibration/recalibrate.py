@@ -1,9 +1,4 @@
-"""recalibrate: fit a map from predictions to better ones.
-
-Groups to repair that are given as rules: findings of an audit or a search, or the rules themselves.
-
-load_recalibration: read a file of JSON, and refuse what a map cannot be.
-"""
+"""recalibrate: fit a map from predictions to better ones; load_recalibration: read a saved one."""
 
 from __future__ import annotations
 
@@ -26,8 +21,10 @@ from calibrant.errors import (
     reject_name,
     reject_rows,
     sentence,
+    warn_user,
 )
 from calibrant.files import parse_json
+from calibrant.fits.softmax import Family
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
 from calibrant.frames import resolve_inputs
@@ -36,13 +33,15 @@ from calibrant.groups.rules import Rule
 from calibrant.groups.search import ConfirmedRule, Search
 from calibrant.inputs import NamedColumn, check_aligned, to_array
 from calibrant.parallel import recorded_seed
-from calibrant.recalibration.assess import FAST, SLOW, Assessor, BinaryAssessor, Procedure
+from calibrant.recalibration.assess import FAST, SLOW, Assessor, BinaryAssessor, ClassAssessor, Procedure
 from calibrant.recalibration.choose import UNCHANGED, auto
-from calibrant.recalibration.maps.base import Map, PrevalenceMap
-from calibrant.recalibration.methods.table import find_method
-from calibrant.recalibration.registry import Candidate, Fitted, Method, Report, reporting
+from calibrant.recalibration.maps.base import IdentityMap, Map, PrevalenceMap
+from calibrant.recalibration.methods.classes import HeldOutPath, held_out_path
+from calibrant.recalibration.methods.table import find_method, recalibrations
+from calibrant.recalibration.registry import Candidate, Fitted, Method, Report, call_fit, reporting
 from calibrant.recalibration.result import Recalibration, RecalibrationWarning
 from calibrant.recalibration.samples import (
+    ClassRecords,
     Mask,
     RowSample,
     Sample,
@@ -53,6 +52,7 @@ from calibrant.recalibration.samples import (
 )
 from calibrant.recalibration.storage import FitFacts, counted_out
 from calibrant.records import Missing, ValidRows, check_records, warn_if_swapped
+from calibrant.results import NOTHING, Array
 
 
 def rules_of(groups: Any) -> tuple[Rule, ...]:
@@ -198,8 +198,6 @@ def recalibrate(
     y_true, y_prob, sample_weight = given.y_true, _classes_beside(given.y_prob), given.sample_weight
     extra, used = _Extra(**given.extra), recorded_seed(seed)
     if _classes_of(y_prob) > 2:
-        from calibrant.recalibration.recalibrate_classes import fit_classes
-
         _refuse_options_of_two(prevalence, pos_label, replace(extra, groups=rules) if rules else extra)
         several = class_records(
             y_true, y_prob, sample_weight, classes, frequency=weights == "frequency", missing=missing,
@@ -479,3 +477,106 @@ def _parsed(path: Path) -> Any:
     if path.stat().st_size > MOST_BYTES:
         raise UnreadableFileError(sentence("recalibration", f"must have at most {MOST_BYTES:,} bytes"))
     return parse_json(path.read_text(encoding="utf-8"))
+
+
+CANDIDATES: tuple[Family, ...] = ("temperature", "vector", "dirichlet")
+FOLDS = 5
+
+
+def fit_classes(
+    records: ClassRecords,
+    row: Method,
+    options: Mapping[str, Any],
+    weights: str,
+    seed: int,
+    report: Report | None = None,
+) -> Recalibration:
+    """Fit a method, or the choice of auto, to checked records of several classes."""
+    auto, named = row.name == "auto", MappingProxyType(dict(options))
+    if auto and options:
+        raise reject_name("option of auto for several classes", next(iter(options)), ["none"])
+
+    def procedure(part: ClassRecords, seed: int, report: Report | None = None) -> Fitted:
+        return choose_classes(part, seed, report) if auto else _fit_method(part, row, named, seed, report)
+
+    fitted = procedure(records, seed, report)
+    for note in fitted.notes:
+        if note != UNCHANGED:
+            warn_user(note, RecalibrationWarning)
+    plan = FAST if row.name == "temperature" else SLOW
+    return Recalibration(
+        method=row.name,
+        chosen=str(fitted.details.get("chosen", row.name)),
+        options=named,
+        map=fitted.map,
+        fit=_class_facts(records, weights, seed),
+        notes=fitted.notes,
+        details=counted_out(fitted.details, records.dropped),
+        assessor=ClassAssessor(procedure, fitted.map, seed, plan, auto, records),
+        columns=records.classes,
+        classes=records.names,
+    )
+
+
+def _fit_method(
+    records: ClassRecords, method: Method, options: Mapping[str, Any], seed: int, report: Report | None
+) -> Fitted:
+    if method.fit_classes is None:
+        hint = f"use {', '.join(name for name, row in recalibrations().items() if row.fit_classes)}"
+        rule = "takes two classes only"
+        raise InvalidInputError(sentence(f"method {method.name!r}", rule, "got several", hint))
+    return call_fit(method, method.fit_classes, records, options, seed, report)
+
+
+def _class_facts(records: ClassRecords, weights: str, seed: int) -> FitFacts:
+    top = records.table.max(axis=1)
+    right = records.table.argmax(axis=1) == records.labels
+    return FitFacts(
+        n=records.n,
+        effective_n=float(records.weights.sum()),
+        base_rate=float((records.weights * right).sum() / records.weights.sum()),  # never above 1
+        low=float(top.min()),
+        high=float(top.max()),
+        levels=len(np.unique(top)),
+        at_ends=float(records.weights[top >= 1].sum()),
+        weights=weights,
+        seed=seed,
+    )
+
+
+def choose_classes(records: ClassRecords, seed: int, report: Report | None = None) -> Fitted:
+    """Return the simplest of no change and the softmax maps within one standard error of the best.
+
+    One set of folds serves the choice of a method and that of its penalty.
+    """
+    parts = records.cut(FOLDS, seed)
+    weights = np.concatenate([part.weights for _, part in parts])
+    losses = {"identity": np.concatenate([part.losses(part.table) for _, part in parts])}
+    paths: dict[str, HeldOutPath] = {}
+    for done, name in enumerate(CANDIDATES):
+        paths[name] = held_out_path(parts, name, _step(report, done))
+        losses[name] = paths[name].losses
+    means = {name: float(weights @ loss / weights.sum()) for name, loss in losses.items()}
+    best = losses[min(means, key=lambda name: means[name])]
+    chosen = next(name for name in losses if _as_good(losses[name] - best, weights))
+    fitted = Fitted(IdentityMap())
+    if chosen != "identity":
+        options = {} if chosen == "temperature" else {"penalty": paths[chosen].penalty}
+        fitted = _fit_method(records, recalibrations()[chosen], options or NOTHING, seed, None)
+    note = (UNCHANGED,) if chosen == "identity" else ()
+    details = {**fitted.details, "chosen": chosen, "losses": means}
+    return Fitted(fitted.map, (*fitted.notes, *note), MappingProxyType(details))
+
+
+def _step(report: Report | None, done: int) -> Report | None:
+    """Return how one of the candidates reports its share of the whole."""
+    if report is None:
+        return None
+    return lambda share: report((done + share) / (len(CANDIDATES) + 1))
+
+
+def _as_good(excess: Array, weights: Array) -> bool:
+    """Return whether the mean excess is within one standard error of 0."""
+    total = weights.sum()
+    mean = float(weights @ excess / total)
+    return mean <= float(np.sqrt(weights @ (excess - mean) ** 2 / total / total))

@@ -1,9 +1,4 @@
-"""Method: one row of the registry of recalibration methods.
-
-A candidate: a method with its options, ready to be fitted to any sample.
-
-Progress is reported through a callback.
-"""
+"""Method, a row of the registry of recalibration methods, and Candidate, a method with its options."""
 
 from __future__ import annotations
 

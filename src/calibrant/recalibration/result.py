@@ -1,4 +1,4 @@
-"""Recalibration: the fitted value. It predicts, says whether it helped, and can be exported."""
+"""Recalibration: the fitted value. It predicts, tells whether it helped, has a band, and exports."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant.errors import InvalidInputError, reject_rows, sentence
+from calibrant.fits.calibration_curve import fit_calibration_curve
 from calibrant.formatting import format_value, pluralize
 from calibrant.inputs import ROW_SUM, check_unit_interval, numeric_vector, open_share, to_array
 from calibrant.metrics.multiclass import check_column_order, columns_named
 from calibrant.recalibration.assess import Assessment, Assessor, BinaryAssessor, Folds
-from calibrant.recalibration.band import MapBand, map_band
-from calibrant.recalibration.maps.base import Interval, Knot, Map, MapBins
+from calibrant.recalibration.maps.base import Interval, Knot, Map, MapBins, PrevalenceMap
 from calibrant.recalibration.registry import reporting
-from calibrant.recalibration.samples import Sample
+from calibrant.recalibration.samples import ForecastSample, RowSample, Sample
 from calibrant.recalibration.storage import FitFacts
 from calibrant.results import NOTHING, Array, html_paragraphs
 
@@ -354,3 +354,47 @@ def one_column(p: Any) -> tuple[Array, bool]:
         reject_rows("y_prob", "must not be missing", column, np.isnan(column))
     check_unit_interval(column, "y_prob")
     return column.astype(np.float64, copy=False) + 0.0, pair
+
+
+HOW = (
+    "limits of the true calibration curve at each prediction, by a restricted cubic spline of the logit with"
+    " four knots, widened to contain the map"
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MapBand:
+    """Limits of the true calibration curve, one pair per prediction, at `confidence`.
+
+    They hold for each prediction individually, not for all of them at once.
+    """
+
+    lower: Array
+    upper: Array
+    confidence: float
+    how: str = HOW
+
+    @property
+    def approximate(self) -> tuple[str, ...]:
+        """The fields that hold only approximately."""
+        return ("lower", "upper")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the limits, ready for JSON."""
+        limits = {"lower": self.lower.tolist(), "upper": self.upper.tolist()}
+        rough = list(self.approximate)
+        return {**limits, "confidence": self.confidence, "approximate": rough, "how": self.how}
+
+
+def map_band(sample: Sample, fitted: Map, p: Array, confidence: float) -> MapBand:
+    """Return the band of a map that was fitted to these records; no map is refitted."""
+    rows = sample.rows if isinstance(sample, ForecastSample) and sample.weighted else sample
+    if isinstance(rows, RowSample) and (rows.weighted or rows.clusters is not None):
+        curve = fit_calibration_curve(rows.unmerged, rows.clusters, single=True)
+    else:
+        curve = fit_calibration_curve(sample.levels)
+    lower, upper = curve.limits(p, confidence)
+    if isinstance(fitted, PrevalenceMap):
+        lower, upper = fitted.shifted(lower), fitted.shifted(upper)
+    own = fitted.predict(p)
+    return MapBand(np.minimum(lower, own), np.maximum(upper, own), confidence)

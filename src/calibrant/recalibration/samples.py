@@ -1,7 +1,4 @@
-"""Records to fit on, in an order that does not depend on the user's rows, and how they are cut into folds.
-
-Records of several classes: a table of probabilities, the class that occurred, and weights.
-"""
+"""Records to fit on, in an order that does not depend on the rows given, and how they are cut into folds."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Maps as SQL: one expression of one column, for any engine.
-
-Maps of several classes as SQL: one expression per class, each of all columns.
-"""
+"""Maps as SQL: one expression of one column, or one expression per class of all columns."""
 
 from __future__ import annotations
 

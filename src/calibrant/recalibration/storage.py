@@ -1,9 +1,4 @@
-"""Recalibrations as JSON: numbers and no code, exact after a round trip, versioned.
-
-What a recalibration was fitted to.
-
-All forms of maps, loaded together: `map_from_dict` knows those that are loaded.
-"""
+"""Recalibrations as JSON: numbers and no code, exact after a round trip, versioned."""
 
 from __future__ import annotations
 
@@ -30,10 +25,8 @@ from calibrant.recalibration.maps.base import (
     stored_numbers,
 )
 from calibrant.recalibration.maps.classes import ClassMap, OneVsRestMap, SoftmaxMap, TopLabelMap
-from calibrant.recalibration.maps.groups import HierarchicalMap, PatchMap, RulePatchMap
-from calibrant.recalibration.maps.logistic import LogisticMap
-from calibrant.recalibration.maps.piecewise import PairMap, PiecewiseMap, SplineMap, StepMap
-from calibrant.recalibration.maps.trees import AugmentMap, BoostMap
+from calibrant.recalibration.maps.groups import AugmentMap, BoostMap, HierarchicalMap, PatchMap, RulePatchMap
+from calibrant.recalibration.maps.piecewise import LogisticMap, PairMap, PiecewiseMap, SplineMap, StepMap
 from calibrant.recalibration.samples import Sample
 
 if TYPE_CHECKING:

@@ -1,7 +1,4 @@
-"""Recalibrated: a classifier and one map of its probabilities, fitted to out-of-fold predictions.
-
-Recalibrator: a map of one column of predictions, as a scikit-learn regressor and transformer.
-"""
+"""scikit-learn estimators: Recalibrated, a classifier with one map, and Recalibrator, the map alone."""
 
 from __future__ import annotations
 

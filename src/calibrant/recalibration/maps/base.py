@@ -1,16 +1,8 @@
-"""What every fitted map can do.
+"""Map, what every fitted map can do; Algebra, what it is written in; and checks of stored numbers.
 
-One way to write a map, for SQL text and for narwhals expressions alike.
-
-A column may be added to, taken from, multiplied with and divided by a column or a number to its
-right (`-p + 1.0`, not `1.0 - p`), negated, and compared by `<` and `==` alone. What else a map needs,
-functions and a choice, an Algebra has.
-
-No change.
-
-A map for another base rate: the odds multiplied by a constant.
-
-Numbers of stored maps: each field is checked before it is believed.
+Maps are written once, for SQL text and narwhals expressions alike. A column may be added to, subtracted from,
+multiplied with and divided by a column or number on its right (`-p + 1.0`, not `1.0 - p`), negated, and
+compared by `<` and `==` only; an Algebra has the functions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Columns as levels: categories, quantile ranges of numbers, and missing as a level of its own.
-
-What maps that read covariates share: meeting the columns of new rows, and saying what is new in them.
-"""
+"""Columns as levels: categories, quantile ranges of numbers, and missing as a level of its own."""
 
 from __future__ import annotations
 

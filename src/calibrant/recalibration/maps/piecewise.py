@@ -1,16 +1,9 @@
-"""Linear between knots, constant outside; on the scale of the prediction, or as a shift of its logit.
-
-Constant in bins: histogram binning and scaling-binning.
-
-Venn-Abers pairs: two values per prediction, merged into one.
-
-Which piece of a map a prediction falls into, for millions of predictions at a time.
-"""
+"""Maps of the prediction alone: piecewise linear, spline, steps, Venn-Abers pairs, and logistic formulas."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -18,6 +11,7 @@ import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.fits.levels import logit
+from calibrant.fits.logistic import LogisticFit
 from calibrant.kernels.cumulative import kept_knots
 from calibrant.recalibration.maps.base import (
     Algebra,
@@ -28,6 +22,7 @@ from calibrant.recalibration.maps.base import (
     expit,
     refused,
     stored_clip,
+    stored_number,
     stored_numbers,
     stored_steps,
 )
@@ -381,3 +376,51 @@ class PairMap(Map):
         if numbers["merge"] not in MERGES:
             raise refused("merge", f"must be one of {', '.join(MERGES)}", numbers["merge"])
         return cls(values, if_zero, if_one, numbers["merge"])
+
+
+@dataclass(frozen=True, slots=True)
+class LogisticMap(Map):
+    """Shift, temperature, Platt and beta maps: `low` multiplies ln c, `high` -ln(1 - c)."""
+
+    form: ClassVar[str] = "logistic"
+    intercept: float
+    low: float
+    high: float
+    clip: float
+
+    @classmethod
+    def of(cls, fit: LogisticFit) -> Self:
+        """Return the map of a fit."""
+        return cls(fit.intercept, fit.low, fit.high, fit.clip)
+
+    def predict(self, p: Array, covariates: Mapping[str, Any] | None = None) -> Array:
+        """Apply the formula."""
+        from scipy.special import expit as rate
+
+        def mapped(p: Array) -> Array:
+            clipped = np.clip(p, self.clip, 1.0 - self.clip)
+            eta = self.intercept + self.low * np.log(clipped) - self.high * np.log1p(-clipped)
+            return np.asarray(rate(eta), dtype=np.float64)
+
+        return block_by_block(mapped, p)
+
+    def expression(self, p: Any, algebra: Algebra) -> Any:
+        """Return the formula."""
+        clipped = algebra.clip(p, self.clip, 1.0 - self.clip)
+        rest = -clipped + 1.0
+        if self.low == self.high:
+            eta = algebra.log(clipped / rest) * self.low + self.intercept
+        else:
+            eta = algebra.log(clipped) * self.low - algebra.log(rest) * self.high + self.intercept
+        largest = abs(self.intercept) - (abs(self.low) + abs(self.high)) * float(np.log(self.clip))
+        return expit(eta, largest, algebra)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the four numbers."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, numbers: Mapping[str, Any]) -> Self:
+        """Rebuild from the four numbers."""
+        intercept, low, high = (stored_number(numbers, name) for name in ("intercept", "low", "high"))
+        return cls(intercept, low, high, stored_clip(numbers))

@@ -13,8 +13,7 @@ from calibrant.fits.levels import Levels, likeliest_limit
 from calibrant.fits.logistic import Clip, Family, LogisticFit, Shrink, logistic, shows_no_slope
 from calibrant.formatting import format_value
 from calibrant.recalibration.maps.base import IdentityMap
-from calibrant.recalibration.maps.logistic import LogisticMap
-from calibrant.recalibration.maps.piecewise import PairMap, PiecewiseMap, SplineMap
+from calibrant.recalibration.maps.piecewise import LogisticMap, PairMap, PiecewiseMap, SplineMap
 from calibrant.recalibration.registry import Fitted
 from calibrant.recalibration.samples import RowSample, Sample
 

@@ -1,11 +1,4 @@
-"""hierarchical: a readable table of shifts per level of every covariate, shrunk by evidence.
-
-patch: shifts of named groups and ranges of scores, every one of them listed.
-
-boost: trees on covariates and logit, from the spline as start, kept only where they gain enough.
-
-augment: Appendix E of the multi-calibration paper, for reproduction; cross-fitting judges it too.
-"""
+"""Methods that read covariates: hierarchical shifts, patches, boosted trees, and augmentation."""
 
 from __future__ import annotations
 
@@ -29,15 +22,18 @@ from calibrant.inputs import whole_number
 from calibrant.recalibration.maps.base import Map
 from calibrant.recalibration.maps.columns import BinnedColumn, EncodedColumns, coded, encode
 from calibrant.recalibration.maps.groups import (
+    CLIP,
+    AugmentMap,
+    BoostMap,
     ColumnShifts,
     HierarchicalMap,
     PatchedGroup,
     PatchMap,
     RulePatchMap,
     members,
+    predicted_by,
     rule_members,
 )
-from calibrant.recalibration.maps.trees import CLIP, AugmentMap, BoostMap, predicted_by
 from calibrant.recalibration.methods.curves import FEW, spline
 from calibrant.recalibration.registry import Fitted
 from calibrant.recalibration.samples import RowSample
