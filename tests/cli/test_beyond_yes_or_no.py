@@ -50,6 +50,12 @@ def test_every_command_takes_censored_times(folder):
         assert calibrant(command, *CENSORED, *more, cwd=folder).returncode == 0, command
 
 
+def test_the_next_step_names_the_columns_of_censored_times(folder):
+    shown = calibrant("evaluate", *CENSORED[:-1], "p2", "--draws", 19, cwd=folder).stdout
+    step = next(line for line in shown.splitlines() if line.startswith("Next: "))
+    assert step == ("Next: calibrant recalibrate rows.csv --time t --event e --horizon 1 -p p2 -o map.json")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

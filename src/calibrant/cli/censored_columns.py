@@ -30,6 +30,11 @@ class CensoredColumn(str):
         made.time, made.event, made.horizon, made.strata = time, event, horizon, strata
         return made
 
+    def options(self) -> list[str]:
+        """Return the options that name it on the command line."""
+        strata = ["--strata", self.strata] if self.strata else []
+        return ["--time", self.time, "--event", self.event, "--horizon", f"{self.horizon:g}", *strata]
+
     def __str__(self) -> str:
         return self  # not a plain str, which would forget the columns
 

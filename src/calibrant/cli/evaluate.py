@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from calibrant.cli.censored_columns import takes_censored
+from calibrant.cli.censored_columns import CensoredColumn, takes_censored
 from calibrant.cli.config import rows_typed
 from calibrant.cli.log_files import log_summary
 from calibrant.cli.options import (
@@ -233,12 +233,13 @@ def _show_csv(evaluation: Evaluation) -> None:
 
 def next_command(verdict: Verdict, outcome: str | None, prediction: str | None, weight: str | None) -> str:
     """Return the command that follows from a verdict, or its words where there is none."""
-    columns = ["-y", outcome, "-p", prediction] if outcome and prediction else []
+    given = outcome.options() if isinstance(outcome, CensoredColumn) else ["-y", outcome]
+    columns = [*given, "-p", prediction] if outcome and prediction else []
     data = [*rows_typed(), *columns, *(["-w", weight] if weight and columns else [])]
     if verdict.action == "recalibrate":
         groups = ["--groups", ",".join(verdict.group_columns)] if verdict.group_columns else []
         return shlex.join(["calibrant", "recalibrate", *map(str, data), *groups, "-o", "map.json"])
-    if verdict.action == "monitor" and columns:
+    if verdict.action == "monitor" and columns and not isinstance(outcome, CensoredColumn):
         return shlex.join(["calibrant", "monitor", *map(str, data)])
     if verdict.action == "check groups" and columns:
         return shlex.join(["calibrant", "evaluate", *map(str, data), "--groups", "COLUMN"])
