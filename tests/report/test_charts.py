@@ -10,7 +10,7 @@ from calibrant.evaluation.repair_preview import propose
 from calibrant.metrics.scores import isotonic_curve
 from calibrant.report import charts
 from calibrant.report.charts.canvas import chart_target, image_of, without_text
-from calibrant.report.charts.reliability import HALF_WIDTH
+from calibrant.report.charts.reliability import HALF_WIDTH, Axis, steps
 
 
 @pytest.fixture(scope="module")
@@ -254,3 +254,23 @@ def test_the_public_diagram_can_be_saved(curve, tmp_path):
     chart = cb.reliability_diagram(loans, outcome="default", prediction="p", curve=curve)
     chart.save(tmp_path / "diagram.svg")
     assert "<svg" in (tmp_path / "diagram.svg").read_text(encoding="utf-8")
+
+
+def test_with_predictions_of_0_and_1_the_curve_starts_and_ends_at_the_observed_frequencies():
+    rng = np.random.default_rng(0)
+    p = np.where(rng.random(2000) < 0.95, rng.integers(0, 2, 2000), rng.random(2000))
+    y = rng.random(2000) < 0.049 + 0.9 * p
+    line = steps(cb.Forecasts(y, p), isotonic_curve(cb.Forecasts(y, p)))
+    assert line.rate[0] == pytest.approx(y[p == 0].mean(), abs=0.01)
+    assert line.rate[-1] == pytest.approx(y[p == 1].mean(), abs=0.01)
+
+
+def test_the_logit_axis_of_rare_events_shows_the_bulk_of_the_predictions():
+    rng = np.random.default_rng(0)
+    p = rng.beta(0.5, 40, 5000)  # some are as small as 1e-9
+    axis = Axis.of("auto", cb.Forecasts(rng.random(5000) < p, p))
+    assert axis.logit
+    assert 1e-6 < axis.low < np.quantile(p, 0.05) < p.max() < axis.high < 0.6
+    assert not Axis.of("auto", cb.Forecasts([0, 1], [0.3, 0.6])).logit
+    with pytest.raises(cb.InvalidInputError, match="scale"):
+        Axis.of("probit", cb.Forecasts([0, 1], [0.3, 0.6]))

@@ -43,40 +43,46 @@ SPLINE_CAPTION = DIAGONAL + "The gray band is the 95% confidence interval of the
 Frame = tuple[tuple[float, float], tuple[float, float]]  # the stretch shown across, and up
 CurveName = Literal["isotonic", "spline", "smoothed"]
 ScaleName = Literal["auto", "linear", "logit"]
+MIN_LOGIT = 1e-6  # predictions nearer to 0 or 1 are drawn at the end of a logit axis
+ROOM = 3.0  # odds beyond the outermost predictions that a logit axis still shows, as a factor
 RARE = 0.1  # "auto" takes the logit scale where nine of ten predictions lie below this, or above 1 - this
-TICKS = (0.0001, 0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999)
+TICKS = (0.00001, 0.0001, 0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999)
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """How probabilities are placed on both axes: as they are, or by their log odds."""
+    """How probabilities are placed on both axes: as they are, or by their log odds between two ends."""
 
     logit: bool
-    clip: float = 1e-4
+    low: float = 0.0
+    high: float = 1.0
 
     @classmethod
     def of(cls, scale: ScaleName, forecasts: Forecasts) -> Axis:
+        """Choose the scale, and for log odds the ends: all but the 5% of predictions nearest to 0 or 1."""
         if scale not in get_args(ScaleName):
             raise reject_name("scale", scale, list(get_args(ScaleName)))
-        reached = np.cumsum(forecasts.weights)
-        upper = forecasts.values[np.searchsorted(reached, 0.9).clip(max=forecasts.levels - 1)]
-        lower = forecasts.values[np.searchsorted(reached, 0.1).clip(max=forecasts.levels - 1)]
-        rare = 0 < upper < RARE or 1 > lower > 1 - RARE
-        inner = forecasts.values[(forecasts.values > 0) & (forecasts.values < 1)]
-        least = float(min(inner.min(), 1 - inner.max())) if len(inner) else 1e-3
-        return cls(scale == "logit" or (scale == "auto" and bool(rare)), max(1e-15, min(1e-3, least / 2)))
+        values, reached = forecasts.values, np.cumsum(forecasts.weights)
+        at = np.searchsorted(reached, [0.05, 0.1, 0.9, 0.95]).clip(max=forecasts.levels - 1)
+        outer_low, lower, upper, outer_high = values[at].tolist()
+        if scale == "linear" or (scale == "auto" and not (0 < upper < RARE or 1 > lower > 1 - RARE)):
+            return cls(logit=False)
+        rare = forecasts.mean_prediction < 0.5
+        ends = (outer_low, values[-1]) if rare else (values[0], outer_high)
+        low, high = (min(max(float(end), MIN_LOGIT), 1 - MIN_LOGIT) for end in ends)
+        return cls(True, low / (low + ROOM * (1 - low)), ROOM * high / (1 - high + ROOM * high))
 
     def place(self, shares: Array) -> Array:
         if not self.logit:
             return shares
-        held = np.clip(shares, self.clip, 1 - self.clip)
+        held = np.clip(shares, self.low, self.high)
         return np.asarray(np.log(held / (1 - held)))
 
     def window(self, *arrays: Array) -> tuple[float, float]:
         if not self.logit:
             return window(*arrays)
-        ends = [self.place(array) for array in arrays]
-        return min(float(end.min()) for end in ends) - 0.1, max(float(end.max()) for end in ends) + 0.1
+        low, high = self.place(np.array([0.0, 1.0])).tolist()
+        return low, high
 
     @property
     def options(self) -> Spec:
