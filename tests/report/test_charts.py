@@ -272,5 +272,5 @@ def test_the_logit_axis_of_rare_events_shows_the_bulk_of_the_predictions():
     assert axis.logit
     assert 1e-6 < axis.low < np.quantile(p, 0.05) < p.max() < axis.high < 0.6
     assert not Axis.of("auto", cb.Forecasts([0, 1], [0.3, 0.6])).logit
-    with pytest.raises(cb.InvalidInputError, match="scale"):
+    with pytest.raises(cb.CalibrantError, match="scale"):
         Axis.of("probit", cb.Forecasts([0, 1], [0.3, 0.6]))
