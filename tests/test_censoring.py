@@ -12,6 +12,7 @@ from oracles import beyond
 
 import calibrant as cb
 from calibrant.censoring import censored
+from calibrant.inference.paired_rows import paired_rows
 
 RECORDS = st.lists(
     st.tuples(st.sampled_from([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 7.0]), st.integers(0, 2)),
@@ -142,6 +143,58 @@ def test_intervals_estimate_the_censoring_again() -> None:
     )
     assert refitted.value == fixed.value
     assert refitted.upper - refitted.lower < fixed.upper - fixed.lower  # an estimated G adds information
+
+
+def test_comparisons_estimate_the_censoring_again() -> None:
+    time, event, p = survival(300, 0.8)
+    y, models = censored(time, event, 1.0), {"a": p, "b": p**1.3}
+    how = {"measure": "brier", "draws": 199, "seed": 0}
+    refitted, fixed = (
+        cb.compare(y, models, **how),
+        cb.compare(y.outcome, models, sample_weight=y.weight, **how),
+    )
+    assert refitted.values == fixed.values
+    assert refitted.differences[0].lower != fixed.differences[0].lower
+    in_pairs = cb.compare(y, models, clusters=np.arange(300) // 2, **how)
+    assert in_pairs.differences[0].lower < in_pairs.differences[0].upper
+    twice = cb.compare(y, models, sample_weight=np.full(300, 2.0), **how)  # scale does not matter
+    assert twice.differences[0].lower == pytest.approx(refitted.differences[0].lower, rel=1e-12)
+    whole = censored(np.where(event == 1, time, 2.0), event, 1.0)  # nothing is censored before the horizon
+    plain = cb.compare(whole.outcome, models, **how).differences[0]
+    assert cb.compare(whole, models, **how).differences[0] == plain
+
+
+def test_each_resample_of_a_comparison_has_the_weights_of_its_own_rows() -> None:
+    time, event, p = survival(40, 0.8)
+    y = censored(time, event, 1.0)
+    rows = paired_rows(y, {"a": p, "b": p**2}, None, "error", None)
+    times, weight = rows.draw(np.random.default_rng(3), 5)
+    picked = np.random.default_rng(3).integers(0, 40, size=(5, 40))
+    for k, chosen in enumerate(picked):  # the same resample, written out and weighted from scratch
+        again = censored(time[chosen], event[chosen], 1.0)
+        for j, row in enumerate(rows.censored.places):
+            assert times[k, j] == np.count_nonzero(chosen == row)
+            if times[k, j]:
+                assert weight[k, j] == pytest.approx(again.weight[chosen == row][0], rel=1e-12)
+
+
+def compared(censoring: float, data_sets: int) -> float:
+    """Return how often intervals hold the true difference of two Brier scores."""
+    _, _, many = survival(200_000, censoring, seed=10**6)
+    truth = float(np.mean((many - 0.8 * many) ** 2))
+    held = 0
+    for k in range(data_sets):
+        time, event, p = survival(400, censoring, seed=k)
+        y = censored(time, event, 1.0)
+        found = cb.compare(y, {"b": 0.8 * p, "a": p}, measure="brier", draws=199, seed=k).differences[0]
+        held += found.lower <= truth <= found.upper
+    return held / data_sets
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("censoring", [0.3, 0.8])
+def test_coverage_of_comparisons(censoring: float) -> None:
+    assert compared(censoring, 200) >= 0.89  # 95% of 200 falls below this once in 5,000 times
 
 
 def coverage(n: int, censoring: float, data_sets: int) -> tuple[float, float]:

@@ -89,16 +89,16 @@ def resampled_rows(
     progress: Progress | None,
 ) -> Array:
     """Return the measure of every model (columns) on resampled rows, the same rows for all models."""
-    n, weights = len(paired.outcomes), paired.weights
+    n = len(paired.outcomes)
     models = [_model(f, paired.models[name]) for name, f in forecasts.items()]
     quick = row.null.residuals_only and batched(models[0].forecasts, row, settings)
 
     def work(generator: np.random.Generator, rows: int) -> Array:
-        times = paired.draw_times(generator, rows)
-        mass = times if weights is None else times * weights
+        times, weight = paired.draw(generator, rows)
+        mass = times * weight
         total = mass.sum(axis=1, keepdims=True)
         mass = mass / total  # in place it would normalise the counts as well
-        squares = mass * (1.0 if weights is None else weights) / total  # a record drawn twice is two records
+        squares = mass * weight / total  # a record drawn twice is two records
         columns = []
         for model in models:
             levels = _levels(model, mass, squares, paired.outcomes, times)
@@ -435,8 +435,11 @@ def compare(
 
 
 def _forecasts(rows: PairedRows, predictions: Array) -> Forecasts:
-    """Merge the rows by the predictions of one model; they keep their clusters."""
-    made = Forecasts.of_checked(check_records(rows.outcomes, predictions, rows.weights))
+    """Merge the rows by the predictions of one model; they keep their clusters and their censoring."""
+    checked = check_records(rows.outcomes, predictions, rows.weights)
+    if rows.censored is not None:
+        checked = replace(checked, censoring=rows.censored.censoring)
+    made = Forecasts.of_checked(checked)
     return made if rows.clusters is None else made.with_clusters({rows.clusters.name: rows.clusters.codes})
 
 

@@ -101,6 +101,27 @@ def _named_already(models: Any) -> dict[str, Any] | None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class CensoredSample:
+    """The rows from which the censoring was estimated, those without weight included."""
+
+    censoring: Censored
+    places: npt.NDArray[np.intp]  # of the paired rows among them
+    clusters: Clusters | None
+
+    def draw(self, generator: np.random.Generator, rows: int, weights: Array) -> tuple[Array, Array]:
+        """Resample all rows and estimate the censoring again; return how often rows occur, and weights."""
+        everyone = len(self.censoring)
+        number = everyone if self.clusters is None else self.clusters.number
+        drawn = tallied(generator.integers(0, number, size=(rows, number)), number)
+        if self.clusters is not None:
+            drawn = drawn[:, self.clusters.codes]
+        factor = weights / self.censoring.weight[self.places]  # weights that were given on top
+        mass = np.array([self.censoring.reweighted(times)[self.places] for times in drawn]) * factor
+        times = drawn[:, self.places].astype(np.float64)
+        return times, mass / np.maximum(times, 1.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class PairedRows:
     """Rows that are complete for every model."""
 
@@ -109,6 +130,7 @@ class PairedRows:
     weights: Array | None
     dropped: int
     clusters: Clusters | None = None
+    censored: CensoredSample | None = None
 
     def in_order(self) -> PairedRows:
         """Put the rows in order by everything that is known of them: rows that tie are the same row."""
@@ -134,11 +156,19 @@ class PairedRows:
         times = tallied(generator.integers(0, number, size=(rows, number)), number).astype(np.float64)
         return np.asarray(times if self.clusters is None else times[:, self.clusters.codes])
 
+    def draw(self, generator: np.random.Generator, rows: int) -> tuple[Array, Array | float]:
+        """Draw how often each row occurs in each of `rows` resamples, and the weight of one occurrence."""
+        if self.censored is not None:
+            assert self.weights is not None
+            return self.censored.draw(generator, rows, self.weights)
+        return self.draw_times(generator, rows), 1.0 if self.weights is None else self.weights
+
     def take(self, rows: npt.NDArray[Any]) -> PairedRows:
         weights = None if self.weights is None else self.weights[rows]
         models = {name: p[rows] for name, p in self.models.items()}
         clusters = None if self.clusters is None else self.clusters.take(rows)
-        return PairedRows(self.outcomes[rows], models, weights, self.dropped, clusters)
+        censored = self.censored and replace(self.censored, places=self.censored.places[rows])
+        return PairedRows(self.outcomes[rows], models, weights, self.dropped, clusters, censored)
 
 
 def paired_rows(
@@ -162,7 +192,8 @@ def complete_rows(
     clusters: Any = None,
 ) -> PairedRows:
     """Return the rows that are complete for every model and weigh something; count those that are not."""
-    if isinstance(y_true, Censored):
+    censoring = y_true if isinstance(y_true, Censored) else None
+    if censoring is not None:
         y_true, sample_weight = y_true.outcome_and_weight(sample_weight)
     for name, p in named.items():
         names = InputNames(prediction=f"model {name!r}")
@@ -178,7 +209,10 @@ def complete_rows(
         name: positive_column(p, name, y_true, pos_label).astype(np.float64) for name, p in named.items()
     }
     labels, absent = _labels(clusters, missing_rows(y, w, *models.values()), len(y), missing)
-    paired = PairedRows(y, models, w, 0, labels)
+    sample = None
+    if censoring is not None and censoring.censored:
+        sample = CensoredSample(censoring, np.arange(len(y)), labels)
+    paired = PairedRows(y, models, w, 0, labels, sample)
     if absent is not None:
         if absent.all():
             rule = "must have a row without a missing value in any of them"
