@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from calibrant.frames import resolve_inputs
 from calibrant.inputs import open_share
 from calibrant.parallel import checked_draws, in_blocks, recorded_seed
 from calibrant.records import Missing, check_records
-from calibrant.results import Array, Result, Table, html_paragraphs, number_cell, text_cell
+from calibrant.results import Array, Result, Table, number_cell, text_cell
 
 COVERAGES_SHOWN = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 
@@ -32,6 +32,9 @@ class RiskCoverage(Result):
     with probability `confidence`. `aurc` is the area under the realized risk, `excess_aurc` what it loses
     to an order with all errors last.
     """
+
+    HIDDEN: ClassVar = ("coverage", "promised", "realized", "threshold")
+    DERIVED: ClassVar = ("sentence", "curve")
 
     coverage: Array
     promised: Array
@@ -87,15 +90,13 @@ class RiskCoverage(Result):
         ]
         return Table(columns, tuple(lines))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the numbers and the sentence, ready for JSON; the curve at a few coverages."""
-        curves = ("coverage", "promised", "realized", "threshold")
-        plain = {k: v for k, v in Result.to_dict(self).items() if k not in curves}
-        rows = [dict(zip(curves[:3], self.at(c), strict=True)) for c in COVERAGES_SHOWN]
-        return {"sentence": str(self), **plain, "curve": rows}
+    @property
+    def curve(self) -> list[dict[str, float]]:
+        """Coverage, promised and realized risk at a few coverages."""
+        return [dict(zip(self.HIDDEN[:3], self.at(c), strict=True)) for c in COVERAGES_SHOWN]
 
-    def _repr_html_(self) -> str:
-        return html_paragraphs(str(self)) + self.sheet().as_html()
+    def tables(self) -> tuple[Table, ...]:
+        return (self.sheet(),)
 
 
 def risk_coverage(
@@ -215,6 +216,8 @@ class AbstentionThreshold(Result):
     number would.
     """
 
+    DERIVED: ClassVar = ("sentence",)
+
     threshold: float | None
     coverage: float
     risk: float | None
@@ -246,13 +249,6 @@ class AbstentionThreshold(Result):
             f"No threshold can be promised an error rate of {percent(self.target)} with {sure} confidence "
             f"from {pluralize(self.n, 'record')}. {more}"
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields and the sentence, ready for JSON."""
-        return {"sentence": str(self), **Result.to_dict(self)}
-
-    def _repr_html_(self) -> str:
-        return html_paragraphs(str(self))
 
 
 def choose_threshold(

@@ -182,7 +182,7 @@ def _compare_logs(
     file: FileNames, log: tuple[str | None, Options], missing: Missing, confidence: float, json_: bool
 ) -> None:
     """Compare the models of several logs, each with its own correctness."""
-    from calibrant.logs.comparison import compare_logs
+    from calibrant.logs.evaluation import compare_logs
 
     refuse_typed(
         "does not apply to logs, which are compared by four scores",

@@ -109,9 +109,20 @@ def _write_rows(context: click.Context, names: list[str], tool: str | None, opti
     context.meta.setdefault(ORIGINALS, {})[str(path)] = names[0]
     if rows.summary.clustered:
         context.default_map = {**(context.default_map or {}), "clusters": "cluster"}
+    if context.command.name == "classes":
+        _need_choices(rows.summary, names[0])
+        of_choices = {"outcome": "label", "predictions": rows.summary.choices}
+        of_choices |= {"labels": ",".join(str(k) for k in range(len(rows.summary.choices)))}
+        context.default_map = {**(context.default_map or {}), **of_choices}
     groups = ",".join(rows.summary.groups())
     if groups and context.command.name in GROUPED:
         context.default_map = {**(context.default_map or {}), "groups": groups}
     for said in rows.summary.sentences():
         print_note(said)
     return str(path)
+
+
+def _need_choices(summary: LogSummary, name: str) -> None:
+    if len(summary.choices) < 2:
+        rule, hint = "must have probabilities of choices", "pass the log of a multiple-choice task"
+        raise InvalidInputError(sentence(f"file {name!r}", rule, "got none in the first answer", hint))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from calibrant.censoring import censored
 from calibrant.errors import InvalidInputError, sentence
@@ -16,7 +16,7 @@ from calibrant.inference.testing import calibration_test
 from calibrant.metrics.smooth import smooth_calibration_error
 from calibrant.parallel import checked_draws, recorded_seed
 from calibrant.records import Missing
-from calibrant.results import Result, Table, frame_of, html_paragraphs, number_cell, text_cell
+from calibrant.results import Result, Table, number_cell, text_cell
 
 ALPHA = 0.05
 
@@ -46,6 +46,8 @@ class Horizon(Result):
 class HorizonTable(Result):
     """Calibration of predicted event probabilities at several horizons, in their order."""
 
+    DERIVED: ClassVar = ("sentence",)
+
     horizons: tuple[Horizon, ...]
     n: int
     draws: int
@@ -65,22 +67,16 @@ class HorizonTable(Result):
         ]
         return " ".join([*parts, "Censoring must not depend on the prediction, or only through strata."])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields and the sentence, ready for JSON."""
-        return {"sentence": str(self), **Result.to_dict(self)}
-
-    def to_frame(self, backend: str = "pandas") -> Any:
-        """Return the horizons as a frame ("pandas", "polars" or "pyarrow")."""
-        rows = [one.to_dict() for one in self.horizons]
-        return frame_of({key: [row[key] for row in rows] for key in rows[0]}, backend)
+    def rows(self) -> tuple[Result, ...]:
+        return self.horizons
 
     def sheet(self) -> Table:
         """Return the table, one line per horizon."""
         columns = ("horizon", "predicted", "observed", "95% limits", "gap", "smooth", "p-value", "adjusted")
         return Table((*columns, "censored", "largest weight"), tuple(_line(one) for one in self.horizons))
 
-    def _repr_html_(self) -> str:
-        return html_paragraphs(str(self)) + self.sheet().as_html()
+    def tables(self) -> tuple[Table, ...]:
+        return (self.sheet(),)
 
 
 def _line(one: Horizon) -> tuple[Any, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from calibrant.inputs import open_share, probabilities
 from calibrant.metrics.null_laws import log_range_tail
 from calibrant.parallel import checked_draws, in_blocks, recorded_seed
 from calibrant.records import Missing
-from calibrant.results import Array, Result, Table, frame_of, html_paragraphs, number_cell, text_cell
+from calibrant.results import Array, Result, Table, number_cell, text_cell
 
 ALPHA = 0.05
 MAX_NUMBERS = 400_000_000  # drawn for one p-value; beyond, the limit law
@@ -45,6 +45,8 @@ class Coverage(Result):
 class QuantileTable(Result):
     """Coverage of each quantile; `mean_score` is the mean quantile (pinball) score over levels."""
 
+    DERIVED: ClassVar = ("sentence",)
+
     levels: tuple[Coverage, ...]
     mean_score: float
     n: int
@@ -62,14 +64,8 @@ class QuantileTable(Result):
         off = f"{len(self.wrong)} of {pluralize(len(self.levels), 'level')} off beyond chance"
         return f"Outcomes at or below the quantiles: {shares}. {off} ({pluralize(self.n, 'record')})."
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields and the sentence, ready for JSON."""
-        return {"sentence": str(self), **Result.to_dict(self)}
-
-    def to_frame(self, backend: str = "pandas") -> Any:
-        """Return the levels as a frame ("pandas", "polars" or "pyarrow")."""
-        rows = [one.to_dict() for one in self.levels]
-        return frame_of({key: [row[key] for row in rows] for key in rows[0]}, backend)
+    def rows(self) -> tuple[Result, ...]:
+        return self.levels
 
     def sheet(self) -> Table:
         """Return the table, one line per level."""
@@ -85,13 +81,15 @@ class QuantileTable(Result):
         )
         return Table(columns, tuple(coverage_line(one) for one in self.levels))
 
-    def _repr_html_(self) -> str:
-        return html_paragraphs(str(self)) + self.sheet().as_html()
+    def tables(self) -> tuple[Table, ...]:
+        return (self.sheet(),)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IntervalCoverage(Result):
     """How often outcomes fell inside their prediction intervals, and on which side they fell out."""
+
+    DERIVED: ClassVar = ("sentence", "status")
 
     coverage: Coverage
     below: float
@@ -135,18 +133,14 @@ class IntervalCoverage(Result):
             text += " Coverage depends on the width of the interval."
         return f"{text} Along the width: {pvalue_phrase(one.pvalue, self.draws)}."
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields and the sentence, ready for JSON."""
-        return {"sentence": str(self), "status": self.status, **Result.to_dict(self)}
-
     def sheet(self) -> Table:
         """Return the table of one line."""
         columns = ("promised", "inside", "95% limits", "difference", "score", "p-value", "mean width")
         line = (*coverage_line(self.coverage)[1:-1], number_cell(self.mean_width))
         return Table(columns, (line,))
 
-    def _repr_html_(self) -> str:
-        return html_paragraphs(str(self)) + self.sheet().as_html()
+    def tables(self) -> tuple[Table, ...]:
+        return (self.sheet(),)
 
 
 def coverage_line(one: Coverage) -> tuple[Any, ...]:

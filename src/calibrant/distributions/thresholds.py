@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from calibrant.metrics.scores import brier_score
 from calibrant.metrics.truthful import averaged_two_bin_error
 from calibrant.parallel import recorded_seed
 from calibrant.records import Missing
-from calibrant.results import Array, Result, Table, frame_of, html_paragraphs, number_cell, text_cell
+from calibrant.results import Array, Result, Table, number_cell, text_cell
 
 ALPHA = 0.05
 
@@ -43,6 +43,8 @@ class ThresholdTable(Result):
     `integrated_brier` is the part of the CRPS between the thresholds. `integrated_atb` is truthful if the
     thresholds were fixed before the outcomes were known (`fixed`).
     """
+
+    DERIVED: ClassVar = ("sentence",)
 
     thresholds: tuple[Threshold, ...]
     weights: Array
@@ -73,22 +75,16 @@ class ThresholdTable(Result):
             f"{format_value(self.integrated_atb)}.{note}"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields and the sentence, ready for JSON."""
-        return {"sentence": str(self), **Result.to_dict(self)}
-
-    def to_frame(self, backend: str = "pandas") -> Any:
-        """Return the thresholds as a frame ("pandas", "polars" or "pyarrow")."""
-        rows = [one.to_dict() for one in self.thresholds]
-        return frame_of({key: [row[key] for row in rows] for key in rows[0]}, backend)
+    def rows(self) -> tuple[Result, ...]:
+        return self.thresholds
 
     def sheet(self) -> Table:
         """Return the table, one line per threshold."""
         columns = ("threshold", "predicted", "observed", "difference", "ATB", "Brier", "p-value", "adjusted")
         return Table(columns, tuple(_line(one) for one in self.thresholds))
 
-    def _repr_html_(self) -> str:
-        return html_paragraphs(str(self)) + self.sheet().as_html()
+    def tables(self) -> tuple[Table, ...]:
+        return (self.sheet(),)
 
 
 def _line(one: Threshold) -> tuple[Any, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from calibrant.formatting import percent, pluralize, pvalue_phrase
 from calibrant.inputs import check_same_length, to_array, whole_number
 from calibrant.parallel import checked_draws, in_blocks, recorded_seed
 from calibrant.records import Missing
-from calibrant.results import Array, Result, Table, html_paragraphs, number_cell, text_cell
+from calibrant.results import Array, Result, Table, number_cell, text_cell
 
 MAX_BINS = 20
 MAX_SIMULATED = 20_000  # records per draw; beyond, their law is rescaled
@@ -33,6 +33,9 @@ class Pit(Result):
     above 1 means forecasts that are too narrow, below 1 too wide. `edges` and `shares` are the expected
     histogram, which does not depend on the seed.
     """
+
+    HIDDEN: ClassVar = ("low", "high", "values")
+    DERIVED: ClassVar = ("sentence", "status")
 
     low: Array
     high: Array
@@ -107,13 +110,13 @@ class Pit(Result):
         ]  # fmt: skip
         return Table(("F(y)", "outcomes", "if calibrated"), tuple(lines))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the sentence, the tests and the histogram, ready for JSON."""
-        plain = {k: v for k, v in Result.to_dict(self).items() if k not in ("low", "high", "values")}
-        return {"sentence": self.verdict, "status": self.status, **plain}
+    @property
+    def sentence(self) -> str:
+        """The verdict, for JSON."""
+        return self.verdict
 
-    def _repr_html_(self) -> str:
-        return html_paragraphs(str(self)) + self.sheet().as_html()
+    def tables(self) -> tuple[Table, ...]:
+        return (self.sheet(),)
 
 
 def pit(

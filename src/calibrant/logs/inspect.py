@@ -11,8 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibrant.errors import Hint
-from calibrant.logs.answer import Answer, LogFile, normalized
-from calibrant.logs.confidence import NAN, answer_token, as_number, letter_probabilities
+from calibrant.logs.answer import (
+    NAN,
+    Answer,
+    LogFile,
+    answer_token,
+    as_number,
+    letter_probabilities,
+    normalized,
+)
 from calibrant.logs.json_stream import Archive, object_items
 
 START, HEADER = "_journal/start.json", "header.json"
@@ -211,6 +218,9 @@ class InspectLog(LogFile):
             self.notes["shuffled"] += 1  # the letters are those of the shuffled order
         else:
             kept.probabilities = list(mass.values())
+            target = sample.get("target")
+            right = target[0] if isinstance(target, list) and len(target) == 1 else target
+            kept.label = letters.index(right) if isinstance(right, str) and right in tuple(letters) else None
 
     def _agreement(self) -> dict[tuple[Any, str], float]:
         """Return, by question and answer, the share of the repeats that gave this answer."""

@@ -8,11 +8,10 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from calibrant.errors import Hint
-from calibrant.logs.answer import Answer, LogFile, normalized
-from calibrant.logs.confidence import NAN, as_number, softmax
+from calibrant.logs.answer import NAN, Answer, LogFile, as_number, normalized, softmax
 from calibrant.logs.json_stream import array_items, json_lines
 
 REQUIRED = ("doc_id", "doc", "target", "arguments", "resps", "filtered_resps")
@@ -96,14 +95,16 @@ class LmEvalLog(LogFile):
         requests = self._requests(sample, where)
         if isinstance(requests[0].response, list):
             read = self._continuation if len(requests) == 1 else self._choices
-            confidence, correct, probabilities, source = read(sample, requests, where)
+            found = read(sample, requests, where)
         else:
             confidence, source = self._text(sample, where)
-            correct, probabilities = self._logged(sample, self._text_metric(sample, where), where), None
+            correct = self._logged(sample, self._text_metric(sample, where), where)
+            found = _Found(confidence, correct, source)
         if self.options.field is not None:
             confidence = self.logged_field([sample, doc], where)
-            source, probabilities = f"field:{self.options.field}", None
-        return Answer(sample["doc_id"], 1, confidence, correct, probabilities, source, doc)
+            found = _Found(confidence, found.correct, f"field:{self.options.field}")
+        confidence, correct, source, probabilities, label = found
+        return Answer(sample["doc_id"], 1, confidence, correct, probabilities, source, doc, label)
 
     def _requests(self, sample: Mapping[str, Any], where: str) -> list[_Request]:
         """Pair arguments and first responses, whichever way the version writes them."""
@@ -130,9 +131,7 @@ class LmEvalLog(LogFile):
             raise self.refused(where, "resps", "must be log-likelihoods or texts", "got both")
         return pairs
 
-    def _choices(
-        self, sample: Mapping[str, Any], requests: list[_Request], where: str
-    ) -> tuple[float, float, list[float] | None, str]:
+    def _choices(self, sample: Mapping[str, Any], requests: list[_Request], where: str) -> _Found:
         """Return the confidence in the most likely choice, and whether that is right."""
         metric = self.options.score or next((name for name in OF_CHOICES if name in sample), "acc")
         if metric not in OF_CHOICES:
@@ -148,25 +147,26 @@ class LmEvalLog(LogFile):
         probabilities = softmax(scores)
         chosen = max(range(len(scores)), key=scores.__getitem__)
         correct = self._logged(sample, metric, where) if metric in sample else NAN
-        if mutual and not self._is_fixed():
-            found = self._gold(sample, asked)
-            if found is None:
+        wrong_version = mutual and not self._is_fixed()
+        ambiguous = _contexts_differ(asked) and not wrong_version and not math.isnan(correct)
+        right = None if ambiguous else self._gold(sample, asked)
+        if wrong_version:
+            if right is None:
                 rule, hint = "must name one of the choices", "upgrade lm-eval to 0.4.9 and run the task again"
                 got = f"got {sample['target']!r}, and this version may log a wrong {metric}"
                 raise self.refused(where, "target", rule, got, hint)
-            self.notes["recomputed"] += int(correct != float(chosen in found))
-            correct = float(chosen in found)
+            self.notes["recomputed"] += int(correct != float(chosen in right))
+            correct = float(chosen in right)
         elif math.isnan(correct):
-            found = self._gold(sample, asked)
-            if found is None:
+            if right is None:
                 raise self.refused(where, metric, "must be there", f"got target {sample['target']!r} alone")
-            correct = float(chosen in found)
-        else:
-            found = None if _contexts_differ(asked) else self._gold(sample, asked)
-            self.notes["disagrees"] += int(found is not None and correct != float(chosen in found))
-        if probabilities is None:
-            return NAN, correct, None, OF_CHOICES[metric]
-        return max(probabilities), correct, probabilities, OF_CHOICES[metric]
+            correct = float(chosen in right)
+        elif right is not None and correct != float(chosen in right):
+            self.notes["disagrees"] += 1
+            right = None
+        label = next(iter(right)) if right is not None and len(right) == 1 else None
+        confidence = NAN if probabilities is None else max(probabilities)
+        return _Found(confidence, correct, OF_CHOICES[metric], probabilities, label)
 
     def _scores(
         self,
@@ -191,14 +191,12 @@ class LmEvalLog(LogFile):
         lengths = [len(text.encode()) if metric == "acc_bytes" else len(text) for text in texts]
         return [x / max(1, length) for x, length in zip(likelihoods, lengths, strict=True)]
 
-    def _continuation(
-        self, sample: Mapping[str, Any], requests: list[_Request], where: str
-    ) -> tuple[float, float, list[float] | None, str]:
+    def _continuation(self, sample: Mapping[str, Any], requests: list[_Request], where: str) -> _Found:
         """Return the probability of one continuation, and whether it was the most likely one."""
         likelihood, greedy = self._likelihood(requests[0], where), requests[0].response[1]
         if str(greedy) not in ("True", "False"):
             raise self.refused(where, "resps", "must say whether it is greedy", f"got {greedy!r}")
-        return math.exp(min(0.0, likelihood)), float(str(greedy) == "True"), None, "continuation"
+        return _Found(math.exp(min(0.0, likelihood)), float(str(greedy) == "True"), "continuation")
 
     def _likelihood(self, request: _Request, where: str) -> float:
         response = request.response
@@ -277,6 +275,16 @@ class LmEvalLog(LogFile):
             brier = sample.get("brier_score")  # logs the right choice next to the probabilities
             found = [_index(brier[0], len(choices))] if isinstance(brier, list) and brier else [None]
         return None if None in found else {one for one in found if one is not None}
+
+
+class _Found(NamedTuple):
+    """What one sample says: its confidence, whether it is right, and the choices where there are any."""
+
+    confidence: float
+    correct: float
+    source: str
+    probabilities: list[float] | None = None
+    label: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,8 @@ from calibrant.logs.lm_eval import LmEvalLog, is_sample
 from calibrant.results import frame_of
 
 TOOLS: dict[str, Callable[..., LogFile]] = {"lm-eval": LmEvalLog, "inspect": InspectLog}
-COLUMNS = ("id", "epoch", "task", "topic", "model", "confidence", "correct", "cluster", "confidence_from")
+TEXTS = ("id", "epoch", "task", "topic", "model", "cluster", "confidence_from")
+COLUMNS = (*TEXTS[:5], "confidence", "correct", *TEXTS[5:], "label")
 BACKENDS = ("pandas", "polars", "pyarrow")
 WITHOUT_CONFIDENCE = Hint(
     "{} finds it in the text, {} names a field that holds it, {} compares repeated answers",
@@ -67,6 +68,7 @@ class LogSummary:
     tasks: list[str] = field(default_factory=list)
     topics: list[str] = field(default_factory=list)  # the first two, to see whether there are several
     clustered: bool = False
+    choices: list[str] = field(default_factory=list)  # columns of the probabilities of the choices
 
     def groups(self) -> list[str]:
         """Return the columns that tell answers apart: tasks and topics, where there are several."""
@@ -92,7 +94,7 @@ class LogSummary:
         """Return everything as JSON values."""
         given = {one.name: getattr(self, one.name) for one in fields(self)}
         given["sources"] = {source: meaning(source) for source in self.sources}
-        del given["topics"]
+        del given["topics"], given["choices"]
         given["notes"] = {key: count for key, count in self.notes.items() if count}
         return given
 
@@ -117,7 +119,8 @@ def read(
 
     The frame has the columns `id`, `epoch`, `task`, `topic`, `model`, `confidence` (how sure the model was),
     `correct` (1 or 0), `probabilities` (of the choices, where the log has them), `cluster` (answers that
-    belong together) and `confidence_from` (how the confidence was read). What a log lacks is missing.
+    belong together), `confidence_from` (how the confidence was read) and `label` (the number of the right
+    choice, from 0; with `probabilities` it goes to `class_table`). What a log lacks is missing.
     lm-eval logs of multiple-choice tasks give the softmax over the log-likelihoods of the choices; Inspect
     logs give the probability of the answer's letter where log-probabilities were requested, else the
     confidence that the answer states ("Confidence: 85%"). Accuracies that lm-eval 0.4.3 to 0.4.8 logs wrongly
@@ -201,8 +204,8 @@ class LogRows:
 
     def columns(self) -> dict[str, Any]:
         """Read everything into columns."""
-        kept: dict[str, list[Any]] = {name: [] for name in COLUMNS if name not in ("confidence", "correct")}
-        confidence, correct = array("d"), array("d")
+        kept: dict[str, list[Any]] = {name: [] for name in TEXTS}
+        confidence, correct, label = array("d"), array("d"), array("d")
         probabilities: list[Any] = []
         shared: dict[Any, Any] = {}  # equal texts are kept once
         for log, sample in self:
@@ -210,28 +213,38 @@ class LogRows:
                 kept[name].append(shared.setdefault(value, value) if isinstance(value, str) else value)
             confidence.append(sample.confidence)
             correct.append(sample.correct)
+            label.append(math.nan if sample.label is None else sample.label)
             found = sample.probabilities
             probabilities.append(None if found is None else np.asarray(found))
         kept["id"] = _one_kind(kept["id"])
-        grades = np.frombuffer(correct)
         return {
-            **{name: kept[name] for name in ("id", "epoch", "task", "topic", "model")},
+            **{name: kept[name] for name in TEXTS[:5]},
             "confidence": np.frombuffer(confidence),
-            "correct": grades if np.isnan(grades).any() else grades.astype(np.int64),
+            "correct": _whole(correct),
             "probabilities": probabilities,
-            **{name: kept[name] for name in ("cluster", "confidence_from")},
+            **{name: kept[name] for name in TEXTS[5:]},
+            "label": _whole(label),
         }
 
     def write_csv(self, path: Path) -> None:
-        """Write the rows to a CSV file one by one, in constant memory; what is missing is empty."""
+        """Write the rows to a CSV file one by one, in constant memory; what is missing is empty.
+
+        The columns p0, p1, ... hold the probabilities of the choices, as many as the first answer has.
+        """
         with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(COLUMNS)
+            writer, choices = csv.writer(file), -1
             for log, sample in self:
+                found = sample.probabilities or []
+                if choices < 0:
+                    choices = len(found)
+                    self.summary.choices = [f"p{k}" for k in range(choices)]
+                    writer.writerow([*COLUMNS, *self.summary.choices])
                 cells = self._cells(log, sample)
                 cells["confidence"] = "" if math.isnan(sample.confidence) else repr(sample.confidence)
                 cells["correct"] = "" if math.isnan(sample.correct) else int(sample.correct)
-                writer.writerow([cells[name] for name in COLUMNS])
+                cells["label"] = sample.label
+                shares = map(repr, found) if len(found) == choices else [""] * choices
+                writer.writerow([*(cells[name] for name in COLUMNS), *shares])
         if self.summary.missing_confidence == self.summary.samples:
             name, got = f"file {str(self.paths[0])!r}", f"got none in {self.summary.samples:,} answers"
             raise InvalidInputError(sentence(name, "must have a confidence", got, WITHOUT_CONFIDENCE))
@@ -354,6 +367,12 @@ def _one_kind(ids: list[Any]) -> list[Any]:
     """Return ids of one type: where numbers and texts are mixed, texts get quotes."""
     kinds = {isinstance(one, str) for one in ids}
     return [json.dumps(one) for one in ids] if len(kinds) > 1 else ids
+
+
+def _whole(numbers: array[float]) -> Any:
+    """Return whole numbers, or floats where some are missing."""
+    found = np.frombuffer(numbers)
+    return found if np.isnan(found).any() else found.astype(np.int64)
 
 
 def _frame(columns: dict[str, Any], backend: str | None) -> Any:

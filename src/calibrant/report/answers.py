@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -46,6 +46,9 @@ class Answers(Result):
     `thresholds` has one promise for each error rate of 1, 5, 10 and 20%; there is none where answers belong
     together, such as repeats of one question (`clustered`), because the promise needs independent rows.
     """
+
+    HIDDEN: ClassVar = ("clustered",)
+    DERIVED: ClassVar = ("sentence",)
 
     spikes: tuple[Spike, ...]
     risk_coverage: RiskCoverage
@@ -119,15 +122,6 @@ class Answers(Result):
         return {
             "risk": risk_curve.spec(self.risk_coverage),
             "confidences": confidence_histogram.spec(forecasts),
-        }
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
-        return {
-            "sentence": str(self),
-            "spikes": [one.to_dict() for one in self.spikes],
-            "risk_coverage": self.risk_coverage.to_dict(),
-            "thresholds": [one.to_dict() for one in self.thresholds],
         }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from calibrant.groups.audit import audit
 from calibrant.groups.audit_result import Audit, group_table
 from calibrant.parallel import checked_draws, recorded_seed
 from calibrant.records import Missing
-from calibrant.results import Array, Result, html_paragraphs
+from calibrant.results import Array, Result, Table
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -41,6 +41,8 @@ class DistributionEvaluation(Result):
     reward for being too narrow; None where the forecasts do not determine it. `bias_by_group` audits the
     share of outcomes below the forecast median, `width_by_group` the share in the middle half.
     """
+
+    DERIVED: ClassVar = ("sentence", "status")
 
     form: str
     pit: Pit
@@ -81,14 +83,14 @@ class DistributionEvaluation(Result):
         quantiles = "" if self.quantiles is None else f" {self.quantiles}"
         return f"{self.verdict}{score}{quantiles} {self.thresholds}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything, ready for JSON."""
-        return {"sentence": self.verdict, "status": self.status, **Result.to_dict(self)}
+    @property
+    def sentence(self) -> str:
+        """The verdict, for JSON."""
+        return self.verdict
 
-    def _repr_html_(self) -> str:
-        quantiles = [] if self.quantiles is None else [self.quantiles.sheet()]
-        tables = [self.pit.sheet(), *quantiles, self.thresholds.sheet()]
-        return html_paragraphs(self.verdict) + "".join(table.as_html() for table in tables)
+    def tables(self) -> tuple[Table, ...]:
+        parts = (self.pit, self.quantiles, self.thresholds)
+        return tuple(part.sheet() for part in parts if part is not None)
 
     @property
     def charts(self) -> Mapping[str, Any]:
