@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import secrets
 import shutil
@@ -130,8 +131,10 @@ class JsonObject(dict[str, Any]):
 
 
 def parse_json(text: str) -> Any:
-    """Read JSON strictly: NaN, infinities and repeated fields raise ValueError."""
-    content = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_as_object)
+    """Read JSON strictly: NaN, infinities (1e999 too) and repeated fields raise ValueError."""
+    content = json.loads(
+        text, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_as_object
+    )
     if (
         isinstance(content, JsonObject)
         and content.checksum is None
@@ -149,7 +152,12 @@ def checksum_of(content: Mapping[str, Any]) -> str:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"got {name}, which is not a number")
+    raise ValueError(f"got {name}, which is not a finite number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _refuse_constant(text)
 
 
 def _as_object(pairs: list[tuple[str, Any]]) -> JsonObject:

@@ -55,7 +55,7 @@ def _lacks_checksum(text: str) -> bool:
 
 def _number(state: Mapping[str, Any], name: str) -> float:
     value = state.get(name)
-    return float(value) if isinstance(value, int | float) else 0.0
+    return value if isinstance(value, int | float) else 0.0
 
 
 def _damaged(got: str) -> InvalidInputError:
