@@ -107,7 +107,7 @@ def numeric_vector(data: Any, name: str, *, labels: bool = False) -> npt.NDArray
     if array.dtype.kind == "O":
         return _numbers(array, name, labels)
     if array.dtype.kind not in "biuf":
-        hint = _label_hint(np.unique(array)[:3].tolist()) if labels and array.dtype.kind in "US" else ""
+        hint = label_hint(np.unique(array)[:3].tolist()) if labels and array.dtype.kind in "US" else ""
         got = f"got dtype {array.dtype}, {array.tolist()[0]!r}"
         raise InvalidInputError(sentence(name, "must be numeric", got, hint, Place(0)))
     return array
@@ -134,10 +134,10 @@ def _shape_hint(array: npt.NDArray[Any]) -> str:
     return "flatten it with .ravel()" if array.ndim > 1 else "pass a list or an array"
 
 
-def _label_hint(labels: list[Any]) -> str:
+def label_hint(labels: list[Any]) -> str:
     """Name both labels and the option that says which of them counts as 1.
 
-    >>> print(_label_hint(["no", "yes"]))
+    >>> print(label_hint(["no", "yes"]))
     pass pos_label="yes" if 'yes' counts as 1 and 'no' as 0
     """
     if len(labels) == 2:
@@ -165,7 +165,7 @@ def _numbers(array: npt.NDArray[Any], name: str, labels: bool) -> Array:
                 got = f"got {item!r}"
         if labels and isinstance(item, str | bytes):
             texts = {other for other in array.tolist() if isinstance(other, type(item))}
-            hint = _label_hint(sorted(texts)[:3])
+            hint = label_hint(sorted(texts)[:3])
         raise InvalidInputError(sentence(name, rule, got, hint, Place(row)))
     return out
 

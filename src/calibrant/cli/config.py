@@ -1,17 +1,15 @@
-"""Defaults of options from pyproject.toml: [tool.calibrant] for all verbs, [tool.calibrant.VERB] for one.
-
-How every verb reads its FILEs: decimal commas, percent signs, standard input, tables of a database.
-
-The verbs of the command line: where each one is, and in which order people meet them.
-"""
+"""The list of commands, the options of reading that they share, and their defaults in pyproject.toml."""
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,14 +18,14 @@ import click
 from click.core import ParameterSource
 
 from calibrant.cli.log_files import log_options, rows_of_log
-from calibrant.cli.options import NameList, typed
+from calibrant.cli.options import NameList, Scale, typed
 from calibrant.cli.output import with_showing_options
 from calibrant.cli.paths import BEHIND, CONFIG, SPOOLED, writes_files
 from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence
 from calibrant.files import scratch_folder
 from calibrant.io.paths import files_behind
-from calibrant.io.read import copied_table, is_database
-from calibrant.io.sources import Notation, default_notation
+from calibrant.io.read import copied_table, is_database, read_labels
+from calibrant.io.sources import default_notation
 
 STARTS = {
     b"PAR1": ".parquet",
@@ -37,6 +35,8 @@ STARTS = {
     b"\x1f\x8b": ".csv.gz",
     b"\x28\xb5\x2f\xfd": ".csv.zst",
 }
+OTHER_OUTCOMES = ("classes", "distributions")  # commands whose outcomes are classes or quantities
+MOST_LABELS = 5  # named in an error
 SELECTED = "calibrant.selected"  # where the context keeps --table and --query
 TYPED = "calibrant.typed"  # where it keeps FILE as it was typed
 
@@ -65,7 +65,71 @@ def with_reading_options(command: click.Command) -> click.Command:
         help="SELECT to run on a .duckdb file, which is opened for reading alone.",
     )  # fmt: skip
     command.params += [decimal, percent, table, query, *log_options()]
+    if "--outcome" in known and command.name not in OTHER_OUTCOMES:
+        text = "Label of the outcome that counts as 1; the other one counts as 0."
+        command.params.append(click.Option(["--pos-label"], expose_value=False, callback=_keep, help=text))
+    if "--prediction" in known and command.name != "classes":
+        text = "Ends of the scale of the predictions if it is not 0 to 1, such as 1:10."
+        command.params.append(
+            click.Option(["--scale"], type=Scale(), metavar="LOW:HIGH", expose_value=False, callback=_keep,
+                         help=text)
+        )  # fmt: skip
+    if command.callback is not None:
+        command.callback = _with_notation(command.callback)
     return command
+
+
+def _keep(context: click.Context, option: click.Parameter, value: Any) -> None:
+    context.meta[f"calibrant.{option.name}"] = value
+
+
+def _with_notation(run: Callable[..., Any]) -> Callable[..., Any]:
+    """Read outcomes with --pos-label and predictions with --scale while the command runs."""
+
+    @functools.wraps(run)
+    def call(**given: Any) -> Any:
+        meta = click.get_current_context().meta
+        label, scale = meta.get("calibrant.pos_label"), meta.get("calibrant.scale")
+        notation = replace(default_notation.get(), labels=None, scale=(0.0, 1.0), scaled=())
+        if label is not None:
+            notation = replace(notation, labels=_labels(given, str(label)))
+        if scale is not None:
+            names = given.get("predictions") or given.get("prediction")
+            if not names:
+                raise InvalidInputError(sentence("--scale", "needs --prediction", "got none"))
+            columns = (names, *names.split(",")) if isinstance(names, str) else tuple(names)
+            notation = replace(notation, scale=scale, scaled=columns)
+        default_notation.set(notation)
+        return run(**given)
+
+    return call
+
+
+def _labels(given: Mapping[str, Any], label: str) -> tuple[str, str, str] | None:
+    """Return the outcome with its label that counts as 1, as FILE writes it, and the other one."""
+    column, files = given.get("outcome"), given.get("file") or given.get("files")
+    if column is None:
+        raise InvalidInputError(sentence("--pos-label", "needs --outcome", "got none"))
+    names = (files,) if isinstance(files, str) else files or ()
+    if not names or any(Path(name).suffix in (".sketch", ".json") for name in names):
+        return None  # the outcomes of a sketch are numbers already
+    labels = read_labels(names, column, MOST_LABELS)
+    positive = next((one for one in labels if one == label or _is_same_number(one, label)), None)
+    shown = ", ".join(map(repr, labels)) or "none"
+    if positive is None:
+        rule = f"must be one of the labels of column {column!r}"
+        raise InvalidInputError(sentence("--pos-label", rule, f"got {label!r} for {shown}"))
+    if len(labels) > 2:
+        rule, hint = "must hold two labels where --pos-label is given", "calibrant classes takes several"
+        more = "..." if len(labels) == MOST_LABELS else ""
+        raise InvalidInputError(sentence(f"column {column!r}", rule, f"got {shown}{more}", hint))
+    return column, positive, next((one for one in labels if one != positive), "")
+
+
+def _is_same_number(one: str, other: str) -> bool:
+    with suppress(ValueError):
+        return float(one) == float(other)
+    return one.lower() == other.lower() and one.lower() in ("true", "false")
 
 
 def _selected(context: click.Context, option: click.Parameter, text: str | None) -> None:
@@ -74,11 +138,11 @@ def _selected(context: click.Context, option: click.Parameter, text: str | None)
 
 
 def _decimal(context: click.Context, option: click.Parameter, mark: str) -> None:
-    default_notation.set(Notation(mark, default_notation.get().percent))
+    default_notation.set(replace(default_notation.get(), decimal=mark))
 
 
 def _percent(context: click.Context, option: click.Parameter, percent: bool) -> None:
-    default_notation.set(Notation(default_notation.get().decimal, percent))
+    default_notation.set(replace(default_notation.get(), percent=percent))
 
 
 def _as_files(context: click.Context, argument: click.Parameter, value: tuple[str, ...]) -> Any:
@@ -109,6 +173,10 @@ def rows_typed() -> list[str]:
         words += [f"--{name}", text]
     if typed("decimal"):
         words += ["--decimal", default_notation.get().decimal]
+    if typed("pos_label"):
+        words += ["--pos-label", str(context.meta["calibrant.pos_label"])]
+    if typed("scale"):
+        words += ["--scale", "{:g}:{:g}".format(*context.meta["calibrant.scale"])]
     return [*words, "--percent"] if typed("percent") else words
 
 

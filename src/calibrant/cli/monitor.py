@@ -13,6 +13,7 @@ import click
 import numpy as np
 import numpy.typing as npt
 
+from calibrant import __version__
 from calibrant.cli.options import NAME, as_json, examples, files_read, outcome_option, rows_in
 from calibrant.cli.output import deliver_results, print_note, show_json, show_table
 from calibrant.cli.rows import (
@@ -33,6 +34,7 @@ from calibrant.online.monitor import GroupMonitor, Monitor, Reading
 from calibrant.online.state import read_text, sealed
 
 ALPHA = 0.05
+SCHEMA, SCHEMA_VERSION = "calibrant-monitor", 1
 NAMED = 3  # groups named in the line of an alarm
 ALARM = 1  # exit code
 
@@ -206,7 +208,8 @@ def _show(readings: Mapping[str, Reading], before: Mapping[str, Reading], alpha:
             name: {**reading.to_dict(), "new": new[name], "raised": name in raised}
             for name, reading in readings.items()
         }
-        show_json({"alarm": alarm, "alpha": alpha, "readings": facts})
+        about = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION, "calibrant_version": __version__}
+        show_json({**about, "alarm": alarm, "alpha": alpha, "readings": facts})
         return
     columns = ("records", "new", "p-value", "alarm at", "strongest evidence from", "what pays most to bet on")
     show_table(["group", *columns], [_line(name, one, new[name]) for name, one in readings.items()])

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import csv
 import functools
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -130,6 +131,23 @@ class Thresholds(click.ParamType):  # type: ignore[type-arg]
             return [float(cell) for cell in cells]
         except (TypeError, ValueError):
             self.fail(f"{value!r} must be numbers with commas between them, such as 0.1,0.2", param, ctx)
+
+
+class Scale(click.ParamType):  # type: ignore[type-arg]
+    """The ends of a scale of scores, such as 1:10."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read the two numbers."""
+        low, _, high = str(value).partition(":")
+        try:
+            ends = float(low), float(high)
+        except ValueError:
+            ends = 0.0, 0.0
+        if not (ends[0] < ends[1] and math.isfinite(ends[1] - ends[0])):
+            self.fail(f"{value!r} must be two numbers in increasing order, such as 1:10", param, ctx)
+        return ends
 
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -226,7 +226,7 @@ def refuse_dates_as_text(column: npt.NDArray[Any], name: str) -> None:
     reject_rows(f"column {name!r}", rule, column, dates, hint)
 
 
-COLUMNS = ("outcome", "prediction", "weight", "missing")
+COLUMNS = ("outcome", "prediction", "weight", "missing", "pos_label", "scale")
 SHOWN = ("kuiper", "smooth")
 GROUPS_SHOWN = 50
 

@@ -37,6 +37,7 @@ from calibrant.errors import (
     sentence,
 )
 from calibrant.formatting import pluralize
+from calibrant.inputs import label_hint
 from calibrant.io.paths import PACKED, file_format, resolve_paths
 from calibrant.io.session import LOCKED, MEMORY, connect, identifier, literal, lock, plain_names
 from calibrant.io.sources import (
@@ -264,6 +265,26 @@ def _cells(connection: DuckDBPyConnection, parts: list[Source], name: str) -> li
     return cells
 
 
+def read_labels(path: FileNames, name: str, most: int) -> list[str]:
+    """Return the first distinct texts of a column in alphabetical order, at most `most`; gaps left out."""
+
+    def read(parallel: bool) -> list[str]:
+        found: set[str] = set()
+        with open_files(path, [name], parallel) as (connection, parts):
+            for part in parts:
+                found |= _labels(connection, part, name, most)
+        return sorted(found)[:most]
+
+    return in_pieces_or_whole(read)
+
+
+def _labels(connection: DuckDBPyConnection, part: Source, name: str, most: int) -> set[str]:
+    cell = part.columns[name].cell
+    known = unless_missing(cell, "NULL", f"trim({cell})")
+    query = f"SELECT DISTINCT {known} AS t FROM {part.scan} ORDER BY t NULLS LAST LIMIT {most}"
+    return {text for (text,) in connection.execute(query).fetchall() if text is not None}
+
+
 def in_pieces_or_whole(read: Callable[[bool], Read]) -> Read:
     """Read in parallel, and once more by one thread if the file cannot be read in pieces."""
     try:
@@ -313,7 +334,10 @@ def _refuse_text(connection: DuckDBPyConnection, part: Source, name: str, cells:
     query = f"SELECT count(*), min(place), arg_min(t, place) FROM ({numbered}) WHERE unread"
     [(count, place, text)] = connection.execute(query).fetchall()
     if count:
-        raise not_a_number(name, text, Place(before + place, count))
+        error = not_a_number(name, text, Place(before + place, count))
+        labels = sorted(_labels(connection, part, name, 3))
+        words = len(labels) == 2 and not any(mark.isdigit() for label in labels for mark in label)
+        raise error.with_parts(hint=label_hint(labels)) if words else error
 
 
 MAX_EXACT_ROWS = 10_000_000  # more are measured from a sketch, on every machine: exact, they take over 2 GB

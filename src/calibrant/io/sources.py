@@ -32,10 +32,17 @@ TEXT_FOR_MISSING = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "None
 
 @dataclass(frozen=True, slots=True)
 class Notation:
-    """How numbers are written: the decimal mark, and whether a percent sign means hundredths."""
+    """How numbers are written: the decimal mark, and whether a percent sign means hundredths.
+
+    `labels` are a column of outcomes, its label that counts as 1 and the one that counts as 0. `scale` are
+    the ends of a scale of scores, read as 0 and 1 in the columns `scaled`.
+    """
 
     decimal: str = "."
     percent: bool = False
+    labels: tuple[str, str, str] | None = None
+    scale: tuple[float, float] = (0.0, 1.0)
+    scaled: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse marks that no one writes."""
@@ -136,6 +143,21 @@ class SourceColumn:
 
     def number_or_nan(self, notation: Notation) -> str:
         """Return the SQL of the cell as a number; check isfinite before comparing it."""
+        if notation.labels is not None and notation.labels[0] == self.name:
+            one, zero = map(literal, notation.labels[1:])
+            return f"CASE trim({self.cell}) WHEN {one} THEN 1.0 WHEN {zero} THEN 0.0 END"
+        number = self._plain_number(notation)
+        low, high = notation.scale
+        if self.name not in notation.scaled or (low, high) == (0.0, 1.0):
+            return number
+        return f"(({number}) - CAST({low!r} AS DOUBLE)) / CAST({high - low!r} AS DOUBLE)"
+
+    @property
+    def cell(self) -> str:
+        """Return the SQL of the cell as text, whatever its type."""
+        return self.text or f"CAST({self.sql} AS VARCHAR)"
+
+    def _plain_number(self, notation: Notation) -> str:
         if self.text is not None:
             return number_sql(self.text, notation)
         if not NUMERIC.fullmatch(self.kind):
