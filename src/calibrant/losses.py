@@ -20,7 +20,7 @@ def kernel_calibration_loss(
     """Squared Laplace kernel calibration error of a batch, with gradient in the predictions.
 
     The same number as ``calibrant.kernel_calibration_error(..., squared=True)``: perfectly truthful, so a
-    model gains nothing by misreporting. Add it to a proper loss; alone, the constant base rate minimises
+    model gains nothing by misreporting. Add it to a proper loss; alone, the constant base rate minimizes
     it too. Time O(n log n) and memory O(n), against O(n^2) for the usual MMCE. At equal predictions, where
     the kernel has a kink, the symmetric subgradient is used.
     """

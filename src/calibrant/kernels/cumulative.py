@@ -1,16 +1,8 @@
 """Functionals of many cumulative curves, one row of residuals each, in one pass that stores no curve.
 
-For long rows compiled; otherwise, and where numba is absent, whole-array numpy gives the same.
-
-Peaks of the threshold-loss curve at the predictions, in two passes over long data.
-
-The error of bins at a width, averaged over where they start.
-
-Merged levels: how far merging moves the cumulative curve of a noise, in one pass over the levels.
-
-Fewest knots of a piecewise linear curve within a tolerance, by a greedy cone.
-
-The upper envelope of straight lines.
+Long rows are compiled; otherwise, and where numba is absent, whole-array numpy gives the same. Also here: the
+threshold-loss curve at the predictions, bins averaged over where they start, what merging levels does to a
+curve, the fewest knots of a piecewise linear curve, and the upper envelope of lines.
 """
 
 from __future__ import annotations

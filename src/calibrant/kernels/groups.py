@@ -1,13 +1,9 @@
-"""Cumulative curves of many subpopulations at once.
+"""Cumulative curves of many subpopulations at once, and how far they can go inside the cells of a sketch.
 
 Records are already in the global order of predictions, so nothing is sorted here. Subpopulations are index
 lists, one after another in `members`: list k is ``members[offsets[k]:offsets[k + 1]]``, ascending. Or they
 are the parts of a partition: record i belongs to part ``cell[i]``. The curve exists only between distinct
 predictions: equal ones are taken together, whatever their order.
-
-Sums of the members of one group, by cells of neighbouring predictions.
-
-How far curves can go inside the cells of a sketch, for every part of a partition at once.
 """
 
 from __future__ import annotations
@@ -116,7 +112,7 @@ def partition_curves(cell: Index, terms: Array, sums: Array, ends: Offsets) -> N
 def successive_variances(members: Index, offsets: Offsets, terms: Array, variance: Array) -> None:
     """Fill the variance of the end of each curve, from differences of residuals.
 
-    Members with a prediction of their own are compared with their neighbours of this kind, by eq. (6) times
+    Members with a prediction of their own are compared with their neighbors of this kind, by eq. (6) times
     (sum W)^2. Members that share a prediction are compared with each other, around their mean: between them
     no order exists that is independent of both the rows and the outcomes.
     """
@@ -143,7 +139,7 @@ def successive_variances(members: Index, offsets: Offsets, terms: Array, varianc
                 last_gap, last_weight = gap, weight
                 singles += 1
             j = end
-        if singles == 1:  # no neighbour of its own kind: its square is all there is
+        if singles == 1:  # no neighbor of its own kind: its square is all there is
             within += (last_gap * last_weight) ** 2
         variance[k] = within + (total * squares / (4.0 * pairs) if pairs > 0.0 else 0.0)
 

@@ -1,19 +1,14 @@
-"""Isotonic fits of many outcomes at once, for what they score: pool adjacent violators, row by row.
+"""Isotonic fits: of many outcomes at once, with a limited slope, and with one more record.
 
-The best fit whose slope is neither negative nor steep, by the slope trick.
+Limited slope, by the slope trick: let F_i(t) be the least cost of the first i levels if the fit ends at
+g_i = t. Half its derivative is continuous, increasing and linear between breakpoints, with its zero at m_i.
+The next level, whose fit may be larger by 0 to d, inserts a flat piece of length d at the zero; adding
+w (t - r) then moves the zero to one side. Breakpoints left of the zero lie on one stack, those right of it on
+another, which is shifted lazily; walking to the new zero moves breakpoints from one stack to the other.
 
-Let F_i(t) be the least cost of the first i levels if the fit ends at g_i = t. Half its derivative is
-continuous, increasing and linear between breakpoints, with its zero at m_i. Going to the next level, whose
-fit may be larger by 0 to d, inserts a flat piece of length d at the zero; adding w (t - r) then moves the
-zero to one side. Breakpoints left of the zero lie on one stack, those right of it on another, which is
-shifted lazily; walking to the new zero moves breakpoints from one stack to the other.
-
-Isotonic values of one more record, for every place where it may fall, in linear time.
-
-With C and Z the cumulative weights and successes, a record of weight 1 and label y that falls between level k
-and level k + 1 gets max over i <= k of min over j >= k of (Z_j - Z_i + y) / (C_j - C_i + 1). Both optima lie
-on lower convex hulls: of the points up to k and of those from k on. The value does not decrease in k, so
-both points of contact only ever move to the right.
+One more record, in linear time: with C and Z the cumulative weights and successes, a record of weight 1 and
+label y between levels k and k + 1 gets max over i <= k of min over j >= k of
+(Z_j - Z_i + y) / (C_j - C_i + 1). Both optima lie on lower convex hulls, and move to the right as k grows.
 """
 
 from __future__ import annotations

@@ -1,33 +1,25 @@
-"""The linear program of the lower distance on a chain of nodes, by an interior-point method.
+"""The lower distance to calibration: a linear program on a chain of nodes, by an interior-point method.
 
 Mass of either outcome sits on nodes u_1 < ... < u_K, moves along the chain at the price of the gaps, and
 leaves at node k in the proportion (1 - u_k) : u_k, so that what leaves there is calibrated at u_k.
 Primal: the cheapest flow. Dual, program (14) of distance-from-calibration with s(u) eliminated:
-maximise sum mass_y * r_y with r_0, r_1 both 1-Lipschitz along the chain and (1-u) r_0 + u r_1 <= 0.
+maximize sum mass_y * r_y with r_0, r_1 both 1-Lipschitz along the chain and (1-u) r_0 + u r_1 <= 0.
 The Newton matrix of the 2K potentials, interleaved by node, is banded with two bands above the diagonal,
-so LAPACK factors it in O(K). Mehrotra's predictor-corrector steps: 10 to 80 of them.
+so LAPACK factors it in O(K). Mehrotra's predictor-corrector takes 10 to 80 steps. The program is solved on
+few nodes first, then where they are needed. The bounds are proven on the data whatever the nodes: `upper` is
+the cost of a plan that exists, `lower` the value of potentials feasible on the whole of [0, 1].
 
-Which nodes the chain program of the lower distance is solved on: few first, then where they are needed.
-
-The nearest calibrated distribution, bracketed: solve the chain program on ever better nodes.
-
-The bounds are proven on the data as given, whatever the nodes: `upper` is the cost of a plan that exists,
-`lower` the value of potentials feasible on the whole of [0,1]. Nodes only decide how close they come.
-
-The nearest calibrated distribution in closed form, where one outcome occurs at a single prediction.
-
-Let all mass q of outcome 1 be at w, and masses of outcome 0 at predictions v. A feasible pair of
-potentials is a number b for outcome 1 and a number a(v) for each v with
+Closed form, where one outcome occurs at a single prediction (up to three records, always): let all mass q of
+outcome 1 be at w, and masses of outcome 0 at predictions v. A feasible pair of potentials is a number b for
+outcome 1 and a number a(v) for each v with
 
     (1 - u) a(v) + u b <= (1 - u) |u - v| + u |u - w|    for all u in [0, 1].
 
 For v <= w the right side is linear or concave between 0, v, w and 1, so that only those u count. For v > w it
 is convex between w and v and has one tangent. With b = 1 - w - 2 t^2 the largest a(v) is explicit. The u that
 is tight says where outcomes 0 of v meet outcomes 1 of w; the larger t, the less of outcome 1 is needed there.
-The best t is the one at which all of them together need q.
-
-Up to three records always look like this, or like its mirror image. A meeting point u is stored as its
-distance from 1, which is the share of outcome 0 there and may be small.
+The best t is the one at which all of them together need q. A meeting point u is stored as its distance from
+1, which is the share of outcome 0 there and may be small.
 """
 
 from __future__ import annotations

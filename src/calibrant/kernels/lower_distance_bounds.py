@@ -3,16 +3,12 @@
 A plan is a distribution of calibrated predictions: `absorbed` mass at each of `nodes`. Moving the records
 there costs the sum over outcomes y of the earth mover distance between the mass of y and the plan's
 share of y, a closed form on the line, so any plan with the right mean gives an upper bound. A pair of
-1-Lipschitz potentials on all of [0,1] gives a lower bound by program (12) of distance-from-calibration.
-
-Lower bounds that a Lipschitz weight proves, and couplings that a grid of levels proves.
-
-Plans of the chain program: at its nodes, or following the records between them.
+1-Lipschitz potentials on all of [0, 1] gives a lower bound by program (12) of distance-from-calibration.
 
 On few nodes the potentials are nearly optimal, but a plan that absorbs at the nodes only is not: every
-record travels to a node. Records of one outcome need not. Where little mass of outcome y passes a node, let
-what the node absorbs leave where its records of y are, in proportion: then they hardly move, and the noise
-of the other outcome rides on a flow in one direction, where it costs nothing.
+record travels to a node. Where little mass of outcome y passes a node, what the node absorbs may leave where
+its records of y are, in proportion: then they hardly move, and the noise of the other outcome rides on a flow
+in one direction, where it costs nothing.
 """
 
 from __future__ import annotations
@@ -58,7 +54,7 @@ def chunks(count: int) -> Iterator[slice]:
 
 
 def split_onto(nodes: Floats, levels: ChainLevels) -> Floats:
-    """Share each level's mass between its two neighbouring nodes, in inverse proportion to distance.
+    """Share each level's mass between its two neighboring nodes, in inverse proportion to distance.
 
     A potential linear between nodes then earns the same on the shared mass as on the mass itself, so the
     coarse dual bounds the fine program exactly, with no rounding of the data. Returns shape (2, nodes).
@@ -153,7 +149,7 @@ def lipschitz(nodes: Floats, potential: Floats) -> Floats:
 
 
 class Violation(NamedTuple):
-    """How far (1-u) r_0(u) + u r_1(u) rises above zero between neighbouring nodes, at worst."""
+    """How far (1-u) r_0(u) + u r_1(u) rises above zero between neighboring nodes, at worst."""
 
     worst: float
     per_gap: Floats

@@ -47,7 +47,7 @@ def direction_of(up: float, down: float, left: float, right: float) -> int:
 
 
 def chosen_pair(up: Any, down: Any, groups: Any, start: int, bins: int) -> tuple[int, int, float]:
-    """Walk from `start` to a bin that costs nothing, or to two neighbours and the chance of the lower one."""
+    """Walk from `start` to a bin that costs nothing, or to two neighbors and the chance of the lower one."""
     i, walked, before = start, 0, 0.0
     while True:
         rise, fall = 0.0, 0.0

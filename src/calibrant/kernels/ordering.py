@@ -213,7 +213,7 @@ def ascending(values: Array) -> Sorting:
     return order, result
 
 
-SHIFT = 12  # neighbouring cells in a run: 2^12 of 64 bytes each
+SHIFT = 12  # neighboring cells in a run: 2^12 of 64 bytes each
 COUNT, V, Y, YV, SPREAD, MIXED, LOW, HIGH = range(8)  # columns of a table of cells
 
 

@@ -1,20 +1,9 @@
-"""Cheapest ways to cut or group levels: dynamic programs over boundaries and over subsets.
+"""Cheapest ways to cut or group levels: dynamic programs, local search, and interval partitions.
 
-A group of levels is sent to its mean outcome, at the cost sum w |v - mean|. `values` ascend (ties allowed),
-boundary b lies before level b, so a run from boundary i to boundary j holds levels i .. j-1.
-
-The quadratic searches for the cheapest runs of levels, as loops: which boundary each run starts from.
-
-They choose what best_runs (kernels/partitions) chooses with the same prices, without storing any of them.
-
-A cheaper grouping by local search: move one item, merge two groups, split one, while that helps.
-
-Every grouping is one way to be calibrated, so whatever the search finds is an upper bound on the cheapest.
-
-Interval partitions: binned error plus width, minimised over partitions.
-
-`curve` holds the cumulative residuals C_0 .. C_m and boundary b lies before level b, so the bin from
-boundary i to j has the residual C_j - C_i and the hull v_{j-1} - v_i.
+A group of levels is sent to its mean outcome, at the cost sum w |v - mean|; every grouping is one way to be
+calibrated, so its cost is an upper bound on the cheapest. `values` ascend (ties allowed), boundary b lies
+before level b, so a run from boundary i to boundary j holds levels i .. j-1. `curve` holds the cumulative
+residuals C_0 .. C_m: the bin from boundary i to j has the residual C_j - C_i and the hull v_{j-1} - v_i.
 """
 
 from __future__ import annotations
@@ -152,7 +141,7 @@ def first_of_runs(previous: Ints) -> Ints:
 
 
 def contiguous_groups(values: Floats, weights: Floats, outcomes: Floats, boundaries: Ints) -> Runs:
-    """Cheapest grouping into runs of neighbouring levels, cut at `boundaries` only.
+    """Cheapest grouping into runs of neighboring levels, cut at `boundaries` only.
 
     Differences of running sums choose the runs; they lose runs of less than 1e-16 of the weight, which any
     mean in [0, 1] serves. The runs chosen are then priced level by level.
@@ -404,7 +393,7 @@ def spread_boundaries(curve: Floats, limit: int) -> Ints:
 
 
 def least_average_width(values: Floats, weights: Floats, curve: Floats, boundaries: Ints) -> Runs:
-    """Minimise sum over bins of |residual| + weight * hull (Definition 6.1, distance-from-calibration)."""
+    """Minimize sum over bins of |residual| + weight * hull (Definition 6.1, distance-from-calibration)."""
     weight = cumulative(weights)
 
     def run_cost(starts: Ints, stop: int) -> Floats:
@@ -432,7 +421,7 @@ class Widest(NamedTuple):
 
 
 def least_largest_width(values: Floats, curve: Floats, boundaries: Ints) -> Widest:
-    """Minimise sum over bins of |residual| + the largest hull, by branch and bound on that hull.
+    """Minimize sum over bins of |residual| + the largest hull, by branch and bound on that hull.
 
     The least binned error e(w) with hulls of at most w falls as w grows, so between the hulls numbered a and
     b nothing is below e(b) plus hull a + 1: ranges of hulls that cannot beat the best are dropped, the others
@@ -472,7 +461,7 @@ def _distinct_hulls(bins: _Bins) -> Floats:
 def _binned_errors(bins: _Bins, widths: Floats) -> tuple[Floats, Floats]:
     """Least binned error with hulls of at most each of `widths`, and the largest hull then used.
 
-    Infinite where a stretch between neighbouring boundaries is wider already.
+    Infinite where a stretch between neighboring boundaries is wider already.
     """
     count = len(bins.level)
     best = np.zeros((len(widths), count))

@@ -5,8 +5,6 @@ that are drawn N times in all, each the same Poisson number of times independent
 replacement, given N. So every row gets a Poisson number, in order, with a mean that leaves N a little below
 n, and only the few that are still missing are picked one by one: the same law, without the jumps. Rows
 with the same codes are drawn together: sums of Poisson numbers are Poisson numbers.
-
-Rows that are alike, counted once, with what draws a Poisson number for many of them at a time.
 """
 
 from __future__ import annotations

@@ -7,13 +7,8 @@ The dual of the smooth calibration error is, with gaps c_j = L (v_{j+1} - v_j), 
 Solve it left to right. The derivative of the cost-so-far is a step function from -1 to 1, in other words
 a multiset of positions of total mass 2, all of it at 0 to begin with. Step j puts mass 2 c_j at C_j and
 trims mass c_j from either end; the smallest and largest position left bound g_j. A sweep back then reads
-off the minimiser. Everything below works on these positions and masses.
-
-Trimming of long curves by a queue of buckets: a third of the time that a heap takes, but for odd curves.
-
-See kernels/trimming, whose `upper_ends` gives the same values. Positions lie in equally wide buckets, each a
-list of steps, newest first. A cumulative curve moves little from step to step, so that neighbours in time are
-neighbours in memory.
+off the minimizer. Long curves use a queue of equally wide buckets in place of a heap, in a third of the time:
+a cumulative curve moves little from step to step, so neighbors in time are neighbors in memory.
 """
 
 from __future__ import annotations
@@ -204,7 +199,7 @@ def both_ends(curve: Array, gaps: Array) -> tuple[Array, Array]:
 
 @compiled
 def swept_back(lower: Array, upper: Array, end: float) -> Array:
-    """Return the minimiser g_0 .. g_m: g_0 = 0, g_m = `end`, and g_j is g_{j+1} clipped into its bounds."""
+    """Return the minimizer g_0 .. g_m: g_0 = 0, g_m = `end`, and g_j is g_{j+1} clipped into its bounds."""
     path = np.zeros(len(lower) + 2)
     level = end
     path[-1] = level
@@ -252,7 +247,7 @@ def _feasible_weights(path: Array, curve: Array, gaps: Array) -> Array:
 
 
 def steepest_steps(values: Array, lipschitz: float) -> Array:
-    """Return how far the weights of neighbouring values may differ: the gaps c_j.
+    """Return how far the weights of neighboring values may differ: the gaps c_j.
 
     Weights in [-1, 1] never differ by more than 2, and masses far above that would round the others away.
     """
@@ -261,7 +256,7 @@ def steepest_steps(values: Array, lipschitz: float) -> Array:
 
 
 def denoised(curve: Array, gaps: Array) -> Array:
-    """Return the minimiser g_0 .. g_m for the whole curve C_0 .. C_m, by whichever trimming fits."""
+    """Return the minimizer g_0 .. g_m for the whole curve C_0 .. C_m, by whichever trimming fits."""
     inner = curve[1:-1].copy()  # writeable, so that numba always sees the same type
     if np.sum(gaps) <= NARROW and upper_ends.worth_compiling(len(inner)):
         lower, upper = _two_sides(inner, gaps)
@@ -364,7 +359,7 @@ def _negated(ends: Array) -> Array:
 
 
 def _cost(curve: Array, gaps: Array, lower: Array, upper: Array) -> float:
-    """Return the dual objective at the minimiser that `lower` and `upper` bound."""
+    """Return the dual objective at the minimizer that `lower` and `upper` bound."""
     level = curve[-1]
     cost: float = 0.0
     for j in range(len(gaps) - 1, -1, -1):

@@ -1,8 +1,7 @@
 """The forms every measure can be called in: with arrays, with Forecasts sorted once, or with a sketch's.
 
-Functions that answer with more than a number take a frame and the names of its columns as well.
-
-The part of a docstring that all functions of rows share: what outcomes, predictions and weights may be.
+Functions that return more than a number also take a frame and the names of its columns. The part of a
+docstring about outcomes, predictions and weights is written once, here.
 """
 
 from __future__ import annotations

@@ -5,11 +5,6 @@ exact; what is lost is where in the cell it lies. Write r_i = w_i (y_i - v_i) fo
 A for the absolute residual mass of a cell (`over` + `under`), h for the spread of its predictions, and
 d <= h for the largest distance from its mean to a prediction. Every rule below bounds, in exact
 arithmetic, what moving the residuals inside their cells can change, and adds `rounding`.
-
-How far rounding moves a logistic fit: sums of weights of many sizes keep few digits of the rarer outcome.
-
-The weight of the outcomes 0 of a level is a difference, w - ones. Where nearly all weight has outcome 1 it
-is known only to some units in the last place of w, however small it is itself.
 """
 
 from __future__ import annotations

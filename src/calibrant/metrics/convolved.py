@@ -1,12 +1,8 @@
 """Convolved calibration error: the expected calibration error after Gaussian smoothing of the predictions.
 
-Masses on [0, 1] convolved with a reflected Gaussian, on a grid, with a bound on what the grid costs.
-
-The reflected Gaussian is the heat kernel of [0, 1] with closed ends: cos(pi k t) is damped by
-exp(-(pi k s)^2 / 2). So one cosine transform, a product and one transform back smooth at any bandwidth s,
-and all reflections are taken into account.
-
-The smoothed reliability curve that the convolved calibration error implies.
+Masses are smoothed on a grid, with a bound on what the grid costs. The reflected Gaussian is the heat kernel
+of [0, 1] with closed ends: cos(pi k t) is damped by exp(-(pi k s)^2 / 2). So one cosine transform, a product
+and one transform back smooth at any bandwidth s, all reflections included.
 """
 
 from __future__ import annotations

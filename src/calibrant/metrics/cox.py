@@ -19,7 +19,7 @@ from calibrant.metrics.registry import Measure, Null, Settings
 from calibrant.parallel import dot
 from calibrant.results import Array, Certified, Result
 
-COARSE = 4096  # groups of neighbouring levels on which the fit of many levels begins
+COARSE = 4096  # groups of neighboring levels on which the fit of many levels begins
 LARGEST_LOGIT = 27.6  # predictions of 0 and 1 have no logit: they count as 1e-12 from the end
 
 
@@ -158,7 +158,7 @@ def _ends(ascending: Array, known: npt.NDArray[np.bool_]) -> tuple[float, float]
 
 
 def _fit(forecasts: Forecasts, logit: Array) -> tuple[float, float]:
-    """Maximise the weighted logistic likelihood: roughly on groups of neighbours first, if there are many."""
+    """Maximize the weighted logistic likelihood: roughly on groups of neighbors first, if there are many."""
     ones, weights = forecasts.outcomes, forecasts.weights
     centre, scale = dot(weights, logit), float(np.ptp(logit))
     x = np.subtract(logit, centre, out=logit)

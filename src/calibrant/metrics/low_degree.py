@@ -66,7 +66,7 @@ def _moments(forecasts: Forecasts, degree: int) -> Array:
 
 
 def _worst_polynomial(moments: Array) -> tuple[Array, float]:
-    """Maximise moments @ c over Chebyshev coefficients c with |p| <= 1: feasible c, and an upper bound."""
+    """Maximize moments @ c over Chebyshev coefficients c with |p| <= 1: feasible c, and an upper bound."""
     degree = len(moments) - 1
     scale = float(np.abs(moments).max())
     if degree == 0 or scale == 0.0:
@@ -94,7 +94,7 @@ def _worst_polynomial(moments: Array) -> tuple[Array, float]:
 
 
 def _program(moments: Array, points: Array) -> tuple[Array, float] | None:
-    """Maximise moments @ c with |p| <= 1 at the points only: nearly optimal c, and a proven upper bound.
+    """Maximize moments @ c with |p| <= 1 at the points only: nearly optimal c, and a proven upper bound.
 
     None where the solver gives up, which it does on some badly conditioned programs.
 

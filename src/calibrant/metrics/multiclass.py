@@ -1,7 +1,4 @@
-"""Several classes as one: reductions to Forecasts, so that every measure, test and chart applies.
-
-Columns of class probabilities: what errors call them, and how labels are to be named.
-"""
+"""Several classes as one: reductions to Forecasts, so that every measure, test and chart applies."""
 
 from __future__ import annotations
 

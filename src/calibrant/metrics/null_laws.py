@@ -1,6 +1,4 @@
-"""Limit laws of test statistics under calibration.
-
-Tails of limit laws, right far out: log p-values to 1e-300 and below.
+"""Limit laws of test statistics under calibration, with tails that are right to log p-values of 1e-300.
 
 The cumulative curve of calibrated forecasts, divided by its standard deviation sigma, tends to Brownian
 motion on [0, 1]. Near 0 the usual series for the distribution function is used; in the tail its

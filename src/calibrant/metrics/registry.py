@@ -1,6 +1,4 @@
-"""Measure: one row of the registry.
-
-What is known of a measure under calibration: mean, limit law, and values for many outcomes at once.
+"""Measure, one row of the registry, and Null, what is known of it under calibration.
 
 Given the predictions, calibration means that the outcomes are independent Bernoulli(v). A *batch*
 takes one row of residuals for each simulated set of outcomes, all on the same predictions and weights,

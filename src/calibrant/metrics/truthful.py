@@ -64,7 +64,7 @@ def binned_squared_error(
     ties: Literal["together", "random"] = "together",
     partition: Callable[[Array], npt.ArrayLike] | None = None,
 ) -> Certified:
-    """Unnormalised binned squared error: the sum over bins of the squared residual sum.
+    """Unnormalized binned squared error: the sum over bins of the squared residual sum.
 
     UBSE of the truthfulness paper, perfectly truthful for every partition that depends on the predictions
     only. By default n^(1/3) bins of about equal weight; equal predictions share a bin (a level goes where
@@ -189,7 +189,7 @@ def _residual_variance(forecasts: Forecasts, settings: Settings) -> float:
 
 @binned_squared_error.certificate
 def _squared_bin_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
-    """Bound the unnormalised binned squared error."""
+    """Bound the unnormalized binned squared error."""
     for option, usual in (("ties", "together"), ("partition", None)):
         if settings[option] != usual:
             raise no_certificate("ubse", f"got {option}={settings[option]!r}")

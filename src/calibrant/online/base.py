@@ -1,11 +1,4 @@
-"""What every forecaster and calibrator of streams shares: keys, saving, and what cannot be added.
-
-Forecasts that wait for their outcome: kept by key until it is learned or forgotten.
-
-What a run over many rounds returns.
-
-Certificates of several streams add up; states do not.
-"""
+"""What forecasters and calibrators of streams share: keys of late outcomes, saving, runs, certificates."""
 
 from __future__ import annotations
 
@@ -20,7 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.online.inputs import Key, checked_key
+from calibrant.online.inputs import (
+    Key,
+    checked_key,
+    checked_outcome,
+    checked_probability,
+    outcome_column,
+    probability_column,
+)
 from calibrant.online.state import Fields, read_text, save_text
 from calibrant.results import Array
 
@@ -160,8 +160,6 @@ class Stream(ABC):
         key : str or int, optional
             The key the forecast was made with.
         """
-        from calibrant.online.inputs import checked_outcome
-
         outcome = checked_outcome(y)
         self._learn(self._pending.take(key, learned=True), outcome)
 
@@ -227,6 +225,55 @@ class Stream(ABC):
         result = "none" if certificate is None else f"{certificate:.6g}"
         promised = "none" if bound is None else f"{bound:.6g}"
         return f"{type(self).__name__}(rounds={self.rounds:,}, certificate={result}, bound={promised})"
+
+
+class GuidedStream(Stream):
+    """A forecaster of outcomes 0 and 1 that may start from a prediction from elsewhere."""
+
+    @abstractmethod
+    def _forecast(self, guide: float | None) -> tuple[float, tuple[Any, ...]]:
+        """Return the next forecast, and what is kept until its outcome is learned."""
+
+    @abstractmethod
+    def _run(self, outcomes: Array, guides: Array | None) -> Run:
+        """Forecast and learn many outcomes."""
+
+    def predict_one(self, guide: float | None = None, *, key: Key = None) -> float:
+        """Return the forecast of the next outcome.
+
+        Parameters
+        ----------
+        guide : float, optional
+            A prediction from elsewhere: the search for the forecast starts there.
+        key : str or int, optional
+            A name for the outcome, where it may come late. Without one, learn it before the next forecast.
+
+        Returns
+        -------
+        float
+        """
+        key = self._pending.check_free(key)
+        prediction, answer = self._forecast(None if guide is None else checked_probability(guide, "guide"))
+        self._pending.add(key, answer)
+        return prediction
+
+    def run(self, y: Any, p: Any = None) -> Run:
+        """Forecast and learn many outcomes, exactly as step by step, but compiled.
+
+        Parameters
+        ----------
+        y : array-like of 0 and 1
+            The outcomes, in order; fixed without knowing the coins, where there are any.
+        p : array-like, optional
+            Guides.
+
+        Returns
+        -------
+        Run
+        """
+        self._check_nothing_waits()
+        outcomes = outcome_column(y)
+        return self._run(outcomes, None if p is None else probability_column(p, outcomes, "p"))
 
 
 def _saved_key(key: Any, fields: Fields) -> Key:

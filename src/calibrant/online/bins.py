@@ -1,8 +1,6 @@
-"""Tables of answers and events per bin, one per epoch, and the forecaster that draws among the bins.
+"""ExpectedErrorForecaster, and the tables of bins and the coins that randomized forecasters share.
 
-ExpectedErrorForecaster: randomised forecasts whose ECE grows like T^(2/3) at most.
-
-Coins from a seed and a counter: a saved forecaster needs two whole numbers to go on as it would have.
+Coins come from a seed and a counter: a saved forecaster needs two whole numbers to continue unchanged.
 """
 
 from __future__ import annotations
@@ -16,17 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.kernels.online import chosen_pair, fresh_weight, run_bins, settle, weight_of
-from calibrant.online.base import Run, Stream
+from calibrant.online.base import GuidedStream, Run, Stream
 from calibrant.online.bounds import as_numbers, epoch_ends, expected_error_bins, expected_error_bound
-from calibrant.online.inputs import (
-    Key,
-    checked_bins,
-    checked_count,
-    checked_horizon,
-    checked_probability,
-    outcome_column,
-    probability_column,
-)
+from calibrant.online.inputs import checked_bins, checked_count, checked_horizon
 from calibrant.online.state import Fields
 from calibrant.parallel import recorded_seed
 from calibrant.results import Array
@@ -151,7 +141,7 @@ class Stretch:
 
 
 class BinForecaster(Stream):
-    """Answers the middle of a bin, or of one of two neighbours by a coin; a fresh table every epoch.
+    """Answers the middle of a bin, or of one of two neighbors by a coin; a fresh table every epoch.
 
     Without a horizon the bins suit an epoch, whose end multiplies; what is promised adds over the epochs.
     """
@@ -216,7 +206,7 @@ class BinForecaster(Stream):
         epoch, chosen, *groups = answer
         self._tables[epoch].learn(tuple(groups), chosen, outcome)
 
-    def _run(self, outcomes: Array, guides: Array | None, members: Any) -> tuple[Run, list[Stretch]]:
+    def _run_epochs(self, outcomes: Array, guides: Array | None, members: Any) -> tuple[Run, list[Stretch]]:
         """Forecast and learn many rounds, epoch by epoch; the bound is for the caller to add."""
         size, begin, before = len(outcomes), 0, self.rounds
         predictions, steered, errors = np.empty(size), np.empty(size, np.bool_), np.empty(size)
@@ -290,7 +280,7 @@ class BinForecaster(Stream):
         return tuple(counts)
 
 
-class ExpectedErrorForecaster(BinForecaster):
+class ExpectedErrorForecaster(BinForecaster, GuidedStream):
     """Forecast any stream with a small expected calibration error (ECE), on average over its own coins.
 
     After T rounds T times the ECE has a mean of at most T / (2 m) + sqrt(m T) with m bins: 1.5 T^(2/3) for
@@ -299,8 +289,8 @@ class ExpectedErrorForecaster(BinForecaster):
 
     `certificate` is the error so far, T times the ECE, computed and not promised; so it may exceed
     `bound()`, which holds for its mean. (With a delay and no horizon epochs may share an answer; their errors
-    are added up, which is no less.) Never show a forecast before the outcome is fixed, and keep saved
-    states secret: the seed tells all coins to come.
+    are added up, an upper bound.) Never show a forecast before the outcome is fixed, and keep saved
+    states secret: the seed reveals all coins to come.
 
     Parameters
     ----------
@@ -350,43 +340,12 @@ class ExpectedErrorForecaster(BinForecaster):
         parts = self._learned_per_epoch() if T is None else self._per_epoch(checked_count(T, "T"))
         return float(sum(expected_error_bound(t, m, self.delay) for t, m in parts))
 
-    def predict_one(self, guide: float | None = None, *, key: Key = None) -> float:
-        """Return the forecast of the next outcome.
+    def _forecast(self, guide: float | None) -> tuple[float, tuple[Any, ...]]:
+        chosen = self._draw(guide, (0,))
+        return self._answer(chosen), (len(self._tables) - 1, chosen, 0)
 
-        Parameters
-        ----------
-        guide : float, optional
-            Somebody's prediction: the search for a bin starts there.
-        key : str or int, optional
-            A name for the outcome, where it may come late. Without one, learn it before the next forecast.
-
-        Returns
-        -------
-        float
-        """
-        key = self._pending.check_free(key)
-        chosen = self._draw(None if guide is None else checked_probability(guide, "guide"), (0,))
-        self._pending.add(key, (len(self._tables) - 1, chosen, 0))
-        return self._answer(chosen)
-
-    def run(self, y: Any, p: Any = None) -> Run:
-        """Forecast and learn many outcomes, exactly as step by step, but compiled.
-
-        Parameters
-        ----------
-        y : array-like of 0 and 1
-            The outcomes, in order; fixed without knowing the coins.
-        p : array-like, optional
-            Guides.
-
-        Returns
-        -------
-        Run
-        """
-        self._check_nothing_waits()
-        outcomes = outcome_column(y)
-        guides = None if p is None else probability_column(p, outcomes, "p")
-        run, stretches = self._run(outcomes, guides, np.zeros((len(outcomes), 1), dtype=np.int64))
+    def _run(self, outcomes: Array, guides: Array | None) -> Run:
+        run, stretches = self._run_epochs(outcomes, guides, np.zeros((len(outcomes), 1), dtype=np.int64))
         return replace(run, bound=self._running_bound(stretches) if self._kept_in_time else None)
 
     def _running_bound(self, stretches: list[Stretch]) -> Array:

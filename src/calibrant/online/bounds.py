@@ -65,7 +65,7 @@ def log_potential(rounds: float, bins: int, groups: int = 1) -> float:
 def decision_loss_bound(rounds: float, bins: int, groups: int = 1, planned: float | None = None) -> float:
     """Return the bound on the decision loss in expectation (theorem 7).
 
-    It maximises twice the sum of sqrt(3 n L) - n d over how often the bins are answered, d being how far
+    It maximizes twice the sum of sqrt(3 n L) - n d over how often the bins are answered, d being how far
     the decision threshold lies from a bin. Any multiplier gives an upper bound (weak duality); the best
     one is searched for. `planned` is how many rounds all groups together may have, where `rounds` counts
     those of one group.

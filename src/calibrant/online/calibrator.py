@@ -1,7 +1,5 @@
 """OnlineCalibrator: turns given predictions into calibrated ones, with a certificate for any future.
 
-Five experts correct the given predictions; their mixture is never much worse than the best of them.
-
 The experts: the raw prediction; logistic recalibration by recursive Newton steps, once with all the past and
 once forgetting it; the raw prediction plus the mean residual of its bin; and the rate of its bin. They
 are mixed by Vovk's aggregating algorithm, which for the Brier score loses at most ln(1 / prior) / 2 in total
@@ -81,7 +79,7 @@ class Experts:
     @property
     def shares(self) -> list[float]:
         """Return the weights as parts of 1."""
-        return normalised(np.array([self.weights]))[0].tolist()  # type: ignore[no-any-return]
+        return normalized(np.array([self.weights]))[0].tolist()  # type: ignore[no-any-return]
 
     def run(self, outcomes: Array, raw: Array, ends: npt.NDArray[np.int64]) -> tuple[Array, Array]:
         """Mix and learn batch by batch; return the mixtures and the weights they were mixed with."""
@@ -95,7 +93,7 @@ class Experts:
         )  # fmt: skip
         self.weights, self.filters, self.residuals = weights.tolist(), filters.tolist(), residuals.tolist()
         self.answered, self.events = answered.tolist(), events.tolist()
-        return mixtures, normalised(history)
+        return mixtures, normalized(history)
 
     def to_state(self) -> dict[str, Any]:
         """Return what changes from round to round, ready for JSON."""
@@ -118,7 +116,7 @@ class Experts:
             raise fields.refused("residuals", "must not exceed the answers")
 
 
-def normalised(logs: Array) -> Array:
+def normalized(logs: Array) -> Array:
     """Return weights that add up to 1 in each row from their logarithms."""
     weights = np.exp(logs - logs.max(axis=1, keepdims=True, initial=-np.inf))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))

@@ -8,24 +8,18 @@ from typing import Any, Self
 import numpy as np
 
 from calibrant.kernels.online import cutoff_pair, run_cutoff
-from calibrant.online.base import Run, Stream
+from calibrant.online.base import GuidedStream, Run
 from calibrant.online.bins import counter_uniform, counter_uniforms
 from calibrant.online.bounds import cutoff_block, cutoff_bound
-from calibrant.online.inputs import (
-    Key,
-    checked_count,
-    checked_horizon,
-    checked_probability,
-    outcome_column,
-    probability_column,
-)
+from calibrant.online.inputs import checked_count, checked_horizon
 from calibrant.online.state import Fields
 from calibrant.parallel import recorded_seed
+from calibrant.results import Array
 
 MIN_POINTS_COMPILED = 128
 
 
-class CutoffForecaster(Stream):
+class CutoffForecaster(GuidedStream):
     """Forecast any stream with a small cutoff calibration error, on average over its own coins.
 
     The cutoff error, also called proper calibration error, is the largest total of outcome - forecast over
@@ -33,9 +27,10 @@ class CutoffForecaster(Stream):
     1.6 sqrt(T ln(6 sqrt(T))) + sqrt(T), whatever the outcomes are, T not known in advance; a known horizon
     brings it to sqrt(T ln(6 sqrt(T))) + sqrt(T) / 2. The outcomes may depend on everything but the next coin.
 
-    Whoever acts on a threshold, or on any monotone rule of the forecasts, regrets at most twice this error.
-    No deterministic forecaster can promise it: against y = 1 whenever p < 1/2 its error is T / 4. In the
-    manner of Okoroafor, Kleinberg and Kim (2025); the rule and its constants are proven on the proof page.
+    A decision maker who acts on a threshold, or on any monotone rule of the forecasts, regrets at most twice
+    this error. No deterministic forecaster can promise it: against y = 1 whenever p < 1/2 its error is T / 4.
+    In the manner of Okoroafor, Kleinberg and Kim (2025), whose O(sqrt(T)) is not proved here: this rule has a
+    further factor sqrt(log T), and its constants are proved on the proof page.
 
     `certificate` is the error so far, T times the Kuiper error, computed and not promised, so it may exceed
     `bound()`, which holds for its mean. Never show a forecast before the outcome is fixed, and keep saved
@@ -102,55 +97,23 @@ class CutoffForecaster(Stream):
             setattr(self, name, refined)
         self._points, self._last = points, self._last * finer
 
-    def predict_one(self, guide: float | None = None, *, key: Key = None) -> float:
-        """Return the forecast of the next outcome.
-
-        Parameters
-        ----------
-        guide : float, optional
-            A prediction from elsewhere: the search for a point starts there.
-        key : str or int, optional
-            A name for the outcome, where it may come late. Without one, learn it before the next forecast.
-
-        Returns
-        -------
-        float
-        """
-        key = self._pending.check_free(key)
-        given = None if guide is None else checked_probability(guide, "guide")
+    def _forecast(self, guide: float | None) -> tuple[float, tuple[Any, ...]]:
         self._begin_round()
         if self._points >= MIN_POINTS_COMPILED:
             cutoff_pair.compile_now()
-        start = self._last if given is None else int(given * self._points + 0.5)
+        start = self._last if guide is None else int(guide * self._points + 0.5)
         low, high, chance = cutoff_pair(self._curve(), self._rate, start)
         self._last = int(low if high == low or counter_uniform(self.seed, self._forecasts) < chance else high)
         self._forecasts += 1
         answer = self._last / self._points
-        self._pending.add(key, (answer,))
-        return answer
+        return answer, (answer,)
 
     def _learn(self, answer: tuple[Any, ...], outcome: float) -> None:
         point = round(answer[0] * self._points)
         self._answers[point] += 1
         self._events[point] += int(outcome)
 
-    def run(self, y: Any, p: Any = None) -> Run:
-        """Forecast and learn many outcomes, exactly as step by step, but compiled.
-
-        Parameters
-        ----------
-        y : array-like of 0 and 1
-            The outcomes, in order; fixed without knowing the coins.
-        p : array-like, optional
-            Guides.
-
-        Returns
-        -------
-        Run
-        """
-        self._check_nothing_waits()
-        outcomes = outcome_column(y)
-        guides = None if p is None else probability_column(p, outcomes, "p")
+    def _run(self, outcomes: Array, guides: Array | None) -> Run:
         size, begin, before = len(outcomes), 0, self.rounds
         predictions, steered, errors = np.empty(size), np.empty(size, np.bool_), np.empty(size)
         while begin < size:

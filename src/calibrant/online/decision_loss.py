@@ -1,4 +1,4 @@
-"""DecisionLossForecaster: randomised forecasts on which no decision maker regrets much, in any group."""
+"""DecisionLossForecaster: randomized forecasts on which no decision maker regrets much, in any group."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class DecisionLossForecaster(BinForecaster):
     holds for each of them at once: online multi-calibration.
 
     `certificate` is T times the CDL of the answers so far, computed and not promised. Never show a forecast
-    before the outcome is fixed, and keep saved states secret: the seed tells all coins to come.
+    before the outcome is fixed, and keep saved states secret: the seed reveals all coins to come.
 
     Late outcomes can be learned by key, but no bound is proved for them: `delay` is 0.
 
@@ -151,7 +151,7 @@ class DecisionLossForecaster(BinForecaster):
         Parameters
         ----------
         guide : float, optional
-            Somebody's prediction: the search for a bin starts there.
+            A prediction from elsewhere: the search for a bin starts there.
         groups : iterable
             The groups that the next outcome belongs to, besides everybody.
         key : str or int, optional
@@ -190,7 +190,7 @@ class DecisionLossForecaster(BinForecaster):
         self._check_nothing_waits()
         outcomes = outcome_column(y)
         guides = None if p is None else probability_column(p, outcomes, "p")
-        run, _ = self._run(outcomes, guides, self._members(groups or {}, len(outcomes)))
+        run, _ = self._run_epochs(outcomes, guides, self._members(groups or {}, len(outcomes)))
         return replace(run, certificate=None)
 
     def _members(self, groups: Mapping[Any, Any], size: int) -> npt.NDArray[np.int64]:

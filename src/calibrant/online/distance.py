@@ -1,10 +1,8 @@
 """DistanceForecaster: deterministic forecasts whose distance from calibration grows like sqrt(T) at most.
 
-A grid of cells on [0, 1] that keeps its own account: how far its forecasts are from calibrated at most.
-
-Each outcome is charged to an end of the cell that forecast it. Moving every forecast to the end that it is
-charged to, and every end to the mean of its outcomes, makes the forecasts calibrated. What that costs at
-most, `moved` plus the sum of the absolute charges, is the certificate.
+The grid of cells charges each outcome to an end of the cell that forecast it. Moving every forecast to the
+end that it is charged to, and every end to the mean of its outcomes, makes the forecasts calibrated. What
+that costs at most, `moved` plus the sum of the absolute charges, is the certificate.
 """
 
 from __future__ import annotations
@@ -18,14 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.kernels.online import cell_is_full, charged_right, run_grid, usable_cell, with_capacity
-from calibrant.online.base import Run, Stream
+from calibrant.online.base import GuidedStream, Run
 from calibrant.online.bounds import adaptive_bound, as_numbers, uniform_bound, uniform_cells
 from calibrant.online.inputs import (
-    Key,
     batch_ends,
     checked_count,
     checked_horizon,
-    checked_probability,
     outcome_column,
     probability_column,
 )
@@ -166,7 +162,7 @@ class Grid:
         return float(numbers[0]), float(numbers[1])
 
 
-class DistanceForecaster(Stream):
+class DistanceForecaster(GuidedStream):
     """Forecast any stream so that the forecasts stay close to calibrated, whatever happens.
 
     Deterministic, and good at any time without knowing how long the stream will be. After T rounds the
@@ -227,26 +223,9 @@ class DistanceForecaster(Stream):
             return adaptive_bound(rounds, self.delay)
         return uniform_bound(rounds, uniform_cells(self.horizon, self.delay), self.delay)
 
-    def predict_one(self, guide: float | None = None, *, key: Key = None) -> float:
-        """Return the forecast of the next outcome.
-
-        Parameters
-        ----------
-        guide : float, optional
-            Somebody's prediction: the answer is the middle of the usable cell nearest to it.
-        key : str or int, optional
-            A name for the outcome, where it may come late. Without one, learn it before the next forecast.
-
-        Returns
-        -------
-        float
-        """
-        key = self._pending.check_free(key)
-        low, high, prediction = self._grid.predict(
-            None if guide is None else checked_probability(guide, "guide")
-        )
-        self._pending.add(key, (low, high))
-        return prediction
+    def _forecast(self, guide: float | None) -> tuple[float, tuple[Any, ...]]:
+        low, high, prediction = self._grid.predict(guide)
+        return prediction, (low, high)
 
     def _learn(self, answer: tuple[Any, ...], outcome: float) -> None:
         low, high = answer
@@ -271,7 +250,10 @@ class DistanceForecaster(Stream):
         self._check_nothing_waits()
         outcomes = outcome_column(y)
         guides = None if p is None else probability_column(p, outcomes, "p")
-        ends = batch_ends(batches, len(outcomes))
+        return self._run(outcomes, guides, batch_ends(batches, len(outcomes)))
+
+    def _run(self, outcomes: Array, guides: Array | None, ends: npt.NDArray[np.int64] | None = None) -> Run:
+        ends = batch_ends(None, len(outcomes)) if ends is None else ends
         before = self.rounds
         predictions, certificates, steered = self._grid.run(outcomes, guides, ends)
         self._pending.note_batch(int(np.diff(ends, prepend=0).max(initial=0)))

@@ -1,9 +1,4 @@
-"""Checked columns of a stream.
-
-Names of groups and segments: one text per label, whatever type the column has.
-
-What a stream is handed one at a time: an outcome, a prediction, a key; and how long it may be.
-"""
+"""Checked inputs of a stream: outcomes, predictions, keys, columns, and the names of groups and segments."""
 
 from __future__ import annotations
 
@@ -97,7 +92,7 @@ def probability_column(p: Any, outcomes: Array, name: str) -> Array:
 
 
 def batch_ends(batches: Any, size: int, name: str = "batches") -> npt.NDArray[np.int64]:
-    """Return where each batch ends; equal neighbours are one batch, and None makes every row its own.
+    """Return where each batch ends; equal neighbors are one batch, and None makes every row its own.
 
     A label that comes back after others have come would be learned before it is forecast: refused.
     """

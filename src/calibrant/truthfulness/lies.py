@@ -1,9 +1,4 @@
-"""incentives: would lying help, on predictions like these?
-
-The standard lies: what a forecaster may report instead of the probabilities believed in.
-
-Outcomes of predictions taken for the truth: all of them, or drawn so that the rare ones are not missed.
-"""
+"""incentives: would lying help, on predictions like these? The standard lies, and replays of the outcomes."""
 
 from __future__ import annotations
 

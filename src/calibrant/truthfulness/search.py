@@ -1,10 +1,7 @@
-"""The best report there is, as far as a search finds it: each way of pooling rounds is searched separately.
+"""The search for the best report: the expected value of a measure over all outcomes of a few rounds.
 
-A liar who learns each outcome before the next report: the best policy over histories.
-
-The expected value of a measure, over all outcomes of a few rounds with known probabilities.
-
-Everything that a few rounds can bring: all outcomes with their chances, and all ways to pool rounds.
+Each way of pooling rounds is searched separately, since measures jump where reports tie. A forecaster who
+learns each outcome before the next report chooses a policy over histories instead.
 """
 
 from __future__ import annotations
@@ -45,7 +42,7 @@ def pools(n: int) -> list[Labels]:
     """Return the ways to pool n rounds, coarsest first: all of them, or for many rounds the plain ones.
 
     Reports that agree in some rounds are a face of the cube that a gradient never finds, so the search
-    visits each face. For more than 6 rounds: all together, all apart, and neighbours pooled in the order
+    visits each face. For more than 6 rounds: all together, all apart, and neighbors pooled in the order
     given.
     """
     if n <= ALL_POOLS:

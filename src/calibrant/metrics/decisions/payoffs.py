@@ -1,9 +1,4 @@
-"""Decision tasks: what an action earns for each outcome, and the best response to a probability.
-
-The best response to a prediction.
-
-The convex function behind a table of payoffs, as a proper score.
-"""
+"""Decision tasks: what an action earns for each outcome, the best response, and the proper score behind."""
 
 from __future__ import annotations
 

@@ -1,14 +1,9 @@
-"""Calibration decision loss: the most that trusting the predictions can cost, over all bounded payoffs.
+"""What trusting the predictions can cost: decision loss, U-calibration error and monotone regret.
 
-The threshold-loss curve: what a decision by one threshold loses by trusting the predictions.
-
-Somebody acts when the probability exceeds mu. Acting costs mu, not acting when the outcome is 1 costs 1.
-A level with prediction v and outcome rate r is handled wrongly when mu lies between v and r, and each of
-its records then loses |r - mu|. The curve h(mu) adds that up; every decision loss is an integral of it.
-
-U-calibration error and monotone regret: the predictions against the best constant, or monotone, answer.
-
-What the levels are answered with: their own outcome rates, or rates fitted on other records.
+The threshold-loss curve h(mu): a decision maker acts when the probability exceeds mu. Acting costs mu, not
+acting when the outcome is 1 costs 1. A level with prediction v and outcome rate r is handled wrongly when mu
+lies between v and r, and each of its records then loses |r - mu|. The curve adds that up; every decision loss
+is an integral of it. Rates r are those of the levels, or fitted on other records.
 """
 
 from __future__ import annotations
@@ -305,7 +300,7 @@ def _task(loss: float, thresholds: Array, masses: Array, losses: Array) -> Worst
 
 
 def _worst_pair(mu: Array, peaks: Array) -> _Pair:
-    """Maximise over mu_1 <= 1/2 < mu_2 the height over 1/2 of the chord between two points of the curve.
+    """Maximize over mu_1 <= 1/2 < mu_2 the height over 1/2 of the chord between two points of the curve.
 
     A payoff in [0, 1] is a curvature nu >= 0 with integral (1 - mu) dnu <= 1 and integral mu dnu <= 1, and
     its loss is the integral of h dnu (Theorem 4.6 and (4.8) of the survey). So the worst one is twice the

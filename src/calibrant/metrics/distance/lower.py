@@ -1,6 +1,6 @@
 """Lower distance to calibration: how far the predictions must move, at least, to be calibrated.
 
-The lower distance with |u - v|^alpha: no chain structure, so a plain linear program for few levels.
+With |u - v|^alpha there is no chain structure: a plain linear program, for few levels.
 """
 
 from __future__ import annotations
