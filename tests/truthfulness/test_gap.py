@@ -113,7 +113,7 @@ def test_the_registry_tells_the_truth(name):
         assert claim == "no" or min(found.ratio for found in tried) > 0.5
     else:
         for truth in (TRUTHS[2], [0.1, 0.5], TRUTHS[3]):
-            found = cb.truthfulness_gap(callable_of(name), truth, budget=2.0)
+            found = cb.truthfulness_gap(callable_of(name), truth, budget=0.5)
             assert found.gap <= 1e-9
             assert found.proof == "search"
             assert found.strict == (claim == "strict")

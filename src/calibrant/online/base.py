@@ -6,7 +6,6 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,7 +20,7 @@ from calibrant.online.inputs import (
     outcome_column,
     probability_column,
 )
-from calibrant.online.state import Fields, read_text, save_text
+from calibrant.online.state import Fields, Saved
 from calibrant.results import Array
 
 
@@ -99,7 +98,7 @@ class Pending:
 VERSION = 2  # from 2 on, files must have their checksum
 
 
-class Stream(ABC):
+class Stream(Saved, ABC):
     """A player in one stream: it forecasts, then learns the outcome, at once or late by its key.
 
     One rule for late outcomes holds for all: nothing is refused, but when more than `delay` earlier
@@ -202,17 +201,8 @@ class Stream(ABC):
         self._after_loading()
         return self
 
-    def _after_loading(self) -> None:  # noqa: B027 - most have nothing to do here
+    def _after_loading(self) -> None:
         """Put together what follows from the answers that wait."""
-
-    def save(self, path: str | Path) -> None:
-        """Write the state to a file, whole and under a lock."""
-        save_text(path, self.to_json())
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Return the object whose state `save` wrote."""
-        return cls.from_json(read_text(path))
 
     def __add__(self, other: object) -> Any:
         name = type(self).__name__

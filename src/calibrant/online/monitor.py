@@ -12,9 +12,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -22,9 +21,9 @@ from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.formatting import pluralize, pvalue_phrase, pvalue_text
 from calibrant.inputs import check_aligned, check_same_length, row_labels, to_array
 from calibrant.online.inputs import label_names, list_of_names
-from calibrant.online.state import Fields, not_a_state, parsed, read_text, save_text
+from calibrant.online.state import Fields, Saved, not_a_state, parsed
 from calibrant.records import check_records, warn_if_swapped
-from calibrant.results import Array, Table, TableCell, html_paragraphs, number_cell, text_cell
+from calibrant.results import Array, Result, Table, TableCell, html_paragraphs, number_cell, text_cell
 
 KNOTS = np.array([-5.0, -2.5, 0.0, 2.5, 5.0])  # log odds at which the hats peak
 STAKES = np.array([-1.0, -0.4, -0.15, -0.05, 0.05, 0.15, 0.4, 1.0])
@@ -75,8 +74,8 @@ def _shapes(predictions: Array) -> Array:
     return np.concatenate([np.ones((len(odds), 1)), odds[:, None] / 2.5, hats], axis=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+@dataclass(frozen=True, slots=True, repr=False)
+class Reading(Result):
     """What a monitor knows after some records.
 
     `log_evalue` is the log of the evidence against calibration now, `pvalue` 1 over the largest evidence so
@@ -94,14 +93,8 @@ class Reading:
     onset: int | None
     suspicion: str | None
 
-    @property
-    def approximate(self) -> tuple[str, ...]:
-        """The fields that hold only approximately: none, the p-value is valid at any time."""
-        return ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields, ready for JSON."""
-        return {**asdict(self), "approximate": list(self.approximate)}
+    DERIVED: ClassVar[tuple[str, ...]] = ("approximate",)
+    approximate: ClassVar[tuple[str, ...]] = ()  # the p-value is valid at any time
 
     def __str__(self) -> str:
         kind = "" if self.suspicion is None else f" What pays most to bet on: {self.suspicion}."
@@ -111,9 +104,6 @@ class Reading:
             seen = f"{pluralize(self.n, 'record')}, {p}"
             return f"Alarm at record {self.alarm_at:,}: evidence against calibration ({seen}).{kind}{since}"
         return f"No alarm after {pluralize(self.n, 'record')} ({p}).{kind}{since}"
-
-    def _repr_html_(self) -> str:
-        return html_paragraphs(str(self))
 
 
 CHUNK = 512  # records between two stakings
@@ -127,7 +117,7 @@ RATES = np.array([1, 1 / 8, 1 / 64, 1 / 512, 1 / 4096, 1 / 32768])  # of a purse
 PURSES = np.log([0.5, 0.1, 0.1, 0.1, 0.1, 0.1])  # log of the money in each purse at the start
 
 
-class Monitor:
+class Monitor(Saved):
     """An anytime-valid test of calibration over a stream (an e-process), in bounded memory.
 
     Money is bet against calibration in many ways at once (see `log_pays`). Because trouble may start at any
@@ -299,15 +289,6 @@ class Monitor:
         """Return the whole state as JSON text: some ten kilobytes, whatever the length of the stream."""
         return json.dumps(self._state(), allow_nan=False)
 
-    def save(self, path: str | Path) -> None:
-        """Write the state to a file, whole and under a lock."""
-        save_text(path, self.to_json())
-
-    @classmethod
-    def load(cls, path: str | Path) -> Monitor:
-        """Return the monitor whose state `save` wrote."""
-        return cls.from_json(read_text(path))
-
     def _state(self) -> dict[str, Any]:
         state = {name: getattr(self, name) for name in ("alpha", "peak", "alarm_at", *_COUNTS)}
         arrays = {name: getattr(self, name).tolist() for name in ("ahead", *_LEVELS, *_MOMENTS)}
@@ -315,12 +296,12 @@ class Monitor:
         return {"calibrant_monitor": VERSION, **state, **arrays}
 
     @classmethod
-    def from_json(cls, text: str) -> Monitor:
+    def from_json(cls, text: str) -> Self:
         """Return the monitor whose state this is; every field is checked."""
         return cls._from_state(parsed(text, "Monitor"))
 
     @classmethod
-    def _from_state(cls, state: Any) -> Monitor:
+    def _from_state(cls, state: Any) -> Self:
         if not isinstance(state, dict) or "calibrant_monitor" not in state:
             raise not_a_state("Monitor", state)
         version = state["calibrant_monitor"]
@@ -418,7 +399,7 @@ def _log_mean(logs: Array) -> Array:
         return np.asarray(safe + np.log(np.mean(np.exp(logs - safe[:, None]), axis=1)))
 
 
-class GroupMonitor:
+class GroupMonitor(Saved):
     """One Monitor per group and one for everybody; the chance of any false alarm is at most alpha.
 
     The groups are named beforehand, so that memory is bounded; each monitor gets an equal part of alpha.
@@ -502,7 +483,7 @@ class GroupMonitor:
         return self._holding({name: m + later.monitors[name] for name, m in self.monitors.items()})
 
     @classmethod
-    def _holding(cls, monitors: dict[str, Monitor]) -> GroupMonitor:
+    def _holding(cls, monitors: dict[str, Monitor]) -> Self:
         self = cls.__new__(cls)
         self.monitors = monitors
         return self
@@ -514,7 +495,7 @@ class GroupMonitor:
         )
 
     @classmethod
-    def from_json(cls, text: str) -> GroupMonitor:
+    def from_json(cls, text: str) -> Self:
         """Return the monitors whose state this is; every field is checked."""
         states = parsed(text, "GroupMonitor")
         if cls.EVERYBODY not in states or len(states) < 2:
@@ -527,15 +508,6 @@ class GroupMonitor:
             rule = "must count each record for everybody and for one group"
             raise InvalidInputError(sentence("state", rule, hint="it may have been edited"))
         return cls._holding(monitors)
-
-    def save(self, path: str | Path) -> None:
-        """Write the state to a file, whole and under a lock."""
-        save_text(path, self.to_json())
-
-    @classmethod
-    def load(cls, path: str | Path) -> GroupMonitor:
-        """Return the monitors whose state `save` wrote."""
-        return cls.from_json(read_text(path))
 
 
 def _described(shares: Mapping[str, float]) -> str:

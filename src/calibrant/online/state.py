@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from calibrant.errors import InvalidInputError, UnreadableFileError, sentence
 from calibrant.files import CHECKSUM, JsonObject, atomic_write, checksum_of, lock_file, parse_json
@@ -174,12 +174,6 @@ def _up_to(most: float) -> str:
     return "" if most == math.inf else f" to {most:g}"
 
 
-def save_text(path: str | Path, text: str) -> None:
-    """Write a state whole, holding the lock of its file."""
-    with lock_file(path):
-        atomic_write(path, sealed(text))
-
-
 def read_text(path: str | Path) -> str:
     """Return the text of a state file."""
     try:
@@ -196,3 +190,26 @@ def read_text(path: str | Path) -> str:
     except UnicodeDecodeError:
         reason = "got bytes that are not text"
     raise UnreadableFileError(sentence(f"file {str(path)!r}", "must be readable", reason))
+
+
+class Saved:
+    """What is kept in files: a state as JSON text, written and read whole."""
+
+    def to_json(self) -> str:
+        """Return the whole state as JSON text."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the object whose state this is; every field is checked."""
+        raise NotImplementedError
+
+    def save(self, path: str | Path) -> None:
+        """Write the state to a file, whole and under a lock."""
+        with lock_file(path):
+            atomic_write(path, sealed(self.to_json()))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Return the object whose state `save` wrote."""
+        return cls.from_json(read_text(path))

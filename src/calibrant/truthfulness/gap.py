@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -22,7 +22,7 @@ from calibrant.inputs import (
 )
 from calibrant.metrics.lookup import find_measure
 from calibrant.parallel import recorded_seed
-from calibrant.results import Array, Result, html_paragraphs
+from calibrant.results import Array, Result
 from calibrant.truthfulness.search import (
     NO_VALUE,
     OTHER,
@@ -46,8 +46,8 @@ IDENTITY = 1e-11  # to which the decomposition must hold on the reports tried
 TRIALS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Truthfulness:
+@dataclass(frozen=True, slots=True, repr=False)
+class Truthfulness(Result):
     """What a forecaster gains by lying, in expectation over the outcomes of a few rounds.
 
     `honest` is the expected value of the measure when the `truth` is reported, `best` the least one found
@@ -92,10 +92,6 @@ class Truthfulness:
             f"{least}{self.gap:.6f}{share} by reporting {lie}. Expected value {self.honest:.6f} when honest, "
             f"{self.best:.6f} with the lie."
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields, ready for JSON."""
-        return {**asdict(self), "truth": list(self.truth), "report": list(self.report)}
 
 
 def truthfulness_gap(
@@ -376,9 +372,6 @@ class ClassTruthfulness(Result):
         lie = "; ".join(", ".join(f"{p:.3g}" for p in row) for row in self.report)
         share = f", {self.gap / self.honest:.0%}" if self.honest > 0 else ""
         return f"{name}: reporting {lie} gains at least {self.gap:.6f}{share} of {self.honest:.6f}."
-
-    def _repr_html_(self) -> str:
-        return html_paragraphs(str(self))
 
 
 def class_truthfulness(

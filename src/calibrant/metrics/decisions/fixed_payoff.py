@@ -18,7 +18,7 @@ from calibrant.metrics.calling import accepts_rows, measure_function
 from calibrant.metrics.decisions.payoffs import Convex, Payoff, PayoffTable, Score, task_of
 from calibrant.metrics.decisions.worst_case import responses
 from calibrant.metrics.scores import CLIP
-from calibrant.results import Array, Certified, Result, html_paragraphs
+from calibrant.results import Array, Certified, Result
 
 HINDSIGHT = (
     "Mostly noise: hardly any prediction repeats, so that the rates acted on are the outcomes themselves. "
@@ -276,12 +276,8 @@ class DecisionCurve(Result):
         return (
             f"The model beats treating all and treating none at {count} (from {ends}), most at "
             f"{self.thresholds[most]:g}: {format_value(1000 * float(gain[most]))} more net true "
-            "positives per 1,000 "
-            "records."
+            "positives per 1,000 records."
         )
-
-    def _repr_html_(self) -> str:
-        return html_paragraphs(str(self))
 
 
 @accepts_rows
