@@ -51,10 +51,10 @@ def brier_score(forecasts: Forecasts) -> Certified:
 
 
 @measure_function
-def log_loss(forecasts: Forecasts, *, clip: float = CLIP, normalized: bool = False) -> Certified:
+def log_loss(forecasts: Forecasts, *, clip: float = CLIP, normalised: bool = False) -> Certified:
     """Mean negative log likelihood, in nats; predictions are first clipped to [clip, 1 - clip].
 
-    ``normalized=True`` divides by the entropy of the base rate: normalized cross entropy, which is 1 for
+    ``normalised=True`` divides by the entropy of the base rate: normalized cross entropy, which is 1 for
     always predicting the base rate and needs both outcomes. On the same records it ranks models as the log
     loss does. But it is not truthful: the entropy depends on the outcomes, so outcomes near one rate
     count for more, and a forecaster gains by leaning towards them.
@@ -63,7 +63,7 @@ def log_loss(forecasts: Forecasts, *, clip: float = CLIP, normalized: bool = Fal
     ----------
     clip
         Predictions are moved into [clip, 1 - clip].
-    normalized
+    normalised
         Whether to divide by the entropy of the base rate.
 
     Returns
@@ -78,7 +78,7 @@ def log_loss(forecasts: Forecasts, *, clip: float = CLIP, normalized: bool = Fal
     """
     clipping("clip", clip)
     loss = _score(forecasts, forecasts.values, "log", clip)
-    return Certified.point(loss / _entropy(forecasts) if normalized else loss)
+    return Certified.point(loss / _entropy(forecasts) if normalised else loss)
 
 
 def _entropy(forecasts: Forecasts) -> float:
@@ -201,7 +201,7 @@ def _log_loss_tables(
     forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings
 ) -> Array | None:
     """Log loss of data sets with weights of their own, unless it is divided by their entropy."""
-    return None if settings["normalized"] else _log_tables(forecasts, outcomes, weights, settings)
+    return None if settings["normalised"] else _log_tables(forecasts, outcomes, weights, settings)
 
 
 def _log_tables(forecasts: Forecasts, outcomes: Array, weights: Array, settings: Settings) -> Array:
@@ -237,7 +237,7 @@ def _brier_bounds(forecasts: Forecasts, measured: Certified, _: Settings) -> Cer
 
 def _log_score(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array | None:
     """Log loss: linear in the residuals as well, unless divided by an entropy that they change."""
-    if settings["normalized"]:
+    if settings["normalised"]:
         return None
     miss, hit = _log_costs(forecasts, settings)
     return dots(residuals, hit - miss) + _expected_log_loss(forecasts, settings)
@@ -245,7 +245,7 @@ def _log_score(forecasts: Forecasts, residuals: Array, settings: Settings) -> Ar
 
 def _log_mean(forecasts: Forecasts, settings: Settings) -> float | None:
     """Mean log loss of calibrated forecasts: their entropy."""
-    return None if settings["normalized"] else _expected_log_loss(forecasts, settings)
+    return None if settings["normalised"] else _expected_log_loss(forecasts, settings)
 
 
 def _expected_log_loss(forecasts: Forecasts, settings: Settings) -> float:
@@ -262,8 +262,8 @@ def _log_costs(forecasts: Forecasts, settings: Settings) -> tuple[Array, Array]:
 @log_loss.certificate
 def _log_loss_bounds(forecasts: Forecasts, measured: Certified, settings: Settings) -> Certified:
     """Bound the loss of the ones and of the zeros of each cell by convexity, given their mean prediction."""
-    if settings["normalized"]:
-        raise no_certificate("log-loss", "got normalized=True")
+    if settings["normalised"]:
+        raise no_certificate("log-loss", "got normalised=True")
     cells, clip = cells_of(forecasts), float(settings["clip"])
     ones, zeros = forecasts.outcomes, forecasts.weights - forecasts.outcomes
     # a one costs -log(v), a zero -log(1 - v): the same bound for both, in v and in 1 - v
@@ -274,7 +274,7 @@ def _log_loss_bounds(forecasts: Forecasts, measured: Certified, settings: Settin
 
 
 @log_loss.rounding
-def _normalized_rounded(forecasts: Forecasts, measured: Certified) -> Certified:
+def _normalised_rounded(forecasts: Forecasts, measured: Certified) -> Certified:
     """Bound what rounding moves of loss / entropy: the rarer rate may be a difference of few digits."""
     error, rate = rounding(forecasts), min(forecasts.base_rate, 1 - forecasts.base_rate)
     if not rate > 4 * error:
@@ -348,7 +348,7 @@ SCORE_MEASURES = (
         continuous=True,
         sound=True,
         truthful="strict",
-        decisive=("normalized",),
+        decisive=("normalised",),
         symmetric=True,
         null=Null(_log_score, tables=_log_loss_tables, mean=_log_mean, two_sided=True),
         cost="O(m)",
