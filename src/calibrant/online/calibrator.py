@@ -79,7 +79,7 @@ class Experts:
     @property
     def shares(self) -> list[float]:
         """Return the weights as parts of 1."""
-        return normalized(np.array([self.weights]))[0].tolist()  # type: ignore[no-any-return]
+        return weights_of_logs(np.array([self.weights]))[0].tolist()  # type: ignore[no-any-return]
 
     def run(self, outcomes: Array, raw: Array, ends: npt.NDArray[np.int64]) -> tuple[Array, Array]:
         """Mix and learn batch by batch; return the mixtures and the weights they were mixed with."""
@@ -93,7 +93,7 @@ class Experts:
         )  # fmt: skip
         self.weights, self.filters, self.residuals = weights.tolist(), filters.tolist(), residuals.tolist()
         self.answered, self.events = answered.tolist(), events.tolist()
-        return mixtures, normalized(history)
+        return mixtures, weights_of_logs(history)
 
     def to_state(self) -> dict[str, Any]:
         """Return what changes from round to round, ready for JSON."""
@@ -116,7 +116,7 @@ class Experts:
             raise fields.refused("residuals", "must not exceed the answers")
 
 
-def normalized(logs: Array) -> Array:
+def weights_of_logs(logs: Array) -> Array:
     """Return weights that add up to 1 in each row from their logarithms."""
     weights = np.exp(logs - logs.max(axis=1, keepdims=True, initial=-np.inf))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
