@@ -183,3 +183,11 @@ def test_the_checksum_is_required(name, tmp_path):
     path.write_text(text[:start].rstrip().rstrip(",") + "}")
     with pytest.raises(CalibrantError, match="checksum"):
         show(path)
+
+
+def test_a_version_too_large_for_a_float_is_refused(tmp_path):
+    path = tmp_path / "stream.json"
+    stream_file(path)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "version": 10**400}))
+    with pytest.raises(CalibrantError, match="checksum"):
+        online.OnlineCalibrator.load(path)
