@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 import sys
 import zipfile
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 
 SUBJECTS = {"history": 0.6, "geography": 0.9, "medicine": 0.3, "law": -0.5, "chemistry": 0.2}
 DATE = "2026-03-01T12-00-00.000000"
+HASHED = ("doc", "prompt", "target")
 
 
 def questions(count: int, rng: np.random.Generator) -> list[dict]:
@@ -62,6 +64,7 @@ def write_lm_eval(folder: Path, model: str, asked: list[dict], scores: np.ndarra
                 "filtered_resps": [pair[0] for pair in pairs],
                 "filter": "none",
                 "metrics": ["acc", "acc_norm"],
+                **{f"{name}_hash": sha256(f"{name} {k}".encode()).hexdigest() for name in HASHED},
                 "acc": float(int(np.argmax(row)) == one["gold"]),
                 "acc_norm": float(int(np.argmax(by_length)) == one["gold"]),
             }

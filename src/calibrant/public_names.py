@@ -84,9 +84,9 @@ PUBLIC: dict[str, dict[str, str]] = {
         ),
     },
     "distributions": {
-        "distributions.horizons": "HorizonTable horizon_table",
         "distributions.quantiles": "IntervalCoverage QuantileTable interval_coverage quantile_table",
-        "distributions.thresholds": "ThresholdTable threshold_forecasts threshold_table",
+        "distributions.thresholds": "HorizonTable ThresholdTable horizon_table threshold_forecasts "
+        "threshold_table",
         "distributions.uniformity": "Pit pit",
         "report.distributions": "DistributionEvaluation evaluate=evaluate_distributions",
     },

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import runpy
 from math import exp
 from pathlib import Path
 
@@ -78,3 +80,22 @@ def test_inspect():
     epochs = logs.read(place / "epochs.eval", confidence="agreement")
     assert set(epochs["confidence"]) == {0.5, 1.0}
     assert epochs["cluster"].nunique() == 12
+
+
+def test_the_log_of_the_tutorial_has_the_fields_of_a_real_one(tmp_path):
+    script = Path(__file__).parents[2] / "docs" / "examples" / "make_logs.py"
+    made = runpy.run_path(str(script))
+    asked = made["questions"](6, np.random.default_rng(0))
+    made["write_lm_eval"](tmp_path, "m", asked, made["answers"](asked, 2.0, 1.5, np.random.default_rng(0)))
+    written = json.loads(next(tmp_path.rglob("samples_*.jsonl")).read_text().splitlines()[0])
+    real = json.loads(lm_eval("0.4.13", "t_mc").read_text().splitlines()[0])
+    assert set(written) == set(real)
+    for name in ("arguments", "resps", "filtered_resps", "target"):
+        assert shape(written[name]) == shape(real[name]), name
+
+
+def shape(value):
+    """Return the structure of a JSON value without its contents."""
+    if isinstance(value, dict):
+        return {key: shape(one) for key, one in value.items()}
+    return [shape(value[0])] if isinstance(value, list) else type(value).__name__

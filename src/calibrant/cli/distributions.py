@@ -31,8 +31,8 @@ from calibrant.cli.output import (
     write_charts,
 )
 from calibrant.cli.rows import shown_name
-from calibrant.distributions.horizons import horizon_table
 from calibrant.distributions.quantiles import interval_coverage
+from calibrant.distributions.thresholds import horizon_table
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.evaluation.tables import leading_groups
 from calibrant.files import check_target

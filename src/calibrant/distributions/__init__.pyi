@@ -1,11 +1,11 @@
 # Written by docs/make_stubs.py from src/calibrant/public_names.py.
-from calibrant.distributions.horizons import HorizonTable as HorizonTable
-from calibrant.distributions.horizons import horizon_table as horizon_table
 from calibrant.distributions.quantiles import IntervalCoverage as IntervalCoverage
 from calibrant.distributions.quantiles import QuantileTable as QuantileTable
 from calibrant.distributions.quantiles import interval_coverage as interval_coverage
 from calibrant.distributions.quantiles import quantile_table as quantile_table
+from calibrant.distributions.thresholds import HorizonTable as HorizonTable
 from calibrant.distributions.thresholds import ThresholdTable as ThresholdTable
+from calibrant.distributions.thresholds import horizon_table as horizon_table
 from calibrant.distributions.thresholds import threshold_forecasts as threshold_forecasts
 from calibrant.distributions.thresholds import threshold_table as threshold_table
 from calibrant.distributions.uniformity import Pit as Pit

@@ -2,19 +2,67 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from calibrant.errors import DROP_MISSING, InvalidInputError, reject_name, reject_rows, sentence
-from calibrant.formatting import pluralize
+from calibrant.formatting import format_points, percent, pluralize, pvalue_text
+from calibrant.inference.multiple_testing import holm
 from calibrant.inputs import numeric_vector, to_array
 from calibrant.records import Missing
-from calibrant.results import Array
+from calibrant.results import Array, Result, Table, TableCell, number_cell, text_cell
 
 MAX_SUPPORT = 100_000  # values of a discrete distribution over which its CRPS is summed
+
+
+ALPHA = 0.05  # of the tests of a table together
+
+
+class TableOfTests(Result):
+    """A result with one test per row: of a level, a threshold or a horizon."""
+
+    __slots__ = ()
+    DERIVED: ClassVar[tuple[str, ...]] = ("sentence",)
+
+    @property
+    def wrong(self) -> tuple[Any, ...]:
+        """The rows that are off beyond chance at the 5% level."""
+        return tuple(one for one in self.rows() if one.adjusted <= ALPHA)  # type: ignore[attr-defined]
+
+    def tables(self) -> tuple[Table, ...]:
+        return (self.sheet(),)
+
+    def sheet(self) -> Table:
+        """Return the table, one line per test."""
+        raise NotImplementedError
+
+
+def cells_of_test(
+    name: float, predicted: float, one: Any, limits: bool, *others: TableCell
+) -> tuple[Any, ...]:
+    """Return the cells of a line: name, predicted, observed, limits, difference, others, p-values."""
+    gap = one.observed - predicted
+    within = (number_cell(one.low, f"{percent(one.low)} to {percent(one.high)}"),) if limits else ()
+    return (
+        text_cell(f"{name:.4g}"),
+        number_cell(predicted, percent(predicted)),
+        number_cell(one.observed, percent(one.observed)),
+        *within,
+        number_cell(gap, f"{format_points(gap)} points"),
+        *others,
+        number_cell(one.pvalue, pvalue_text(one.pvalue)),
+        number_cell(one.adjusted, pvalue_text(one.adjusted)),
+    )
+
+
+def adjusted_rows(found: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the tests with p-values that allow for all of them (Holm)."""
+    adjusted = holm([one.pvalue for one in found])
+    return tuple(replace(one, adjusted=p) for one, p in zip(found, adjusted, strict=True))
 
 
 class Form(Protocol):
@@ -45,14 +93,12 @@ class Members:
     name: str = "ensemble"
 
     def pit(self, y: Array) -> tuple[Array, Array]:
-        """Return the ranks that the outcome can have among the members, as shares of m + 1."""
         below = np.sum(self.values < y[:, None], axis=1)
         equal = np.sum(self.values == y[:, None], axis=1)
         cells = self.values.shape[1] + 1
         return below / cells, (below + equal + 1) / cells
 
     def cdf(self, z: float) -> Array:
-        """Return the share of members up to z."""
         return np.asarray(np.mean(self.values <= z, axis=1))
 
     def quantile(self, level: float) -> tuple[Array, float, float | Array]:
@@ -62,7 +108,6 @@ class Members:
         return self.values[:, rank - 1], rank / (m + 1), rank / (m + 1)
 
     def crps(self, y: Array) -> Array:
-        """Return the score of the empirical distribution of the members."""
         return self._crps(y, self.values.shape[1] ** 2)
 
     def fair_crps(self, y: Array) -> Array | None:
@@ -76,7 +121,6 @@ class Members:
         return np.asarray(np.mean(np.abs(self.values - y[:, None]), axis=1) - spread / pairs)
 
     def take(self, rows: npt.NDArray[np.bool_]) -> Members:
-        """Return some of the rows."""
         return Members(self.values[rows])
 
 
@@ -89,14 +133,12 @@ class Quantiles:
     name: str = "quantiles"
 
     def pit(self, y: Array) -> tuple[Array, Array]:
-        """Return the levels between which the outcome falls; equal quantiles are a jump of F."""
         bounds = np.concatenate([[0.0], self.levels, [1.0]])
         below = np.sum(self.values < y[:, None], axis=1)
         equal = np.sum(self.values == y[:, None], axis=1)
         return bounds[below], bounds[below + np.maximum(equal, 1)]
 
     def cdf(self, z: float) -> Array:
-        """Interpolate between the quantiles; beyond the last ones take half the mass that is left."""
         ends = self.levels[0] / 2, (1 + self.levels[-1]) / 2
         below = np.sum(self.values <= z, axis=1)
         k, rows = len(self.levels), np.arange(len(self.values))
@@ -114,11 +156,9 @@ class Quantiles:
         return self.values[:, place], float(self.levels[place]), float(self.levels[place])
 
     def crps(self, y: Array) -> Array:
-        """Return twice the mean quantile score: the CRPS as the levels become dense and even."""
         return np.asarray(2 * np.mean(quantile_scores(y, self.values, self.levels), axis=1))
 
     def take(self, rows: npt.NDArray[np.bool_]) -> Quantiles:
-        """Return some of the rows."""
         return Quantiles(self.values[rows], self.levels)
 
 
@@ -131,13 +171,11 @@ class CdfValues:
     name: str = "CDF values"
 
     def pit(self, y: Array) -> tuple[Array, Array]:
-        """Return F at the thresholds around the outcome."""
         padded = np.pad(self.values, ((0, 0), (1, 1)), constant_values=((0, 0), (0, 1)))
         rows, place = np.arange(len(y)), np.searchsorted(self.thresholds, y)
         return padded[rows, place], padded[rows, place + 1]
 
     def cdf(self, z: float) -> Array:
-        """Return F at one of the thresholds."""
         place = np.flatnonzero(self.thresholds == z)
         if not len(place):
             shown = ", ".join(f"{t:g}" for t in self.thresholds[:10])
@@ -146,11 +184,9 @@ class CdfValues:
         return self.values[:, place[0]]
 
     def crps(self, y: Array) -> None:
-        """Return None: beyond the thresholds the score is unknown."""
-        return
+        return  # beyond the thresholds the score is unknown
 
     def take(self, rows: npt.NDArray[np.bool_]) -> CdfValues:
-        """Return some of the rows."""
         return CdfValues(self.values[rows], self.thresholds)
 
 
@@ -164,13 +200,11 @@ class Distribution:
     name: str = "distribution"
 
     def pit(self, y: Array) -> tuple[Array, Array]:
-        """Return F(y), and the height of the jump there."""
         high = self._call("cdf", y)
         low = high - self._call("pmf", y) if hasattr(self.given, "pmf") else high
         return np.clip(low, 0, 1), high
 
     def cdf(self, z: float) -> Array:
-        """Return F(z)."""
         return self._call("cdf", np.full(self.size, float(z)))
 
     def quantile(self, level: float) -> tuple[Array, float, float | Array]:
@@ -179,7 +213,6 @@ class Distribution:
         return q, level, self._call("cdf", q) if hasattr(self.given, "pmf") else level
 
     def crps(self, y: Array) -> Array | None:
-        """Return the score by quadrature in the levels, or as a sum where F jumps."""
         if not self.has_quantiles:
             return None
         low, high = self.pit(y)
@@ -221,7 +254,6 @@ class Distribution:
 
     @property
     def size(self) -> int:
-        """How many rows are left."""
         return self.n if self.rows is None else len(self.rows)
 
     def _call(self, method: str, x: Array) -> Array:
@@ -241,7 +273,6 @@ class Distribution:
         return kept
 
     def take(self, rows: npt.NDArray[np.bool_]) -> Distribution:
-        """Return some of the rows."""
         return Distribution(self.given, self.n, np.flatnonzero(rows))
 
 

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.distributions.forms import as_rows, quantile_scores
+from calibrant.distributions.forms import (
+    ALPHA,
+    TableOfTests,
+    adjusted_rows,
+    as_rows,
+    cells_of_test,
+    quantile_scores,
+)
 from calibrant.errors import InvalidInputError, reject_rows, sentence
-from calibrant.formatting import format_points, format_value, percent, pluralize, pvalue_phrase, pvalue_text
-from calibrant.inference.multiple_testing import holm
+from calibrant.formatting import format_value, percent, pluralize, pvalue_phrase
 from calibrant.inputs import open_share, probabilities
 from calibrant.metrics.null_laws import log_range_tail
 from calibrant.parallel import checked_draws, in_blocks, recorded_seed
 from calibrant.records import Missing
-from calibrant.results import Array, Result, Table, number_cell, text_cell
+from calibrant.results import Array, Result, Table, number_cell
 
-ALPHA = 0.05
 MAX_NUMBERS = 400_000_000  # drawn for one p-value; beyond, the limit law
 
 
@@ -42,10 +47,8 @@ class Coverage(Result):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class QuantileTable(Result):
+class QuantileTable(TableOfTests):
     """Coverage of each quantile; `mean_score` is the mean quantile (pinball) score over levels."""
-
-    DERIVED: ClassVar = ("sentence",)
 
     levels: tuple[Coverage, ...]
     mean_score: float
@@ -53,11 +56,6 @@ class QuantileTable(Result):
     dropped: int
     draws: int
     seed: int
-
-    @property
-    def wrong(self) -> tuple[Coverage, ...]:
-        """The levels that are off beyond chance at the 5% level."""
-        return tuple(one for one in self.levels if one.adjusted <= ALPHA)
 
     def __str__(self) -> str:
         shares = ", ".join(f"{percent(one.observed)} for {percent(one.promised)}" for one in self.levels[:12])
@@ -69,20 +67,8 @@ class QuantileTable(Result):
 
     def sheet(self) -> Table:
         """Return the table, one line per level."""
-        columns = (
-            "level",
-            "promised",
-            "observed",
-            "95% limits",
-            "difference",
-            "score",
-            "p-value",
-            "adjusted",
-        )
-        return Table(columns, tuple(coverage_line(one) for one in self.levels))
-
-    def tables(self) -> tuple[Table, ...]:
-        return (self.sheet(),)
+        columns = ("level", "promised", "observed", "95% limits", "difference", "score")
+        return Table((*columns, "p-value", "adjusted"), tuple(coverage_line(one) for one in self.levels))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -145,17 +131,7 @@ class IntervalCoverage(Result):
 
 def coverage_line(one: Coverage) -> tuple[Any, ...]:
     """Return the cells of one line of a table of coverage."""
-    gap = one.observed - one.promised
-    return (
-        text_cell(f"{one.level:.4g}"),
-        number_cell(one.promised, percent(one.promised)),
-        number_cell(one.observed, percent(one.observed)),
-        number_cell(one.low, f"{percent(one.low)} to {percent(one.high)}"),
-        number_cell(gap, f"{format_points(gap)} points"),
-        number_cell(one.score, format_value(one.score)),
-        number_cell(one.pvalue, pvalue_text(one.pvalue)),
-        number_cell(one.adjusted, pvalue_text(one.adjusted)),
-    )
+    return cells_of_test(one.level, one.promised, one, True, number_cell(one.score, format_value(one.score)))
 
 
 def quantile_table(
@@ -226,8 +202,7 @@ def build_quantile_table(
         coverage_of(level, hit, promised, (order,), score, draws, seed + k)
         for k, (level, hit, promised, order, score) in enumerate(columns)
     ]
-    adjusted = holm([one.pvalue for one in found])
-    levels = tuple(replace(one, adjusted=p) for one, p in zip(found, adjusted, strict=True))
+    levels = adjusted_rows(found)
     mean = float(np.mean([one.score for one in levels]))
     return QuantileTable(levels, mean, len(columns[0][1]), dropped, draws, seed)
 

@@ -1,26 +1,27 @@
-"""Distributions by threshold: each threshold z makes forecasts F(z) of the outcome y <= z."""
+"""By threshold: F(z) as a forecast of y <= z, for distributions and for the horizons of censored times."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from calibrant.distributions.forms import Form, Members, as_rows
+from calibrant.censoring import censored
+from calibrant.distributions.forms import Form, Members, TableOfTests, adjusted_rows, as_rows, cells_of_test
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
-from calibrant.formatting import format_points, format_value, percent, pluralize, pvalue_text
-from calibrant.inference.multiple_testing import holm
+from calibrant.formatting import format_value, percent, pluralize
+from calibrant.inference.intervals import confidence_interval
 from calibrant.inference.testing import calibration_test
 from calibrant.inputs import check_weights, finite_number, numeric_vector
 from calibrant.metrics.scores import brier_score
+from calibrant.metrics.smooth import smooth_calibration_error
 from calibrant.metrics.truthful import averaged_two_bin_error
-from calibrant.parallel import recorded_seed
+from calibrant.parallel import checked_draws, recorded_seed
 from calibrant.records import Missing
-from calibrant.results import Array, Result, Table, number_cell, text_cell
-
-ALPHA = 0.05
+from calibrant.results import Array, Result, Table, number_cell
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -37,14 +38,12 @@ class Threshold(Result):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ThresholdTable(Result):
+class ThresholdTable(TableOfTests):
     """Calibration by threshold, and measures integrated over the thresholds with `weights`.
 
     `integrated_brier` is the part of the CRPS between the thresholds. `integrated_atb` is truthful if the
     thresholds were fixed before the outcomes were known (`fixed`).
     """
-
-    DERIVED: ClassVar = ("sentence",)
 
     thresholds: tuple[Threshold, ...]
     weights: Array
@@ -56,11 +55,6 @@ class ThresholdTable(Result):
     dropped: int
     draws: int
     seed: int
-
-    @property
-    def wrong(self) -> tuple[Threshold, ...]:
-        """The thresholds that are off beyond chance at the 5% level."""
-        return tuple(one for one in self.thresholds if one.adjusted <= ALPHA)
 
     def __str__(self) -> str:
         count = pluralize(len(self.thresholds), "threshold")
@@ -81,24 +75,13 @@ class ThresholdTable(Result):
     def sheet(self) -> Table:
         """Return the table, one line per threshold."""
         columns = ("threshold", "predicted", "observed", "difference", "ATB", "Brier", "p-value", "adjusted")
-        return Table(columns, tuple(_line(one) for one in self.thresholds))
-
-    def tables(self) -> tuple[Table, ...]:
-        return (self.sheet(),)
-
-
-def _line(one: Threshold) -> tuple[Any, ...]:
-    gap = one.observed - one.predicted
-    return (
-        text_cell(f"{one.threshold:.4g}"),
-        number_cell(one.predicted, percent(one.predicted)),
-        number_cell(one.observed, percent(one.observed)),
-        number_cell(gap, f"{format_points(gap)} points"),
-        number_cell(one.atb),
-        number_cell(one.brier),
-        number_cell(one.pvalue, pvalue_text(one.pvalue)),
-        number_cell(one.adjusted, pvalue_text(one.adjusted)),
-    )
+        lines = (
+            cells_of_test(
+                one.threshold, one.predicted, one, False, number_cell(one.atb), number_cell(one.brier)
+            )
+            for one in self.thresholds
+        )
+        return Table(columns, tuple(lines))
 
 
 def threshold_forecasts(
@@ -207,10 +190,15 @@ def build_threshold_table(
         places = numeric_vector(at, "at").astype(np.float64)
     if not np.all(np.isfinite(places)) or np.any(np.diff(places) <= 0):
         raise InvalidInputError(sentence("at", "must be finite and ascending", f"got {at}"))
-    found = [_at(y, form, z, draws, seed) for z in places]
-    adjusted = holm([one.pvalue for one in found])
-    rows = tuple(replace(one, adjusted=p) for one, p in zip(found, adjusted, strict=True))
-    masses = _spacing(places)
+    found = []
+    for z in places.tolist():
+        forecasts = Forecasts(y <= z, form.cdf(z))
+        p = calibration_test(forecasts, draws=draws, seed=seed).pvalue
+        values = averaged_two_bin_error(forecasts), brier_score(forecasts)
+        found.append(Threshold(z, forecasts.mean_prediction, forecasts.base_rate, *values, p, p))
+    rows = adjusted_rows(found)
+    gaps = np.diff(places)  # the trapezoidal rule; 1 for a single threshold
+    masses = (np.append(gaps, 0.0) + np.append(0.0, gaps)) / 2 if len(places) > 1 else np.ones(1)
     if weights is not None:
         masses = check_weights(numeric_vector(weights, "weights"), "weights")
     if len(masses) != len(places):
@@ -221,16 +209,108 @@ def build_threshold_table(
     return ThresholdTable(rows, masses, brier, atb, at is not None, members, len(y), dropped, draws, seed)
 
 
-def _at(y: Array, form: Form, z: float, draws: int, seed: int) -> Threshold:
-    forecasts = Forecasts(y <= z, form.cdf(z))
-    p = calibration_test(forecasts, draws=draws, seed=seed).pvalue
-    values = averaged_two_bin_error(forecasts), brier_score(forecasts)
-    return Threshold(float(z), forecasts.mean_prediction, forecasts.base_rate, *values, p, p)
+@dataclass(frozen=True, slots=True, repr=False)
+class Horizon(Result):
+    """Calibration at one horizon; `low` and `high` are 95% limits of the observed probability.
+
+    `censored` records were lost before it; the others carry as much information as `effective` records,
+    the heaviest counted `largest_weight` times.
+    """
+
+    horizon: float
+    predicted: float
+    observed: float
+    low: float
+    high: float
+    smooth: float
+    pvalue: float
+    adjusted: float
+    censored: int
+    effective: float
+    largest_weight: float
 
 
-def _spacing(places: Array) -> Array:
-    """Return the weights of the trapezoidal rule; 1 for a single threshold."""
-    if len(places) == 1:
-        return np.ones(1)
-    gaps = np.diff(places)
-    return np.asarray((np.append(gaps, 0.0) + np.append(0.0, gaps)) / 2)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class HorizonTable(TableOfTests):
+    """Calibration of predicted event probabilities at several horizons, in their order."""
+
+    horizons: tuple[Horizon, ...]
+    n: int
+    draws: int
+    seed: int
+
+    def __str__(self) -> str:
+        count = pluralize(len(self.horizons), "horizon")
+        parts = [f"{len(self.wrong)} of {count} off beyond chance ({pluralize(self.n, 'record')})."]
+        parts += [
+            f"By {one.horizon:g}: {percent(one.predicted)} predicted, {percent(one.observed)} observed."
+            for one in self.wrong or self.horizons[-1:]
+        ]
+        return " ".join([*parts, "Censoring must not depend on the prediction, or only through strata."])
+
+    def rows(self) -> tuple[Result, ...]:
+        return self.horizons
+
+    def sheet(self) -> Table:
+        """Return the table, one line per horizon."""
+        columns = ("horizon", "predicted", "observed", "95% limits", "difference", "smooth")
+        lines = (
+            (
+                *cells_of_test(one.horizon, one.predicted, one, True, number_cell(one.smooth)),
+                number_cell(one.censored, f"{one.censored:,}"),
+                number_cell(one.largest_weight, f"{one.largest_weight:.3g}"),
+            )
+            for one in self.horizons
+        )
+        return Table((*columns, "p-value", "adjusted", "censored", "largest weight"), tuple(lines))
+
+
+def horizon_table(
+    time: Any,
+    event: Any,
+    predictions: Mapping[float, Any],
+    *,
+    strata: Any = None,
+    missing: Missing = "error",
+    draws: int = 999,
+    seed: int | None = 0,
+) -> HorizonTable:
+    """Measure and test predicted probabilities of an event at several horizons of censored times.
+
+    Parameters
+    ----------
+    time, event, strata
+        Times, events and strata, as `censored` takes them.
+    predictions
+        The predicted probability of the event by each horizon: a mapping of horizons to columns.
+    missing
+        Refuse rows with a missing value ("error"), or leave them out ("drop").
+    draws, seed
+        Simulations for p-values and limits, and their seed.
+
+    Returns
+    -------
+    HorizonTable
+
+    Examples
+    --------
+    >>> rows = {1.0: [0.2, 0.4] * 50, 2.0: [0.4, 0.6] * 50}
+    >>> table = horizon_table([0.5, 1.5, 2.5, 3.5] * 25, [1, 1, 0, 1] * 25, rows, draws=99)
+    >>> [round(one.observed, 2) for one in table.horizons]
+    [0.25, 0.5]
+    """
+    if not predictions:
+        raise InvalidInputError(sentence("predictions", "must have a horizon", "got none"))
+    count, used = checked_draws(draws), recorded_seed(seed)
+    found, n = [], 0
+    for horizon in sorted(predictions):
+        y = censored(time, event, horizon, strata=strata, missing=missing)
+        forecasts = Forecasts(y, predictions[horizon], missing=missing)
+        p = calibration_test(forecasts, draws=count, seed=used).pvalue
+        limits = confidence_interval(forecasts, measure="in-the-large", draws=count, seed=used)
+        predicted, n = forecasts.mean_prediction, len(y)
+        low, high = (min(max(predicted + end, 0.0), 1.0) for end in (limits.lower, limits.upper))
+        size = smooth_calibration_error(forecasts)
+        facts = y.censored, y.effective, y.largest_weight
+        found.append(Horizon(y.horizon, predicted, forecasts.base_rate, low, high, size, p, p, *facts))
+    return HorizonTable(adjusted_rows(found), n, count, used)

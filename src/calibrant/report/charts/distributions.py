@@ -10,9 +10,8 @@ from calibrant.report.charts.canvas import LIGHT, Canvas, Spec, drawing, field, 
 
 if TYPE_CHECKING:
     from calibrant.abstention import RiskCoverage
-    from calibrant.distributions.horizons import HorizonTable
     from calibrant.distributions.quantiles import QuantileTable
-    from calibrant.distributions.thresholds import ThresholdTable
+    from calibrant.distributions.thresholds import HorizonTable, ThresholdTable
     from calibrant.distributions.uniformity import Pit
 
 POINTS = 400
