@@ -22,6 +22,7 @@ MEANINGS = {
     "distances": "distances to calibration",
     "functions": "every public function",
     "inference": "tests, intervals and comparisons",
+    "memory": "peak memory of commands on large files",
     "null": "simulated nulls",
     "online": "streams, next to an empty loop",
     "power": "power of the tests",

@@ -44,8 +44,8 @@ TRIED = {
 }
 TEXT = """# What was tried
 
-Written by `python docs/make_trust.py`, which runs the tests below and counts them. A case is one test; one
-that generates its inputs tries many more (60 files, 25 chunkings of 400 rows, 90 flipped bits per format).
+A case is one test; one that generates its inputs tries many more (60 files, 25 chunkings of 400 rows, 90
+flipped bits per format). `docs/make_trust.py` runs and counts them.
 
 | what | where | cases | passed |
 |---|---|---:|---:|
