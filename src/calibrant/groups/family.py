@@ -24,6 +24,7 @@ from calibrant.groups.rules import Rule
 from calibrant.groups.statistics import Curves, Terms, Variant
 from calibrant.groups.stratified import OverallCurve
 from calibrant.groups.subpopulations import Batch, Lists, Partition
+from calibrant.inference.multiple_testing import adjusted_pvalues
 from calibrant.kernels.compile import numba_is_loaded
 from calibrant.kernels.groups import (
     LANES,
@@ -43,7 +44,6 @@ DIGITS = 5  # binary digits between looks at which records are done
 ALL = ~np.uint64(0)
 SMALL_WORK = 50_000_000  # steps of simulated curves below which numpy is quicker than starting numba
 SMALL_IF_LOADED = 5_000_000  # the same where numba is in the process already
-ROUNDING = 1e-10  # a simulated z this close below an observed one counts as equal to it
 
 
 @dataclass(slots=True, eq=False)
@@ -179,26 +179,6 @@ def bernoulli_words(chance: Array, words: int, rng: np.random.Generator) -> Word
         alive = (rest > 0.0) & undecided.any(axis=1)  # a chance with no digits left loses every lane
         rows, rest, undecided = rows[alive], rest[alive], undecided[alive]
     return out
-
-
-def adjusted_pvalues(z: Array, simulated: Array) -> Array:
-    """Return step-down max-statistic p-values (Westfall and Young): family-wise error exact, strongly.
-
-    Subpopulations are taken from the largest z down; each is compared with the simulated maximum over
-    itself and all after it. A subpopulation whose predictions are right has the same simulated z whatever
-    the others are, which is what the step down needs.
-    """
-    order = np.argsort(-z, kind="stable")
-    draws = simulated.shape[1]
-    least = np.where(np.isinf(z), np.inf, z * (1.0 - ROUNDING))
-    running = np.full(draws, -np.inf)
-    exceeded = np.empty(len(z))
-    for k in order[::-1]:
-        np.maximum(running, simulated[k], out=running)
-        exceeded[k] = np.count_nonzero(running >= least[k])
-    pvalue = np.empty(len(z))
-    pvalue[order] = np.maximum.accumulate((1.0 + exceeded[order]) / (draws + 1.0))
-    return pvalue
 
 
 CURVES = 5  # worst subpopulations whose curves are kept

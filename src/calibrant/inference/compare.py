@@ -1,18 +1,15 @@
 """compare: which of several models is better calibrated on the same rows, and is the difference real?
 
-Paired resamples row by row: what compare draws of few rows, of weighted ones and of fractions.
+Rows are resampled in pairs: one by one where there are few, or weights, or fractions; by their cells where
+there are very many and merging adds little.
 
-Paired resamples of very many rows by their cells: what compare draws where that adds little or nothing.
-
-Differences between models of which one may be calibrated.
-
-Noise e turns the residual t of a model into t + e. If t is small next to e, the sign of e decides which of
-two similar models looks better, and resampling repeats that sign. What their difference would be is known,
-though, if one of them were calibrated: minus the error of the other on outcomes that happen as often as the
-one predicts. So a difference may be as large as that while the test does not reject the one, and a model is
-worse only if the test rejects it. That error is of the rows at hand; other rows of the population might have
-given more. It is a mean of (one - other) times weights of at most 1, so the mean square of (one - other)
-bounds its variance.
+One of two models may be calibrated. Noise e turns the residual t of a model into t + e. If t is small next to
+e, the sign of e decides which of two similar models looks better, and resampling repeats that sign. If one of
+them were calibrated, though, their difference would be minus the error of the other on outcomes that are as
+frequent as the one predicts. So a difference may be as large as that while the test does not reject the one,
+and a model is worse only if the test rejects it. That error is of the rows at hand; other rows of the
+population might have given more. It is a mean of (one - other) times weights of at most 1, so the mean square
+of (one - other) bounds its variance.
 """
 
 from __future__ import annotations

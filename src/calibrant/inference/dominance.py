@@ -1,7 +1,4 @@
-"""dominance: does anybody lose by using one model instead of another?
-
-Dominance over several baselines: the most that anybody loses by not using the best of them for them.
-"""
+"""dominance: the most that any user loses by using one model instead of another, or instead of several."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""confidence_interval: the value in the population that the records were drawn from.
-
-What is to be said where there is no interval.
-"""
+"""confidence_interval: an interval for the value in the population that the records were drawn from."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Outcomes as calibration would have them: the null is fully known, so it can be drawn exactly.
-
-Two-point weights replace the records that a weighted sketch no longer has.
-"""
+"""The exact null: outcomes drawn as if the predictions were right, independently of each other."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""Planning before labelling: how many records are needed, and what a given number can show.
-
-A plan: how many records show an error of which size.
-
-The power of a test at a number of records and a distance from calibration, simulated.
-
-Kinds of miscalibration that a plan can assume.
-"""
+"""Planning before labelling: how many records detect an error of a given size, and what they detect."""
 
 from __future__ import annotations
 
