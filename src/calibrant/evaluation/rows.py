@@ -85,7 +85,9 @@ def without_certain(forecasts: Forecasts, name: str, confidence: float) -> Inner
     return Inner(certain, inner.n, value) if is_unbounded(*ends) else Inner(certain, inner.n, value, *ends)
 
 
-def certain_note(forecasts: Forecasts, name: str, inner: Inner | None, confidence: float) -> str:
+def certain_note(
+    forecasts: Forecasts, name: str, value: float | None, inner: Inner | None, confidence: float
+) -> str:
     """Say how many predictions are 0 or 1, and what the measure is without them."""
     certain = certain_count(forecasts, name)
     if certain == 0:
@@ -94,9 +96,8 @@ def certain_note(forecasts: Forecasts, name: str, inner: Inner | None, confidenc
     if inner is None:
         return f"{are} exactly 0 or 1, so there is no interval"
     span = f", {confidence_text(confidence)} interval {inner.span}" if inner.span else ""
-    return (
-        f"{are} exactly 0 or 1, so there is no interval; without them it is {format_value(inner.value)}{span}"
-    )
+    with_them = f"with them it is {format_value(value)} and has no interval"
+    return f"{are} exactly 0 or 1; without them it is {format_value(inner.value)}{span}; {with_them}"
 
 
 SIZE_MEASURE = "smooth"  # how far: within a factor 2 of the distance to calibration, in units of probability
@@ -371,7 +372,7 @@ class NullReference:
     def _without_certain(self, row: ResultRow) -> ResultRow:
         """Add what the row is without predictions of 0 and 1: no sample bounds what these do."""
         inner = without_certain(self.forecasts, row.about.name, self._confidence)
-        note = certain_note(self.forecasts, row.about.name, inner, self._confidence)
+        note = certain_note(self.forecasts, row.about.name, row.value, inner, self._confidence)
         return _noted(replace(row, inner=inner), note)
 
     def _resampled(self, about: Measure) -> Forecasts:

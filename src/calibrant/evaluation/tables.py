@@ -66,25 +66,22 @@ def _table(rows: Sequence[ResultRow], confidence: float, *, short: bool, by_chan
 def _line(row: ResultRow, short: bool, by_chance: bool) -> tuple[TableCell, ...]:
     name = row.about.name
     scale = _root if name in ROOTS else _same
+    value, low, high = map(scale, (row.value, row.low, row.high))
+    star = ""
+    if row.inner is not None and row.inner.low is not None and row.inner.high is not None:
+        value, low, high, star = row.inner.value, row.inner.low, row.inner.high, " *"
+    interval = "" if low is None or high is None else f"{limits_text(low, high)}{star}"
     chance = (number_cell(scale(row.chance), _written(scale(row.chance))),) if by_chance else ()
-    tested = (
-        row.about.complete or row.about.signed or by_chance
-    )  # a score has no value of its own if calibrated
+    # a score has no value of its own if calibrated
+    tested = row.about.complete or row.about.signed or by_chance
     pvalue = format_pvalue(row.pvalue, row.pvalue_is_bound) if tested else ""
     return (
         text_cell(FIRST[name] if short else ROOTS.get(name, name)),
-        number_cell(scale(row.value), _written(scale(row.value))),
+        number_cell(value, _written(value)),
         *chance,
-        number_cell(row.low, _interval(row, scale)),
+        number_cell(low, interval),
         TableCell(pvalue, sort_key(row.log_pvalue), number=True),
     )
-
-
-def _interval(row: ResultRow, scale: Callable[[float | None], float | None]) -> str:
-    if row.inner is not None and row.inner.low is not None and row.inner.high is not None:
-        return f"{limits_text(row.inner.low, row.inner.high)} *"
-    low, high = scale(row.low), scale(row.high)
-    return "" if low is None or high is None else limits_text(low, high)
 
 
 def _written(value: float | None) -> str:

@@ -110,7 +110,7 @@ def verdict(
     component = leading_component(result.details) if result is not None and status == "miscalibrated" else ""
     worst = () if audit is None else audit.beyond_overall(alpha)
     first, second = _sentences(status, component, tested, null, details, unseen, alpha)
-    second = _about_groups(audit, worst, status, alpha) or second
+    second = _about_groups(audit, worst, status) or second
     action, next_step = _next_step(status, audit, worst, unseen, forecasts)
     what, whom = wording.fit(first, second)
     return Verdict(
@@ -217,7 +217,7 @@ def _slope(tested: TestResult, forecasts: Forecasts) -> wording.Texts:
     return wording.extremes(forecasts, over=bool(tested.details["slope_z"] < 0))
 
 
-def _about_groups(audit: Audit | None, worst: Sequence[Group], status: Status, alpha: float) -> wording.Texts:
+def _about_groups(audit: Audit | None, worst: Sequence[Group], status: Status) -> wording.Texts:
     if audit is None:
         return ()
     if worst:
@@ -229,8 +229,6 @@ def _about_groups(audit: Audit | None, worst: Sequence[Group], status: Status, a
     if status == "miscalibrated":
         differs = "stands out" if tested > 1 else "does not stand out"
         return (f"{who} {differs}.",)
-    if status == "groups":  # wrong, but no more so than others with the same predictions
-        return audit.wrong_groups(alpha)[0].worst_texts()
     verb = "is wrong beyond chance" if tested > 1 else "is not wrong beyond chance"
     few = f" ({small:,} too small to test)" if small else ""
     return f"{who} {verb}{few}.", f"{who} {verb}."

@@ -400,11 +400,13 @@ class Audit:
         """Return the groups that are wrong beyond the overall error, the largest errors first.
 
         They are wrong at level `alpha`, and their outcomes differ from those of other records with the same
-        predictions. A combination is left out where one of its parts explains it: a column that plays no
-        role has the overall error, and no error of its own.
+        predictions, unless everyone together is not wrong. A combination is left out where one of its parts
+        explains it: a column that plays no role has the overall error, and no error of its own.
         """
-        most = closed_share("alpha", alpha)
-        found = [g for g in self.wrong_groups(most) if g.beyond is not None and g.beyond <= most]
+        most, wrong = closed_share("alpha", alpha), self.wrong_groups(alpha)
+        found = [group for group in wrong if group.beyond is not None and group.beyond <= most]
+        if not found and (self.everyone.pvalue or 0) > most:
+            found = wrong
         return tuple(group for group in found if not any(_explains(part, group) for part in found))
 
     def by_error(self) -> list[Group]:
@@ -490,10 +492,9 @@ class Audit:
         if not wrong:
             return f"{none_wrong(self)}.", power_note(self)
         first = f"Wrong beyond chance for {len(wrong):,} of {groups}"
-        if whole and not own:
+        if not own:
             return f"{first}, but none stands out: theirs is the overall error.", together
-        worst = (*own, *wrong)[0]
-        return f"{first}.", f"{worst.worst_texts()[0]}{self._unexpected(worst)}"
+        return f"{first}.", f"{own[0].worst_texts()[0]}{self._unexpected(own[0])}"
 
     def _unexpected(self, group: Group) -> str:
         """Count the events that were not predicted, where records weigh the same and errors do not cancel."""
