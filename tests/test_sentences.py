@@ -152,7 +152,7 @@ def test_slope_says_what_it_is_without_predictions_of_0_and_1():
     y = np.concatenate((Y, [0] * 19 + [1], [1] * 15 + [0] * 2))
     found = cb.evaluate(y, p, measures=["slope", "intercept", "smooth"], draws=19, seed=1)
     without = cb.calibration_slope(Y, P)
-    said = "37 predictions are exactly 0 or 1, so there is no interval; without them it is"
+    said = "37 predictions are exactly 0 or 1; without them it is"
     assert f"{said} {without:.2f}" in found["slope"].note
     assert found["slope"].low is None
     own = cb.confidence_interval(Y, P, measure="slope", seed=1)  # of the records without them

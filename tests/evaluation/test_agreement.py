@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import calibrant as cb
+from calibrant.evaluation.repair_preview import group_differences
 from calibrant.formatting import format_value, limits_text, percent_pair
 from calibrant.groups.audit_result import group_table
 from calibrant.report.page import page
@@ -140,6 +141,8 @@ def test_an_audit_a_comparison_and_an_evaluation_agree_about_groups(weighted, cl
     audited = cb.audit(y, p, groups={"region": region}, draws=99, **more)
     compared = cb.compare_groups(y, p, {"region": region}, draws=99, **more)
     check_agreement(evaluated)
+    fuller = cb.compare_groups(y, p, {"region": region}, **more)
+    assert group_differences(evaluated)[0].pvalue == pytest.approx(fuller.pvalue, abs=1e-12)
     alone = {group.name: group for group in audited.groups}
     for group in evaluated.audit.groups:
         assert group.pvalue == alone[group.name].pvalue

@@ -341,6 +341,7 @@ def group_differences(findings: Findings) -> tuple[GroupComparison, ...]:
             MOST_DRAWS,
             findings.seed,
             max_permuted=MAX_PERMUTED,
+            clusters=findings.forecasts.clusters,
         )
         for column in columns
         if 2 <= len(column.labels) <= MAX_PAIRED

@@ -64,17 +64,25 @@ def row_moments(
     n = len(outcome)
     share = np.full(n, 1 / n) if weight is None else weight / weight.sum()
     predicted, observed = float(share @ prediction), float(share @ outcome)
-    units = np.arange(n) if cluster is None else np.unique(cluster, return_inverse=True)[1]
-    whole = np.bincount(units, share)
+    present = None if cluster is None else np.bincount(cluster) > 0
+
+    def summed(values: Array) -> Array:
+        """Sum over the records of each cluster."""
+        if cluster is None:
+            return values
+        return np.asarray(np.bincount(cluster, values)[present], dtype=np.float64)
+
+    def kish(masses: Array) -> float:
+        sums = summed(masses)
+        return float(sums.sum() ** 2 / (sums @ sums)) if sums.any() else 0.0
+
+    whole = summed(share)
     effective, count = 1 / float(whole @ whole), len(whole)
     enlarge = count / max(count - 1, 1e-9)
 
     def variance(values: Array, mean: float) -> float:
-        return float(np.sum(np.bincount(units, share * (values - mean)) ** 2)) * enlarge
-
-    def kish(masses: Array) -> float:
-        sums = np.bincount(units, masses)
-        return float(sums.sum() ** 2 / (sums @ sums)) if sums.any() else 0.0
+        sums = summed(share * (values - mean))
+        return float(sums @ sums) * enlarge
 
     one = (
         predicted,
