@@ -42,6 +42,7 @@ HEAD = """# Choosing a measure
 | continuous | a small change of the predictions changes the value little |
 | complete | 0 (or the ideal value) for perfectly calibrated forecasts, and samples of them tend to it; "population": samples do not |
 | sound | 0 (or the ideal value) only for those |
+| valid | a test by it tells smooth errors above this rate in the number of records T from 0 |
 | truthful | "strict": only the truth is best; "batch": the truth is never beaten when all predictions come first; "approximate": beaten by a constant factor at most ([more](truthful.md)) |
 | consistent (c, s) | the value lies between the powers s and c of the distance to calibration, up to constants |
 | Lipschitz | the value changes by at most this constant times the mean change of the predictions |
@@ -68,6 +69,7 @@ def _properties(rows: list[Measure]) -> str:
         "continuous",
         "complete",
         "sound",
+        "valid",
         "truthful",
         "consistent (c, s)",
         "Lipschitz",
@@ -81,6 +83,7 @@ def _properties(rows: list[Measure]) -> str:
             "yes" if row.continuous else "",
             "yes" if row.sample_complete else "population" if row.complete else "",
             "yes" if row.sound else "",
+            row.valid,
             "" if row.truthful == "no" else row.truthful,
             "" if row.consistency is None else "({:g}, {:g})".format(*row.consistency),
             "" if row.lipschitz is None else f"{row.lipschitz:g}",

@@ -133,14 +133,23 @@ def test_twice_kuiper_is_attained():
 @given(sample=samples(), mu=st.floats(0.05, 0.95), width=st.sampled_from([0.1, 0.3, 1.0]))
 @settings(max_examples=60)
 def test_noisy_decision_makers_regret_little_when_the_smooth_error_is_small(sample, mu, width):
-    """A decision maker who adds uniform noise acts with a probability that has slope 1 / width in v.
+    """Uniform noise on a threshold makes the probability to act 1 / width-Lipschitz in the prediction.
 
-    Her payoff is (y - mu) per act. Against never or always acting where she may act, the mean of
-    (y - v) times that probability is at most smCE times max(1, 1 / width).
+    Acting pays y - mu. Another threshold b with the same noise would have paid more by E[(b - a)(y - v)],
+    at most 2 max(1, 1 / width) smCE, plus E[(b - a)(v - mu)], what the noise itself costs: at most
+    |v - mu| times the chance of the wrong side, which is at most width / 16.
     """
     f = sample.forecasts
-    act = np.clip((f.values - mu) / width + 0.5, 0.0, 1.0)
-    assert abs(float(f.residuals @ act)) <= max(1.0, 1 / width) * cb.smooth_calibration_error(f) + 1e-9
+
+    def acts(threshold):
+        return np.clip((f.values - threshold) / width + 0.5, 0.0, 1.0)
+
+    trusted = max(1.0, 1 / width) * cb.smooth_calibration_error(f)
+    assert abs(float(f.residuals @ acts(mu))) <= trusted + 1e-9  # what she expected, and what she got
+    for other in np.linspace(-1, 2, 61):
+        change = acts(other) - acts(mu)
+        regret = float(f.residuals @ change + f.weights @ (change * (f.values - mu)))
+        assert regret <= 2 * trusted + width / 16 + 1e-9
 
 
 @pytest.mark.filterwarnings("ignore::calibrant.LevelSetWarning")
@@ -166,3 +175,21 @@ def test_sample_completeness_and_soundness_are_as_the_registry_says():
         "atb",
         "l1-atb",
     }
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in cb.measures().values() if row.valid], ids=lambda row: row.name
+)
+def test_valid_measures_tell_errors_of_order_one_over_root_t_from_calibration(row):
+    """Truthfulness paper, Definition 2.13: one cutoff accepts calibration and rejects 3 / sqrt(T), 3 in 4."""
+    assert row.valid == "1/sqrt(T)"
+    rng, draws = np.random.default_rng(7), 40
+    for size in (100, 400):
+        shift, values = 3 / np.sqrt(size), {True: [], False: []}
+        for calibrated in values:
+            for _ in range(draws):
+                v = rng.uniform(0.2, 0.6, size)
+                y = rng.random(size) < v + shift * (not calibrated)
+                values[calibrated].append(cb.measure(cb.Forecasts(y, v), row.name).value)
+        cutoff = np.quantile(values[True], 0.9)
+        assert np.mean(np.array(values[False]) > cutoff) > 0.75

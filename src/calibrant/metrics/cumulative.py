@@ -133,7 +133,7 @@ CURVE_MEASURES = (
         complete=True,
         sound=True,
         symmetric=True,
-        decision="bounds what any decision by a threshold or interval of the prediction gets wrong",
+        decision="who acts on a threshold or monotone rule regrets at most twice this value (attained)",
         null=Null(_ranges, residuals_only=True, power=1, law=BROWNIAN_RANGE),
         cost="O(m)",
         citation=MULTI_PAPER + ", eq. (2)",

@@ -147,6 +147,10 @@ MEASURES = (
         consistency=(1.0, 2.0),
         symmetric=True,
         lipschitz=2.0,
+        decision=(
+            "who acts on a threshold blurred by uniform noise of width w regrets at most 2 max(1, 1/w) times "
+            "this value, plus w/16, against any other threshold with the same noise"
+        ),
         null=Null(_smooth, residuals_only=True, power=1, merging=_lipschitz_area),
         valid="1/sqrt(T)",
         cost="O(m log m)",
