@@ -14,7 +14,7 @@ from calibrant.formatting import format_points, percent, pluralize, pvalue_text
 from calibrant.inference.multiple_testing import holm
 from calibrant.inputs import numeric_vector, to_array
 from calibrant.records import Missing
-from calibrant.results import Array, Result, Table, TableCell, number_cell, text_cell
+from calibrant.results import Array, Result, Table, TableCell, number_cell
 
 MAX_SUPPORT = 100_000  # values of a discrete distribution over which its CRPS is summed
 
@@ -48,7 +48,7 @@ def cells_of_test(
     gap = one.observed - predicted
     within = (number_cell(one.low, f"{percent(one.low)} to {percent(one.high)}"),) if limits else ()
     return (
-        text_cell(f"{name:.4g}"),
+        number_cell(name, f"{name:.4g}"),
         number_cell(predicted, percent(predicted)),
         number_cell(one.observed, percent(one.observed)),
         *within,

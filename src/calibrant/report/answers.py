@@ -106,16 +106,15 @@ class Answers(Result):
 
     def sections(self) -> list[Section]:
         """Return the sections of the report, which come before all others."""
-        abstain = Section(
-            "abstain", "When to abstain", (str(self), str(self.risk_coverage)), ("risk",),
-            (self.table(),) if self.thresholds else (), (PROMISE,) if self.thresholds else (),
-        )  # fmt: skip
+        sheets, notes = ((self.table(),), (PROMISE,)) if self.thresholds else ((), ())
+        abstain = Section("abstain", "When to abstain", (str(self),), ("risk",), sheets, notes, half=True)
         count = pluralize(len(self.spikes), "confidence")
         text = f"{count} {'is' if len(self.spikes) == 1 else 'are'} shared by 3% of the answers or more."
         if not self.spikes:
             text = "No confidence is shared by 3% of the answers."
         tables = (self.spike_table(),) if self.spikes else ()
-        return [abstain, Section("spread", "How sure the answers are", (text,), ("confidences",), tables)]
+        title = "How sure the answers are"
+        return [abstain, Section("spread", title, (text,), ("confidences",), tables, half=True)]
 
     def specifications(self, forecasts: Forecasts) -> dict[str, Spec]:
         """Return the charts of the sections."""

@@ -114,10 +114,11 @@ class DistributionEvaluation(Result):
 
     def to_html(self, path: str | Path) -> Path:
         """Write the report, one file complete in itself, and return its path."""
-        from calibrant.report.page import PageVerdict, rendered
+        from calibrant.report.page import Overview, PageVerdict, rendered
 
         check_target(path)
-        lead = {"fine": "No miscalibration found"}.get(self.status, self.status.capitalize())
+        table = (self.quantiles or self.pit).sheet()
+        lead, more, rest = self.verdict.partition("). ")  # after the p-value, where the first sentence ends
         next_step = {
             "too narrow": "Widen the forecasts, or recalibrate them on recent outcomes.",
             "too wide": "Sharpen the forecasts, or recalibrate them on recent outcomes.",
@@ -130,9 +131,10 @@ class DistributionEvaluation(Result):
             path,
             rendered(
                 title=self.title,
-                verdict=PageVerdict(lead, self.verdict, next_step),
+                verdict=PageVerdict(f"{lead})." if more else lead, rest, next_step),
                 tone="good" if self.status == "fine" else "bad",
-                facts=facts,
+                facts=facts.rstrip("."),
+                overview=Overview(("pit",), (("", table.without("score").without("adjusted")),)),
                 parts=_sections(self),
                 drawn=self._specifications(),
                 numbers=self.to_dict(),
@@ -141,17 +143,18 @@ class DistributionEvaluation(Result):
 
 
 def _sections(found: DistributionEvaluation) -> list[Any]:
+    """Return what is folded below the histogram."""
     from calibrant.report.sections import Section
 
-    where, table = "Where do outcomes fall in their forecasts?", found.pit.sheet()
-    parts = [Section("pit", where, (str(found.pit),), ("pit",), (table,))]
+    score = "" if found.crps is None else f"CRPS {format_value(found.crps)}. "
+    where = "Where do outcomes fall in their forecasts?"
+    parts: list[tuple[str, str, str, tuple[str, ...], Table]]
+    parts = [("pit", where, str(found.pit), (), found.pit.sheet())]
     if found.quantiles is not None:
-        texts, table = (str(found.quantiles),), found.quantiles.sheet()
-        parts.append(Section("quantiles", "Do quantiles hold?", texts, ("quantiles",), (table,)))
-    by, score = found.thresholds, "" if found.crps is None else f"CRPS {format_value(found.crps)}. "
-    texts = (f"{score}{by}",)
-    which = "Is each threshold calibrated?"
-    parts.append(Section("thresholds", which, texts, ("thresholds",), (by.sheet(),)))
+        table = found.quantiles.sheet()
+        parts.append(("quantiles", "Do quantiles hold?", str(found.quantiles), ("quantiles",), table))
+    by = found.thresholds
+    parts.append(("thresholds", "Is each threshold calibrated?", f"{score}{by}", ("thresholds",), by.sheet()))
     whom = (
         ("bias", "For whom are forecasts too high or too low?", found.bias_by_group),
         ("width", "For whom are they too narrow or too wide?", found.width_by_group),
@@ -159,11 +162,12 @@ def _sections(found: DistributionEvaluation) -> list[Any]:
     for name, question, audited in whom:
         if audited is not None:
             what = "up to the forecast median" if name == "bias" else "in the middle half of the forecast"
-            said = (f"Outcomes {what}: 50% are predicted for every group. {audited.verdict}",)
-            parts.append(
-                Section(name, question, said, (name,), (group_table(audited.by_error()[:GROUPS_SHOWN]),))
-            )
-    return parts
+            said = f"Outcomes {what}: 50% are predicted for every group. {audited.verdict}"
+            parts.append((name, question, said, (name,), group_table(audited.by_error()[:GROUPS_SHOWN])))
+    return [
+        Section(name, title, (text,), figures, (table,), folded=True, half=True)
+        for name, title, text, figures, table in parts
+    ]
 
 
 def evaluate_distributions(

@@ -37,8 +37,8 @@ def pit_histogram(found: Pit) -> Spec:
         hover(bars, len(left), "from", {"from": ".3g", "to": ".3g", "share": ".1%"}),
     ]
     caption = (
-        f"{found.verdict} Calibrated forecasts fill all bins alike; each bin stays in the gray band with "
-        "probability 95%. A U means too narrow, a hump too wide, a slope biased."
+        "Calibrated forecasts fill all bins alike; each bin stays in the gray band with probability 95%. A U "
+        "means too narrow, a hump too wide, a slope biased."
     )
     return canvas.finished(layers, "Where outcomes fall in their forecasts", caption)
 
@@ -90,7 +90,7 @@ def threshold_curve(table: ThresholdTable) -> Spec:
         data.mark("line", strokeWidth=2).encode(x=x, y=y, color=colors),
         data.mark("point", filled=True, size=50).encode(x=x, y=y, color=colors, tooltip=tips),
     ]
-    caption = f"Mean forecast probability and observed share of outcomes up to each threshold. {table}"
+    caption = "Mean forecast probability and observed share of outcomes up to each threshold."
     return canvas.finished(layers, "Calibration by threshold", caption)
 
 
