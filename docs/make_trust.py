@@ -59,9 +59,9 @@ code 2, and nothing is written. What is promised is in SECURITY.md.
 
 ## Memory
 
-Peak memory of each command on {rows:,} rows of Parquet, measured by `python -m benchmarks memory`, next to the
-bound that is stated for it. Commands that can work on a sketch read at most 10 million rows exactly and more
-through a sketch, on every machine; `monitor` holds 16 bytes per row, and `apply` a piece of the file at a time.
+Peak memory of each command on {rows:,} rows of Parquet, measured by `python -m benchmarks memory`, next to
+the bound that is stated for it. Commands that can work on a sketch read at most 10 million rows exactly and
+more through a sketch, on every machine; `monitor` holds 16 bytes per row, `apply` a piece of the file.
 
 | command | measured, MB | bound, MB |
 |---|---:|---:|
