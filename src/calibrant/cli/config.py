@@ -23,8 +23,8 @@ from calibrant.cli.output import with_showing_options
 from calibrant.cli.paths import BEHIND, CONFIG, SPOOLED, writes_files
 from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence
 from calibrant.files import scratch_folder
-from calibrant.io.paths import files_behind
 from calibrant.io.read import copied_table, is_database, read_labels
+from calibrant.io.session import files_behind
 from calibrant.io.sources import default_notation
 
 STARTS = {

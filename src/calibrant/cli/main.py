@@ -22,7 +22,7 @@ from calibrant.cli.paths import BEHIND, SPOOLED
 from calibrant.errors import CalibrantError, Hint, TooFewClustersError, UnreadableFileError
 from calibrant.files import SCRATCH, remove_unfinished
 from calibrant.io.csv_dialect import read_dialect
-from calibrant.io.paths import TEXT_KINDS
+from calibrant.io.session import TEXT_KINDS
 
 TOO_LITTLE_DATA = 3
 CLOSED_PIPE = 141  # as shells count a program that SIGPIPE, signal 13, has ended

@@ -37,8 +37,8 @@ from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
 from calibrant.inputs import InputNames
-from calibrant.io.paths import FOREIGN, KINDS
 from calibrant.io.read import MAX_EXACT_ROWS, FileNames, fits, read_categories, read_columns
+from calibrant.io.session import FOREIGN, KINDS
 from calibrant.online.monitor import GroupMonitor
 from calibrant.online.state import Fields, parsed, read_text
 from calibrant.records import Missing, Records, ValidRows, check_records, swapped

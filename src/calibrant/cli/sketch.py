@@ -13,8 +13,8 @@ from calibrant.cli.rows import progress_bar, swapped_columns
 from calibrant.files import check_target
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import InputNames
-from calibrant.io.paths import resolve_paths
 from calibrant.io.read import refuse_same_contents
+from calibrant.io.session import resolve_paths
 from calibrant.records import Missing
 from calibrant.sketch.aggregate import MAX_GROUPS
 from calibrant.sketch.cells import CELLS

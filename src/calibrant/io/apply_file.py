@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
-import json
-from collections.abc import Callable, Iterator, Sequence
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -23,12 +26,26 @@ from calibrant.errors import (
 )
 from calibrant.files import atomic_path, check_target, scratch_folder
 from calibrant.formatting import pluralize
-from calibrant.io.apply_parquet import SPARK_SCHEMA, append_column, refuse_durations, refuse_taken_name
-from calibrant.io.apply_text import RecordWriter, number_cells
+from calibrant.io.apply_parquet import (
+    SPARK_SCHEMA,
+    append_column,
+    extended_spark_schema,
+    refuse_durations,
+    refuse_taken_name,
+)
 from calibrant.io.csv_dialect import CsvDialect, line_break_of, read_dialect
-from calibrant.io.paths import file_format, resolve_paths
 from calibrant.io.read import FileNames, in_pieces_or_whole, read_table
-from calibrant.io.session import connect, identifier, literal, plain_names, run_with_progress
+from calibrant.io.session import (
+    PROGRESS,
+    arrow_batches,
+    connect,
+    file_format,
+    identifier,
+    literal,
+    plain_names,
+    resolve_paths,
+    run_with_progress,
+)
 from calibrant.io.sources import (
     SourceColumn,
     csv_scan,
@@ -45,6 +62,7 @@ if TYPE_CHECKING:
 
 MEMORY = "512MB"  # what DuckDB may hold before it spills to disk
 BATCH_ROWS = 100_000
+BLOCK_BYTES = 2**22  # of CSV text that are read at a time
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": ","}
 PARQUET = (".parquet", ".pq")
 TABLE, MADE = "calibrant_repaired", '"calibrant made"'
@@ -260,9 +278,7 @@ def _batches(connection: DuckDBPyConnection, query: str, files: list[Path]) -> I
         if find_spec("pyarrow") is None:
             yield _filled(connection.execute(query).fetchnumpy()["x"])
             return
-        relation = connection.sql(query)
-        read = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch  # before DuckDB 1.4
-        for batch in read(BATCH_ROWS):
+        for batch in arrow_batches(connection.sql(query), BATCH_ROWS):
             yield np.asarray(batch.column(0).to_numpy(zero_copy_only=False), dtype=np.float64)
     except _read_errors() as error:
         raise unreadable(files, error) from None
@@ -280,10 +296,8 @@ def _read_errors() -> tuple[type[Exception], ...]:
 
 @contextmanager
 def _reading(allowed: Sequence[str | Path], **more: str) -> Iterator[DuckDBPyConnection]:
-    settings = {"memory_limit": MEMORY, "enable_progress_bar": "true", "enable_progress_bar_print": "false"}
-    settings |= {"progress_bar_time": "0", **more}
     with scratch_folder() as spill:
-        settings["temp_directory"] = str(spill)
+        settings = {**PROGRESS, "memory_limit": MEMORY, "temp_directory": str(spill), **more}
         with connect(allowed, **settings) as connection:
             yield connection
 
@@ -371,11 +385,7 @@ def _refuse_changed_by_duckdb(
         known = physical is None or (
             physical in PHYSICAL and (converted is None or converted in CONVERTED) and (precision or 0) <= 38
         )
-        text = request.ending not in PARQUET and converted in (
-            "TIMESTAMP_MILLIS",
-            "TIME_MICROS",
-            "TIME_MILLIS",
-        )
+        text = request.ending not in PARQUET and converted in AS_TEXT
         if not (known or text) or "Float16" in str(logical):
             raise _changed(file, column, f"got {logical or converted or physical}")
 
@@ -390,9 +400,7 @@ def _footer_keys(connection: DuckDBPyConnection, file: Path, name: str, request:
         rule, got = "needs pyarrow to be written unchanged", "got types of Arrow"
         raise UnreadableFileError(sentence(f"file {str(file)!r}", rule, got, "pip install pyarrow"))
     if SPARK_SCHEMA.decode() in keys:
-        listed = json.loads(keys[SPARK_SCHEMA.decode()])
-        listed["fields"].append({"name": request.into, "type": "double", "nullable": True, "metadata": {}})
-        keys[SPARK_SCHEMA.decode()] = json.dumps(listed, separators=(",", ":"))
+        keys[SPARK_SCHEMA.decode()] = extended_spark_schema(keys[SPARK_SCHEMA.decode()], request.into)
     return keys
 
 
@@ -425,3 +433,101 @@ def _written_as_file(ending: str, keys: dict[str, str]) -> str:
         return f"FORMAT csv, HEADER, DELIMITER {literal(SEPARATORS[ending])}, USE_TMP_FILE false"
     stored = ", ".join(f"{literal(key)}: {literal(value)}" for key, value in keys.items())
     return "FORMAT parquet, USE_TMP_FILE false" + (f", KV_METADATA {{{stored}}}" if stored else "")
+
+
+class RecordWriter:
+    """Copies the records of CSV text one by one, each with one more cell at its end.
+
+    Parameters
+    ----------
+    source
+        The text, from its first byte.
+    separator
+        What separates its cells.
+    line_break
+        What ends its lines.
+    """
+
+    def __init__(self, source: IO[bytes], separator: str, line_break: bytes) -> None:
+        self._separator, self._break = separator.encode(), line_break
+        self._record = _record_pattern(self._separator)
+        self._records = self._split(source)
+
+    def copy_header(self, out: IO[bytes] | None, name: str) -> None:
+        """Copy everything up to the header, and the header with one more name; drop both without `out`."""
+        for record in self._records:
+            header = record.removeprefix(b"\xef\xbb\xbf")
+            if out is not None:
+                added = self._separator + _quoted(name, self._separator.decode()) if header else b""
+                out.write(record + added + self._break)
+            if header:
+                return
+
+    def copy_rows(self, out: IO[bytes], cells: list[bytes]) -> None:
+        """Copy as many rows as there are cells, adding one of them to each; empty lines stay empty."""
+        while cells:
+            records = list(islice(self._records, len(cells)))
+            if not records:
+                raise _disagreement()
+            rows = [record for record in records if record]
+            lines: Iterable[bytes] = map(self._separator.join, zip(rows, cells, strict=False))
+            if len(rows) < len(records):
+                longer = iter(list(lines))
+                lines = [next(longer) if record else b"" for record in records]
+            out.write(self._break.join(lines) + self._break)
+            cells = cells[len(rows) :]
+
+    def check_end(self) -> None:
+        """Refuse rows that were not copied: the file changed while it was read."""
+        if any(self._records):
+            raise _disagreement()
+
+    def _split(self, source: IO[bytes]) -> Iterator[bytes]:
+        """Yield the records without their line breaks; quotes may hold line breaks of their own."""
+        held: list[bytes] = []
+        for line in _lines(source, self._break):
+            if not held and b'"' not in line:
+                yield line
+                continue
+            held.append(line)
+            if b'"' in line and self._record.fullmatch(whole := self._break.join(held)):
+                yield whole
+                held = []
+        if held:
+            yield self._break.join(held)
+
+
+def _lines(source: IO[bytes], line_break: bytes) -> Iterator[bytes]:
+    rest = b""
+    while block := source.read(BLOCK_BYTES):
+        *lines, rest = (rest + block).split(line_break)
+        yield from lines
+    if rest:
+        yield rest
+
+
+def _record_pattern(separator: bytes) -> re.Pattern[bytes]:
+    """Return the pattern of a complete record: cells in quotes, or cells that do not begin with a quote."""
+    mark = re.escape(separator)
+    cell = rb'(?: *+"(?:[^"]|"")*+" *+|(?! *+")[^%s]*+)' % mark
+    return re.compile(cell + rb"(?:" + mark + cell + rb")*+", re.DOTALL)
+
+
+def _quoted(name: str, separator: str) -> bytes:
+    """Return a name as a cell, in quotes where it needs them."""
+    text = io.StringIO()
+    csv.writer(text, delimiter=separator, lineterminator="").writerow([name])
+    return text.getvalue().encode(errors="surrogateescape")
+
+
+def number_cells(values: Array, decimal: str, separator: str) -> list[bytes]:
+    """Return numbers as cells that read back to the last bit, empty for NaN."""
+    texts = ["" if value != value else repr(value) for value in values.tolist()]
+    if decimal == ",":
+        marked = [text.replace(".", ",") for text in texts]
+        texts = [f'"{text}"' if "," in text else text for text in marked] if separator == "," else marked
+    return [text.encode() for text in texts]
+
+
+def _disagreement() -> UnreadableFileError:
+    return UnreadableFileError(sentence("rows", "must stay as they are while they are read", "got others"))

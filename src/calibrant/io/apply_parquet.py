@@ -144,10 +144,15 @@ def _extended_schema(reader: Any, into: str) -> tuple[Any, dict[bytes, bytes]]:
         stored = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(keys[ARROW_SCHEMA])))
         keys[ARROW_SCHEMA] = base64.b64encode(stored.append(field).serialize().to_pybytes())
     if SPARK_SCHEMA in keys:  # Spark reads the columns that this key lists and no others
-        listed = json.loads(keys[SPARK_SCHEMA])
-        listed["fields"].append({"name": into, "type": "double", "nullable": True, "metadata": {}})
-        keys[SPARK_SCHEMA] = json.dumps(listed, separators=(",", ":")).encode()
+        keys[SPARK_SCHEMA] = extended_spark_schema(keys[SPARK_SCHEMA], into).encode()
     return reader.schema_arrow.append(field).with_metadata(None), keys
+
+
+def extended_spark_schema(text: str | bytes, into: str) -> str:
+    """Return the list of columns that Spark keeps in the footer, with a column of numbers at its end."""
+    listed = json.loads(text)
+    listed["fields"].append({"name": into, "type": "double", "nullable": True, "metadata": {}})
+    return json.dumps(listed, separators=(",", ":"))
 
 
 def _writer_options(reader: Any, prediction: str, into: str) -> dict[str, Any]:

@@ -1,7 +1,4 @@
-"""How a CSV file is written, taken from its header alone: nothing is guessed from the rows below it.
-
-The first bytes of a text file, unpacked and decoded; what is not UTF-8 is refused.
-"""
+"""How a CSV file is written, taken from its header alone: nothing is guessed from the rows below it."""
 
 from __future__ import annotations
 

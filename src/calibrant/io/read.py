@@ -1,17 +1,7 @@
-"""Columns of files (CSV, TSV, Parquet, JSON lines, globs) as arrays, read through DuckDB.
+"""Columns of files (CSV, TSV, Parquet, JSON lines, globs, DuckDB tables) as arrays, read through DuckDB.
 
-Columns of groups and covariates: numbers, dates, truth values or text, decided by the whole column.
-
-Whether the rows of a file fit into memory for exact measures, or want a sketch.
-
-Files that were delivered twice: other names, the same bytes.
-
-Locate the first bad row after an engine has counted them.
-
-One table of a .duckdb file, or the answer to one query, as a Parquet file that every verb can read.
-
-The database is opened for reading alone, without network, extensions or other files. The rows are copied
-once, so that columns read one after the other belong to the same rows whatever the query does.
+Also here: whether a file is measured exactly or through a sketch, files that were delivered twice, and the
+first bad row after an engine has counted such rows.
 """
 
 from __future__ import annotations
@@ -38,8 +28,18 @@ from calibrant.errors import (
 )
 from calibrant.formatting import pluralize
 from calibrant.inputs import label_hint
-from calibrant.io.paths import PACKED, file_format, resolve_paths
-from calibrant.io.session import LOCKED, MEMORY, connect, identifier, literal, lock, plain_names
+from calibrant.io.session import (
+    LOCKED,
+    MEMORY,
+    PACKED,
+    connect,
+    file_format,
+    identifier,
+    literal,
+    lock,
+    plain_names,
+    resolve_paths,
+)
 from calibrant.io.sources import (
     Notation,
     NotInPiecesError,
@@ -186,28 +186,18 @@ def read_columns(
     path: FileNames, names: list[str], notation: Notation | None = None
 ) -> dict[str, npt.NDArray[np.float64]]:
     """Return numeric columns of files as float64 arrays, in the order of the rows; missing values as NaN."""
-    used = notation or default_notation.get()
-    return in_pieces_or_whole(lambda parallel: _read_columns(path, names, used, parallel))
+    return read_table(path, names, [], notation)[0]
 
 
-def _read_columns(
-    path: FileNames, names: list[str], notation: Notation, parallel: bool
-) -> dict[str, npt.NDArray[np.float64]]:
-    refuse_repeats(names)
-    with open_files(path, names, parallel) as (connection, parts):
-        return _number_columns(connection, parts, names, notation)
+def read_categories(
+    path: FileNames, names: list[str], notation: Notation | None = None
+) -> dict[str, npt.NDArray[Any]]:
+    """Return columns of any type as numpy arrays, in the order of the rows of the file.
 
-
-def _number_columns(
-    connection: DuckDBPyConnection, parts: list[Source], names: list[str], notation: Notation
-) -> dict[str, npt.NDArray[np.float64]]:
-    read: list[list[npt.NDArray[np.float64]]] = []
-    for part in parts:
-        before = sum(len(columns[0]) for columns in read)
-        read.append(_numbers(connection, part, names, notation, before))
-    if len(read) == 1:
-        return dict(zip(names, read[0], strict=True))
-    return {name: np.concatenate([columns[k] for columns in read]) for k, name in enumerate(names)}
+    Missing is NaN in a column of numbers, NaT in one of dates, and None in any other. A column of text
+    cells is one of numbers, dates or truth values if every cell is; "007" is a name, not the number 7.
+    """
+    return read_table(path, [], names, notation)[1]
 
 
 def read_table(
@@ -220,29 +210,22 @@ def read_table(
     def read(parallel: bool) -> tuple[dict[str, npt.NDArray[np.float64]], dict[str, npt.NDArray[Any]]]:
         wanted = list(dict.fromkeys(numbers + others))
         with open_files(path, wanted, parallel) as (connection, parts):
-            first = _number_columns(connection, parts, numbers, used)
+            first = _number_columns(connection, parts, numbers, used) if numbers else {}
             return first, {name: category_column(connection, parts, name, used) for name in others}
 
     return in_pieces_or_whole(read)
 
 
-def read_categories(
-    path: FileNames, names: list[str], notation: Notation | None = None
-) -> dict[str, npt.NDArray[Any]]:
-    """Return columns of any type as numpy arrays, in the order of the rows of the file.
-
-    Missing is NaN in a column of numbers, NaT in one of dates, and None in any other. A column of text
-    cells is one of numbers, dates or truth values if every cell is; "007" is a name, not the number 7.
-    """
-    used = notation or default_notation.get()
-    return in_pieces_or_whole(lambda parallel: _read_categories(path, names, used, parallel))
-
-
-def _read_categories(
-    path: FileNames, names: list[str], notation: Notation, parallel: bool
-) -> dict[str, npt.NDArray[Any]]:
-    with open_files(path, names, parallel) as (connection, parts):
-        return {name: category_column(connection, parts, name, notation) for name in dict.fromkeys(names)}
+def _number_columns(
+    connection: DuckDBPyConnection, parts: list[Source], names: list[str], notation: Notation
+) -> dict[str, npt.NDArray[np.float64]]:
+    read: list[list[npt.NDArray[np.float64]]] = []
+    for part in parts:
+        before = sum(len(columns[0]) for columns in read)
+        read.append(_numbers(connection, part, names, notation, before))
+    if len(read) == 1:
+        return dict(zip(names, read[0], strict=True))
+    return {name: np.concatenate([columns[k] for columns in read]) for k, name in enumerate(names)}
 
 
 def read_cells(path: FileNames, names: list[str]) -> dict[str, list[str | None]]:
@@ -519,32 +502,19 @@ def copied_table(name: str, folder: Path, table: str | None, query: str | None) 
             connection.execute(f"ATTACH {literal(str(file))} AS calibrant_rows (READ_ONLY)")
             connection.execute("USE calibrant_rows")
             lock(connection, [target], settings)
-            if query is not None:
-                _copy_query(connection, query, target)
-            else:
-                _copy(connection, _table(connection, file, table), target)
+            try:
+                rows = _table(connection, file, table) if query is None else _checked(connection, query)
+                # a comment at the end of a query ends with its line
+                connection.execute(f"COPY ({rows}\n) TO {literal(str(target))} (FORMAT parquet)")
+            except duckdb.Error as error:
+                if query is None:
+                    raise
+                rule = "must be a SELECT that the database can run"  # which is not the fault of the file
+                raise InvalidInputError(sentence("--query", rule, _reason(error))) from None
     except duckdb.Error as error:
         rule = "must be a DuckDB database that can be read"
         raise UnreadableFileError(sentence(f"file {str(file)!r}", rule, _reason(error))) from None
     return target
-
-
-def _copy(connection: DuckDBPyConnection, rows: str, target: Path) -> None:
-    options = "FORMAT parquet, USE_TMP_FILE false"
-    connection.execute(
-        f"COPY ({rows}\n) TO {literal(str(target))} ({options})"
-    )  # a comment ends with its line
-
-
-def _copy_query(connection: DuckDBPyConnection, query: str, target: Path) -> None:
-    """Copy the rows of a query, whose faults are not the file's."""
-    import duckdb
-
-    try:
-        _copy(connection, _checked(connection, query), target)
-    except duckdb.Error as error:
-        rule = "must be a SELECT that the database can run"
-        raise InvalidInputError(sentence("--query", rule, _reason(error))) from None
 
 
 def _reason(error: Exception) -> str:

@@ -1,21 +1,135 @@
-"""DuckDB as calibrant uses it: an engine for the files it is given, and for nothing else."""
+"""The files that a user named, and the DuckDB that may read them and nothing else."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from calibrant.errors import InvalidInputError, UnreadableFileError, sentence
 from calibrant.files import scratch_folder
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+TEXT_KINDS = {".csv": "csv", ".tsv": "csv", ".txt": "csv"}
+KINDS = {
+    **TEXT_KINDS,
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+}
+PACKED = (".gz", ".zst")
+FOREIGN = {
+    **dict.fromkeys((".xls", ".xlsx", ".xlsm", ".ods"), "save the sheet as CSV"),
+    **dict.fromkeys(
+        (".duckdb", ".ddb"), "on the command line, pass --table; in Python, duckdb.connect(FILE)"
+    ),
+    **dict.fromkeys((".sqlite", ".sqlite3", ".db"), 'sqlite3 -header -csv FILE "SELECT * FROM t" > rows.csv'),
+    **dict.fromkeys((".feather", ".arrow", ".ipc"), "polars.read_ipc(FILE).write_parquet('rows.parquet')"),
+    **dict.fromkeys((".pkl", ".pickle"), "pandas.read_pickle(FILE).to_parquet('rows.parquet')"),
+    ".orc": "pandas.read_orc(FILE).to_parquet('rows.parquet')",
+    ".dta": "pandas.read_stata(FILE).to_parquet('rows.parquet')",
+    ".sas7bdat": "pandas.read_sas(FILE).to_parquet('rows.parquet')",
+    ".eval": "--log inspect reads logs of Inspect; in Python, calibrant.logs.read(FILE)",
+    ".avro": "export it as Parquet or CSV",
+}
+
+
+def resolve_paths(path: str | Path | Sequence[str | Path]) -> list[Path]:
+    """Return the files that a name, a glob or several of them match; those of a glob are sorted by name.
+
+    A file that exists wins over the glob that its name could be, so `a[1].csv` is that file. A file that
+    several names match is refused: its rows would count twice.
+    """
+    if not isinstance(path, (str, Path)):
+        return _each_once([file for one in path for file in resolve_paths(one)])
+    text = str(path)
+    if "\0" in text:
+        raise UnreadableFileError(sentence(f"file {text!r}", "must be a name", "got a zero byte in it"))
+    if _is_glob(text):
+        return _matched(text)
+    _check_file(Path(text))
+    return [Path(text)]
+
+
+def files_behind(name: str) -> list[str]:
+    """Return the files that a name or a glob matches, the name itself if there are none."""
+    with suppress(OSError, ValueError):
+        return (_matches(name) if _is_glob(name) else []) or [name]
+    return [name]
+
+
+def _is_glob(text: str) -> bool:
+    return not Path(text).exists() and any(mark in text for mark in "*?[")
+
+
+def _matches(pattern: str) -> list[str]:
+    return [name for name in sorted(glob(pattern, recursive=True)) if Path(name).is_file()]
+
+
+def _each_once(files: list[Path]) -> list[Path]:
+    places: set[Path] = set()
+    for file in files:
+        if file.resolve() in places:
+            got, hint = (
+                f"got {str(file)!r} twice",
+                "copy it under another name if you want its rows counted twice",
+            )
+            raise InvalidInputError(sentence("files", "must be named once each", got, hint))
+        places.add(file.resolve())
+    return files
+
+
+def file_format(path: Path) -> str:
+    """Return "csv", "parquet" or "json" by the ending of a file's name."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    while suffixes and suffixes[-1] in PACKED:
+        suffixes.pop()
+    ending = suffixes[-1] if suffixes else ""
+    if ending in KINDS:
+        return KINDS[ending]
+    hint = FOREIGN.get(ending, "").replace("FILE", path.name)
+    rule = f"must end in one of {', '.join(KINDS)}"
+    raise UnreadableFileError(sentence(f"file {str(path)!r}", rule, f"got {ending or 'no ending'!r}", hint))
+
+
+def _matched(pattern: str) -> list[Path]:
+    files = list(map(Path, _matches(pattern)))
+    if not files:
+        raise UnreadableFileError(sentence(f"file {pattern!r}", "must match a file", "got none"))
+    for file in files:
+        _check_file(file)
+    return files
+
+
+def _check_file(path: Path) -> None:
+    name = f"file {str(path)!r}"
+    try:
+        if not path.exists():
+            raise UnreadableFileError(sentence(name, "must exist", "got no such file"))
+        if path.is_dir():
+            hint = f"name its files with a glob, {path / '*.parquet'}"
+            raise UnreadableFileError(sentence(name, "must be a file", "got a folder", hint))
+        if not path.is_file():
+            hint = "save it to a file first, or pipe it in and name it -"
+            raise UnreadableFileError(sentence(name, "must be a file", "got a device or a pipe", hint))
+        if path.stat().st_size == 0:
+            raise UnreadableFileError(sentence(name, "must not be empty", "got 0 bytes"))
+        with path.open("rb"):
+            pass
+    except OSError as error:
+        raise UnreadableFileError(sentence(name, "must be readable", error.strerror or str(error))) from None
+
 
 POLL = 0.1  # seconds between updates of the progress
 MEMORY = "768MB"  # what DuckDB may hold of rows that it groups or copies, before it spills to disk
+PROGRESS = {"enable_progress_bar": "true", "enable_progress_bar_print": "false", "progress_bar_time": "0"}
 LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -74,6 +188,12 @@ def plain_names(files: Iterable[Path]) -> Iterator[list[str]]:
                 whole = link
             names.append(str(whole))
         yield names
+
+
+def arrow_batches(relation: Any, rows: int) -> Iterator[Any]:
+    """Stream a relation as Arrow batches of at most that many rows; the method was renamed in DuckDB 1.4."""
+    read = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
+    yield from read(rows)
 
 
 def run_with_progress(

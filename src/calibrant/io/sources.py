@@ -1,11 +1,7 @@
-"""Files as SQL: what to scan and under which name a column is found there.
+"""Files as SQL: what to scan, under which name a column is found there, and how its text is read as numbers.
 
-Columns are found by name in each file. Files whose columns are in another order, or have another type,
-are scanned apart and appended, so that one file never decides how another one is read.
-
-Numbers written as text: how a cell is read, and how a cell that is not a number is reported.
-
-A cell is read individually: the cells above and below never change its meaning.
+Columns are found by name in each file. Files whose columns are in another order, or have another type, are
+scanned apart and appended, so that one file never decides how another one is read.
 """
 
 from __future__ import annotations
@@ -20,8 +16,7 @@ from typing import TYPE_CHECKING
 
 from calibrant.errors import InvalidInputError, Place, UnreadableFileError, reject_name, sentence
 from calibrant.io.csv_dialect import LATIN, CsvDialect, line_of, not_utf8, read_dialect, stray_byte
-from calibrant.io.paths import file_format
-from calibrant.io.session import identifier, literal
+from calibrant.io.session import file_format, identifier, literal
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -3,8 +3,6 @@
 Each term is a column of its own before the group-by, and the group-by has only sums, minima and maxima:
 that is what every engine does, and does fast. A bad row goes into a reject cell, so it is counted in the
 same pass and cannot spoil a sum.
-
-Bad rows that an engine counted: refuse them in the library's words, or let the user drop them.
 """
 
 from __future__ import annotations

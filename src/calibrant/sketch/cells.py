@@ -1,9 +1,7 @@
 """The grid of a sketch: which cell a prediction falls in, and the sums that are kept of each cell.
 
-Very many rows of few groups, summed by a kernel of our own while DuckDB reads on.
-
 A group-by of a million cells is a hash table that no cache holds. Where all cells of all groups fit into a
-table, rows are added to it as they stream in; DuckDB still reads, casts and labels them.
+table (`DenseCells`), a kernel adds rows to it as they stream in; DuckDB still reads, casts and labels them.
 """
 
 from __future__ import annotations

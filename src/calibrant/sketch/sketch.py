@@ -1,9 +1,4 @@
-"""Sketch: the joint distribution of prediction and outcome at a known resolution, in bounded memory.
-
-Options of sketches, checked.
-
-Adding sketches up: their cells, and the parts that the sum remembers.
-"""
+"""Sketch: the joint distribution of prediction and outcome at a known resolution, in bounded memory."""
 
 from __future__ import annotations
 

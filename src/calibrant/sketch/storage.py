@@ -1,7 +1,4 @@
-"""Sketches on disk and on the wire: a compact form, Parquet and Arrow, versioned, written whole or not.
-
-Whether what a file says of a sketch can be true: every field is checked before it is believed.
-"""
+"""Sketches on disk: a compact form, Parquet and Arrow, versioned, every field checked before it is used."""
 
 from __future__ import annotations
 
@@ -214,9 +211,10 @@ def from_arrow(table: Any) -> Stored:
         raise not_a_sketch("got a table without its header")
     try:
         columns = {name: table[name].to_numpy() for name in table.column_names}
-        about = _parsed_header(header.decode())
+        text = header.decode()
     except (ValueError, KeyError):
         raise not_a_sketch("got a damaged table") from None
+    about = _parsed_header(text)
     _check_size(about, table.column_names, table.num_rows, 0)
     _check_checksum(about, sorted(columns.items()))
     return _rebuilt(about, columns)

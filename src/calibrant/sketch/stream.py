@@ -1,18 +1,11 @@
-"""Rows of large files streamed out of DuckDB into a table of cells, where that is possible.
-
-Arrow batches of rows, summed by a second thread while the next ones are read.
-
-Groups numbered in the order they are seen, batch by batch.
-
-Files larger than memory: DuckDB scans and groups them, spilling to disk if it must.
-"""
+"""Files larger than memory: DuckDB scans and groups them, or streams their rows into a table of cells."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +21,7 @@ from calibrant.io.read import (
     open_files,
     rows_at_most,
 )
-from calibrant.io.session import MEMORY, identifier, run_with_progress
+from calibrant.io.session import MEMORY, PROGRESS, arrow_batches, identifier, run_with_progress
 from calibrant.io.sources import Notation, Source, default_notation, not_a_number, refuse_repeats
 from calibrant.records import Missing
 from calibrant.results import Array
@@ -52,9 +45,6 @@ from calibrant.sketch.cells import (
     rejected_rows,
 )
 from calibrant.sketch.labels import Reader, label_family, label_reader, label_sql
-
-if TYPE_CHECKING:
-    pass
 
 
 class GroupNumbers:
@@ -95,8 +85,6 @@ def _key(value: Any) -> Any:
 
 
 AT_ONCE = 2_000_000  # rows that are sorted together
-
-
 BATCH = 1_000_000  # rows that DuckDB hands over, at most
 
 
@@ -175,17 +163,11 @@ def streamed_cells(
     ]
     wanted = relation.project(", ".join([*numbers, *map(identifier, columns.by)]))
     try:
-        table, seen = sum_stream(_batches(wanted), cells, report)
+        table, seen = sum_stream(arrow_batches(wanted, BATCH), cells, report)
     except (TooManyGroupsError, pa.ArrowException, OSError):
         return None
     report(total)
     return _labelled(table, seen, cells, readers)
-
-
-def _batches(relation: Any) -> Any:
-    """Stream a relation as Arrow batches; the method was renamed in DuckDB 1.4."""
-    read = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
-    return read(BATCH)
 
 
 def _labelled(table: CellTable, seen: list[Any], cells: int, readers: list[Reader]) -> Aggregated:
@@ -211,32 +193,14 @@ def aggregate_file(
 ) -> Aggregated:
     """Sum files into cells, in one pass and bounded memory."""
     refuse_repeats(columns.wanted[: len(columns.wanted) - len(columns.by)])
-    used = notation or default_notation.get()
-    return in_pieces_or_whole(
-        lambda parallel: _aggregate(
-            path, columns, cells, missing, invalid, progress, used, parallel, max_groups
-        )
-    )
+    used, inside = notation or default_notation.get(), _inside(columns)
 
-
-def _aggregate(
-    path: FileNames,
-    columns: Columns,
-    cells: int,
-    missing: Missing,
-    invalid: Missing,
-    progress: Callable[[float], object] | None,
-    notation: Notation,
-    parallel: bool,
-    max_groups: int,
-) -> Aggregated:
-    with scratch_folder() as spill:
-        settings = {"memory_limit": MEMORY, "temp_directory": str(spill), "preserve_insertion_order": "false"}
-        settings |= {"enable_progress_bar": "true", "enable_progress_bar_print": "false"}
-        settings |= {"progress_bar_time": "0"}
-        with open_files(path, columns.wanted, parallel, **settings) as (connection, parts):
-            inside = _inside(columns)
-            table = connection.sql(" UNION ALL ".join(_rows(part, columns, notation) for part in parts))
+    def attempt(parallel: bool) -> Aggregated:
+        with scratch_folder() as spill, open_files(
+            path, columns.wanted, parallel, **PROGRESS, memory_limit=MEMORY, temp_directory=str(spill),
+            preserve_insertion_order="false",
+        ) as (connection, parts):  # fmt: skip
+            table = connection.sql(" UNION ALL ".join(_rows(part, columns, used) for part in parts))
             readers = [_reader(parts, name) for name in columns.by]
             if columns.by and rows_at_most(path) > max_groups:
                 _refuse_many_groups(table, inside, columns, max_groups)
@@ -248,13 +212,15 @@ def _aggregate(
             refuse_many_groups(len(aggregated.labels), columns.by, max_groups)
             bad = rejected_rows(aggregated.table, cells)
             if invalid == "error" and any("missing" in reason for reason in bad):
-                _refuse_text(path, parts, columns, notation)
+                _refuse_text(path, parts, columns, used)
 
             def first(name: str, kind: str) -> BadRow | None:
-                return next(bad_rows(path, name, kind, notation), None)
+                return next(bad_rows(path, name, kind, used), None)
 
             refuse(bad, columns, missing, invalid, table, inside, first)
-    return aggregated
+            return aggregated
+
+    return in_pieces_or_whole(attempt)
 
 
 def _refuse_many_groups(table: Any, inside: Columns, columns: Columns, max_groups: int) -> None:
