@@ -359,3 +359,19 @@ def test_text_of_what_duckdb_cannot_read_exactly_is_refused(kind, tmp_path):
     WRITERS[kind](source)
     with pytest.raises(UnreadableFileError, match=r"column '[xs]' of .*unchanged"):
         apply_file(FITTED, source, tmp_path / "out.csv", prediction="p", into="q")
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32(), pa.int64()])
+def test_scores_on_a_scale_are_read_as_on_the_command_line(kind, tmp_path):
+    from calibrant.io.sources import Notation, default_notation
+
+    scores = pa.array([10, 25, 90]).cast(kind)
+    pq.write_table(pa.table({"p": scores}), tmp_path / "in.parquet")
+    token = default_notation.set(Notation(scale=(0.0, 100.0), scaled=("p",)))
+    try:
+        apply_file(FITTED, tmp_path / "in.parquet", tmp_path / "out.parquet", prediction="p", into="q")
+    finally:
+        default_notation.reset(token)
+    written = pq.read_table(tmp_path / "out.parquet")
+    assert written["p"].equals(pa.chunked_array([scores]))
+    assert written["q"].to_pylist() == FITTED.predict([0.1, 0.25, 0.9]).tolist()

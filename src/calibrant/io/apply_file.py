@@ -208,7 +208,7 @@ def _arrow_numbers(column: Any, prediction: str) -> Array:
 
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if pa.types.is_floating(column.type):
+    if pa.types.is_floating(column.type) and prediction not in default_notation.get().scaled:
         return np.asarray(column.cast(pa.float64()).to_numpy(), dtype=np.float64)
     with connect() as connection:
         connection.register("cells", pa.table({"x": column}))
