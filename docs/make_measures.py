@@ -101,7 +101,7 @@ def _entry(row: Measure) -> str:
         f"### {row.words[0].upper()}{row.words[1:]} (`{row.name}`)\n",
         f"{row.meaning[0].upper()}{row.meaning[1:]}.\n",
     ]
-    lines.append(f"`calibrant.{row.function.__name__}(y_true, y_prob{options})`. {row.title}\n")
+    lines.append(f"`calibrant.{row.function.__name__}(y_true, y_prob{options})`\n")
     if row.decision:
         lines.append(f"For decisions: {row.decision}.\n")
     if row.needs_level_sets:
