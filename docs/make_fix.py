@@ -32,7 +32,7 @@ def _compared(n: int, rows: dict[str, Any]) -> str:
     name = min(others, key=lambda one: others[one]["behind_auto"])
     ahead, error = -others[name]["behind_auto"], others[name]["behind_auto_error"]
     fits, span = f"- n = {n:,}, {rows['auto']['fits']} fits:", f"{abs(ahead):.2f} ± {error:.2f}"
-    harm = f"harm {others[name]['harm']:.1%} beside {rows['auto']['harm']:.1%}"
+    harm = f"harm {others[name]['harm']:.1%}, against {rows['auto']['harm']:.1%}"
     careful = _among_the_careful(n, rows)
     if ahead <= 0:
         less = f"no method gains more than `auto`; the next is `{name}`, {span} behind ({harm})"
@@ -69,7 +69,7 @@ def assessed(found: dict[str, Any]) -> str:
 
 def timed(found: dict[str, Any]) -> str:
     """A row per figure: seconds, and times those of the yardstick."""
-    lines = ["| what | s | beside | s | ratio |", "| --- | ---: | --- | ---: | ---: |"]
+    lines = ["| what | s | next to it | s | ratio |", "| --- | ---: | --- | ---: | ---: |"]
     for row in found["rows"]:
         if row["theirs"] is not None:
             ratio = f"{row['yardstick']} | {row['theirs']:.3g} | {row['ratio']:.2g}"

@@ -6,7 +6,7 @@ One piece is a kind of data, rows or sketch, a truth and a size; all headline me
 data sets. Every piece has a seed of its own and is kept in the store as soon as it is known, so that the work
 can be done bit by bit, and be taken up again; `--page-only` writes the page from what is there. A cell that
 looks worse than promised gets more data sets, so that chance and a broken promise can be told apart;
-`--measures slope` simulates these measures anew in the pieces that are kept.
+`--measures slope` simulates these measures again in the stored pieces.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ POPULATION = 90_000  # predictions that stand for the population where its value
 SIZES = (20, 200, 2_000, 20_000)
 RARELY = 1e-5  # chance of a mark where everything is as promised
 SUSPECT = 0.02  # a cell with so small a chance where the promise is just kept is looked at again,
-LONGER = 2_000  # on so many data sets in all
+LONGER = 2_000  # data sets in all
 CELLS = 4096  # of the sketches
 HEADLINE = [name for name, row in cb.measures().items() if row.headline]
 
@@ -375,7 +375,7 @@ def main() -> None:
     options.add_argument("--store", type=Path, default=here.parent / "build" / "guarantees")
     options.add_argument("--page", type=Path, default=here / "guarantees.md")
     options.add_argument("--page-only", action="store_true")
-    options.add_argument("--measures", help="measures to simulate anew where they are kept")
+    options.add_argument("--measures", help="measures to simulate again where they are stored")
     given = options.parse_args()
     if not given.page_only:
         simulate(

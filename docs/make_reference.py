@@ -1,6 +1,6 @@
 """Write docs/reference/*.md: every public name, grouped by the question it answers.
 
-Run `python docs/make_reference.py`; a test checks that every public name stands on exactly one page.
+Run `python docs/make_reference.py`; a test checks that every public name is on exactly one page.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def _billion() -> str:
     row = {row["what"]: row for row in rows}
     whole = row.get("sketch, all certified measures, audit and report")
     if whole is None:
-        return "`make bench-billion` measures that on 10^9 rows in 20 groups, beside the bare group-by."
+        return "`make bench-billion` measures that on 10^9 rows in 20 groups, next to the bare group-by."
     return (
         f"`make bench-billion`, 10^9 rows in 20 groups, {row['size of the pieces']['ours']:.1f} GB of "
         f"Parquet: sketch {row['sketch by 20 groups']['ours']:.0f} s; with all certified measures, audit and "

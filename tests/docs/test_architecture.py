@@ -10,8 +10,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def test_the_page_and_the_picture_are_what_the_source_says():
     script = runpy.run_path(str(DOCS / "make_architecture.py"))
-    rooms = script["graph"]()
-    remedy = "rooms import other rooms than the page shows: run .venv/bin/python docs/make_architecture.py"
+    packages = script["graph"]()
+    remedy = "packages import others than the page shows: run .venv/bin/python docs/make_architecture.py"
     stored = (DOCS / "architecture.md").read_text()
-    assert script["page"](stored, rooms) == stored, remedy
-    assert script["svg"](rooms) == (DOCS / "architecture.svg").read_text(), remedy
+    assert script["page"](stored, packages) == stored, remedy
+    assert script["svg"](packages) == (DOCS / "architecture.svg").read_text(), remedy

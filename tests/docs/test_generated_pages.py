@@ -33,8 +33,8 @@ def test_the_page_of_measures_is_current():
     is_current("docs/measures.md", script, made_by(script)["page"](), source)
 
 
-def test_the_page_of_verbs_is_current():
-    script, source = "make_command_line.py", "the options and docstrings of the verbs"
+def test_the_page_of_commands_is_current():
+    script, source = "make_command_line.py", "the options and docstrings of the commands"
     is_current("docs/reference/command-line.md", script, made_by(script)["page"](), source)
 
 

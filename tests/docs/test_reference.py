@@ -1,4 +1,4 @@
-"""Every public name stands in the reference, once, and the pages are those the script writes."""
+"""Every public name is in the reference, once, and the pages are those the script writes."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs" / "truthful.md").read_text(
 def test_sentences_come_from_the_lab():
     assert str(cb.truthfulness_gap("level-set", [0.3])) in PAGE
     assert str(cb.truthfulness_gap("smooth", [0.25, 0.75])) in PAGE
-    told = cb.truthfulness_gap("atb", [0.5, 0.5], sequential=True)
-    assert f"from {told.honest:.4g} to {told.best:.4g}" in " ".join(PAGE.split())
+    found = cb.truthfulness_gap("atb", [0.5, 0.5], sequential=True)
+    assert f"from {found.honest:.4g} to {found.best:.4g}" in " ".join(PAGE.split())
 
 
 def test_the_lists_are_those_of_the_registry():
