@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from pathlib import Path
 
@@ -15,3 +16,10 @@ def test_the_page_and_the_picture_are_what_the_source_says():
     stored = (DOCS / "architecture.md").read_text()
     assert script["page"](stored, packages) == stored, remedy
     assert script["svg"](packages) == (DOCS / "architecture.svg").read_text(), remedy
+
+
+def test_every_file_that_the_page_names_exists():
+    page = (DOCS / "architecture.md").read_text().split("<!-- packages")[0]
+    named = re.findall(r"`([\w/]+(?:\.py|/))`", page)
+    assert len(named) > 20
+    assert [name for name in named if not (DOCS.parent / "src" / "calibrant" / name).exists()] == []
