@@ -52,7 +52,7 @@ class Null:
     two_sided: bool = False  # a value below its mean (or ideal) speaks against calibration as well
 
     def completed(self, complete: Callable[[Settings], Settings]) -> Null:
-        """Return the same, where all parts are handed settings that `complete` has filled up."""
+        """Return the same null, whose functions get complete settings."""
         batch, tables, mean, merging = self.batch, self.tables, self.mean, self.merging
 
         def whole_batch(forecasts: Forecasts, residuals: Array, settings: Settings) -> Array | None:

@@ -155,7 +155,7 @@ class Stream(Saved, ABC):
         Parameters
         ----------
         y : 0 or 1
-            What happened.
+            The observed outcome.
         key : str or int, optional
             The key the forecast was made with.
         """
@@ -224,9 +224,9 @@ class GuidedStream(Stream):
     def _forecast(self, guide: float | None) -> tuple[float, tuple[Any, ...]]:
         """Return the next forecast, and what is kept until its outcome is learned."""
 
-    @abstractmethod
     def _run(self, outcomes: Array, guides: Array | None) -> Run:
         """Forecast and learn many outcomes."""
+        raise NotImplementedError
 
     def predict_one(self, guide: float | None = None, *, key: Key = None) -> float:
         """Return the forecast of the next outcome.
@@ -333,7 +333,7 @@ def _last(name: str, column: Array | None) -> str:
 
 
 def total_certificate(streams: Iterable[Stream]) -> float:
-    """Return a certificate for the union of several streams: the sum of theirs.
+    """Return a certificate for the union of several streams: the sum of their certificates.
 
     The distance to calibration, the expected calibration error and the decision loss, times the number of
     records, of a union of streams are at most the sums over the streams.

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy.typing as npt
 
 from calibrant.kernels.online import chosen_pair, fresh_weight, run_bins, settle, weight_of
 from calibrant.online.base import GuidedStream, Run, Stream
-from calibrant.online.bounds import as_numbers, epoch_ends, expected_error_bins, expected_error_bound
+from calibrant.online.bounds import epoch_ends, expected_error_bins, expected_error_bound
 from calibrant.online.inputs import checked_bins, checked_count, checked_horizon
 from calibrant.online.state import Fields
 from calibrant.parallel import recorded_seed
@@ -24,6 +25,7 @@ from calibrant.results import Array
 _MASK = 2**64 - 1
 _STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _TO_UNIT = 1.0 / 2**53
+Promise = Callable[[Any, int], Any]
 
 
 def counter_uniform(seed: int, counter: int) -> float:
@@ -126,20 +128,6 @@ class BinTable:
         self.down[g][i] = weight_of(n * left - s, s * (1.0 - left) + (n - s) * left, self.quadratic)
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """Rows of a run that fall in one epoch, and how many outcomes its table had learned before them."""
-
-    rows: slice
-    epoch: int
-    before: int
-
-    @property
-    def rounds(self) -> npt.NDArray[np.int64]:
-        """Return the outcomes learned in this epoch after each row."""
-        return self.before + np.arange(1, self.rows.stop - self.rows.start + 1)
-
-
 class BinForecaster(Stream):
     """Answers the middle of a bin, or of one of two neighbors by a coin; a fresh table every epoch.
 
@@ -206,18 +194,26 @@ class BinForecaster(Stream):
         epoch, chosen, *groups = answer
         self._tables[epoch].learn(tuple(groups), chosen, outcome)
 
-    def _run_epochs(self, outcomes: Array, guides: Array | None, members: Any) -> tuple[Run, list[Stretch]]:
-        """Forecast and learn many rounds, epoch by epoch; the bound is for the caller to add."""
+    def _run_epochs(
+        self, outcomes: Array, guides: Array | None, members: Any, promised: Promise | None = None
+    ) -> Run:
+        """Forecast and learn many rounds, epoch by epoch.
+
+        `promised` is the bound of an epoch after some rounds with some number of bins, where there is one.
+        """
         size, begin, before = len(outcomes), 0, self.rounds
         predictions, steered, errors = np.empty(size), np.empty(size, np.bool_), np.empty(size)
-        stretches = []
+        bounds = None if promised is None else np.empty(size)
         while begin < size:
             if self._forecasts >= self._epoch_end():
                 self._open_epoch()
             end = int(min(size, begin + self._epoch_end() - self._forecasts))
             part, table = slice(begin, end), self._tables[-1]
-            stretches.append(Stretch(part, len(self._tables) - 1, table.rounds()))
             error = sum(earlier.error() for earlier in self._tables)
+            if bounds is not None and promised is not None:
+                closed = sum(float(promised(earlier.rounds(), earlier.bins)) for earlier in self._tables[:-1])
+                rounds = table.rounds() + np.arange(1, end - begin + 1)
+                bounds[part] = closed + promised(rounds, table.bins)
             tosses = counter_uniforms(self.seed, self._forecasts, end - begin)
             own = np.empty(0) if guides is None else guides[part]
             chosen, steered[part], gained = table.run(outcomes[part], own, members[part], tosses, self._last)
@@ -225,7 +221,7 @@ class BinForecaster(Stream):
             self._last, self._forecasts = int(chosen[-1]), self._forecasts + end - begin
             begin = end
         self._pending.note_batch(min(1, size))
-        return Run(predictions, errors, None, steered, learnt_before=before), stretches
+        return Run(predictions, errors, bounds, steered, learnt_before=before)
 
     def _per_epoch(self, rounds: int) -> list[tuple[int, int]]:
         """Return the rounds and bins of each epoch, after that many outcomes, if none is forgotten."""
@@ -302,7 +298,7 @@ class ExpectedErrorForecaster(BinForecaster, GuidedStream):
         How many earlier outcomes may still be unknown when a forecast is made. The bound then has
         sqrt((2 delay + 1) m T).
     seed : int, optional
-        Of the coins; drawn from the system by default.
+        Seed of the coins; drawn from the system by default.
 
     Examples
     --------
@@ -338,25 +334,19 @@ class ExpectedErrorForecaster(BinForecaster, GuidedStream):
         if not self._kept_in_time:
             return None
         parts = self._learned_per_epoch() if T is None else self._per_epoch(checked_count(T, "T"))
-        return float(sum(expected_error_bound(t, m, self.delay) for t, m in parts))
+        return float(sum(self._promised(t, m) for t, m in parts))
 
     def _forecast(self, guide: float | None) -> tuple[float, tuple[Any, ...]]:
         chosen = self._draw(guide, (0,))
         return self._answer(chosen), (len(self._tables) - 1, chosen, 0)
 
     def _run(self, outcomes: Array, guides: Array | None) -> Run:
-        run, stretches = self._run_epochs(outcomes, guides, np.zeros((len(outcomes), 1), dtype=np.int64))
-        return replace(run, bound=self._running_bound(stretches) if self._kept_in_time else None)
+        members = np.zeros((len(outcomes), 1), dtype=np.int64)
+        run = self._run_epochs(outcomes, guides, members, self._promised)
+        return run if self._kept_in_time else replace(run, bound=None)
 
-    def _running_bound(self, stretches: list[Stretch]) -> Array:
-        """Return the bound after each row of a run."""
-        bounds = [np.empty(0)]
-        for stretch in stretches:
-            closed = [(table.rounds(), table.bins) for table in self._tables[: stretch.epoch]]
-            owed = sum(float(expected_error_bound(t, m, self.delay)) for t, m in closed)
-            bins = self._tables[stretch.epoch].bins
-            bounds.append(owed + as_numbers(expected_error_bound(stretch.rounds, bins, self.delay)))
-        return np.concatenate(bounds)
+    def _promised(self, rounds: Any, bins: int) -> Any:
+        return expected_error_bound(rounds, bins, self.delay)
 
     def _to_state(self) -> dict[str, Any]:
         return {"delay": self.delay, **super()._to_state()}

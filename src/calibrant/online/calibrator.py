@@ -155,7 +155,7 @@ class OnlineCalibrator(Stream):
     Parameters
     ----------
     by : str, optional
-        What segments the stream, such as "league"; every prediction is then handed over with its segment.
+        Name of what divides the stream, such as "league"; every prediction is then passed with its segment.
     guard : bool, default True
         Whether to keep the certificate. It rarely moves a prediction.
     bins : int, default 10
@@ -309,7 +309,7 @@ class OnlineCalibrator(Stream):
         Parameters
         ----------
         y : 0 or 1
-            What happened.
+            The observed outcome.
         key : str or int, optional
             The key the prediction was made with.
         """

@@ -60,7 +60,7 @@ class DecisionLossForecaster(BinForecaster):
     groups : iterable, optional
         Names of groups. Everybody is always one of them.
     seed : int, optional
-        Of the coins; drawn from the system by default.
+        Seed of the coins; drawn from the system by default.
 
     Examples
     --------
@@ -190,7 +190,7 @@ class DecisionLossForecaster(BinForecaster):
         self._check_nothing_waits()
         outcomes = outcome_column(y)
         guides = None if p is None else probability_column(p, outcomes, "p")
-        run, _ = self._run_epochs(outcomes, guides, self._members(groups or {}, len(outcomes)))
+        run = self._run_epochs(outcomes, guides, self._members(groups or {}, len(outcomes)))
         return replace(run, certificate=None)
 
     def _members(self, groups: Mapping[Any, Any], size: int) -> npt.NDArray[np.int64]:

@@ -250,10 +250,7 @@ class DistanceForecaster(GuidedStream):
         self._check_nothing_waits()
         outcomes = outcome_column(y)
         guides = None if p is None else probability_column(p, outcomes, "p")
-        return self._run(outcomes, guides, batch_ends(batches, len(outcomes)))
-
-    def _run(self, outcomes: Array, guides: Array | None, ends: npt.NDArray[np.int64] | None = None) -> Run:
-        ends = batch_ends(None, len(outcomes)) if ends is None else ends
+        ends = batch_ends(batches, len(outcomes))
         before = self.rounds
         predictions, certificates, steered = self._grid.run(outcomes, guides, ends)
         self._pending.note_batch(int(np.diff(ends, prepend=0).max(initial=0)))

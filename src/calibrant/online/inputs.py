@@ -20,7 +20,7 @@ from calibrant.inputs import (
 )
 from calibrant.results import Array
 
-MOST_ROUNDS = 10**10  # of a horizon: more would need more cells than anybody wants to wait for
+MOST_ROUNDS = 10**10  # of a horizon; more would need more cells than fit in memory
 MOST_BINS = 10**5
 LONGEST = 10**15  # rounds of a stream, where any number will do
 Key = str | int | None

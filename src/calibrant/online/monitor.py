@@ -400,7 +400,7 @@ def _log_mean(logs: Array) -> Array:
 
 
 class GroupMonitor(Saved):
-    """One Monitor per group and one for everybody; the chance of any false alarm is at most alpha.
+    """Watch groups of a stream at once: the chance of any false alarm is at most alpha.
 
     The groups are named beforehand, so that memory is bounded; each monitor gets an equal part of alpha.
     The labels 1, 1.0 and "1" name the same group. None and NaN are missing, a group named "(missing)" that

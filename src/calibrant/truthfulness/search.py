@@ -167,7 +167,7 @@ def _descents_from_means(expected: Objective, best: BestReport, seed: int) -> No
 
 
 def _thorough(expected: Objective, best: BestReport, seed: int) -> None:
-    """Grids, random starts and blocks a hair apart, on every face: the best few are descended from."""
+    """Try grids, random starts and nearly equal blocks for every way to pool; descend from the best few."""
     generator = np.random.default_rng(seed)
     for face in pools(len(best.truth)):
         tried: list[tuple[float, int, Array]] = []

@@ -246,7 +246,7 @@ class ConvexScore(Result):
 
     Convex and piecewise linear; Theorem 4.6 of the survey. Call it for phi(v); `gradient(v)` is its slope
     (at a kink that of the first best action) and `score(v, y)` = phi(v) + phi'(v) (y - v), a proper score,
-    is the payoff of acting on v when y happens. The `actions` that are ever best, in the order of
+    is the payoff of acting on v when the outcome is y. The `actions` that are ever best, in the order of
     growing probability, change at `thresholds`.
     """
 
@@ -264,7 +264,7 @@ class ConvexScore(Result):
         return self.slopes[np.searchsorted(self.thresholds, probabilities(v, "v"))]
 
     def score(self, v: npt.ArrayLike, y: npt.ArrayLike) -> Array:
-        """Return what acting on v earns when y happens."""
+        """Return what acting on v earns when the outcome is y."""
         p, outcome = probabilities(v, "v"), probabilities(y, "y")
         piece = np.searchsorted(self.thresholds, p)
         try:
