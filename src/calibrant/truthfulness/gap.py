@@ -141,7 +141,8 @@ Expected value 0.375000 when honest, 0.187500 with the lie.
     if sequential:
         if reports is not None:
             raise InvalidInputError(sentence("reports", "must not be given with sequential=True"))
-        return _in_sequence(scored, probabilities, seconds, used)
+        policy = Policy(scored, probabilities)
+        return _result(policy, best_policy(policy, budget=seconds, seed=used), "search")
     expected = Expected(scored, probabilities)
     if reports is not None:
         best = only_reports(expected, probabilities, _checked_reports(reports, len(probabilities)))
@@ -182,56 +183,26 @@ def _proved(expected: Expected) -> Truthfulness:
     return _result(expected, best, "decomposition")
 
 
-def _check_honest(scored: Scored, honest: float) -> None:
-    if honest >= NO_VALUE:
-        raise InvalidInputError(sentence("truth", f"must have a value under {scored.name!r}", "got none"))
-
-
-def _result(expected: Expected, best: BestReport, proof: str) -> Truthfulness:
-    _check_honest(expected.scored, best.honest)
+def _result(searched: Expected | Policy, best: BestReport, proof: str) -> Truthfulness:
+    name, policy = searched.scored.name, searched if isinstance(searched, Policy) else None
+    if best.honest >= NO_VALUE:
+        raise InvalidInputError(sentence("truth", f"must have a value under {name!r}", "got none"))
     gap = max(0.0, best.honest - best.value)
-    tied = best.tied or gap > TIE
     return Truthfulness(
-        measure=expected.scored.name,
-        truth=tuple(map(float, best.truth)),
+        measure=name,
+        truth=tuple(map(float, searched.truth)),
         honest=best.honest,
         best=best.value,
         report=tuple(map(float, best.report)),
         gap=gap,
-        ratio=_ratio(best.value, best.honest),
-        strict=not tied,
+        ratio=best.value / best.honest if best.honest > 0 else 1.0,
+        strict=gap <= TIE and not best.tied,
         proof=proof,
-        evaluations=expected.evaluations,
+        evaluations=searched.evaluations,
         exact=proof == "decomposition",
         finished=best.finished,
+        policy=None if policy is None else policy.by_history(best.report),
     )
-
-
-def _in_sequence(scored: Scored, truth: Array, budget: float, seed: int) -> Truthfulness:
-    policy = Policy(scored, truth)
-    honest = policy(policy.honest)
-    _check_honest(scored, honest)
-    best = best_policy(policy, budget=budget, seed=seed)
-    gap = max(0.0, honest - best.value)
-    return Truthfulness(
-        measure=scored.name,
-        truth=tuple(map(float, truth)),
-        honest=honest,
-        best=best.value,
-        report=tuple(map(float, best.reports)),
-        gap=gap,
-        ratio=_ratio(best.value, honest),
-        strict=gap <= TIE and not best.tied,
-        proof="search",
-        evaluations=policy.evaluations,
-        exact=False,
-        finished=best.finished,
-        policy=policy.by_history(best.reports),
-    )
-
-
-def _ratio(best: float, honest: float) -> float:
-    return best / honest if honest > 0 else 1.0
 
 
 def _checked_truth(truth: Any, most: int) -> Array:

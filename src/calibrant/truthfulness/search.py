@@ -10,8 +10,9 @@ import itertools
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -355,7 +356,7 @@ class Policy:
 
     def __init__(self, scored: Scored, truth: Array) -> None:
         n = len(truth)
-        self.scored = scored
+        self.scored, self.truth = scored, truth
         self.outcomes = all_outcomes(n)
         self.chances = chances(self.outcomes, truth)
         self.histories = [h for k in range(n) for h in itertools.product((0, 1), repeat=k)]
@@ -408,16 +409,7 @@ def _exchange(value: Objective, current: Callable[[], Array], candidates: Array)
     return not np.array_equal(before, current())
 
 
-class BestPolicy(NamedTuple):
-    """The least expected value found, its reports, and what the search has seen."""
-
-    value: float
-    reports: Array
-    tied: bool  # another policy is as good as honesty
-    finished: bool  # the search came to its end
-
-
-def best_policy(policy: Policy, *, budget: float, seed: int) -> BestPolicy:
+def best_policy(policy: Policy, *, budget: float, seed: int) -> BestReport:
     """Search for the reports with the least expected value: pooled ones, then from random starts.
 
     Measures jump where reports tie, and descent never finds ties. So every history also tries the values that
@@ -425,31 +417,27 @@ def best_policy(policy: Policy, *, budget: float, seed: int) -> BestPolicy:
     """
     from scipy.optimize import minimize
 
-    deadline, generator = time.monotonic() + budget, np.random.default_rng(seed)
-    honest = policy(policy.honest)
-    best, reports, tied = honest, policy.honest.copy(), False
-    steps: Any = {"xatol": 1e-7, "fatol": 1e-13, "maxfev": 400 * len(reports)}
+    generator, honest = np.random.default_rng(seed), policy(policy.honest)
+    best = BestReport(policy.honest, honest, honest, policy.honest.copy(), deadline=time.monotonic() + budget)
+    steps: Any = {"xatol": 1e-7, "fatol": 1e-13, "maxfev": 400 * len(best.report)}
 
     def value(at: Array) -> float:
-        nonlocal best, reports, tied
         here, reported = policy(at), np.clip(at, 0.0, 1.0)
-        tied |= abs(here - honest) <= TIE and policy.differs(reported)
-        if here < best - 1e-12:
-            best, reports = here, reported
-        if time.monotonic() > deadline:
+        best.tied |= abs(here - honest) <= TIE and policy.differs(reported)
+        if here < best.value - 1e-12:
+            best.value, best.report = here, reported
+        if best.late():
             raise StopIteration
         return here
 
-    try:
+    with suppress(StopIteration):
         for start in policy.pooled():
             value(start)
         improved = True
         while improved:
-            improved = _exchange(value, lambda: reports, policy.candidates(reports))
+            improved = _exchange(value, lambda: best.report, policy.candidates(best.report))
         for restart in range(RESTARTS + 1):
-            noise = generator.normal(0, SPREAD, len(reports)) * (restart > 0)
-            start = reports if restart == RESTARTS else np.clip(policy.honest + noise, 0, 1)
+            noise = generator.normal(0, SPREAD, len(best.report)) * (restart > 0)
+            start = best.report if restart == RESTARTS else np.clip(policy.honest + noise, 0, 1)
             minimize(value, start, method="Nelder-Mead", options=steps)
-    except StopIteration:
-        return BestPolicy(best, reports, tied, finished=False)
-    return BestPolicy(best, reports, tied, finished=True)
+    return best
