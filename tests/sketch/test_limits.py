@@ -88,3 +88,11 @@ def test_the_number_of_rows_decides_between_rows_and_sketch(rows, ending, tmp_pa
     assert read.fits(file)
     monkeypatch.setattr(read, "MAX_EXACT_ROWS", 4999)
     assert not read.fits(file)
+
+
+@pytest.mark.parametrize("option", ["--covariates", "--clusters"])
+def test_what_needs_single_rows_says_how_many_may_be_given(rows, option, tmp_path):
+    Sketch.from_file(rows, **COLUMNS).save(tmp_path / "rows.sketch")
+    ended = calibrant("recalibrate", tmp_path / "rows.sketch", option, "g")
+    assert ended.returncode == 2
+    assert "at most 10,000,000 rows, such as a sample" in ended.stderr

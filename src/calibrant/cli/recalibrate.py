@@ -36,7 +36,7 @@ from calibrant.files import atomic_write, check_target
 from calibrant.formatting import format_value, pluralize
 from calibrant.groups.rules import Rule, rules_from_json
 from calibrant.inputs import InputNames
-from calibrant.io.read import FileNames
+from calibrant.io.read import MAX_EXACT_ROWS, FileNames
 from calibrant.online.state import read_text
 from calibrant.recalibration.assess import MIN_EACH, MIN_RECORDS, Assessment
 from calibrant.recalibration.assess_groups import GroupChange, short_change_sheet
@@ -253,8 +253,9 @@ def _fitted(
         )
         if sketch is not None:
             if extra.named:
-                rule = "need the rows, which a sketch no longer has"
-                raise InvalidInputError(sentence("--covariates, --groups and --clusters", rule))
+                rule, got = "need single rows", "got a sketch, or more rows than are read exactly"
+                hint = f"pass a file of at most {MAX_EXACT_ROWS:,} rows, such as a sample"
+                raise InvalidInputError(sentence("--covariates, --groups and --clusters", rule, got, hint))
             fitted = fit(sketch, **options)
         else:
             fitted = _fitted_rows(file, str(outcome), str(prediction), weight, missing, extra, options)

@@ -306,7 +306,7 @@ def sketch_if_needed(
 
 def _refuse_clusters() -> None:
     if chosen_clusters() is not None:
-        hint = "pass a file of rows that fits into memory"
+        hint = f"pass a file of at most {MAX_EXACT_ROWS:,} rows, such as a sample"
         raise InvalidInputError(sentence("--clusters", "needs single rows", "got a sketch", hint))
 
 
