@@ -28,9 +28,9 @@ from calibrant.errors import UnknownNameError as UnknownNameError
 from calibrant.errors import UnreadableFileError as UnreadableFileError
 from calibrant.evaluation.gate import assert_calibrated as assert_calibrated
 from calibrant.forecasts import Forecasts as Forecasts
+from calibrant.groups.audit import AuditTable as AuditTable
 from calibrant.groups.audit import audit as audit
-from calibrant.groups.audit_models import AuditTable as AuditTable
-from calibrant.groups.audit_models import audit_table as audit_table
+from calibrant.groups.audit import audit_table as audit_table
 from calibrant.groups.audit_result import Audit as Audit
 from calibrant.groups.compare_groups import compare_groups as compare_groups
 from calibrant.groups.distinguisher import Distinguisher as Distinguisher

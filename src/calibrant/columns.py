@@ -1,19 +1,7 @@
-"""Columns that come with the predictions: covariates, groups and clusters, from a mapping or any frame.
+"""Columns that come with the predictions: covariates, groups and clusters, as codes or as numbers.
 
-Columns of any frame as integer codes: ordered values, unordered categories, missing as its own code.
-
-A column as codes: labels or numbers.
-
-Labels as codes: in the order given, or that of their names; missing first.
-
-Numbers, truth values and dates as codes, by their rank.
-
-Categories with an order of their own, as an array: it can be cut and dealt, and keeps the order.
-
-Columns of any frame as numbers for trees and tables, in a way that can be saved and met again.
-
-A number stays a number, a moment becomes seconds, an ordered category its rank and any other category a
-code. What is missing is NaN, and so is a category that was never seen; both are counted.
+Any frame or mapping is taken. Ordered values keep their order, missing values are a code of their own, and
+the numbers that trees and tables see can be saved and met again.
 """
 
 from __future__ import annotations

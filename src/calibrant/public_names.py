@@ -19,7 +19,7 @@ PUBLIC: dict[str, dict[str, str]] = {
         "errors": "CalibrantError InvalidInputError",
         "evaluation.gate": "assert_calibrated",
         "forecasts": "Forecasts",
-        "groups.audit": "audit",
+        "groups.audit": "AuditTable audit audit_table",
         "groups.audit_result": "Audit",
         "groups.compare_groups": "compare_groups",
         "groups.group_comparison": "GroupComparison",
@@ -91,7 +91,6 @@ PUBLIC: dict[str, dict[str, str]] = {
         "report.distributions": "DistributionEvaluation evaluate=evaluate_distributions",
     },
     "groups": {
-        "groups.audit_models": "AuditTable audit_table",
         "groups.distinguisher": "Distinguisher distinguish",
         "groups.error_rates": "ErrorRates error_rates",
         "groups.rules": "Rule",

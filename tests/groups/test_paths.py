@@ -11,7 +11,7 @@ from people import people
 
 from calibrant import audit
 from calibrant.columns import code_columns
-from calibrant.groups.random_paths import Visited, random_paths
+from calibrant.groups.subpopulations import Visited, random_paths
 
 
 def applied(rule: str, frame: pd.DataFrame) -> np.ndarray:

@@ -1,19 +1,13 @@
-"""Findings: everything that one page says about some forecasts, as numbers and sentences.
-
-Compute an evaluation: every row, test, distance, group and preview, once.
-
-A value that is made when it is first asked for: a table in a terminal needs less than a report.
-
-Data facts: what went into an evaluation, so that a reader can judge how much it can say.
-"""
+"""Compute an evaluation: every row, test, distance, group and sentence that a page shows, each once."""
 
 from __future__ import annotations
 
 import itertools
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -46,36 +40,6 @@ from calibrant.results import Measurement, Table, frame_of, json_object
 
 if TYPE_CHECKING:
     from calibrant.groups.audit_result import Audit
-
-
-Value = TypeVar("Value")
-
-
-class Later(Generic[Value]):
-    """The result of `make`, which is called once, when it is needed.
-
-    >>> lazy = Later(lambda: 2 + 2)
-    >>> lazy.made, lazy.get(), lazy.made
-    (False, 4, True)
-    """
-
-    __slots__ = ("_make", "_value")
-
-    def __init__(self, make: Callable[[], Value]) -> None:
-        self._make: Callable[[], Value] | None = make
-        self._value: Value | None = None
-
-    @property
-    def made(self) -> bool:
-        """Whether the value is there."""
-        return self._make is None
-
-    def get(self) -> Value:
-        """Return the value."""
-        if self._make is not None:
-            self._value = self._make()
-            self._make = None  # and what it holds
-        return self._value  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +151,7 @@ SCHEMA = "calibrant-evaluation"
 SCHEMA_VERSION = 2  # see docs/report-schema.md; raised when a key changes its meaning or goes away
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Findings:
     """How far from calibrated, whether that is real, where, for whom and at what cost.
 
@@ -199,32 +163,33 @@ class Findings:
     verdict: Verdict
     facts: Facts
     rows: tuple[ResultRow, ...]
-    later_distances: Later[Distances]
+    measured: Mapping[str, Measurement]
     null: NullSample | None
     audit: Audit | None
-    later_recalibration: Later[Preview | None]
     confidence: float
     draws: int
     cells: int | None
     seed: int
     groups: Any = None  # as given, for what the report tries on them
+    ids: Any = None  # the point behind each record
     subtitle: str = ""
     columns: Mapping[str, Any] = field(default_factory=dict)  # where the rows came from, for `verify`
 
-    @property
+    @cached_property
     def distances(self) -> Distances:
-        """The view of all distances, measured when it is first asked for."""
-        return self.later_distances.get()
+        """The view of all distances."""
+        view = distances_beside(self.forecasts, self.measured)
+        return view if self.ids is None else distances_over(view, self.forecasts.records, self.ids)
 
     @property
     def over_points(self) -> Measurement | None:
-        """The distance to calibration over points, where they were given: it was measured at once."""
-        return self.distances.over_points if self.later_distances.made else None
+        """The distance to calibration over points, where they were given."""
+        return None if self.ids is None else self.distances.over_points
 
-    @property
+    @cached_property
     def recalibration(self) -> Preview | None:
-        """What isotonic recalibration would change, tried when it is first asked for."""
-        return self.later_recalibration.get()
+        """What isotonic recalibration would change."""
+        return preview(self.forecasts, [row.about for row in self.rows], seed=self.seed)
 
     def __getitem__(self, name: str) -> ResultRow:
         """Return the row of a measure by its name."""
@@ -392,21 +357,21 @@ def compute_findings(
         raise InvalidInputError(sentence("measures", "must name a measure or more", "got none"))
     null = NullReference(forecasts, draws=draws, confidence=confidence, seed=seed)
     every = {row.name: row for row in (*wanted, *select_measures([SIZE_MEASURE, LOCATION_MEASURE]))}
-    done = _steps(progress, 2 * len(every) + 4)
+    done = _steps(progress, 2 * len(every) + 2)
     rows = {row.about.name: done(null.judged(row)) for row in measure_rows(forecasts, every.values(), done)}
     groups_found = done(_audit(forecasts, groups, draws, seed) if sketch is None else sketch(draws, seed))
     groups_found = _with_one_interval(groups_found, rows.get(WHOLE))
-    return kind(
+    found = kind(
         title=title,
         subtitle=subtitle,
         forecasts=forecasts,
         verdict=verdict(rows, null, forecasts, groups_found, ALPHA),
         facts=facts(forecasts),
         rows=tuple(rows[about.name] for about in wanted),
-        later_distances=done(_distances(forecasts, rows.values(), points)),
+        measured={name: row.measurement for name, row in rows.items() if row.measurement is not None},
         null=done(null.sample(rows[SIZE_MEASURE])),
         audit=groups_found,
-        later_recalibration=done(Later(lambda: preview(forecasts, wanted, seed=seed))),
+        ids=points,
         confidence=confidence,
         draws=draws,
         cells=null.cells,
@@ -414,6 +379,9 @@ def compute_findings(
         groups=groups,
         columns=_recorded(outcome, prediction, weight, asked, ids, missing, pos_label),
     )
+    if points is not None:
+        _ = found.distances  # ids that are wrong are refused at once
+    return found
 
 
 def _recorded(
@@ -432,20 +400,6 @@ def _recorded(
         "missing": missing,
         "pos_label": pos_label if isinstance(pos_label, str | int | float) else None,
     }
-
-
-def _distances(forecasts: Forecasts, rows: Iterable[ResultRow], ids: Any) -> Later[Distances]:
-    """Return the distances; where points are given they are measured at once, as their ids may be refused."""
-    taken = _taken(rows)
-    if ids is None:
-        return Later(lambda: distances_beside(forecasts, taken))
-    view = Later(lambda: distances_over(distances_beside(forecasts, taken), forecasts.records, ids))
-    view.get()
-    return view
-
-
-def _taken(rows: Iterable[ResultRow]) -> dict[str, Measurement]:
-    return {row.about.name: row.measurement for row in rows if row.measurement is not None}
 
 
 def _steps(progress: Callable[[float], object] | None, total: int) -> Callable[[T], T]:

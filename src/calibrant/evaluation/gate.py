@@ -1,9 +1,4 @@
-"""The gate: limits on measures and groups, each kept, broken, or not decidable with so little data.
-
-assert_calibrated: the gate as one line of a test suite.
-
-About how many records would decide a limit that these leave open.
-"""
+"""The gate: limits on measures and groups, each kept, broken, or undecided; assert_calibrated for tests."""
 
 from __future__ import annotations
 

@@ -1,12 +1,6 @@
-"""What recalibration would do: the map that `recalibrate` chooses on coarse cells, and whether it helps.
+"""What the report tries: recalibration, its cost in decisions, a repair by group, differences of groups.
 
-Would recalibration help, and what does trusting the predictions cost? Judged on records not fitted to.
-
-What decisions would seem to lose by chance if the predictions were right: the noise level of a cost.
-
-For whom, after the fix: what a shift per group would do to every group, on held-out records.
-
-Do the groups differ from each other, and is there a trend: what the report adds to the audit.
+Everything is judged on records that were not fitted to.
 """
 
 from __future__ import annotations

@@ -1,11 +1,4 @@
-"""Rows of an evaluation: a measure taken, with what chance alone would give and how sure the value is.
-
-What chance alone would give: null means, p-values and intervals for the rows of an evaluation.
-
-What a slope or an intercept is without predictions of exactly 0 or 1, whose logits have no end.
-
-Draws that are kept: measures simulated with one seed see the same outcomes, so these are drawn once.
-"""
+"""Rows of an evaluation: a measure with what chance alone would give, its p-value and its interval."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
 # Written by docs/make_stubs.py from src/calibrant/public_names.py.
-from calibrant.groups.audit_models import AuditTable as AuditTable
-from calibrant.groups.audit_models import audit_table as audit_table
 from calibrant.groups.distinguisher import Distinguisher as Distinguisher
 from calibrant.groups.distinguisher import distinguish as distinguish
 from calibrant.groups.error_rates import ErrorRates as ErrorRates

@@ -1,11 +1,8 @@
 """distinguish(): can anything tell the real outcomes from outcomes drawn with the predicted probabilities?
 
 Outcome indistinguishability (Dwork et al. 2021; survey "lens of indistinguishability", section 1.4): a model
-learns the residuals from one half of the records and is put to the test on the other half.
-
-What a learned auditor found: its advantage, how sure that is, and what carried it.
-
-A few groups in words that explain a number given to every record: a small regression tree on codes.
+learns the residuals from one half of the records and is tested on the other half. A small regression tree
+puts what it learned into words.
 """
 
 from __future__ import annotations

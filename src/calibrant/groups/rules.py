@@ -1,10 +1,7 @@
 """Rules: who is in a subpopulation, in words ("age >= 43 and county in {Inyo, Mono}") and among new rows.
 
-Conditions on one column: what a rule is made of. Each reads as words and judges the values of new rows.
-
-Conditions in words, so that quotes and signs in names and values are safe.
-
-Rules in files: the conditions of a rule as JSON, and back.
+A rule is made of conditions on one column each. Names and values are quoted where words or signs in them
+could be misread, and rules are written to JSON and read back.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """A directed search for the worst subpopulation on one half of the data, confirmed on the other half.
 
-Random paths look everywhere a little; this looks where it gets worse. Whatever was looked at to find a
-rule, the other half has not seen it, so its p-values need to account only for the few rules brought there.
-
-What a search for groups returns: rules found on one half of the rows, confirmed on the other.
+Random paths look everywhere a little; this looks where it gets worse. The other half has not seen what was
+looked at to find a rule, so its p-values account only for the few rules brought there.
 """
 
 from __future__ import annotations

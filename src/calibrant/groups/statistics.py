@@ -1,7 +1,4 @@
-"""D_k, sigma_k and z of each subpopulation: eqs. (1)-(6), measuring-multicalibration.
-
-What each record adds to the curve: the plain metric and the paper's variants (Appendices A, B, C).
-"""
+"""D_k, sigma_k and z of each subpopulation: eqs. (1)-(6) of measuring-multicalibration, and its variants."""
 
 from __future__ import annotations
 
