@@ -389,7 +389,7 @@ def _show_changes(assessment: Assessment) -> None:
 def _show_groups(changes: Sequence[GroupChange]) -> None:
     """Print every group before and after, or the first of very many, and say what was left out."""
     print_result()
-    print_result("Every group before and after: mean predictions, and happened minus predicted in points")
+    print_result("Every group before and after: mean predictions, and observed minus predicted in points")
     show_sheet(short_change_sheet(changes[:MOST_GROUPS]))
     left = len(changes) - MOST_GROUPS
     if left > 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain, product
 from itertools import combinations as combinations_of
@@ -30,9 +30,9 @@ Members = npt.NDArray[np.integer[Any]]
 
 @dataclass(frozen=True, slots=True)
 class GroupSide:
-    """The predictions of a group, as they are or repaired, against what happened.
+    """The predictions of a group, as they are or repaired, against the outcomes.
 
-    `difference` is happened minus predicted, with the 95 % interval `low` to `high` of this group alone;
+    `difference` is observed minus predicted, with the 95 % interval `low` to `high` of this group alone;
     `pvalue` is adjusted for all groups that were tested, and None where the group was listed only.
     """
 
@@ -93,9 +93,9 @@ class ChangeInterval:
 class GroupChange:
     """One group before and after a repair, on records that the repair was not fitted to.
 
-    `farther` is by how much its mean prediction moved away from what happened (negative: closer), `brier` by
-    how much its Brier score grew (negative: it gains). Groups that are not `judged` have too few records to
-    say more than that.
+    `farther` is by how much its mean prediction moved away from the observed frequency (negative: closer),
+    `brier` by how much its Brier score grew (negative: it gains). Groups that are not
+    `judged` have too few records to say more than that.
     """
 
     rule: str
@@ -116,7 +116,7 @@ class GroupChange:
 
     @property
     def effect(self) -> str:
-        """Whether predictions are closer to what happened, in words."""
+        """Whether the mean prediction is closer to the observed frequency, in words."""
         return self._sure(self.farther, ("as far as before", "farther", "closer"))
 
     @property
@@ -139,75 +139,49 @@ def group_changes(
     sides: tuple[Array, Array],
     weight: Array,
     audits: tuple[Audit, Audit],
-    members: Iterator[tuple[str, Members]],
+    members: Iterable[tuple[str, Members]],
     smallest: int,
 ) -> list[GroupChange]:
     """Return the change of every group that both audits list, in the order of the first."""
     from scipy.special import ndtri
 
     before, after = ({str(group.rule): group for group in one.groups} for one in audits)
-    sums = {
-        rule: _Sums.of(weight[inside], y[inside], sides[0][inside], sides[1][inside])
-        for rule, inside in members
-        if rule in before and rule in after
-    }
-    judged = sum(before[rule].size >= smallest for rule in sums)
+    inside = {rule: rows for rule, rows in members if rule in before and rule in after}
+    judged = sum(before[rule].size >= smallest for rule in inside)
     reach = float(ndtri(1.0 - (1.0 - CHANGE_CONFIDENCE) / (2.0 * max(1, judged))))
-    return [
-        GroupChange(
-            rule,
-            group.size,
-            group.mean_outcome,
-            GroupSide.of(group, sums[rule].brier_before),
-            GroupSide.of(after[rule], sums[rule].brier_after),
-            sums[rule].farther(reach),
-            sums[rule].brier(reach),
-            group.size >= smallest,
-        )
-        for rule, group in before.items()
-        if rule in sums
-    ]
+    collected = []
+    for rule, group in before.items():
+        if rule in inside:
+            w, outcome, p, q = (x[inside[rule]] for x in (weight, y, *sides))
+            scores, farther, brier = _changes_of_group(w, outcome, p, q, reach)
+            lines = GroupSide.of(group, scores[0]), GroupSide.of(after[rule], scores[1])
+            size, rate = group.size, group.mean_outcome
+            collected.append(GroupChange(rule, size, rate, *lines, farther, brier, size >= smallest))
+    return collected
 
 
-@dataclass(frozen=True, slots=True)
-class _Sums:
-    """Means of one group: outcomes, both predictions, both Brier scores, and the errors of their changes."""
+def _changes_of_group(
+    weight: Array, y: Array, p: Array, q: Array, reach: float
+) -> tuple[tuple[float, float], ChangeInterval, ChangeInterval]:
+    """Return both Brier scores, how much farther from the rate the mean prediction is, and the Brier growth.
 
-    rate: float
-    before: float
-    after: float
-    rate_error: float
-    brier_before: float
-    brier_after: float
-    brier_error: float
-
-    @classmethod
-    def of(cls, weight: Array, y: Array, p: Array, q: Array) -> _Sums:
-        """Sum up; the error of the rate is that which it has if the rate lies between both predictions."""
-        share = weight / weight.sum()
-        middle = (p + q) / 2
-        old, new = (y - p) ** 2, (y - q) ** 2
-        growth = dot(share, new - old)
-        return cls(
-            rate=dot(share, y),
-            before=dot(share, p),
-            after=dot(share, q),
-            rate_error=float(np.sqrt(np.sum(share**2 * middle * (1 - middle)))),
-            brier_before=dot(share, old),
-            brier_after=dot(share, new),
-            brier_error=float(np.sqrt(np.sum((share * (new - old - growth)) ** 2))),
-        )
-
-    def farther(self, reach: float) -> ChangeInterval:
-        """Return how much farther from the rate the mean prediction is; limits are those of the rate."""
-        rates = (self.rate, self.rate - reach * self.rate_error, self.rate + reach * self.rate_error)
-        at = [abs(rate - self.after) - abs(rate - self.before) for rate in rates]
-        return ChangeInterval(at[0], min(at), max(at))
-
-    def brier(self, reach: float) -> ChangeInterval:
-        """Return by how much the Brier score grew, record by record."""
-        growth, half = self.brier_after - self.brier_before, reach * self.brier_error
-        return ChangeInterval(growth, growth - half, growth + half)
+    Limits are `reach` standard errors away: of the rate, as if it lay between both predictions, and of the
+    growth record by record.
+    """
+    share, middle = weight / weight.sum(), (p + q) / 2
+    rate, error = dot(share, y), float(np.sqrt(np.sum(share**2 * middle * (1 - middle))))
+    means = dot(share, p), dot(share, q)
+    rates = (rate, rate - reach * error, rate + reach * error)
+    at = [abs(one - means[1]) - abs(one - means[0]) for one in rates]
+    old, new = (y - p) ** 2, (y - q) ** 2
+    scores = dot(share, old), dot(share, new)
+    growth = scores[1] - scores[0]
+    half = reach * float(np.sqrt(np.sum((share * (new - old - dot(share, new - old))) ** 2)))
+    return (
+        scores,
+        ChangeInterval(at[0], min(at), max(at)),
+        ChangeInterval(growth, growth - half, growth + half),
+    )
 
 
 def named_members(named: Mapping[str, npt.NDArray[Any]], rows: int) -> Iterator[tuple[str, Members]]:
@@ -227,7 +201,7 @@ def named_members(named: Mapping[str, npt.NDArray[Any]], rows: int) -> Iterator[
 
 
 def groups_worse_off(changes: Sequence[GroupChange]) -> list[str]:
-    """Say in points and by Brier score for whom the repair makes it worse, and whether that is noise."""
+    """Report in points and by Brier score which groups the repair makes worse, and whether that is noise."""
     groups = [one for one in changes if one.rule != EVERYONE]
     judged = [one for one in groups if one.judged]
     if not judged:
@@ -238,7 +212,7 @@ def groups_worse_off(changes: Sequence[GroupChange]) -> list[str]:
 
 
 def newly_wrong(changes: Sequence[GroupChange]) -> list[str]:
-    """Say which groups the audit accuses after the repair and did not before; nothing of none."""
+    """Report the groups that the audit finds wrong after the repair and not before; empty if none."""
     tested = [one for one in changes if one.rule != EVERYONE and one.after.pvalue is not None]
     new = [one for one in tested if one.after.wrong and not one.before.wrong]
     if not new:
@@ -253,64 +227,47 @@ def newly_wrong(changes: Sequence[GroupChange]) -> list[str]:
     ]
 
 
-def farther_in_short(judged: Sequence[GroupChange]) -> str:
-    """Count the groups whose mean prediction is farther from what happened, and say whether that is noise."""
-    of = pluralize(len(judged), "group")
-    worse = [one for one in judged if one.farther.value > 0]
+def _in_points(judged: Sequence[GroupChange], few: str) -> str:
+    """Count the groups whose mean prediction is farther from the observed frequency; name the worst."""
+    of, worse = pluralize(len(judged), "group"), [one for one in judged if one.farther.value > 0]
     if not worse:
         none = "the mean prediction is not" if len(judged) == 1 else "no mean prediction is"
-        return f"of {of}, {none} farther from what happened than before"
-    sure = sum(not one.farther.within_noise for one in worse)
-    return (
-        f"for {len(worse):,} of {of} the mean prediction is farther from what happened than before, "
-        f"{_how_many(sure, len(worse))}"
-    )
-
-
-def _in_points(judged: Sequence[GroupChange], listed: str) -> str:
-    said = f"in points: {farther_in_short(judged)}{listed}"
-    worse = [one for one in judged if one.farther.value > 0]
-    if not worse:
-        return said
+        return f"in points: of {of}, {none} farther from the observed frequency than before{few}"
     most = max(worse, key=lambda one: (not one.farther.within_noise, one.farther.value))
+    increase = most.farther
+    width = increase.upper - increase.lower
+    by, low, high = (format_points(x, width) for x in (increase.value, increase.lower, increase.upper))
     return (
-        f"{said}. Most: {most.rule} ({pluralize(most.size, 'record')}), {most.before.in_words} before, "
-        f"{most.after.in_words} after: farther by {_points(most.farther)}, {_noise(most.farther)}"
+        f"in points: for {len(worse):,} of {of} the mean prediction is farther from the observed frequency "
+        f"than before, {_beyond_noise([one.farther for one in worse])}{few}. Most: {most.rule} "
+        f"({pluralize(most.size, 'record')}), {most.before.in_words} before, {most.after.in_words} after: "
+        f"farther by {by.lstrip('+')} points (limits {low} to {high}), {_beyond_noise([increase])}"
     )
 
 
 def _by_brier(judged: Sequence[GroupChange]) -> str:
-    of = pluralize(len(judged), "group")
-    worse = [one for one in judged if one.brier.value > 0]
+    """Count the groups whose Brier score is larger; name the worst."""
+    of, worse = pluralize(len(judged), "group"), [one for one in judged if one.brier.value > 0]
     if not worse:
         return f"by Brier score: none of {of} is worse off"
     most = max(worse, key=lambda one: (not one.brier.within_noise, one.brier.value))
-    sure = sum(not one.brier.within_noise for one in worse)
     return (
         f"by Brier score: {len(worse):,} of {of} {'is' if len(worse) == 1 else 'are'} worse off, "
-        f"{_how_many(sure, len(worse))}. Most: {most.rule} ({pluralize(most.size, 'record')}), "
-        f"{most.before.brier:.5f} before, {most.after.brier:.5f} after: worse by {most.brier.value:.5f} "
-        f"(limits {most.brier.lower:+.5f} to {most.brier.upper:+.5f}), {_noise(most.brier)}"
+        f"{_beyond_noise([one.brier for one in worse])}. Most: {most.rule} "
+        f"({pluralize(most.size, 'record')}), {most.before.brier:.5f} before, {most.after.brier:.5f} after: "
+        f"worse by {most.brier.value:.5f} (limits {most.brier.lower:+.5f} to {most.brier.upper:+.5f}), "
+        f"{_beyond_noise([most.brier])}"
     )
 
 
-def _how_many(sure: int, worse: int) -> str:
+def _beyond_noise(increases: Sequence[ChangeInterval]) -> str:
+    """Say for how many groups an increase is beyond noise."""
+    sure, of = sum(not one.within_noise for one in increases), len(increases)
+    if of == 1:
+        return "beyond noise" if sure else "within noise"
     if not sure:
-        return "within noise" if worse == 1 else "within noise for all of them"
-    if worse == 1:
-        return "beyond noise"
-    return f"beyond noise for {'all' if sure == worse else f'{sure:,}'} of them"
-
-
-def _points(increase: ChangeInterval) -> str:
-    """Write by how many points a prediction is farther off, with the limits."""
-    width = increase.upper - increase.lower
-    value, low, high = (format_points(x, width) for x in (increase.value, increase.lower, increase.upper))
-    return f"{value.lstrip('+')} points (limits {low} to {high})"
-
-
-def _noise(increase: ChangeInterval) -> str:
-    return "within noise" if increase.within_noise else "beyond noise"
+        return "within noise for all of them"
+    return f"beyond noise for {'all' if sure == of else f'{sure:,}'} of them"
 
 
 SUBPOPULATIONS = 300
@@ -447,7 +404,7 @@ class GroupAssessment:
 
     @property
     def _means_of_worst(self) -> str:
-        """What was predicted for the worst group after the repair, and what happened."""
+        """The mean prediction of the worst group after the repair, and its observed frequency."""
         for one in self.changes:
             if self.after.worst[0].startswith(f"{one.rule}: {one.size:,} "):
                 return f"; on the whole {predicted_happened(one.after.predicted, one.happened)}"
@@ -614,15 +571,15 @@ def _groups(
 
 HELD_OUT = (
     "“After” is honest: the predictions of each record were repaired by a map fitted to other records, four "
-    "fifths of all, in turn. Differences are happened minus predicted, in percentage points; a positive one "
+    "fifths of all, in turn. Differences are observed minus predicted, in percentage points; a positive one "
     "means that the predictions are too low."
 )
 
 
 def change_sheet(changes: Sequence[GroupChange]) -> Table:
-    """Return every group before and after: predicted, happened, and the difference with its interval."""
+    """Return every group before and after: predicted, observed, and the difference with its interval."""
     columns = (
-        "group", "records", "happened", "predicted before", "difference", "predicted after", "difference",
+        "group", "records", "observed", "predicted before", "difference", "predicted after", "difference",
         "mean prediction is",
     )  # fmt: skip
     return Table(columns, tuple(_line(one) for one in changes))
@@ -636,7 +593,7 @@ def score_sheet(changes: Sequence[GroupChange]) -> Table:
 
 def short_change_sheet(changes: Sequence[GroupChange]) -> Table:
     """Return the same without intervals, p-values and scores, for a terminal."""
-    columns = ("group", "records", "happened", "before", "off by", "after", "off by", "mean prediction is")
+    columns = ("group", "records", "observed", "before", "off by", "after", "off by", "mean prediction is")
     return Table(columns, tuple(_short_line(one) for one in changes))
 
 

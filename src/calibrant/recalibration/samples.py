@@ -44,7 +44,7 @@ T = TypeVar("T")
 MOST_EXACT = 10**9  # records that can be dealt without replacement
 MOST_REPEATED = 2 * 10**6  # records that weights of frequency are written out to
 MOST_DEALT = 2**19  # records that are dealt to folds one by one; more are dealt by cells
-FOLD_CELLS = 2**16  # that neighbouring predictions are merged into for that
+FOLD_CELLS = 2**16  # that neighboring predictions are merged into for that
 
 
 class Sample(Protocol):
@@ -306,7 +306,7 @@ class ForecastSample:
 
     @cached_property
     def in_cells(self) -> CellSample | None:
-        """Very many records of equal weight with neighbouring predictions merged, else None.
+        """Very many records of equal weight with neighboring predictions merged, else None.
 
         What that changes of a loss is of second order in the width of a cell, 2^-15 at most.
         """
