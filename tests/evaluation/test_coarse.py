@@ -9,7 +9,7 @@ from samples import samples
 
 import calibrant as cb
 from calibrant.evaluation.tables import consistency_band, density, points_to_draw
-from calibrant.inference.coarsening import coarse
+from calibrant.inference.bootstrap import coarse
 
 
 @given(samples(max_size=30), st.integers(2, 12))

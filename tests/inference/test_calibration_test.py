@@ -13,7 +13,7 @@ from samples import Sample, samples, size_bound
 
 import calibrant as cb
 from calibrant.errors import LevelSetWarning
-from calibrant.inference.coarsening import coarse
+from calibrant.inference.bootstrap import coarse
 from calibrant.inference.null import NullOutcomes, null_values
 from calibrant.inference.testing import law_serves
 from calibrant.metrics.null_laws import BROWNIAN_RANGE

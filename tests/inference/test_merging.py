@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import calibrant as cb
-from calibrant.inference import coarsening
-from calibrant.inference.bootstrap import Resampler
-from calibrant.inference.coarsening import coarsen_for_interval, merged_levels
+from calibrant.inference import bootstrap as coarsening
+from calibrant.inference.bootstrap import Resampler, coarsen_for_interval, merged_levels
 from calibrant.metrics.lookup import find_measure
 
 

@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 import calibrant as cb
 from calibrant.clusters import Clusters
-from calibrant.inference import signs
+from calibrant.inference import null as signs
 
 
 def clustered(rng, number, size, shared, low=False):

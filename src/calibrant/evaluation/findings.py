@@ -28,8 +28,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.formatting import format_mean, format_pvalue, pluralize
 from calibrant.frames import Inputs, frame_columns, resolve_inputs
 from calibrant.groups.audit_result import group_table
-from calibrant.inference.null import has_equal_weights
-from calibrant.inference.signs import cluster_summary, is_clustered
+from calibrant.inference.null import cluster_summary, has_equal_weights, is_clustered
 from calibrant.inputs import confidence_or_none
 from calibrant.metrics.calling import as_forecasts
 from calibrant.metrics.distance.summary import Distances, distances_beside, distances_over

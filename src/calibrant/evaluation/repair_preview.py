@@ -18,7 +18,7 @@ from calibrant.fits.crossfit import Responses, held_out, joined_folds, why_not_d
 from calibrant.forecasts import Forecasts
 from calibrant.groups.compare_groups import MAX_PAIRED, compare_column
 from calibrant.groups.subpopulations import as_masks
-from calibrant.inference.coarsening import coarse
+from calibrant.inference.bootstrap import coarse
 from calibrant.inference.null import NullOutcomes
 from calibrant.metrics.decisions.worst_case import (
     ThresholdLossCurve,

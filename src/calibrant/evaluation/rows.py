@@ -12,8 +12,7 @@ import numpy as np
 from calibrant.errors import CalibrantError, LevelSetWarning, reject_name
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import confidence_text, format_value, limits_text, pluralize, pvalue_text
-from calibrant.inference.bootstrap import Resampler, Resamples
-from calibrant.inference.coarsening import coarse
+from calibrant.inference.bootstrap import Resampler, Resamples, coarse
 from calibrant.inference.intervals import NO_INTERVAL, bounds, is_unbounded
 from calibrant.inference.inversion import LOGISTIC, score_interval
 from calibrant.inference.null import NullOutcomes, null_values

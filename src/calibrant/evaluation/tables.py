@@ -13,7 +13,7 @@ import numpy.typing as npt
 from calibrant.evaluation.rows import ResultRow, select_measures
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import confidence_text, format_pvalue, format_value, limits_text
-from calibrant.inference.coarsening import coarse
+from calibrant.inference.bootstrap import coarse
 from calibrant.metrics.scores import isotonic_curve
 from calibrant.results import Array, Table, TableCell, number_cell, sort_key, text_cell
 

@@ -32,7 +32,7 @@ from calibrant.groups.subpopulations import (
     offered_combinations,
     random_paths,
 )
-from calibrant.inference.signs import ClusterSummary, check_enough
+from calibrant.inference.null import ClusterSummary, check_enough
 from calibrant.inputs import finite_number, whole_numbers
 from calibrant.kernels.groups import segment_curves
 from calibrant.parallel import Progress, recorded_seed

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import format_value, pluralize
-from calibrant.inference.signs import SignNull, record_outcomes, record_weights
+from calibrant.inference.null import SignNull, record_outcomes, record_weights
 from calibrant.kernels.cumulative import curve_extremes
 from calibrant.metrics import registry
 from calibrant.metrics.bibliography import BESIDE_MEASURES

@@ -27,12 +27,14 @@ import numpy.typing as npt
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.inference.bootstrap import (
+    MERGED_ABOVE,
+    Coarsened,
     DrawnRecords,
     Resamples,
+    coarsen_for_interval,
     seminorm_power,
     values_of_resamples,
 )
-from calibrant.inference.coarsening import MERGED_ABOVE, Coarsened, coarsen_for_interval
 from calibrant.inference.comparison import (
     DRAWS,
     MOST_MORE,

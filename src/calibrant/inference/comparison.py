@@ -25,7 +25,7 @@ from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
 from calibrant.formatting import dropped_note, format_value, pluralize, pvalue_phrase, pvalue_text
 from calibrant.inference.intervals import check_confidence
 from calibrant.inference.multiple_testing import holm
-from calibrant.inference.signs import ClusterSummary
+from calibrant.inference.null import ClusterSummary
 from calibrant.inference.testing import is_rejected
 from calibrant.inputs import InputNames
 from calibrant.metrics.lookup import find_measure, measure_in_words

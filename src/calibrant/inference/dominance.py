@@ -11,8 +11,8 @@ import numpy as np
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.fits.crossfit import Responses
 from calibrant.formatting import confidence_text
-from calibrant.inference.decision_bands import DecisionRows, critical_value, difference
 from calibrant.inference.intervals import check_confidence, check_resampling
+from calibrant.inference.net_benefits import DecisionRows, critical_value, difference
 from calibrant.inputs import (
     InputNames,
     check_aligned,

@@ -14,6 +14,7 @@ from calibrant.forecasts import Forecasts
 from calibrant.formatting import format_value, limits_text, pluralize
 from calibrant.inference.bootstrap import (
     Resampler,
+    coarsen_for_interval,
     lower_quantile,
     resampled_deviations,
     resampled_values,
@@ -21,10 +22,17 @@ from calibrant.inference.bootstrap import (
     seminorm_power,
     upper_quantile,
 )
-from calibrant.inference.coarsening import coarsen_for_interval
 from calibrant.inference.inversion import BY_SCORE, inverted, score_interval
-from calibrant.inference.null import NullOutcomes, batched, measured, null_values
-from calibrant.inference.signs import ClusterSummary, SignNull, cluster_summary, is_clustered
+from calibrant.inference.null import (
+    ClusterSummary,
+    NullOutcomes,
+    SignNull,
+    batched,
+    cluster_summary,
+    is_clustered,
+    measured,
+    null_values,
+)
 from calibrant.inference.testing import by_signs, has_sign_test, is_rejected, run_test
 from calibrant.inputs import open_share
 from calibrant.metrics.calling import accepts_clusters

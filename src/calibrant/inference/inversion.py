@@ -42,13 +42,17 @@ from calibrant.errors import InvalidInputError, sentence
 from calibrant.fits.roots import root
 from calibrant.forecasts import Forecasts
 from calibrant.inference.bootstrap import Resampler, lower_quantile, upper_quantile, values_of_resamples
-from calibrant.inference.null import NullDraws, NullOutcomes, batched, measured, values_of_outcomes
-from calibrant.inference.signs import (
+from calibrant.inference.null import (
+    NullDraws,
+    NullOutcomes,
     SignNull,
+    batched,
     clusters_of,
     is_clustered,
+    measured,
     record_outcomes,
     record_weights,
+    values_of_outcomes,
 )
 from calibrant.inference.testing import by_signs
 from calibrant.metrics.cox import LARGEST_LOGIT, logits

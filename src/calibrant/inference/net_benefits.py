@@ -1,7 +1,16 @@
-"""net_benefits: decision curves of several models on the same rows, with intervals and joint bands."""
+"""net_benefits: decision curves of several models on the same rows, with intervals and joint bands.
+
+At a threshold a record adds `gain` (acted on, an event), minus `cost` (acted on, no event) or nothing, so a
+net benefit, and the difference of two, is a linear function of a few shares of the records. Each share has
+Wilson's interval, with the size that its own linearized variance implies, and the ends are joined as Zou &
+Donner 2008 do (MOVER): where hardly anyone is acted on, the interval does not shrink to a point. Over all
+thresholds at once the critical value is that of the largest standardized difference under random signs: a
+sign swaps the two models in one record, or in all records of a cluster.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -10,23 +19,292 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from calibrant.clusters import Clusters
 from calibrant.formatting import dropped_note, format_value, pluralize
-from calibrant.inference.decision_bands import DecisionRows, benefit, critical_value, difference
+from calibrant.inference.bootstrap import upper_quantile
 from calibrant.inference.intervals import check_confidence
+from calibrant.inference.null import ClusterSummary, draw_signs
 from calibrant.inference.paired_rows import PairedRows, models_given, named_models, paired_rows
-from calibrant.inference.signs import ClusterSummary
 from calibrant.metrics.decisions.fixed_payoff import checked_thresholds
-from calibrant.parallel import checked_draws, recorded_seed
+from calibrant.parallel import checked_draws, in_blocks, recorded_seed
 from calibrant.records import Missing
-from calibrant.results import (
-    Array,
-    Result,
-    Table,
-    TableCell,
-    frame_of,
-    number_cell,
-    text_cell,
-)
+from calibrant.results import Array, Result, Table, TableCell, frame_of, number_cell, text_cell
+
+AT_ONCE = 2**22  # cluster totals held at a time
+MAX_SIGNED = 50_000  # records that differ, up to which each has its own sign; more are drawn as normal cells
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DecisionRows:
+    """Outcomes, weights that sum to 1, and clusters of the rows that decisions are made for."""
+
+    outcomes: Array
+    weights: Array
+    clusters: Clusters | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ends:
+    """A curve over thresholds with a lower and an upper end at each."""
+
+    value: Array
+    lower: Array
+    upper: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Shares:
+    """Shares of the records at each threshold: values, covariances, and the sizes Wilson's intervals take.
+
+    `factors` is what each share counts in the sum.
+    """
+
+    factors: Array  # (shares, thresholds)
+    value: Array
+    covariance: Array  # (shares, shares, thresholds)
+    size: Array
+
+    def ends(self, z: float) -> Ends:
+        """Return the sum of factors times shares with its interval at critical value z."""
+        low, high = _wilson(self.value, self.size, z)
+        total = (self.factors * self.value).sum(axis=0)
+        positive = self.factors > 0
+        down = self.factors * (self.value - np.where(positive, low, high))
+        up = self.factors * (np.where(positive, high, low) - self.value)
+        return Ends(total, total - self._joined(down), total + self._joined(up))
+
+    def _joined(self, parts: Array) -> Array:
+        """Add the errors of correlated shares."""
+        spread = np.sqrt(np.maximum(np.einsum("iit->it", self.covariance), 0.0))
+        squares = (parts**2).sum(axis=0)
+        for i, j in combinations(range(len(parts)), 2):
+            product = spread[i] * spread[j]
+            related = np.divide(self.covariance[i, j], product, out=np.zeros_like(product), where=product > 0)
+            signs = np.sign(self.factors[i]) * np.sign(self.factors[j])
+            squares = squares + 2 * np.clip(related, -1, 1) * signs * parts[i] * parts[j]
+        return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
+
+
+def critical_value(confidence: float, clusters: ClusterSummary | None = None) -> float:
+    """Return the normal quantile of a two-sided interval; Student's for the effective number of clusters."""
+    from scipy.special import ndtri, stdtrit
+
+    share = (1 + confidence) / 2
+    if clusters is None or clusters.number == clusters.rows:
+        return float(ndtri(share))
+    return float(stdtrit(max(1.0, clusters.effective - 1), share))
+
+
+def _wilson(share: Array, size: Array, z: float) -> tuple[Array, Array]:
+    """Return Wilson's interval of a share of so large a sample."""
+    extra = z**2 / size
+    centre = (share + extra / 2) / (1 + extra)
+    half = z * np.sqrt(np.maximum(share * (1 - share) / size + extra / (4 * size), 0.0)) / (1 + extra)
+    return np.clip(centre - half, 0, share), np.clip(centre + half, share, 1)
+
+
+def benefit(rows: DecisionRows, acts: Ints, gain: Array, cost: Array, z: float) -> Ends:
+    """Return gain times the share of events acted on minus cost times that of others, with its interval.
+
+    `acts` says at how many of the thresholds, from the first on, each record is acted on.
+    """
+    none = np.zeros_like(acts)
+    return _shares(rows, [(none, acts, 0), (none, acts, 1)], np.stack([gain, -cost])).ends(z)
+
+
+def difference(
+    rows: DecisionRows,
+    first: Ints,
+    second: Ints,
+    gain: Array,
+    cost: Array,
+    z: float,
+    *,
+    share: float,
+    draws: int,
+    seed: int,
+) -> tuple[Ends, Ends]:
+    """Return what the first model gains over the second: intervals by threshold, and a joint band.
+
+    The band is aimed to hold the whole curve with probability `share`: its critical value is the quantile of
+    the largest |difference| / s over random signs, where s is the shorter half of the interval over z. It
+    leaves out 0 only where the sign test rejects as well, which is exact for exchangeable models: there the
+    scale is the deviation of the draws, which swapping the models does not change.
+    """
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    one, other = np.where(first > second, high, low), np.where(second > first, high, low)
+    kinds = [(low, one, 0), (low, other, 0), (low, one, 1), (low, other, 1)]
+    shares = _shares(rows, kinds, np.stack([gain, -gain, -cost, cost]))
+    single = shares.ends(z)
+    drawn, mass = _drawn_curves(rows, low, high, np.where(first > second, 1.0, -1.0), gain, cost, draws, seed)
+    half = np.minimum(single.value - single.lower, single.upper - single.value)
+    centered = drawn - mass * single.value
+    band = shares.ends(max(z, _critical(centered, half / z, share)))
+    spread = np.sqrt(np.mean(drawn**2, axis=0))
+    beyond = np.abs(single.value) > _critical(drawn, spread, share) * spread
+    lower = np.where(beyond, band.lower, np.minimum(band.lower, 0.0))
+    return single, Ends(band.value, lower, np.where(beyond, band.upper, np.maximum(band.upper, 0.0)))
+
+
+def _critical(drawn: Array, scale: Array, share: float) -> float:
+    """Return the quantile of the largest |curve| / scale over the thresholds."""
+    inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
+    return upper_quantile(np.abs(drawn * inverse).max(axis=1), share)
+
+
+def _shares(rows: DecisionRows, kinds: list[tuple[Ints, Ints, int]], factors: Array) -> _Shares:
+    """Sum over records that count from threshold `start` to before `stop`, as events (0) or others (1)."""
+    width = factors.shape[1]
+    y, w = rows.outcomes, rows.weights
+    parts = (y, 1 - y)
+    value = np.stack([_run(start, stop, w * parts[k], width) for start, stop, k in kinds])
+    covariance = (
+        _by_records(kinds, parts, w, value, width)
+        if rows.clusters is None or rows.clusters.all_single
+        else _by_clusters(kinds, parts, rows, value)
+    )
+    variance = np.einsum("iit->it", covariance)
+    squares = float(w @ w)
+    largest = [
+        max(squares, float(w**2 @ part) / float(w @ part)) if part.any() else max(squares, float(w.max()))
+        for part in parts
+    ]
+    effect = 1.0
+    if rows.clusters is not None and not rows.clusters.all_single:
+        totals = rows.clusters.total(w)
+        effect = max(1.0, float(totals @ totals) / squares)  # none was seen: assume the worst correlation
+    unseen = np.array([1 / (effect * largest[k]) for _, _, k in kinds])[:, None]
+    inner = (value > 1e-14) & (value < 1 - 1e-14) & (variance > 0)
+    spread = np.divide(value * (1 - value), variance, out=np.ones_like(value), where=inner)
+    return _Shares(factors, value, covariance, np.where(inner, spread, np.broadcast_to(unseen, value.shape)))
+
+
+def _run(start: Ints, stop: Ints, terms: Array, width: int) -> Array:
+    """Sum the terms of the records that count at each threshold."""
+    steps = np.bincount(start, terms, width + 1) - np.bincount(stop, terms, width + 1)
+    found = np.cumsum(steps)[:width]
+    return np.where(found > 1e-13 * terms.sum(), found, 0.0)  # the rest is rounding
+
+
+def _by_records(
+    kinds: list[tuple[Ints, Ints, int]], parts: tuple[Array, Array], w: Array, value: Array, width: int
+) -> Array:
+    """Return sum of w^2 (I_i - a_i) (I_j - a_j) over the records, from sums over those that count."""
+    squares, number = float(w @ w), len(kinds)
+    own = [_run(start, stop, w**2 * parts[k], width) for start, stop, k in kinds]
+    covariance = np.empty((number, number, width))
+    for i in range(number):
+        for j in range(i, number):
+            start, stop, k = kinds[i]
+            same = stop is kinds[j][1]  # the same records: i = j, or events and others of fractions
+            both = _run(start, stop, w**2 * parts[k] * parts[kinds[j][2]], width) if same else 0.0
+            found = both - value[i] * own[j] - value[j] * own[i] + value[i] * value[j] * squares
+            covariance[i, j] = covariance[j, i] = found
+    return covariance
+
+
+def _by_clusters(
+    kinds: list[tuple[Ints, Ints, int]], parts: tuple[Array, Array], rows: DecisionRows, value: Array
+) -> Array:
+    """Return the same with cluster totals in place of records; never less variance than by records."""
+    clusters, width, number = rows.clusters, value.shape[1], len(kinds)
+    assert clusters is not None
+    whole = clusters.total(rows.weights)
+    found = np.zeros((number, number, width))
+    step = max(1, AT_ONCE // (width + 1))
+    order = np.argsort(clusters.codes, kind="stable")
+    for first in range(0, clusters.number, step):
+        count = min(step, clusters.number - first)
+        begin, end = np.searchsorted(clusters.codes, [first, first + count], sorter=order)
+        chosen = order[begin:end]
+        at = (clusters.codes[chosen] - first) * (width + 1)
+        tables = []
+        for (start, stop, k), mean in zip(kinds, value, strict=True):
+            terms = (rows.weights * parts[k])[chosen] * (stop > start)[chosen]
+            steps = np.bincount(at + start[chosen], terms, count * (width + 1))
+            steps = steps - np.bincount(at + stop[chosen], terms, count * (width + 1))
+            totals = np.cumsum(steps.reshape(count, width + 1), axis=1)[:, :width]
+            tables.append(totals - whole[first : first + count, None] * mean)
+        stacked = np.stack(tables)
+        found += np.einsum("ict,jct->ijt", stacked, stacked)
+    plain = _by_records(kinds, parts, rows.weights, value, width)
+    factor = np.sqrt(np.maximum(1.0, _ratio(np.einsum("iit->it", plain), np.einsum("iit->it", found))))
+    return found * factor[:, None] * factor[None]
+
+
+def _ratio(one: Array, other: Array) -> Array:
+    return np.divide(one, other, out=np.ones_like(one), where=other > 0)
+
+
+def _drawn_curves(
+    rows: DecisionRows, low: Ints, high: Ints, sign: Array, gain: Array, cost: Array, draws: int, seed: int
+) -> tuple[Array, Array]:
+    """Return the difference at each threshold under random signs of the rows, one row per draw.
+
+    With it comes the signed sum of the weights, which centers the draws at the observed difference.
+    """
+    differ, width = high > low, len(gain)
+    if not differ.any():
+        return np.zeros((draws, width)), np.zeros((draws, 1))
+    clusters = None if rows.clusters is None or rows.clusters.all_single else rows.clusters.take(differ)
+    w, y = sign[differ] * rows.weights[differ], rows.outcomes[differ]
+    units = _Units.of(low[differ], high[differ], w * y, w * (1 - y), clusters)
+    events, others = (units.steps(terms, width) for terms in (units.events, units.others))
+    plain = np.bincount(units.unit, np.abs(units.events) + np.abs(units.others), units.number)
+    rest = math.sqrt(max(0.0, float(rows.weights @ rows.weights) - float(w @ w)))
+
+    def work(generator: np.random.Generator, count: int) -> Array:
+        multipliers = units.draw(generator, count)
+        up, down = (np.cumsum((part @ multipliers)[:width], axis=0) for part in (events, others))
+        mass = plain @ multipliers + rest * generator.standard_normal(count)
+        return np.column_stack([mass, (gain[:, None] * up - cost[:, None] * down).T])
+
+    drawn = in_blocks(work, draws, width=max(units.number, width), seed=seed, threads=1)
+    return drawn[:, 1:], drawn[:, :1]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Units:
+    """What gets one multiplier each: records, clusters, or cells of very many records.
+
+    Very many records are merged by the thresholds between which they count. The sum of many signs is nearly
+    normal, so a cell gets a normal multiplier and the root of its sum of squares.
+    """
+
+    low: Ints
+    high: Ints
+    events: Array
+    others: Array
+    unit: Ints
+    number: int
+    normal: bool
+
+    @classmethod
+    def of(cls, low: Ints, high: Ints, events: Array, others: Array, clusters: Clusters | None) -> _Units:
+        if clusters is not None:
+            return cls(low, high, events, others, clusters.codes, clusters.number, normal=False)
+        if len(low) <= MAX_SIGNED:
+            return cls(low, high, events, others, np.arange(len(low)), len(low), normal=False)
+        codes = (low * (int(high.max()) + 1) + high) * 3 + (events != 0) + 2 * (others != 0) - 1
+        _, first, cell = np.unique(codes, return_index=True, return_inverse=True)
+        event, other = (np.sqrt(np.bincount(cell.reshape(-1), terms**2)) for terms in (events, others))
+        return cls(low[first], high[first], event, other, np.arange(len(first)), len(first), normal=True)
+
+    def draw(self, generator: np.random.Generator, count: int) -> Array:
+        """Draw the multipliers (units x draws)."""
+        if self.normal:
+            return generator.standard_normal((self.number, count))
+        return draw_signs(generator, self.number, count)
+
+    def steps(self, terms: Array, width: int) -> Any:
+        """Return the matrix that turns multipliers into steps of the curve: up at `low`, down at `high`."""
+        from scipy.sparse import csr_array
+
+        places, units = np.concatenate([self.low, self.high]), np.concatenate([self.unit, self.unit])
+        return csr_array((np.concatenate([terms, -terms]), (places, units)), shape=(width + 1, self.number))
+
 
 EVERYBODY, NOBODY = "treat all", "treat none"
 FEW = 6  # thresholds that a sentence names one by one

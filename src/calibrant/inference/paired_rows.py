@@ -16,7 +16,7 @@ from calibrant.errors import DROP_MISSING, InvalidInputError, reject_rows, sente
 from calibrant.formatting import pluralize
 from calibrant.frames import frame_columns, resolve_inputs
 from calibrant.inference.bootstrap import tallied
-from calibrant.inference.signs import ClusterSummary, check_enough
+from calibrant.inference.null import ClusterSummary, check_enough
 from calibrant.inputs import (
     InputNames,
     check_aligned,

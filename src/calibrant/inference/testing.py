@@ -34,14 +34,16 @@ from calibrant.inference.classic_tests import (
     spiegelhalter_row,
 )
 from calibrant.inference.null import (
+    ClusterSummary,
     NullDraws,
     NullOutcomes,
+    SignNull,
     batched,
+    is_clustered,
     max_record_weight,
     null_values,
     one_by_one,
 )
-from calibrant.inference.signs import ClusterSummary, SignNull, is_clustered
 from calibrant.inputs import closed_share
 from calibrant.metrics.calling import accepts_clusters
 from calibrant.metrics.lookup import find_measure, measure_in_words, measures

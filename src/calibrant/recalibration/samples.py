@@ -23,7 +23,7 @@ from calibrant.fits.levels import SAFE, Levels, levels_of_sorted
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
 from calibrant.groups.rules import Rule
-from calibrant.inference.coarsening import coarse
+from calibrant.inference.bootstrap import coarse
 from calibrant.inputs import (
     InputNames,
     check_aligned,
