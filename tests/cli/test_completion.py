@@ -55,5 +55,5 @@ def test_files_are_left_to_the_shell():
 
 
 def test_nothing_is_read_or_copied_while_a_word_is_completed(monkeypatch):
-    monkeypatch.setattr("calibrant.cli.config.copied_table", None)
+    monkeypatch.setattr("calibrant.cli.reading.copied_table", None)
     assert offered("calibrant evaluate - rows.duckdb --table t --fo") == ["--format"]

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 from typed import calibrant
 
-from calibrant.cli.config import COMMANDS, OTHER_OUTCOMES, command_named
+from calibrant.cli.config import COMMANDS, command_named
+from calibrant.cli.reading import OTHER_OUTCOMES
 
 FEW = ("--draws", 20, "--seed", 0)
 CALLS = {

@@ -124,6 +124,6 @@ def test_every_verb_stands_in_a_page_that_a_user_would_look_at(verb):
 def test_the_shell_completes_every_verb_and_its_options(verb):
     completer = BashComplete(calibrant, {}, "calibrant", "_CALIBRANT_COMPLETE")
     named = [item.value for item in completer.get_completions([], verb[:3])]
-    assert verb in named, f"name {verb} in SECTIONS of cli/verbs.py, from which the shell completes"
+    assert verb in named, f"name {verb} in SECTIONS of cli/config.py, from which the shell completes"
     offered = [item.value for item in completer.get_completions([verb], "--")]
     assert {"--help", "--json", "--config"} <= set(offered), f"{verb}: use as_json of cli/options.py"

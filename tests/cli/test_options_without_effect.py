@@ -200,7 +200,7 @@ def test_names_that_are_not_utf8_are_read_and_reported(rows, tmp_path):
     odd.write_bytes(rows.read_bytes())
     junit, text = tmp_path / "junit.xml", tmp_path / "out.txt"
     words = ("--max", "smooth=1", "--confidence", "0", "--junit", junit, "-o", text)
-    told = calibrant("check", odd, rows, *COLUMNS, *words)
+    told = calibrant("check", odd.name, rows, *COLUMNS, *words, cwd=tmp_path)  # a long name is wrapped
     assert told.returncode == 0, told.stderr
     assert "caf\\udce9.csv" in junit.read_text(encoding="utf-8")
     assert "caf\\udce9.csv" in text.read_text(encoding="utf-8")

@@ -51,5 +51,5 @@ def apply(map_file: str, file: FileNames, prediction: str, into: str, output: st
         )
     if done.outside:
         seen = f"[{fitted.fit.low:g}, {fitted.fit.high:g}]"
-        verb = "row lies" if done.outside == 1 else "rows lie"
-        print_note(f"{done.outside:,} {verb} outside {seen}, the range the map was fitted to")
+        lie = pluralize(done.outside, "row lies", "rows lie")
+        print_note(f"{lie} outside {seen}, the range the map was fitted to")

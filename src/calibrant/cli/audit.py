@@ -8,7 +8,6 @@ from typing import Any, get_args
 
 import click
 
-from calibrant.cli.censored_columns import outcome_table, takes_censored
 from calibrant.cli.options import (
     NAME,
     NAMES,
@@ -23,11 +22,12 @@ from calibrant.cli.options import (
     seed,
 )
 from calibrant.cli.output import in_csv, print_note, print_result, show_json, show_sheet, show_values
+from calibrant.cli.reading import takes_censored
 from calibrant.cli.rows import (
     chosen_groups,
     progress_bar,
+    read_checked,
     refuse_columns,
-    refuse_swapped,
     shown_name,
     stored_sketch,
 )
@@ -40,9 +40,8 @@ from calibrant.groups.audit_result import LEVEL, Audit, group_table, group_value
 from calibrant.groups.rules import Rule, rules_to_json
 from calibrant.groups.search import Search
 from calibrant.groups.statistics import StatisticName, VariantName
-from calibrant.inputs import InputNames
 from calibrant.io.read import FileNames
-from calibrant.records import Missing, check_records
+from calibrant.records import Missing
 from calibrant.sketch.sketch import Sketch
 
 
@@ -181,15 +180,13 @@ def audit(
         return
     outcome, prediction = require_columns(outcome, prediction)
     _refuse_nobody(covariates, groups, search)
-    numbers = [outcome, prediction] + ([weight] if weight else [])
-    main, others = outcome_table(file, numbers, covariates + groups + ([clusters] if clusters else []))
-    weights, names = main[weight] if weight else None, InputNames.of_columns(outcome, prediction, weight)
-    refuse_swapped(check_records(main[outcome], main[prediction], weights, missing, names, "real"), names)
+    labels = covariates + groups + ([clusters] if clusters else [])
+    y, p, weights, others = read_checked(file, (outcome, prediction, weight), missing, labels, "real")
     shared: dict[str, Any] = {"sample_weight": weights, "nominal": nominal, "missing": missing}
     with progress_bar("testing subpopulations") as progress:
         audited = audits.audit(
-            main[outcome],
-            main[prediction],
+            y,
+            p,
             groups={name: others[name] for name in groups} if groups else None,
             covariates={name: others[name] for name in covariates} if covariates else None,
             clusters={clusters: others[clusters]} if clusters else None,
@@ -200,8 +197,8 @@ def audit(
     confirmed = None
     if search:
         confirmed = searches.search_groups(
-            main[outcome],
-            main[prediction],
+            y,
+            p,
             {name: others[name] for name in covariates},
             seed=audited.seed,
             draws=max(options["draws"], 1),

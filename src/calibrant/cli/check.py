@@ -10,8 +10,6 @@ from typing import Any
 
 import click
 
-from calibrant.cli.censored_columns import takes_censored
-from calibrant.cli.log_files import original_name
 from calibrant.cli.options import (
     LIMIT,
     as_json,
@@ -24,6 +22,7 @@ from calibrant.cli.options import (
     takes_clusters,
 )
 from calibrant.cli.output import print_result, print_workflow_command, printable, show_json, show_table
+from calibrant.cli.reading import original_name, takes_censored
 from calibrant.cli.rows import is_sketch, read_rows, refuse_columns, sketch_if_needed
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.evaluation.gate import (

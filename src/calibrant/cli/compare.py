@@ -11,8 +11,6 @@ import click
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.cli.censored_columns import outcome_columns, outcome_table, takes_censored
-from calibrant.cli.log_files import chosen_log
 from calibrant.cli.options import (
     MEASURE,
     NAME,
@@ -39,7 +37,8 @@ from calibrant.cli.output import (
     show_sheet,
     write_charts,
 )
-from calibrant.cli.rows import listed, progress_bar, refuse_dates_as_text, refuse_swapped
+from calibrant.cli.reading import chosen_log, outcome_columns, takes_censored
+from calibrant.cli.rows import listed, progress_bar, read_checked, refuse_dates_as_text, refuse_swapped
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
@@ -280,17 +279,14 @@ def _compare_groups(
     seed: int | None,
     json_: bool,
 ) -> None:
-    names = InputNames.of_columns(outcome, prediction, weight)
-    wanted = [outcome, prediction] + ([weight] if weight else [])
     column = chosen_clusters()
-    numbers, labels = outcome_table(file, wanted, [groups, *([column] if column else [])])
+    wanted = [groups, *([column] if column else [])]
+    y, p, masses, labels = read_checked(file, (outcome, prediction, weight), missing, wanted)
     if ordered:
         refuse_dates_as_text(labels[groups], groups)
-    masses = numbers[weight] if weight else None
-    refuse_swapped(check_records(numbers[outcome], numbers[prediction], masses, missing, names), names)
     result = compare_groups(
-        numbers[outcome],
-        numbers[prediction],
+        y,
+        p,
         {groups: labels[groups]},
         sample_weight=masses,
         clusters={column: labels[column]} if column else None,

@@ -23,7 +23,7 @@ from calibrant.report.evaluate import evaluate
 )  # fmt: skip
 @click.option(
     "--csv", "table", default="calibrant-demo.csv", show_default=True, type=click.Path(dir_okay=False),
-    help="Where to write the loans, for trying other verbs on; an empty name writes none.",
+    help="Where to write the loans, for trying other commands on; an empty name writes none.",
 )  # fmt: skip
 @as_json
 def demo(rows: int, seed: int, html: str, table: str, json_: bool) -> None:

@@ -6,12 +6,11 @@ import click
 
 from calibrant.cli.options import NAMES, as_json, columns, examples, files_read, option_of, rows_in, seed
 from calibrant.cli.output import print_note, print_result, show_json, show_table
-from calibrant.cli.rows import refuse_swapped, shown_name
+from calibrant.cli.rows import read_checked, shown_name
 from calibrant.files import atomic_write, check_target
 from calibrant.groups import distinguisher as learned
-from calibrant.inputs import InputNames
-from calibrant.io.read import FileNames, read_table
-from calibrant.records import Missing, check_records
+from calibrant.io.read import FileNames
+from calibrant.records import Missing
 
 
 @click.command(
@@ -53,12 +52,10 @@ def distinguish(
     """
     if html:
         check_target(html, files_read())
-    main, others = read_table(file, [outcome, prediction] + ([weight] if weight else []), covariates)
-    weights, names = main[weight] if weight else None, InputNames.of_columns(outcome, prediction, weight)
-    refuse_swapped(check_records(main[outcome], main[prediction], weights, missing, names), names)
+    y, p, weights, others = read_checked(file, (outcome, prediction, weight), missing, covariates)
     distinguished = learned.distinguish(
-        main[outcome],
-        main[prediction],
+        y,
+        p,
         others,
         sample_weight=weights,
         draws=draws,

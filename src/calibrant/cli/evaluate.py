@@ -10,9 +10,6 @@ from typing import Any
 
 import click
 
-from calibrant.cli.censored_columns import CensoredColumn, takes_censored
-from calibrant.cli.config import rows_typed
-from calibrant.cli.log_files import log_summary
 from calibrant.cli.options import (
     MEASURES,
     NAME,
@@ -40,6 +37,7 @@ from calibrant.cli.output import (
     show_values,
     write_charts,
 )
+from calibrant.cli.reading import CensoredColumn, log_summary, rows_typed, takes_censored
 from calibrant.cli.rows import (
     chosen_groups,
     group_dicts,

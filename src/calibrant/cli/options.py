@@ -1,11 +1,4 @@
-"""Options that several verbs share, so that they read and behave the same everywhere.
-
-What the values of options may be, how they are read and how the shell completes them.
-
-What the shell completes: columns of the files typed so far, methods and measures; never an error.
-
-Options that name columns are given once: else the last of several wins and the others are lost.
-"""
+"""Options that several commands share: their types, their values, and what the shell completes."""
 
 from __future__ import annotations
 
@@ -25,11 +18,61 @@ from click.shell_completion import CompletionItem
 from calibrant.cli.paths import BEHIND
 from calibrant.errors import InvalidInputError, sentence
 
+FILES_LOOKED_AT = 3
+
+
+def columns_typed(context: click.Context) -> list[str]:
+    """Return the columns of the files on the command line so far, each once, in their order."""
+    names: dict[str, None] = {}
+    for file in list(_files(context))[:FILES_LOOKED_AT]:
+        with suppress(Exception):  # a half-typed name or a broken file: nothing to suggest
+            names.update(dict.fromkeys(_column_names(file)))
+    return list(names)
+
+
+def _is_safe(word: str) -> bool:
+    """Return whether every shell takes a word as it is: the name of a column may be a command.
+
+    >>> _is_safe("größe_2"), _is_safe("$(reboot)"), _is_safe("a b"), _is_safe("=ls")
+    (True, False, False, False)
+    """
+    return word[:1].isalnum() and all(mark.isalnum() or mark in "_-.,:/@%+=" for mark in word)
+
+
+def _files(context: click.Context) -> Iterator[Path]:
+    """Yield the files among the arguments; click cannot yet tell them from option values here."""
+    known = [context.params.get(key) for key in ("file", "files")]
+    given = [name for names in known if names for name in ([names] if isinstance(names, str) else names)]
+    for name in (*given, *context.args):
+        if Path(name).is_file():
+            yield Path(name)
+
+
+def _column_names(file: Path) -> Iterable[str]:
+    """Return the names in the header or schema of a file; a sketch has no columns."""
+    if file.suffix == ".parquet":
+        import duckdb
+
+        with duckdb.connect(":memory:") as connection:
+            relation = connection.read_parquet(str(file), hive_partitioning=False)
+            return list(relation.columns)
+    if file.suffix in (".sketch", ".json", ".duckdb", ".db"):
+        return []
+    from calibrant.io.csv_dialect import read_dialect
+
+    return read_dialect(file).names
+
+
+Words = Callable[[click.Context], Iterable[str]]  # what the shell completes
+
 
 class Name(click.ParamType):  # type: ignore[type-arg] # generic from click 8.4 on
-    """The name of a column: any text that is not blank; columns of the files typed complete in the shell."""
+    """The name of a column, or of what else completes in the shell: any text that is not blank."""
 
     name = "text"
+
+    def __init__(self, words: Words | None = None) -> None:
+        self.words = words or columns_typed
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the name as it is."""
@@ -42,8 +85,8 @@ class Name(click.ParamType):  # type: ignore[type-arg] # generic from click 8.4 
         return str(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-        """Return the columns whose names begin so."""
-        return starting_with(incomplete, columns_typed(ctx))
+        """Return the words that begin so."""
+        return _completed("", incomplete, self.words(ctx))
 
 
 class NameList(click.ParamType):  # type: ignore[type-arg]
@@ -51,72 +94,40 @@ class NameList(click.ParamType):  # type: ignore[type-arg]
 
     name = "text"
 
+    def __init__(self, words: Words | None = None) -> None:
+        self.words = words or columns_typed
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
         """Split the text as a line of CSV; a list (of a TOML file) is taken as it is."""
-        if isinstance(value, (list, tuple)):
-            cells = list(value)
-        else:
-            cells = self._split(str(value), param, ctx)
+        cells = value
+        try:
+            if not isinstance(value, list | tuple):
+                cells = next(csv.reader([str(value)], skipinitialspace=True), [])
+        except csv.Error:
+            self.fail(f"{value!r} needs quotes around a name that has a line break", param, ctx)
         names = [cell.strip() for cell in cells]
         if not names or not all(names):
             self.fail(f"{value!r} has an empty name in it", param, ctx)
         return names
 
-    def _split(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
-        try:
-            return next(csv.reader([text], skipinitialspace=True), [])
-        except csv.Error:
-            self.fail(f"{text!r} needs quotes around a name that has a line break", param, ctx)
-
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-        """Return the columns whose names begin so; after a comma the next one."""
-        return next_of_list(incomplete, columns_typed(ctx))
+        """Return the words that begin so, without those typed already; after a comma the next one."""
+        before, comma, start = incomplete.rpartition(",")
+        taken = before.split(",") if comma else []
+        return _completed(before + comma, start, [word for word in self.words(ctx) if word not in taken])
 
 
-def _measure_names() -> list[str]:
-    from calibrant.metrics.lookup import measures
-
-    return list(measures())
-
-
-class MeasureNames(NameList):
-    """Names of measures, which complete in the shell."""
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-        """Return the measures whose names begin so; after a comma the next one."""
-        return next_of_list(incomplete, _measure_names())
-
-
-class MeasureName(Name):
-    """The name of a measure, which completes in the shell."""
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-        """Return the measures whose names begin so."""
-        return starting_with(incomplete, _measure_names())
-
-
-class Limit(MeasureName):
+class Limit(Name):
     """MEASURE=LIMIT, split by the command that checks the limits."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the text."""
         return str(value)
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-        """Return the measures whose names begin so, ready for the limit."""
-        return (
-            [] if "=" in incomplete else starting_with(incomplete, (f"{name}=" for name in _measure_names()))
-        )
 
-
-class MethodName(Name):
-    """The name of a recalibration method, which completes in the shell."""
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-        """Return the methods whose names begin so."""
-        from calibrant.recalibration.methods.table import recalibrations
-
-        return starting_with(incomplete, ["auto", *recalibrations()])
+def _completed(before: str, start: str, words: Iterable[str]) -> list[CompletionItem]:
+    """Return the words that begin so, behind what was typed before."""
+    return [CompletionItem(before + word) for word in words if word.startswith(start) and _is_safe(word)]
 
 
 class Thresholds(click.ParamType):  # type: ignore[type-arg]
@@ -158,9 +169,21 @@ def examples(*lines: str) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-NAME, NAMES = Name(), NameList()
-MEASURE, MEASURES, LIMIT = MeasureName(), MeasureNames(), Limit()
-METHOD = MethodName()
+def _measures(context: click.Context) -> Iterable[str]:
+    from calibrant.metrics.lookup import measures
+
+    return list(measures())
+
+
+def _methods(context: click.Context) -> Iterable[str]:
+    from calibrant.recalibration.methods.table import recalibrations
+
+    return ["auto", *recalibrations()]
+
+
+NAME, NAMES, METHOD = Name(), NameList(), Name(_methods)
+MEASURE, MEASURES = Name(_measures), NameList(_measures)
+LIMIT = Limit(lambda context: (f"{name}=" for name in _measures(context)))
 
 
 def option_of(function: Callable[..., Any], flag: str, **settings: Any) -> Callable[[F], F]:
@@ -174,14 +197,14 @@ def files_read() -> list[str]:
     return list(click.get_current_context().meta.get(BEHIND, ()))
 
 
-def rows_in(verb: F) -> F:
+def rows_in(command: F) -> F:
     """Add FILE..., the files of rows that make one data set; see `reading` for what they may be."""
-    return click.argument("file", nargs=-1, required=True, metavar="FILE...", type=click.Path())(verb)
+    return click.argument("file", nargs=-1, required=True, metavar="FILE...", type=click.Path())(command)
 
 
-def rows_if_any(verb: F) -> F:
-    """Add [FILE]... to a verb that can do without."""
-    return click.argument("file", nargs=-1, metavar="[FILE]...", type=click.Path())(verb)
+def rows_if_any(command: F) -> F:
+    """Add [FILE]... to a command that can do without."""
+    return click.argument("file", nargs=-1, metavar="[FILE]...", type=click.Path())(command)
 
 
 def typed(option: str) -> bool:
@@ -199,14 +222,14 @@ def refuse_typed(rule: str, *options: str) -> None:
             raise InvalidInputError(sentence(shown, rule, hint="leave it out"))
 
 
-def columns(verb: F) -> F:
+def columns(command: F) -> F:
     """Add --outcome, --prediction, --weight and --missing."""
-    return _columns(verb, required=True)
+    return _columns(command, required=True)
 
 
-def columns_unless_sketch(verb: F) -> F:
-    """Add the same options; a sketch has columns no more, so the verb checks that a file of rows has them."""
-    return _columns(verb, required=False)
+def columns_unless_sketch(command: F) -> F:
+    """Add the same options, not required: a sketch has no columns."""
+    return _columns(command, required=False)
 
 
 def require_columns(outcome: str | None, prediction: str | None) -> tuple[str, str]:
@@ -217,7 +240,7 @@ def require_columns(outcome: str | None, prediction: str | None) -> tuple[str, s
     return outcome, prediction
 
 
-def _columns(verb: F, required: bool) -> F:
+def _columns(command: F, required: bool) -> F:
     for option in (
         missing,
         click.option("--weight", "-w", type=NAME, help="Column of record weights."),
@@ -225,20 +248,20 @@ def _columns(verb: F, required: bool) -> F:
                      help="Column of predicted probabilities."),
         _outcome(required),
     ):  # fmt: skip
-        verb = option(verb)
-    return verb
+        command = option(command)
+    return command
 
 
-def outcome_option(verb: F) -> F:
-    """Add --outcome alone, for verbs whose predictions are another matter, or that have none."""
-    return _outcome(True)(verb)
+def outcome_option(command: F) -> F:
+    """Add --outcome alone, for commands whose predictions are another matter, or that have none."""
+    return _outcome(True)(command)
 
 
 def _outcome(required: bool) -> Callable[[F], F]:
     return click.option("--outcome", "-y", type=NAME, required=required, help="Column of outcomes, 0 or 1.")
 
 
-def missing(verb: F) -> F:
+def missing(command: F) -> F:
     """Add --missing."""
     return click.option(
         "--missing",
@@ -246,87 +269,26 @@ def missing(verb: F) -> F:
         default="error",
         show_default=True,
         help="Refuse rows with a missing value, or leave them out and count them.",
-    )(verb)
+    )(command)
 
 
-def grouped(verb: F) -> F:
+def grouped(command: F) -> F:
     """Add --groups."""
     return click.option(
         "--groups", type=NAMES, metavar="COLUMN,COLUMN", help="Columns whose values are groups to look at."
-    )(verb)
+    )(command)
 
 
-def as_json(verb: F) -> F:
+def as_json(command: F) -> F:
     """Add --json."""
-    return click.option("--json", "json_", is_flag=True, help="Print one JSON object on stdout.")(verb)
+    return click.option("--json", "json_", is_flag=True, help="Print one JSON object on stdout.")(command)
 
 
-def seed(verb: F) -> F:
+def seed(command: F) -> F:
     """Add --seed."""
     return click.option("--seed", type=int, default=0, show_default=True, help="Seed of everything random.")(
-        verb
+        command
     )
-
-
-FILES_LOOKED_AT = 3
-
-
-def columns_typed(context: click.Context) -> list[str]:
-    """Return the columns of the files on the command line so far, each once, in their order."""
-    names: dict[str, None] = {}
-    for file in list(_files(context))[:FILES_LOOKED_AT]:
-        with suppress(Exception):  # a half-typed name or a broken file: nothing to suggest
-            names.update(dict.fromkeys(_column_names(file)))
-    return list(names)
-
-
-def starting_with(start: str, words: Iterable[str]) -> list[CompletionItem]:
-    """Return the words that begin so."""
-    return [CompletionItem(word) for word in words if word.startswith(start) and _is_safe(word)]
-
-
-def next_of_list(incomplete: str, words: Iterable[str]) -> list[CompletionItem]:
-    """Return completions of the last name in a list with commas, without the names it already has."""
-    before, comma, start = incomplete.rpartition(",")
-    taken = set(before.split(",")) if comma else set()
-    return [
-        CompletionItem(f"{before}{comma}{word}")
-        for word in words
-        if word.startswith(start) and word not in taken and _is_safe(word)
-    ]
-
-
-def _is_safe(word: str) -> bool:
-    """Return whether every shell takes a word as it is: the name of a column may be a command.
-
-    >>> _is_safe("größe_2"), _is_safe("$(reboot)"), _is_safe("a b"), _is_safe("=ls")
-    (True, False, False, False)
-    """
-    return word[:1].isalnum() and all(mark.isalnum() or mark in "_-.,:/@%+=" for mark in word)
-
-
-def _files(context: click.Context) -> Iterator[Path]:
-    """Yield the files among the arguments; click cannot yet tell them from option values here."""
-    known = [context.params.get(key) for key in ("file", "files")]
-    given = [name for names in known if names for name in ([names] if isinstance(names, str) else names)]
-    for name in (*given, *context.args):
-        if Path(name).is_file():
-            yield Path(name)
-
-
-def _column_names(file: Path) -> Iterable[str]:
-    """Return the names in the header or schema of a file; a sketch has no columns."""
-    if file.suffix == ".parquet":
-        import duckdb
-
-        with duckdb.connect(":memory:") as connection:
-            relation = connection.read_parquet(str(file), hive_partitioning=False)
-            return list(relation.columns)
-    if file.suffix in (".sketch", ".json", ".duckdb", ".db"):
-        return []
-    from calibrant.io.csv_dialect import read_dialect
-
-    return read_dialect(file).names
 
 
 SEVERAL_PREDICTIONS = "calibrant compare takes several columns, and calibrant classes one for each class"
@@ -354,7 +316,7 @@ def chosen_clusters() -> str | None:
 
 
 def refuse_repeated(command: click.Command, parent: click.Context, arguments: list[str]) -> None:
-    """Refuse a name typed twice where the verb takes one, before anything is read."""
+    """Refuse a name typed twice where the command takes one, before anything is read."""
     try:
         context = click.Context(command, parent=parent)  # click keeps the help option of the first parser
         _, _, order = command.make_parser(context).parse_args(list(arguments))

@@ -1,11 +1,4 @@
-"""How results are shown: as tables, JSON, CSV or Markdown, on stdout or in a file, with notes or without.
-
-Tables: rich on a terminal, plain aligned text when piped, or CSV or Markdown where asked for.
-
-Charts as files: the options --chart and --chart-text, and what they do.
-
-Where results and messages go: control characters of a file's names never reach the terminal.
-"""
+"""How results are shown: tables, JSON, CSV, Markdown and charts, with control characters escaped."""
 
 from __future__ import annotations
 
@@ -194,7 +187,7 @@ def watched_by_a_person() -> bool:
 
 
 def with_showing_options(command: click.Command) -> click.Command:
-    """Add --format and --quiet to a verb that has --json, and --output to one that writes nothing else."""
+    """Add --format and --quiet to a command that has --json, and --output to one that writes nothing else."""
     known = {name for p in command.params for name in p.opts}
     if "--json" not in known or "--format" in known or command.callback is None:
         return command
@@ -215,10 +208,10 @@ def with_showing_options(command: click.Command) -> click.Command:
     return command
 
 
-def _shown(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Run a verb under its options of showing."""
+def _shown(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Run a command under its options of showing."""
 
-    @wraps(verb)
+    @wraps(command)
     def run(form: str, quiet: bool, json_: bool, printed: str | None = None, **options: Any) -> Any:
         if json_ and form not in ("table", "json"):
             raise click.UsageError(f"give either --json or --format {form}")
@@ -226,14 +219,14 @@ def _shown(verb: Callable[..., Any]) -> Callable[..., Any]:
         shown_as.set(Showing(form, quiet))
         check_paths(click.get_current_context())
         with _into(printed, files_read()):
-            return verb(json_=form == "json", **options)
+            return command(json_=form == "json", **options)
 
     return run
 
 
 @contextmanager
 def _into(path: str | None, sources: list[str]) -> Iterator[None]:
-    """Send what is printed to a file, which is written whole when the verb has a result."""
+    """Send what is printed to a file, which is written whole when the command has a result."""
     if path is None:
         yield
         return
@@ -332,7 +325,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 TEXTS = ("none", "title", "caption", "both")
 
 
-def charts_out(verb: F) -> F:
+def charts_out(command: F) -> F:
     """Add --chart and --chart-text."""
     for option in (
         click.option(
@@ -350,8 +343,8 @@ def charts_out(verb: F) -> F:
             help="Save a chart as SVG, PDF or PNG, e.g. reliability=figure.pdf.",
         ),
     ):
-        verb = option(verb)
-    return verb
+        command = option(command)
+    return command
 
 
 def check_chart_targets(charts: tuple[str, ...]) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 import click
 import numpy as np
 
-from calibrant.cli.censored_columns import outcome_table, takes_censored
 from calibrant.cli.classes import class_labels, named_by_option
 from calibrant.cli.options import (
     METHOD,
@@ -30,12 +29,12 @@ from calibrant.cli.options import (
 )
 from calibrant.cli.output import print_note, print_result, show_json, show_sheet, show_table
 from calibrant.cli.paths import InputPath
-from calibrant.cli.rows import listed, progress_bar, read_rows, refuse_swapped, sketch_if_needed
+from calibrant.cli.reading import outcome_table, takes_censored
+from calibrant.cli.rows import listed, progress_bar, read_checked, read_rows, sketch_if_needed
 from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
 from calibrant.files import atomic_write, check_target
 from calibrant.formatting import format_value, pluralize
 from calibrant.groups.rules import Rule, rules_from_json
-from calibrant.inputs import InputNames
 from calibrant.io.read import MAX_EXACT_ROWS, FileNames
 from calibrant.online.state import read_text
 from calibrant.recalibration.assess import MIN_EACH, MIN_RECORDS, Assessment
@@ -43,7 +42,7 @@ from calibrant.recalibration.assess_groups import GroupChange, short_change_shee
 from calibrant.recalibration.recalibrate import load_recalibration
 from calibrant.recalibration.recalibrate import recalibrate as fit
 from calibrant.recalibration.result import Recalibration
-from calibrant.records import Missing, check_records
+from calibrant.records import Missing
 
 HARMS, TOO_LITTLE = 1, 3
 MOST_GROUPS = 100  # printed
@@ -298,13 +297,11 @@ def _fitted_rows(
             file, outcome=outcome, prediction=prediction, weight=weight, missing=missing, groups=None
         )
         return fit(data.forecasts, **options)
-    numbers, columns = outcome_table(file, [outcome, prediction, *([weight] if weight else [])], extra.named)
-    masses, names = numbers[weight] if weight else None, InputNames.of_columns(outcome, prediction, weight)
-    refuse_swapped(check_records(numbers[outcome], numbers[prediction], masses, missing, names), names)
+    y, p, masses, columns = read_checked(file, (outcome, prediction, weight), missing, extra.named)
     if extra.groups:
         options = {**options, "groups": {name: columns[name] for name in extra.groups}}
     return fit(
-        numbers[outcome], numbers[prediction], sample_weight=masses,
+        y, p, sample_weight=masses,
         covariates={name: columns[name] for name in extra.covariates} or None,
         clusters=columns[extra.clusters] if extra.clusters else None, missing=missing, **options,
     )  # fmt: skip

@@ -1,11 +1,4 @@
-"""The columns of a file that evaluate and check work on, read once; errors name the columns.
-
-Rows of a file in the order of their stream: what `monitor` and `stream` read.
-
-Sketches behind other verbs: a .sketch file in place of rows, and files that do not fit into memory.
-
-Parts of a stream that a state has counted, so that the same rows are not counted twice by mistake.
-"""
+"""The rows, streams and sketches that commands read, and what a state has counted of them."""
 
 from __future__ import annotations
 
@@ -23,7 +16,6 @@ import click
 import numpy as np
 import numpy.typing as npt
 
-from calibrant.cli.censored_columns import CensoredColumn, outcome_table
 from calibrant.cli.options import F, chosen_clusters, refuse_typed, require_columns
 from calibrant.cli.output import (
     one_line,
@@ -33,6 +25,7 @@ from calibrant.cli.output import (
     show_table,
     watched_by_a_person,
 )
+from calibrant.cli.reading import CensoredColumn, outcome_table
 from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.forecasts import Forecasts
 from calibrant.formatting import pluralize
@@ -41,7 +34,7 @@ from calibrant.io.read import MAX_EXACT_ROWS, FileNames, fits, read_categories, 
 from calibrant.io.session import FOREIGN, KINDS
 from calibrant.online.monitor import GroupMonitor
 from calibrant.online.state import Fields, parsed, read_text
-from calibrant.records import Missing, Records, ValidRows, check_records, swapped
+from calibrant.records import Missing, OutcomeKind, Records, ValidRows, check_records, swapped
 from calibrant.results import Array
 from calibrant.sketch.sketch import Sketch, merge
 from calibrant.sketch.storage import is_stored_sketch
@@ -96,6 +89,22 @@ def read_rows(
     if clusters:
         forecasts = forecasts.with_clusters({clusters: categories[clusters]}, missing)
     return FileRows(forecasts, cut, ids)
+
+
+def read_checked(
+    file: FileNames,
+    columns: Sequence[str | None],
+    missing: Missing,
+    labels: Sequence[str],
+    kind: OutcomeKind = "shares",
+) -> tuple[Any, Any, Any, dict[str, Any]]:
+    """Return outcomes, predictions, weights (or None) and columns of labels, checked by their names."""
+    outcome, prediction, weight = (str(columns[0]), str(columns[1]), columns[2])
+    names = InputNames.of_columns(outcome, prediction, weight)
+    numbers, others = outcome_table(file, [name for name in columns if name], list(dict.fromkeys(labels)))
+    y, p, w = numbers[outcome], numbers[prediction], numbers[weight] if weight else None
+    refuse_swapped(check_records(y, p, w, missing, names, kind), names)
+    return y, p, w, others
 
 
 def refuse_swapped(checked: ValidRows, names: InputNames) -> None:
@@ -390,10 +399,10 @@ SURPRISE = 20.0  # nats: rows that say less may well come again by chance
 FIRST_ROWS = 10_000  # whose surprise is nearly always enough
 
 
-def same_option(verb: F) -> F:
+def same_option(command: F) -> F:
     """Add --same."""
     return click.option("--same", is_flag=True, help="Count rows even if the state has counted the same.")(
-        verb
+        command
     )
 
 

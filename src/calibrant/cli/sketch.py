@@ -1,4 +1,4 @@
-"""`calibrant sketch`: files of any size into one small file that measures, merges and travels."""
+"""`calibrant sketch`: files of any size into one small file; `calibrant merge` adds such files up."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from calibrant.cli.options import NAMES, as_json, columns, examples, files_read
 from calibrant.cli.output import one_line, print_result, show_json
-from calibrant.cli.rows import progress_bar, swapped_columns
+from calibrant.cli.rows import different_sketches, progress_bar, swapped_columns
 from calibrant.files import check_target
 from calibrant.forecasts import Forecasts
 from calibrant.inputs import InputNames
@@ -18,7 +18,8 @@ from calibrant.io.session import resolve_paths
 from calibrant.records import Missing
 from calibrant.sketch.aggregate import MAX_GROUPS
 from calibrant.sketch.cells import CELLS
-from calibrant.sketch.sketch import Sketch, merge
+from calibrant.sketch.sketch import Sketch
+from calibrant.sketch.sketch import merge as merge_sketches
 
 
 @click.command(epilog=examples("calibrant sketch 'clicks/*.parquet' -y y -p p --by country -o clicks.sketch"))
@@ -58,7 +59,7 @@ def sketch(
                     invalid=invalid, by=by, cells=cells, max_groups=max_groups, progress=progress,
                 )
             )  # fmt: skip
-    made = merge(*parts)
+    made = merge_sketches(*parts)
     if made.n and _looks_swapped(made.forecasts()):
         raise swapped_columns(InputNames.of_columns(outcome, prediction, weight))
     write(made, output, json_)
@@ -78,3 +79,20 @@ def _looks_swapped(forecasts: Forecasts) -> bool:
     """Return whether outcomes are fractions and predictions 0 and 1 alone."""
     v = forecasts.values
     return not forecasts.binary and not np.any((v > 0) & (v < 1))
+
+
+@click.command(epilog=examples("calibrant merge monday.sketch tuesday.sketch -o week.sketch"))
+@click.argument("sketches", nargs=-1, required=True, type=click.Path())
+@click.option("--output", "-o", required=True, type=click.Path(dir_okay=False), help="File to write.")
+@click.option("--same", is_flag=True, help="Add sketches up even if two hold the same records.")
+@as_json
+def merge(sketches: Sequence[str], output: str, same: bool, json_: bool) -> None:
+    """Add SKETCHES up; they must have the same cells and the same groups.
+
+    Two sketches with the same contents are refused, and so is the sketch of a day with that of a month that
+    contains it: the same day would count twice.
+    """
+    check_target(output)
+    hint = "leave one out; --same adds them up all the same"
+    loaded = [Sketch.load(name) for name in sketches] if same else different_sketches(sketches, hint)
+    write(merge_sketches(*loaded), output, json_)

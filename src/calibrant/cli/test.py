@@ -6,7 +6,6 @@ import math
 
 import click
 
-from calibrant.cli.censored_columns import takes_censored
 from calibrant.cli.options import (
     MEASURE,
     as_json,
@@ -19,6 +18,7 @@ from calibrant.cli.options import (
     takes_clusters,
 )
 from calibrant.cli.output import print_result, readable_number, show_json, show_table
+from calibrant.cli.reading import takes_censored
 from calibrant.cli.rows import progress_bar, read_rows, sketch_if_needed
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.forecasts import Forecasts
