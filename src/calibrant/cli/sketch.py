@@ -18,8 +18,7 @@ from calibrant.io.session import resolve_paths
 from calibrant.records import Missing
 from calibrant.sketch.aggregate import MAX_GROUPS
 from calibrant.sketch.cells import CELLS
-from calibrant.sketch.sketch import Sketch
-from calibrant.sketch.sketch import merge as merge_sketches
+from calibrant.sketch.sketch import Sketch, merge
 
 
 @click.command(epilog=examples("calibrant sketch 'clicks/*.parquet' -y y -p p --by country -o clicks.sketch"))
@@ -59,7 +58,7 @@ def sketch(
                     invalid=invalid, by=by, cells=cells, max_groups=max_groups, progress=progress,
                 )
             )  # fmt: skip
-    made = merge_sketches(*parts)
+    made = merge(*parts)
     if made.n and _looks_swapped(made.forecasts()):
         raise swapped_columns(InputNames.of_columns(outcome, prediction, weight))
     write(made, output, json_)
@@ -81,12 +80,12 @@ def _looks_swapped(forecasts: Forecasts) -> bool:
     return not forecasts.binary and not np.any((v > 0) & (v < 1))
 
 
-@click.command(epilog=examples("calibrant merge monday.sketch tuesday.sketch -o week.sketch"))
+@click.command("merge", epilog=examples("calibrant merge monday.sketch tuesday.sketch -o week.sketch"))
 @click.argument("sketches", nargs=-1, required=True, type=click.Path())
 @click.option("--output", "-o", required=True, type=click.Path(dir_okay=False), help="File to write.")
 @click.option("--same", is_flag=True, help="Add sketches up even if two hold the same records.")
 @as_json
-def merge(sketches: Sequence[str], output: str, same: bool, json_: bool) -> None:
+def add_sketches(sketches: Sequence[str], output: str, same: bool, json_: bool) -> None:
     """Add SKETCHES up; they must have the same cells and the same groups.
 
     Two sketches with the same contents are refused, and so is the sketch of a day with that of a month that
@@ -95,4 +94,4 @@ def merge(sketches: Sequence[str], output: str, same: bool, json_: bool) -> None
     check_target(output)
     hint = "leave one out; --same adds them up all the same"
     loaded = [Sketch.load(name) for name in sketches] if same else different_sketches(sketches, hint)
-    write(merge_sketches(*loaded), output, json_)
+    write(merge(*loaded), output, json_)
