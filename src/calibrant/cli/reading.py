@@ -22,8 +22,8 @@ from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name
 from calibrant.files import scratch_folder
 from calibrant.inputs import NamedColumn
 from calibrant.io import read
-from calibrant.io.session import files_behind
 from calibrant.io.read import copied_table, is_database, read_labels
+from calibrant.io.session import files_behind
 from calibrant.io.sources import default_notation
 
 if TYPE_CHECKING:
