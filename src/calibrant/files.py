@@ -98,7 +98,7 @@ def lock_file(path: str | Path, patience: float = PATIENCE) -> Iterator[None]:
         yield
     finally:
         if os.name != "nt":  # where filelock removes it
-            # while the lock is held: whoever waits for the removed file sees that it has no name left
+            # while the lock is held: a process that waits for the removed file sees that it has no name
             name.unlink(missing_ok=True)
         lock.release()
 

@@ -179,7 +179,8 @@ def _writer_options(reader: Any, prediction: str, into: str) -> dict[str, Any]:
         chunks = [group.column(k) for k in range(group.num_columns)]
         first, row_bytes = next(_joined_groups(reader))
         rows = min(sum(reader.metadata.row_group(k).num_rows for k in first), PIECE_BYTES // row_bytes)
-        codecs = {chunk.path_in_schema: _codec(chunk.compression) for chunk in chunks}
+        known = {"UNCOMPRESSED": "none", "LZ4_RAW": "lz4"}
+        codecs = {c.path_in_schema: known.get(c.compression, c.compression.lower()) for c in chunks}
         codecs[into] = codecs.get(prediction, "snappy")
         options |= {
             "compression": codecs,
@@ -188,8 +189,8 @@ def _writer_options(reader: Any, prediction: str, into: str) -> dict[str, Any]:
             "write_page_index": any(getattr(chunk, "has_column_index", False) for chunk in chunks),
             "sorting_columns": getattr(group, "sorting_columns", None) or None,
         }
-    known = inspect.signature(pq.ParquetWriter.__init__).parameters  # older versions have fewer
-    return {name: value for name, value in options.items() if name in known}
+    accepted = inspect.signature(pq.ParquetWriter.__init__).parameters  # older versions have fewer
+    return {name: value for name, value in options.items() if name in accepted}
 
 
 def _needs_dictionary(chunk: Any, rows: int) -> bool:
@@ -202,10 +203,6 @@ def _needs_dictionary(chunk: Any, rows: int) -> bool:
     if known is None or not known.has_min_max or not isinstance(known.min, int):
         return False
     return bool(4 * (known.max - known.min + 1) <= rows)
-
-
-def _codec(name: str) -> str:
-    return {"UNCOMPRESSED": "none", "LZ4_RAW": "lz4"}.get(name, name.lower())
 
 
 def _read_ahead(files: Sequence[Path], names: Sequence[str], readers: Sequence[Any]) -> Iterator[Any]:

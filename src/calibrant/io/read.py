@@ -92,7 +92,10 @@ def category_column(
     texts = [f"SELECT {_cell(part.columns[name], notation)} AS t FROM {part.scan}" for part in parts]
     kind = _kind(connection, " UNION ALL ".join(texts))
     if kind == "VARCHAR":  # among names, "NA" and "None" are names: only an empty cell is missing
-        texts = [f"SELECT {_label(part.columns[name])} AS t FROM {part.scan}" for part in parts]
+        pairs = [(part.columns[name].text, part.scan) for part in parts]
+        texts = [
+            f"SELECT CASE WHEN trim({t}) = '' THEN NULL ELSE {t} END AS t FROM {scan}" for t, scan in pairs
+        ]
     cells = [f"SELECT TRY_CAST(t AS {kind}) AS x FROM ({text})" for text in texts]
     return _together([_filled(connection.execute(query).fetchnumpy()["x"]) for query in cells])
 
@@ -109,7 +112,10 @@ def _typed_cells(connection: DuckDBPyConnection, part: Source, name: str) -> npt
     """Return the cells of a column that has a type in the file."""
     column = part.columns[name]
     kind = SHOWN_AS.get(column.kind.split("(")[0], "")
-    long = bool(WHOLE.fullmatch(column.kind)) and _rounded_by_floats(connection, column.sql, part.scan)
+    long = False
+    if WHOLE.fullmatch(column.kind):
+        query = f"SELECT bool_or({column.sql} NOT BETWEEN -{EXACT} AND {EXACT}) FROM {part.scan}"
+        long = bool(connection.execute(query).fetchall()[0][0])  # some number is too long for a float
     kind = "VARCHAR" if long else kind
     cell = f"CAST({column.sql} AS {kind})" if kind else column.sql
     cells = _filled(connection.execute(f"SELECT {cell} AS x FROM {part.scan}").fetchnumpy()["x"])
@@ -118,22 +124,11 @@ def _typed_cells(connection: DuckDBPyConnection, part: Source, name: str) -> npt
     return np.array([None if text is None else int(text) for text in cells.tolist()], dtype=object)
 
 
-def _rounded_by_floats(connection: DuckDBPyConnection, cell: str, scan: str) -> bool:
-    """Return whether some whole number of a column is too long for a float."""
-    query = f"SELECT bool_or({cell} NOT BETWEEN -{EXACT} AND {EXACT}) FROM {scan}"
-    return bool(connection.execute(query).fetchall()[0][0])
-
-
 def _cell(column: SourceColumn, notation: Notation) -> str:
     """Return the SQL of the text of a cell, NULL where it means a missing value."""
     text = str(column.text)
     known = unless_missing(text, "NULL", text)
     return known if notation.decimal == "." else f"replace({known}, ',', '.')"
-
-
-def _label(column: SourceColumn) -> str:
-    """Return the SQL of the unchanged text of a cell, NULL where it is empty."""
-    return f"CASE WHEN trim({column.text}) = '' THEN NULL ELSE {column.text} END"
 
 
 def _kind(connection: DuckDBPyConnection, texts: str) -> str:
@@ -352,11 +347,10 @@ def rows_at_most(path: FileNames) -> int:
     files = resolve_paths(path)
     if file_format(files[0]) == "parquet":
         return _footers(files)
-    return sum(_unpacked(file) for file in files) // BYTES_OF_TEXT
-
-
-def _unpacked(file: Path) -> int:
-    return file.stat().st_size * (PACKING if file.suffix.lower() in PACKED else 1)
+    packing = [PACKING if file.suffix.lower() in PACKED else 1 for file in files]
+    return (
+        sum(file.stat().st_size * times for file, times in zip(files, packing, strict=True)) // BYTES_OF_TEXT
+    )
 
 
 def _footers(files: list[Path]) -> int:
@@ -380,7 +374,7 @@ def refuse_same_contents(files: Sequence[Path], column: str) -> None:
     Only files of one size and with one beginning are read to the end. `column` is one that they have.
     """
     alike = [list(files)]
-    for key in (_size, _beginning, _digest):
+    for key in (lambda file: file.stat().st_size, _beginning, _digest):
         alike = [part for group in alike for part in _by(key, group)]
     repeated = [group for group in alike if _has_rows(group[0], column)]
     if repeated:
@@ -398,10 +392,6 @@ def _by(key: Callable[[Path], Hashable], files: Sequence[Path]) -> list[list[Pat
     for file in files:
         groups[key(file)].append(file)
     return [group for group in groups.values() if len(group) > 1]
-
-
-def _size(file: Path) -> int:
-    return file.stat().st_size
 
 
 def _beginning(file: Path) -> bytes:

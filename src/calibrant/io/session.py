@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -168,11 +169,6 @@ def identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _is_utf8(name: str) -> bool:
-    """Return whether a name has no bytes that Python could only keep as surrogates."""
-    return not any("\ud800" <= character <= "\udfff" for character in name)
-
-
 @contextmanager
 def plain_names(files: Iterable[Path]) -> Iterator[list[str]]:
     """Give each file an absolute name in UTF-8 without glob marks: to DuckDB `a[1].csv` is a pattern."""
@@ -181,7 +177,7 @@ def plain_names(files: Iterable[Path]) -> Iterator[list[str]]:
         names = []
         for number, file in enumerate(files):
             whole = file.absolute()
-            if any(mark in str(whole) for mark in "*?[") or not _is_utf8(str(whole)):
+            if re.search("[*?[\ud800-\udfff]", str(whole)):  # the last are bytes that are not UTF-8
                 links = links or stack.enter_context(scratch_folder())
                 link = links / f"{number}{''.join(file.suffixes[-2:])}"
                 link.symlink_to(whole)

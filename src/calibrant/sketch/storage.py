@@ -42,12 +42,6 @@ def check_labels(by: tuple[Any, ...], labels: tuple[tuple[Any, ...], ...]) -> No
         raise not_a_sketch("got labels twice")
 
 
-def check_parts(parts: tuple[Any, ...]) -> None:
-    """Refuse parts that are not content ids."""
-    if not all(isinstance(part, str) and re.fullmatch("[0-9a-f]+", part) for part in parts):
-        raise not_a_sketch("got parts that are not content ids")
-
-
 def _is_label(item: Any) -> bool:
     if isinstance(item, float):
         return not math.isnan(item)
@@ -200,8 +194,13 @@ def _array(stored: zipfile.ZipFile, entry: zipfile.ZipInfo) -> npt.NDArray[Any]:
 
 def to_arrow(sketch: Stored) -> Any:
     """Return a pyarrow table with the header in its metadata."""
+    try:
+        import pyarrow as pa
+    except ImportError:
+        hint = "pip install pyarrow"
+        raise MissingDependencyError(sentence("Arrow tables", "need pyarrow", hint=hint)) from None
     columns = _columns(sketch)
-    return _pyarrow().table(columns).replace_schema_metadata({HEADER: _header(sketch, columns)})
+    return pa.table(columns).replace_schema_metadata({HEADER: _header(sketch, columns)})
 
 
 def from_arrow(table: Any) -> Stored:
@@ -331,7 +330,10 @@ def _parsed_header(text: str) -> dict[str, Any]:
             raise not_a_sketch(f"got version {version!r}, this calibrant reads {VERSION}")
         check_cells(about["cells"])
         check_labels(tuple(about["by"]), tuple(tuple(label) for label in about["labels"]))
-        check_parts(tuple(about.get("parts", ())))
+        if not all(
+            isinstance(part, str) and re.fullmatch("[0-9a-f]+", part) for part in about.get("parts", ())
+        ):
+            raise not_a_sketch("got parts that are not content ids")
     except UnreadableFileError:
         raise
     except DAMAGED:  # includes calibrant's own errors
@@ -394,13 +396,3 @@ def _restored(
     if name in REPEATED:
         return np.where(good, columns[REPEATED[name]], 0.0)
     return np.zeros(len(good))
-
-
-def _pyarrow() -> Any:
-    try:
-        import pyarrow
-    except ImportError:
-        raise MissingDependencyError(
-            sentence("Arrow tables", "need pyarrow", hint="pip install pyarrow")
-        ) from None
-    return pyarrow
