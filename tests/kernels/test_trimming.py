@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from calibrant.kernels import cumulative as laplace
 from calibrant.kernels import smooth
-from calibrant.metrics import kernel as laplace
 
 
 def walk(n, seed, bias=0.0):

@@ -16,7 +16,7 @@ probabilities = st.lists(st.sampled_from([0.0, 0.1, 0.25, 0.5, 2 / 3, 1.0]), min
 
 
 @given(payoffs, probabilities)
-@settings(max_examples=400)
+@settings(max_examples=150)
 def test_the_convex_function_is_what_the_best_response_earns(table, p):
     phi, best = cb.as_score(table), cb.best_actions(p, table)
     by_hand = [max((1 - v) * u0 + v * u1 for u0, u1 in table) for v in p]
