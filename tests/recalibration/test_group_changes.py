@@ -152,8 +152,10 @@ def test_noise_is_called_a_harm_in_few_of_many_repairs_that_do_nothing_for_the_m
 
 
 def test_covariates_are_listed_by_audited_group_and_by_value_alone_and_in_pairs():
-    frame = rows()
-    frame["h"] = np.random.default_rng(3).normal(size=len(frame))
+    rng, frame = np.random.default_rng(3), rows(2_000)
+    frame["h"] = rng.normal(size=len(frame)).round(1)
+    frame["y"] = (rng.random(len(frame)) < frame["p"]).astype(int)  # few groups are wrong, which is fast
+    frame["q"] = expit(logit(frame["p"]) + 0.05)
     found = judged(frame, groups=())
     assert found.audited.startswith("random splits of g, h: ")
     listed = [one.rule for one in found.changes]
@@ -163,6 +165,13 @@ def test_covariates_are_listed_by_audited_group_and_by_value_alone_and_in_pairs(
     assert any(rule.startswith("g = a and ") for rule in listed)
     tested = [one for one in found.changes if one.before.pvalue is not None]
     assert len(tested) > 50  # every group that the audit searched
+    columns = frame[["g", "h"]]
+    options = {"subpopulations": 300, "min_size": 100, "draws": 0, "seed": 1}
+    searched = cb.audit(frame["y"], frame["p"], covariates=columns, **options).groups
+    members = {str(one.rule): one.rule.members(columns) for one in searched}
+    for one in tested[:20]:
+        inside = members[one.rule]
+        assert (one.size, one.happened) == (inside.sum(), pytest.approx(frame["y"][inside].mean()))
 
 
 def test_a_repair_that_harms_only_pairs_of_values_is_reported():

@@ -492,9 +492,13 @@ def _audited_members(
     audited: Audit, covariates: Mapping[str, npt.NDArray[Any]], named: Mapping[str, npt.NDArray[Any]]
 ) -> Iterator[tuple[str, Members]]:
     """Yield the groups that an audit found by splitting covariates, with who is in them."""
+    columns = {column.name: column for column in coded(covariates)}
     for group in audited.groups:
-        if any(condition.column not in named for condition in group.rule.conditions):
-            yield str(group.rule), np.flatnonzero(group.rule.members(covariates))
+        conditions = group.rule.conditions
+        if any(condition.column not in named for condition in conditions):
+            parts = [(columns[condition.column], condition) for condition in conditions]
+            inside = [np.array(one.holds_each(list(c.labels)), dtype=bool)[c.codes] for c, one in parts]
+            yield str(group.rule), np.flatnonzero(np.logical_and.reduce(inside))
 
 
 def _looked_at(audited: Audit, named: Sequence[str], others: Sequence[str]) -> str:
