@@ -17,6 +17,7 @@ extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosumma
 exclude_patterns = ["_build", "*.in.md", "examples", "**.ipynb_checkpoints"]
 html_theme = "pydata_sphinx_theme"
 html_title = "calibrant"
+smartquotes = False  # options keep their two dashes
 html_show_sourcelink = False
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
