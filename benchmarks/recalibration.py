@@ -57,6 +57,46 @@ def real_tasks() -> Iterator[tuple[str, Any, Any]]:
     yield "cifar10 cat", p, (label == 3).astype(float)
 
 
+def rounded_tasks() -> Iterator[tuple[str, Any, Any]]:
+    """Human and rounded predictions, some of them exactly 0 or 1."""
+    import duckdb
+
+    tasks = {name: (p, y) for name, p, y in real_tasks()}
+    for name, step in (
+        ("support2 prg2m", None),
+        ("support2 prg6m", None),
+        ("support2 surv6m", 0.1),
+        ("adult p_lr", 0.05),
+        ("538 games", 0.1),
+    ):
+        p, y = tasks[name]
+        label = name if step is None else f"{name}, rounded to {step:g}"
+        yield label, p if step is None else np.round(np.round(p / step) * step, 12), y
+    file = DATA / "fivethirtyeight_governors.parquet"
+    query = f"SELECT p, CAST(y AS DOUBLE) AS y FROM read_parquet('{file}')"
+    table = duckdb.connect().execute(query).fetchnumpy()
+    yield "538 governors, rounded to 0.1", np.round(table["p"].astype(float), 1), table["y"].astype(float)
+
+
+def rounded(n: int = 100, splits: int = 16) -> None:
+    """Measure `auto` on rounded predictions: the change per task, the best peer's, and how often it harms."""
+    report, others = Report("rounded_scores"), peers()
+    for task, p, y in rounded_tasks():
+        usable = np.isfinite(p) & np.isfinite(y)
+        cases = list(splits_of(p[usable], y[usable], n, splits))
+
+        def changes(fit: Fit, cases: list[Any] = cases) -> Any:
+            return 1e3 * np.array([change_of_loss(fit, train, test) for _, train, test in cases])
+
+        auto = changes(ours("auto"))
+        theirs = {name: float(np.nanmean(changes(fit))) for name, fit in others.items()}
+        best = min(theirs, key=lambda name: theirs[name])
+        report.figure(f"{task}, n = {n}: auto", float(auto.mean()), "mnat")
+        report.figure(f"{task}, n = {n}: auto minus {best}", float(auto.mean()) - theirs[best], "mnat", 10)
+        report.figure(f"{task}, n = {n}: fits of auto that harm", float(np.mean(auto > 1e3 * HARM)), "share")
+    report.save()
+
+
 def generated_tasks(n: int = 12_000, seed: int = 0) -> Iterator[tuple[str, Any, Any]]:
     """Three tasks that ship: overconfident, few tied levels, and already calibrated predictions."""
     rng = np.random.default_rng(seed)
@@ -277,6 +317,8 @@ def fitted(fit: Fit, p: Any, y: Any, *, predict: bool = False) -> None:
 def main(repeats: dict[int, int] | None = None) -> None:
     """Measure accuracy, then speed."""
     accuracy(repeats)
+    if DATA.is_dir():
+        rounded()
     report = Report("recalibration")
     speed(report)
     report.save()
