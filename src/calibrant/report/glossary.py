@@ -28,7 +28,7 @@ WORDS: Mapping[str, str] = {
         "differ over any interval of predictions. Also called ECCE-R and cutoff calibration error."
     ),
     "witness": (
-        "A weight function that attains the smooth calibration error, so that anybody can check the value."
+        "A weight function that attains the smooth calibration error, so that anyone can check the value."
     ),
     "certificate": (
         "An interval that provably holds the exact value, or, online, a number that provably bounds "

@@ -59,7 +59,7 @@ def library() -> str:
     return code
 
 
-MAX_SMALL_HEIGHT = 140  # pixels of a chart below the first screen
+MAX_SMALL_HEIGHT = 130  # pixels of a chart below the first screen
 TONES = {
     "calibrated": "good",
     "miscalibrated": "bad",

@@ -8,23 +8,23 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from calibrant.errors import InvalidInputError, UnreadableFileError, sentence
 from calibrant.evaluation.findings import SCHEMA
 from calibrant.metrics.lookup import stored_measure
 from calibrant.report.evaluate import Evaluation, evaluate
-from calibrant.results import html_paragraphs
+from calibrant.results import Result, html_paragraphs
 
 PRECISION = 1e-12  # relative; machines may round sums differently
 MAX_SHOWN = 10
 VERSION_KEY = "calibrant_version"
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedNumber:
+@dataclass(frozen=True, slots=True, repr=False)
+class ChangedNumber(Result):
     """A place in a report, what it says there, and what the data give."""
 
     where: str
@@ -35,13 +35,15 @@ class ChangedNumber:
         return f"{self.where}: {self.stored!r} in the report, {self.recomputed!r} from the data"
 
 
-@dataclass(frozen=True, slots=True)
-class Verification:
+@dataclass(frozen=True, slots=True, repr=False)
+class Verification(Result):
     """What differs between a report and its data; `verified` says whether nothing does.
 
     `compared` counts the numbers and texts that were recomputed. Numbers agree when they are equal to 12
     digits.
     """
+
+    DERIVED: ClassVar[tuple[str, ...]] = ("verified",)
 
     differences: tuple[ChangedNumber, ...]
     compared: int
@@ -51,14 +53,6 @@ class Verification:
     def verified(self) -> bool:
         """Whether everything agrees."""
         return not self.differences
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields, ready for JSON."""
-        return {
-            **asdict(self),
-            "differences": [asdict(d) for d in self.differences],
-            "verified": self.verified,
-        }
 
     def __str__(self) -> str:
         if self.verified:

@@ -57,7 +57,7 @@ def forest(audit: Audit, *, shown: int = MAX_GROUPS_SHOWN) -> Spec:
     caption = FOREST_CAPTION
     if len(audit.groups) > shown:
         caption += f" The first {shown} of {len(audit.groups):,}."
-    return canvas.finished(layers, FOREST, caption, height=30 + (4 + 13 * lines) * len(groups), fixed=True)
+    return canvas.finished(layers, FOREST, caption, height=24 + (2 + 13 * lines) * len(groups), fixed=True)
 
 
 def _columns(groups: Sequence[Group]) -> dict[str, list[Any]]:

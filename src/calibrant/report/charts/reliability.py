@@ -123,7 +123,7 @@ def reliability_diagram(
         _hover(canvas, forecasts, line, axis),
     ]
     caption = SPLINE_CAPTION if curve == "spline" else RELIABILITY_CAPTION
-    return canvas.finished(layers, RELIABILITY_TITLE, caption, height=350)
+    return canvas.finished(layers, RELIABILITY_TITLE, caption, height=330)
 
 
 def _curve_and_band(forecasts: Forecasts, curve: CurveName, seed: int) -> tuple[Line, NullBand]:
