@@ -10,7 +10,7 @@ from typed import calibrant
 
 from calibrant import errors
 from calibrant.cli.main import error_text
-from calibrant.cli.paths import BEHIND
+from calibrant.cli.options import BEHIND
 from calibrant.errors import DROP_MISSING, Hint, InvalidInputError, Place, sentence
 
 SAID = "column 'p' must lie in [0, 1]; got 1.7 in row 1 (1 row). Hint: divide."

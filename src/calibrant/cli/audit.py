@@ -146,22 +146,10 @@ from calibrant.sketch.sketch import Sketch
 @seed
 @as_json
 def audit(
-    file: FileNames,
-    outcome: str | None,
-    prediction: str | None,
-    weight: str | None,
-    missing: Missing,
-    covariates: list[str] | None,
-    groups: list[str] | None,
-    nominal: list[str] | None,
-    clusters: str | None,
-    search: bool,
-    html: str | None,
-    rules: str | None,
-    top: int,
-    json_: bool,
-    **options: Any,
-) -> None:
+    file: FileNames, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
+    covariates: list[str] | None, groups: list[str] | None, nominal: list[str] | None, clusters: str | None,
+    search: bool, html: str | None, rules: str | None, top: int, json_: bool, **options: Any,
+) -> None:  # fmt: skip
     """Find the subpopulations for which the predictions in FILE are wrong, and say how sure that is.
 
     FILE may be a sketch made with `calibrant sketch --by`: then its groups and their combinations are

@@ -43,17 +43,9 @@ from calibrant.records import Missing
 @seed
 @as_json
 def classes(
-    file: FileNames,
-    outcome: str,
-    predictions: tuple[str, ...],
-    labels: list[str] | None,
-    weight: str | None,
-    missing: Missing,
-    measure: str,
-    draws: int,
-    seed: int | None,
-    json_: bool,
-) -> None:
+    file: FileNames, outcome: str, predictions: tuple[str, ...], labels: list[str] | None,
+    weight: str | None, missing: Missing, measure: str, draws: int, seed: int | None, json_: bool,
+) -> None:  # fmt: skip
     """Measure and test every class of a file with one column of probabilities for each."""
     if len(predictions) < 2:
         raise InvalidInputError(

@@ -110,23 +110,11 @@ DRAWN = (2, 3)  # models in one chart of reliability
 @seed
 @as_json
 def compare(
-    file: FileNames,
-    outcome: str,
-    predictions: tuple[str, ...],
-    weight: str | None,
-    missing: Missing,
-    measure: str,
-    groups: str | None,
-    ordered: bool,
-    thresholds: list[float] | None,
-    charts: tuple[str, ...],
-    chart_text: str,
-    draws: int,
-    confidence: float,
-    seed: int | None,
-    json_: bool,
-) -> None:
-    """Compare two or more columns of predictions in FILE row by row, or one between --groups."""  # fmt: skip
+    file: FileNames, outcome: str, predictions: tuple[str, ...], weight: str | None, missing: Missing,
+    measure: str, groups: str | None, ordered: bool, thresholds: list[float] | None,
+    charts: tuple[str, ...], chart_text: str, draws: int, confidence: float, seed: int | None, json_: bool,
+) -> None:  # fmt: skip
+    """Compare two or more columns of predictions in FILE row by row, or one between --groups."""
     log = chosen_log()
     if log is not None:
         _compare_logs(file, log, missing, confidence, json_)

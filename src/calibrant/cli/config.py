@@ -10,9 +10,8 @@ from typing import Any
 
 import click
 
-from calibrant.cli.options import NameList
+from calibrant.cli.options import CONFIG, NameList, writes_files
 from calibrant.cli.output import with_showing_options
-from calibrant.cli.paths import CONFIG, writes_files
 from calibrant.cli.reading import with_reading_options
 from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence
 

@@ -32,19 +32,10 @@ from calibrant.records import Missing
 @seed
 @as_json
 def distinguish(
-    file: FileNames,
-    outcome: str,
-    prediction: str,
-    weight: str | None,
-    missing: Missing,
-    covariates: list[str],
-    nominal: list[str] | None,
-    draws: int,
-    confidence: float,
-    html: str | None,
-    seed: int | None,
-    json_: bool,
-) -> None:
+    file: FileNames, outcome: str, prediction: str, weight: str | None, missing: Missing,
+    covariates: list[str], nominal: list[str] | None, draws: int, confidence: float, html: str | None,
+    seed: int | None, json_: bool,
+) -> None:  # fmt: skip
     """Let a model learn from the covariates in FILE where the predictions fail, and test what it learned.
 
     It learns from one half of the rows and is tested on the other, in turns. The question is more than

@@ -15,9 +15,8 @@ import click
 
 from calibrant import __version__
 from calibrant.cli.config import COMMANDS, SECTIONS, command_named
-from calibrant.cli.options import refuse_repeated
+from calibrant.cli.options import BEHIND, SPOOLED, refuse_repeated
 from calibrant.cli.output import BAD_INPUT, guard_output, one_line, open_closed_streams
-from calibrant.cli.paths import BEHIND, SPOOLED
 from calibrant.cli.reading import LOG_OPTIONS, TOOL
 from calibrant.errors import CalibrantError, Hint, TooFewClustersError, UnreadableFileError
 from calibrant.files import SCRATCH, remove_unfinished

@@ -19,8 +19,7 @@ from typing import Any, TypeVar
 
 import click
 
-from calibrant.cli.options import files_read, refuse_typed
-from calibrant.cli.paths import check_paths
+from calibrant.cli.options import check_paths, files_read, refuse_typed
 from calibrant.errors import reject_name
 from calibrant.files import atomic_write, check_target
 from calibrant.results import Table, json_ready

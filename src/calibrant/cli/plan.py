@@ -70,27 +70,12 @@ from calibrant.results import Array
 @seed
 @as_json
 def plan(
-    file: FileNames | None,
-    prediction: str | None,
-    missing: Missing,
-    base_rate: float | None,
-    c_statistic: float | None,
-    ratio_width: float,
-    slope_width: float,
-    c_width: float,
-    distance: float | None,
-    records: int | None,
-    power: float,
-    alpha: float,
-    accept: float | None,
-    reject: float | None,
-    confidence: float,
-    measure: str | None,
-    alternative: str,
-    draws: int,
-    seed: int | None,
-    json_: bool,
-) -> None:
+    file: FileNames | None, prediction: str | None, missing: Missing, base_rate: float | None,
+    c_statistic: float | None, ratio_width: float, slope_width: float, c_width: float,
+    distance: float | None, records: int | None, power: float, alpha: float, accept: float | None,
+    reject: float | None, confidence: float, measure: str | None, alternative: str, draws: int,
+    seed: int | None, json_: bool,
+) -> None:  # fmt: skip
     """Plan before labelling: records needed for precise estimates, or to detect a --distance.
 
     FILE may hold predictions without outcomes. From their shape (or --base-rate and --c-statistic) follow

@@ -15,9 +15,8 @@ import click
 from click.core import ParameterSource
 
 from calibrant.censoring import censored
-from calibrant.cli.options import NAME, F, Scale, typed
+from calibrant.cli.options import BEHIND, NAME, SPOOLED, F, Scale, typed
 from calibrant.cli.output import print_note
-from calibrant.cli.paths import BEHIND, SPOOLED
 from calibrant.errors import InvalidInputError, UnreadableFileError, reject_name, sentence
 from calibrant.files import scratch_folder
 from calibrant.inputs import NamedColumn

@@ -19,6 +19,7 @@ from calibrant.cli.options import (
     METHOD,
     NAME,
     NAMES,
+    InputPath,
     as_json,
     columns_unless_sketch,
     examples,
@@ -28,7 +29,6 @@ from calibrant.cli.options import (
     seed,
 )
 from calibrant.cli.output import print_note, print_result, show_json, show_sheet, show_table
-from calibrant.cli.paths import InputPath
 from calibrant.cli.reading import outcome_table, takes_censored
 from calibrant.cli.rows import listed, progress_bar, read_checked, read_rows, sketch_if_needed
 from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence

@@ -59,25 +59,14 @@ from calibrant.records import Missing
 @seed
 @as_json
 def test(
-    file: FileNames,
-    outcome: str | None,
-    prediction: str | None,
-    weight: str | None,
-    missing: Missing,
-    measure: str,
-    method: Method,
-    draws: int,
-    interval: bool,
-    accept: float | None,
-    reject: float | None,
-    confidence: float,
-    seed: int | None,
-    json_: bool,
-) -> None:
+    file: FileNames, outcome: str | None, prediction: str | None, weight: str | None, missing: Missing,
+    measure: str, method: Method, draws: int, interval: bool, accept: float | None, reject: float | None,
+    confidence: float, seed: int | None, json_: bool,
+) -> None:  # fmt: skip
     """Test whether the predictions in FILE are calibrated.
 
     With --accept and --reject, also whether their distance from calibration is small enough.
-    """  # fmt: skip
+    """
     if (accept is None) != (reject is None):
         raise InvalidInputError(sentence("--accept and --reject", "must be given together"))
     if not interval and accept is None:

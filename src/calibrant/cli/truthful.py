@@ -46,24 +46,15 @@ EXAMPLE = (0.25, 0.75)  # Table 1 of the truthfulness paper
 @seed
 @as_json
 def truthful(
-    file: FileNames | None,
-    prediction: str | None,
-    chosen: tuple[str, ...],
-    everything: bool,
-    truth: str | None,
-    rounds: int | None,
-    sequential: bool,
-    budget: float,
-    draws: int | None,
-    missing: Missing,
-    seed: int | None,
-    json_: bool,
-) -> None:
+    file: FileNames | None, prediction: str | None, chosen: tuple[str, ...], everything: bool,
+    truth: str | None, rounds: int | None, sequential: bool, budget: float, draws: int | None,
+    missing: Missing, seed: int | None, json_: bool,
+) -> None:  # fmt: skip
     """Say whether a forecaster gains by lying under a measure.
 
     With --truth or --n: by enumerating all outcomes of a few rounds. With FILE and --prediction: your
     predictions are taken for the truth, and the standard lies are tried on outcomes drawn from them.
-    """  # fmt: skip
+    """
     if (file is not None and prediction is None) or (file is None and typed("prediction")):
         raise InvalidInputError(sentence("FILE and --prediction", "must be given together"))
     if file is not None and prediction is not None:
