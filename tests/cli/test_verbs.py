@@ -155,4 +155,4 @@ def test_evaluate_by_points(tmp_path):
 def test_no_hint_names_what_cannot_be_typed(tmp_path):
     (tmp_path / "signs.csv").write_text("y,p\n-1,0.2\n1,0.7\n")
     done = calibrant("test", tmp_path / "signs.csv", "-y", "y", "-p", "p")
-    assert done.stderr.endswith("Hint: of labels -1 and 1, write -1 as 0.\n")
+    assert done.stderr.endswith("Hint: of labels -1 and 1, name the one that counts as 1: --pos-label 1.\n")
