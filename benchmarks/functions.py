@@ -38,6 +38,7 @@ NOT_OF_ROWS = {  # public functions that the table leaves out, and why
     "measures": "lists the registry",
     "recalibrations": "lists the registry",
     "required_samples": "takes a distance",
+    "validation_sample_size": "takes a precision",
     "reliability_diagram": "draws what evaluate finds",
     "truthfulness_gap": "enumerates all outcomes of a few records",
     "verify": "takes a report; runs evaluate again",
@@ -128,6 +129,7 @@ def _one_model() -> dict[str, Call]:
         "threshold_loss_curve": lambda y, p: cb.threshold_loss_curve(y, p),
         "tolerance_test": lambda y, p: cb.tolerance_test(y, p, accept=0.05, reject=0.1, **seeded),
         "transport_plan": lambda y, p: cb.transport_plan(y, p),
+        "validation_table": lambda y, p: cb.validation_table(y, p),
         "weight_family": lambda y, p: cb.weight_family(y, p, {"slope": lambda v: 2 * v - 1}, **seeded),
         "weighted_calibration_error": lambda y, p: cb.weighted_calibration_error(
             y, p, weight_function=lambda v: 1 - v

@@ -63,7 +63,7 @@ HOSTILE = {
     "subpopulations": [-1, 0, NAN, "x"],
     "beam": [-1, 0, NAN, "x"],
     "rules": [-1, 0, NAN, "x"],
-    "rho": [-1, 0, NAN, "x", math.inf],
+    "rho": [-1, NAN, "x", math.inf],
     "norm": [NAN, 0, -1, "x"],
     "degree": [-1, NAN, "x", 1.5, 101, 10**9],
     "tolerance": [NAN, -1, "x"],

@@ -24,6 +24,7 @@ PARTS = {  # of a result that speaks for them
     "Trend": "GroupComparison",
     "Benefit": "NetBenefits",
     "BenefitDifference": "NetBenefits",
+    "ValidationRow": "ValidationTable",
 }
 
 

@@ -105,7 +105,7 @@ def validation_table(forecasts: Forecasts, /, *, confidence: float = 0.95) -> Va
     --------
     >>> found = validation_table([0, 1, 1, 0] * 50, [0.3, 0.6, 0.4, 0.5] * 50)
     >>> [(row.measure, round(row.value, 2)) for row in found.measures]
-    [('c-statistic', 0.75), ('o/e', 1.11), ('slope', 1.76), ('intercept', 0.21)]
+    [('c-statistic', 0.75), ('o/e', 1.11), ('slope', 2.23), ('intercept', 0.21)]
     """
     check_confidence(confidence)
     at_ends = (forecasts.values == 0) | (forecasts.values == 1)
