@@ -59,7 +59,7 @@ def test_repairing_the_groups_of_the_demo_is_found_to_help(rows, seeds, candidat
         assert fitted.assessment.verdict == "helps"
         assert fitted.assessment.for_whom.before.rejected
         changes = {one.rule: one for one in fitted.assessment.for_whom.changes}
-        assert changes["employment = self-employed"].farther.upper < 0
+        assert changes["employment = self-employed"].farther.value < -0.01  # at least a point closer
 
 
 @pytest.mark.slow
