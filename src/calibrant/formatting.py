@@ -218,14 +218,19 @@ def percent_pair(first: float, second: float) -> tuple[str, str]:
     (('44%', '38%'), ('17.7%', '20.5%'), ('17.6%', '17.0%'))
     >>> percent_pair(0.00012, 0.00018), percent_pair(0.5, 0.5)
     (('0.012%', '0.018%'), ('50%', '50%'))
+    >>> percent_pair(0.999, 0.525), percent_pair(1e-320, 0.23)
+    (('99.9%', '52%'), ('0.00%', '23%'))
     """
     gap = 100 * abs(first - second)
-    small = 100 * min(max(min(share, 1 - share), 0.0) for share in (first, second))
-    digits = 0 if gap >= 5 or gap == 0 else min(6, 1 - math.floor(math.log10(gap / 5)) - 1)
-    if 0 < small < 1:
-        digits = max(digits, min(6, 1 - math.floor(math.log10(small))))
-    texts = f"{100 * first:.{digits}f}%", f"{100 * second:.{digits}f}%"
-    return (texts[0], texts[1])
+    small = [100 * max(min(share, 1 - share), 0.0) for share in (first, second)]
+    if gap >= 5:
+        digits = [min(2, -math.floor(math.log10(size))) if 0 < size < 1 else 0 for size in small]
+    else:
+        same = 0 if gap == 0 else min(6, -math.floor(math.log10(gap / 5)))
+        if 0 < min(small) < 1:
+            same = max(same, min(6, 1 - math.floor(math.log10(min(small)))))
+        digits = [same, same]
+    return f"{100 * first:.{digits[0]}f}%", f"{100 * second:.{digits[1]}f}%"
 
 
 def predicted_observed(predicted: float, observed: float) -> str:

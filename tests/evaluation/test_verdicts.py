@@ -143,3 +143,22 @@ def check_page(found, said):
     if found.null is not None and said.pvalue is not None:
         disagrees = (found.null.pvalue <= said.alpha) != (said.pvalue <= said.alpha)
         assert ("in the histogram is" in html) == disagrees
+
+
+def test_too_few_clusters_ask_for_more_of_them():
+    given = drawn("calibrated", 5)
+    found = cb.evaluate(**given, clusters=np.arange(len(given["y_true"])) % 3, draws=19)
+    assert found.verdict.status == "too little data"
+    assert found.verdict.what.startswith("Too little data: clusters must amount to at least 10")
+    assert (found.verdict.action, found.verdict.next_step) == ("collect", "Collect more clusters.")
+
+
+@pytest.mark.parametrize("low", [0.0, 1e-320, 1e-9])
+def test_odd_predictions_fit_the_page_without_exponents(low):
+    rng = np.random.default_rng(6)
+    p = np.where(rng.random(400) < 0.5, low, rng.random(400))
+    groups = {"a long name of a column that goes on and on, for more than a line of the page": p > 0.5}
+    for y in (rng.random(400) < 0.5, np.zeros(400)):
+        printed = repr(cb.evaluate(y, p, groups=groups, draws=19))
+        assert max(map(len, printed.splitlines())) <= 100
+        assert not re.search(r"\d[eE][-+]?\d", printed)

@@ -25,7 +25,7 @@ from calibrant.evaluation.rows import (
 from calibrant.evaluation.tables import WHOLE, first_table, footnotes, leading_groups
 from calibrant.evaluation.verdict import ALPHA, Verdict, disagreement_note, verdict
 from calibrant.forecasts import Forecasts
-from calibrant.formatting import format_mean, format_pvalue, pluralize
+from calibrant.formatting import format_mean, format_pvalue, format_value, pluralize
 from calibrant.frames import Inputs, frame_columns, resolve_inputs
 from calibrant.groups.audit_result import group_table
 from calibrant.inference.null import cluster_summary, has_equal_weights, is_clustered
@@ -140,7 +140,7 @@ def facts_sentence(result: Facts) -> str:
         missing = "" if result.resolution else " with missing values"  # a sketch may leave out others too
         text += f"; {pluralize(result.dropped, 'row')}{missing} left out"
     if result.resolution:
-        text += f"; predictions up to {result.resolution:.2g} apart share a cell"
+        text += f"; predictions up to {format_value(result.resolution, 2)} apart share a cell"
     notes = [note for note in (fractions_note(result), result.clusters.rstrip(".")) if note]
     return ". ".join([text, *notes])
 
@@ -238,14 +238,15 @@ class Findings:
 def summary(found: Findings, next_step: str | None = None, table: Table | None = None) -> str:
     """Return the verdict, a small table, the groups and the next step, as text for one screen."""
     verdict = found.verdict
-    parts = ["\n".join(filter(None, (verdict.what, verdict.whom)))]
+    said = filter(None, (verdict.what, verdict.whom))
+    parts = ["\n".join(textwrap.fill(text, PAGE_WIDTH) for text in said)]
     parts.append((table or first_table(found.rows, found.confidence)).as_text(PAGE_WIDTH))
     if found.audit is not None:
         parts.append(group_table(leading_groups(found.audit)).as_text(PAGE_WIDTH))
         parts[-1] += f"\n{more_groups(found)}"
     notes = [*footnotes(found.rows), disagreement_note(verdict, found.rows), *details(found)]
     parts.append("\n".join(line for note in notes if note for line in textwrap.wrap(note, PAGE_WIDTH)))
-    parts.append(f"Next: {next_step or verdict.next_step}")
+    parts.append(textwrap.fill(f"Next: {next_step or verdict.next_step}", PAGE_WIDTH))
     return "\n\n".join(filter(None, parts))
 
 

@@ -272,13 +272,13 @@ class NullReference:
         """How many cells were simulated, None when that was done on the levels themselves."""
         return None if self._cells[MAX_NULL_CELLS] is self.forecasts else self._cells[MAX_NULL_CELLS].levels
 
-    def verdict(self) -> TestResult | str:
-        """Test calibration by the default test, or say why these data allow none."""
+    def verdict(self) -> TestResult | CalibrantError:
+        """Test calibration by the default test, or return why these data allow none."""
         try:
             tested = self._test(find_test(DEFAULT_TEST, self.forecasts))
             return self._drawn_again(tested) if _could_flip(tested) else tested
         except CalibrantError as error:
-            return str(error)
+            return error
 
     def _drawn_again(self, tested: TestResult) -> TestResult:
         """Return the test with more draws, where so few could have put it on the wrong side of the level."""

@@ -85,7 +85,8 @@ def _line(row: ResultRow, short: bool, by_chance: bool) -> tuple[TableCell, ...]
 
 
 def _written(value: float | None) -> str:
-    return "" if value is None else format_value(value)
+    text = "" if value is None else format_value(value)
+    return "<0.0000001" if "e-" in text else text
 
 
 def _same(value: float | None) -> float | None:

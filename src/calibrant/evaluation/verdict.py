@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from calibrant.errors import CalibrantError
+from calibrant.errors import CalibrantError, TooFewClustersError
 from calibrant.evaluation import wording
 from calibrant.evaluation.repair_preview import FEWEST
 from calibrant.evaluation.rows import LOCATION_MEASURE, SIZE_MEASURE, NullReference, ResultRow
@@ -112,6 +112,8 @@ def verdict(
     first, second = _sentences(status, component, tested, null, details, unseen, alpha)
     second = _about_groups(audit, worst, status) or second
     action, next_step = _next_step(status, audit, worst, unseen, forecasts)
+    if isinstance(tested, TooFewClustersError):
+        action, next_step = "collect", f"Collect more {tested.subject}."
     what, whom = wording.fit(first, second)
     return Verdict(
         what=what,
@@ -147,10 +149,14 @@ def largest_unseen(size: ResultRow, forecasts: Forecasts) -> float:
 
 
 def _status(
-    tested: TestResult | str, audit: Audit | None, unseen: float, forecasts: Forecasts, alpha: float
+    tested: TestResult | CalibrantError,
+    audit: Audit | None,
+    unseen: float,
+    forecasts: Forecasts,
+    alpha: float,
 ) -> Status:
-    if isinstance(tested, str):
-        return "untested"
+    if isinstance(tested, CalibrantError):
+        return "too little data" if isinstance(tested, TooFewClustersError) else "untested"
     if tested.pvalue <= alpha:
         return "miscalibrated"
     if audit is not None and audit.wrong_groups(alpha):
@@ -167,7 +173,7 @@ def _max_unseen(forecasts: Forecasts) -> float:
 def _sentences(
     status: Status,
     component: str,
-    tested: TestResult | str,
+    tested: TestResult | CalibrantError,
     null: NullReference,
     details: Mapping[str, Any],
     unseen: float,
@@ -175,8 +181,10 @@ def _sentences(
 ) -> tuple[wording.Texts, wording.Texts]:
     """Return the first sentence, and a second one for data without groups."""
     forecasts = null.forecasts
-    if isinstance(tested, str):
-        return (f"Not tested: {tested.rstrip('.')}.",), ()
+    if isinstance(tested, TooFewClustersError):
+        return (f"Too little data: {tested.subject} {tested.rule}; {tested.got}.",), ()
+    if isinstance(tested, CalibrantError):
+        return (f"Not tested: {str(tested).rstrip('.')}.",), ()
     if status == "groups":
         return wording.but_not_for_all(forecasts), ()
     if status == "too little data":
