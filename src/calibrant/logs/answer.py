@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -71,12 +71,12 @@ class StatedConfidence:
         except re.error as error:
             rule = "must be a regular expression"
             raise InvalidInputError(sentence("pattern", rule, f"got {pattern!r}: {error}")) from None
-        self._scale = scale
+        self._group, self._scale = min(1, self._pattern.groups), scale
 
     def find(self, text: str) -> str | None:
         """Return what the pattern captures in its last match, None without a match."""
         found = last_match(self._pattern, text)
-        return None if found is None else found.group(1 if self._pattern.groups else 0)
+        return None if found is None else found.group(self._group)
 
     def read(self, text: str) -> float:
         """Return the confidence as a probability, NaN if there is none or it is beyond 100%.
@@ -87,8 +87,7 @@ class StatedConfidence:
         found = last_match(self._pattern, text)
         if found is None:
             return NAN
-        group = 1 if self._pattern.groups else 0
-        return probability_of(found.group(group) or "", text[found.end(group) :], self._scale)
+        return probability_of(found.group(self._group) or "", text[found.end(self._group) :], self._scale)
 
 
 def probability_of(number: str, following: str = "", scale: float | None = None) -> float:
@@ -113,14 +112,12 @@ def probability_of(number: str, following: str = "", scale: float | None = None)
 
 def field_probability(value: Any, scale: float | None) -> float:
     """Return a field as a probability; NaN where it is missing, an error where it is not in [0, 1]."""
-    if isinstance(value, bool | list | dict):
-        raise ValueError(f"got {value!r}")
     if isinstance(value, str) and value.strip().endswith("%"):
         return probability_of(value)
-    try:
-        number = as_number(value) / (scale or 1)
-    except ValueError:
-        raise ValueError(f"got {value!r}") from None
+    number = math.inf
+    if not isinstance(value, bool | list | dict):
+        with suppress(ValueError):
+            number = as_number(value) / (scale or 1)
     if not math.isnan(number) and not 0 <= number <= 1:
         raise ValueError(f"got {value!r}")
     return number
@@ -237,10 +234,8 @@ class LogFile:
                 try:
                     return field_probability(value, self.options.scale)
                 except ValueError as error:
-                    hint = Hint("{} reads 0 to 100", scale=100)
-                    raise self.refused(
-                        where, name, "must be a number from 0 to 1", str(error), hint
-                    ) from None
+                    rule, hint = "must be a number from 0 to 1", Hint("{} reads 0 to 100", scale=100)
+                    raise self.refused(where, name, rule, str(error), hint) from None
         return NAN
 
     @contextmanager

@@ -109,13 +109,8 @@ def evaluate_log(
     forecasts = Forecasts(columns["correct"], columns["confidence"], missing=missing)
     if rows.summary.clustered:
         forecasts = forecasts.with_clusters(columns["cluster"])
-    evaluation = evaluate(
-        forecasts,
-        groups=groups or None,
-        draws=draws,
-        seed=seed,
-        title=title or rows.summary.title(),
-    )
+    heading = title or rows.summary.title()
+    evaluation = evaluate(forecasts, groups=groups or None, draws=draws, seed=seed, title=heading)
     return LogEvaluation.of(evaluation, rows.summary)
 
 
@@ -177,12 +172,8 @@ def compare_logs(
 def _answers(log: LogRows) -> dict[tuple[Any, ...], tuple[float, float, str]]:
     """Return confidence, correctness and cluster by task, question and epoch."""
     return {
-        (file.task, sample.id, sample.epoch): (
-            sample.confidence,
-            sample.correct,
-            log.cluster_of(file, sample),
-        )
-        for file, sample in log
+        (file.task, one.id, one.epoch): (one.confidence, one.correct, log.cluster_of(file, one))
+        for file, one in log
     }
 
 

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from calibrant.errors import Hint
 from calibrant.logs.answer import NAN, Answer, LogFile, as_number, normalized, softmax
@@ -92,19 +92,22 @@ class LmEvalLog(LogFile):
 
     def _sample(self, sample: Mapping[str, Any], where: str) -> Answer:
         doc = sample["doc"] if isinstance(sample["doc"], Mapping) else {}
+        kept = Answer(sample["doc_id"], 1, NAN, NAN, None, "", doc)
         requests = self._requests(sample, where)
-        if isinstance(requests[0].response, list):
-            read = self._continuation if len(requests) == 1 else self._choices
-            found = read(sample, requests, where)
+        if not isinstance(requests[0].response, list):
+            kept.confidence, kept.source = self._text(sample)
+            kept.correct = self._logged(sample, self._text_metric(sample, where), where)
+        elif len(requests) == 1:
+            self._continuation(kept, requests[0], where)
         else:
-            confidence, source = self._text(sample, where)
-            correct = self._logged(sample, self._text_metric(sample, where), where)
-            found = _Found(confidence, correct, source)
+            self._choices(kept, sample, requests, where)
         if self.options.field is not None:
-            confidence = self.logged_field([sample, doc], where)
-            found = _Found(confidence, found.correct, f"field:{self.options.field}")
-        confidence, correct, source, probabilities, label = found
-        return Answer(sample["doc_id"], 1, confidence, correct, probabilities, source, doc, label)
+            kept.confidence, kept.source = (
+                self.logged_field([sample, doc], where),
+                f"field:{self.options.field}",
+            )
+            kept.probabilities = kept.label = None
+        return kept
 
     def _requests(self, sample: Mapping[str, Any], where: str) -> list[_Request]:
         """Pair arguments and first responses, whichever way the version writes them."""
@@ -131,8 +134,8 @@ class LmEvalLog(LogFile):
             raise self.refused(where, "resps", "must be log-likelihoods or texts", "got both")
         return pairs
 
-    def _choices(self, sample: Mapping[str, Any], requests: list[_Request], where: str) -> _Found:
-        """Return the confidence in the most likely choice, and whether that is right."""
+    def _choices(self, kept: Answer, sample: Mapping[str, Any], requests: list[_Request], where: str) -> None:
+        """Read the confidence in the most likely choice, and whether that is right."""
         metric = self.options.score or next((name for name in OF_CHOICES if name in sample), "acc")
         if metric not in OF_CHOICES:
             known = ", ".join(OF_CHOICES)
@@ -140,14 +143,13 @@ class LmEvalLog(LogFile):
             raise self.refused(where, metric, rule, "got another metric", Hint("{}", score="acc"))
         asked = [one for one in requests if one.context != ""] or requests
         mutual = len(asked) < len(requests)
-        if not mutual:
-            asked = requests
         likelihoods = [self._likelihood(one, where) for one in asked]
         scores = self._scores(metric, asked, requests, likelihoods, where)
         probabilities = softmax(scores)
         chosen = max(range(len(scores)), key=scores.__getitem__)
         correct = self._logged(sample, metric, where) if metric in sample else NAN
-        wrong_version = mutual and not self._is_fixed()
+        version = tuple(map(int, re.findall(r"\d+", str(self.version or ""))[:3]))
+        wrong_version = mutual and version < FIXED  # also where the version is not known
         ambiguous = _contexts_differ(asked) and not wrong_version and not math.isnan(correct)
         right = None if ambiguous else self._gold(sample, asked)
         if wrong_version:
@@ -164,9 +166,9 @@ class LmEvalLog(LogFile):
         elif right is not None and correct != float(chosen in right):
             self.notes["disagrees"] += 1
             right = None
-        label = next(iter(right)) if right is not None and len(right) == 1 else None
-        confidence = NAN if probabilities is None else max(probabilities)
-        return _Found(confidence, correct, OF_CHOICES[metric], probabilities, label)
+        kept.label = next(iter(right)) if right is not None and len(right) == 1 else None
+        kept.confidence = NAN if probabilities is None else max(probabilities)
+        kept.correct, kept.source, kept.probabilities = correct, OF_CHOICES[metric], probabilities
 
     def _scores(
         self,
@@ -191,12 +193,13 @@ class LmEvalLog(LogFile):
         lengths = [len(text.encode()) if metric == "acc_bytes" else len(text) for text in texts]
         return [x / max(1, length) for x, length in zip(likelihoods, lengths, strict=True)]
 
-    def _continuation(self, sample: Mapping[str, Any], requests: list[_Request], where: str) -> _Found:
-        """Return the probability of one continuation, and whether it was the most likely one."""
-        likelihood, greedy = self._likelihood(requests[0], where), requests[0].response[1]
+    def _continuation(self, kept: Answer, request: _Request, where: str) -> None:
+        """Read the probability of one continuation, and whether it was the most likely one."""
+        likelihood, greedy = self._likelihood(request, where), request.response[1]
         if str(greedy) not in ("True", "False"):
             raise self.refused(where, "resps", "must say whether it is greedy", f"got {greedy!r}")
-        return _Found(math.exp(min(0.0, likelihood)), float(str(greedy) == "True"), "continuation")
+        kept.confidence, kept.source = math.exp(min(0.0, likelihood)), "continuation"
+        kept.correct = float(str(greedy) == "True")
 
     def _likelihood(self, request: _Request, where: str) -> float:
         response = request.response
@@ -205,12 +208,10 @@ class LmEvalLog(LogFile):
                 raise ValueError
             return as_number(response[0])
         except (ValueError, TypeError):
-            got = f"got {response!r:.60}"
-            raise self.refused(
-                where, "resps", "must be pairs of a log-likelihood and True or False", got
-            ) from None
+            rule, got = "must be pairs of a log-likelihood and True or False", f"got {response!r:.60}"
+            raise self.refused(where, "resps", rule, got) from None
 
-    def _text(self, sample: Mapping[str, Any], where: str) -> tuple[float, str]:
+    def _text(self, sample: Mapping[str, Any]) -> tuple[float, str]:
         """Return the confidence of a generated answer."""
         texts = [str(text) for text in sample["resps"][0]]
         if self.options.confidence != "agreement":
@@ -251,10 +252,6 @@ class LmEvalLog(LogFile):
             raise self.refused(where, metric, "must be 0 or 1 to say whether the answer is right", got, hint)
         return value
 
-    def _is_fixed(self) -> bool:
-        numbers = re.findall(r"\d+", str(self.version or ""))[:3]
-        return bool(numbers) and tuple(map(int, numbers)) >= FIXED
-
     def _choice_text(self, request: _Request) -> str:
         delimiter = str(self.config.get("target_delimiter", " "))
         return str(request.continuation).removeprefix(delimiter)
@@ -275,16 +272,6 @@ class LmEvalLog(LogFile):
             brier = sample.get("brier_score")  # logs the right choice next to the probabilities
             found = [_index(brier[0], len(choices))] if isinstance(brier, list) and brier else [None]
         return None if None in found else {one for one in found if one is not None}
-
-
-class _Found(NamedTuple):
-    """What one sample says: its confidence, whether it is right, and the choices where there are any."""
-
-    confidence: float
-    correct: float
-    source: str
-    probabilities: list[float] | None = None
-    label: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

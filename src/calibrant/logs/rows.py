@@ -179,7 +179,9 @@ class LogRows:
     def __init__(self, path: str | Path | Sequence[str | Path], tool: str | None, options: Options) -> None:
         self.paths = log_files(path)
         self.options = options
-        tools = [tool_of(one) if tool is None else _known(tool) for one in self.paths]
+        if tool is not None and tool not in TOOLS:
+            raise reject_name("tool", str(tool), list(TOOLS))
+        tools = [tool or tool_of(one) for one in self.paths]
         if len(set(tools)) > 1:
             got = f"got {' and '.join(sorted(set(tools)))}"
             raise InvalidInputError(sentence("logs", "must be of one tool", got, "read them one by one"))
@@ -190,16 +192,14 @@ class LogRows:
         for path in self.paths:
             log = TOOLS[self.tool](path, self.options)
             self._about(log)
-            count = 0
+            before = self.summary.samples
             for sample in log.samples():
-                count += 1
                 self._count(sample)
                 yield log, sample
             self.summary.notes.update(log.notes)
-            if count == 0:
-                hint = (
-                    Hint("pass {} as the log names it", filter=...) if self.options.filter is not None else ""
-                )
+            if self.summary.samples == before:
+                named = self.options.filter is not None
+                hint = Hint("pass {} as the log names it", filter=...) if named else ""
                 raise unreadable_log(path, "", "must have samples", "got none", hint)
 
     def columns(self) -> dict[str, Any]:
@@ -216,7 +216,8 @@ class LogRows:
             label.append(math.nan if sample.label is None else sample.label)
             found = sample.probabilities
             probabilities.append(None if found is None else np.asarray(found))
-        kept["id"] = _one_kind(kept["id"])
+        if len({isinstance(one, str) for one in kept["id"]}) > 1:  # numbers and texts: texts get quotes
+            kept["id"] = [json.dumps(one) for one in kept["id"]]
         return {
             **{name: kept[name] for name in TEXTS[:5]},
             "confidence": np.frombuffer(confidence),
@@ -259,7 +260,10 @@ class LogRows:
             "cluster": self.cluster_of(log, sample),
             "confidence_from": sample.source,
         }
-        return {name: _writable(value) for name, value in cells.items()}
+        return {
+            name: value.encode(errors="replace").decode() if isinstance(value, str) else value
+            for name, value in cells.items()  # JSON may hold half a character, which UTF-8 cannot write
+        }
 
     def _topic(self, about: Mapping[str, Any]) -> str | None:
         if self.options.topic is not None:
@@ -351,24 +355,6 @@ def _first_keys(path: Path, start: bytes) -> list[str]:
     return keys
 
 
-def _known(tool: str) -> str:
-    if tool not in TOOLS:
-        raise reject_name("tool", str(tool), list(TOOLS))
-    return tool
-
-
-def _writable(value: Any) -> Any:
-    """Return text that UTF-8 can write: JSON may hold half a character."""
-    plain = not isinstance(value, str) or value.isascii()
-    return value if plain else value.encode(errors="replace").decode()
-
-
-def _one_kind(ids: list[Any]) -> list[Any]:
-    """Return ids of one type: where numbers and texts are mixed, texts get quotes."""
-    kinds = {isinstance(one, str) for one in ids}
-    return [json.dumps(one) for one in ids] if len(kinds) > 1 else ids
-
-
 def _whole(numbers: array[float]) -> Any:
     """Return whole numbers, or floats where some are missing."""
     found = np.frombuffer(numbers)
@@ -384,5 +370,5 @@ def _frame(columns: dict[str, Any], backend: str | None) -> Any:
         except ImportError:
             continue
     return {
-        name: np.asarray(column) if name != "probabilities" else column for name, column in columns.items()
+        name: column if name == "probabilities" else np.asarray(column) for name, column in columns.items()
     }

@@ -153,11 +153,9 @@ Expected value 0.375000 when honest, 0.187500 with the lie.
 
 
 def _decomposes(expected: Expected, seed: int) -> bool:
-    """Return whether the row is a binned squared error, and its identity holds under the settings given.
-
-    Lemma 3.3 and Theorem 4.3 of the truthfulness paper: E[m(r, y)] = m(r, p) + sum p (1 - p) / n^2, and
-    m(r, p) >= 0 = m(p, p). Options can take a row out of the family, so the identity is checked.
-    """
+    """Return whether the row is a binned squared error, and its identity holds under the settings given."""
+    # Lemma 3.3 and Theorem 4.3 of the truthfulness paper: E[m(r, y)] = m(r, p) + sum p (1 - p) / n^2, and
+    # m(r, p) >= 0 = m(p, p). Options can take a row out of the family, so the identity is checked.
     if expected.scored.row is None or expected.scored.row.truthful != "batch":
         return False
     truth, generator = expected.truth, np.random.default_rng(seed)
@@ -183,7 +181,7 @@ def _proved(expected: Expected) -> Truthfulness:
     return _result(expected, best, "decomposition")
 
 
-def _result(searched: Expected | Policy, best: BestReport, proof: str) -> Truthfulness:
+def _result(searched: Expected, best: BestReport, proof: str) -> Truthfulness:
     name, policy = searched.scored.name, searched if isinstance(searched, Policy) else None
     if best.honest >= NO_VALUE:
         raise InvalidInputError(sentence("truth", f"must have a value under {name!r}", "got none"))

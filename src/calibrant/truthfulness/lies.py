@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,53 +29,32 @@ def _mean(p: Array, counts: Array) -> Array:
     return np.full(len(p), float(p @ counts) / float(counts.sum()))
 
 
-def _shrunk(share: float) -> Lie:
-    def lie(p: Array, counts: Array) -> Array:
-        centre = _mean(p, counts)
-        return centre + share * (p - centre)
-
-    return lie
+def _shrunk(p: Array, counts: Array) -> Array:
+    centre = _mean(p, counts)
+    return centre + 0.8 * (p - centre)
 
 
-def _sharpened(factor: float) -> Lie:
-    def lie(p: Array, counts: Array) -> Array:
-        """p^k / (p^k + (1 - p)^k): the log odds times k."""
-        return np.asarray(p**factor / (p**factor + (1 - p) ** factor))
-
-    return lie
+def _sharpened(p: Array, factor: float) -> Array:
+    """Multiply the log odds by a factor."""
+    return np.asarray(p**factor / (p**factor + (1 - p) ** factor))
 
 
-def _pooled(cells: int) -> Lie:
-    def lie(p: Array, counts: Array) -> Array:
-        cell = np.minimum((p * cells).astype(np.intp), cells - 1)
-        total = np.bincount(cell, p * counts, cells)
-        held = np.bincount(cell, counts, cells)
-        return np.asarray((total / np.maximum(held, 1))[cell])
-
-    return lie
-
-
-def _rounded(p: Array, counts: Array) -> Array:
-    return np.round(p, 1)
-
-
-def _shifted(p: Array, counts: Array) -> Array:
-    return np.minimum(p + 0.05, 1.0)
-
-
-def _certain(p: Array, counts: Array) -> Array:
-    return (p >= 0.5).astype(np.float64)
+def _pooled(p: Array, counts: Array) -> Array:
+    """Report the mean prediction of each tenth of [0, 1]."""
+    cell = np.minimum((p * 10).astype(np.intp), 9)
+    total, held = np.bincount(cell, p * counts, 10), np.bincount(cell, counts, 10)
+    return np.asarray((total / np.maximum(held, 1))[cell])
 
 
 LIES: Mapping[str, Lie] = {
     "mean": _mean,
-    "shrink 0.8": _shrunk(0.8),
-    "sharpen 1.2": _sharpened(1.2),
-    "sharpen 2": _sharpened(2.0),
-    "pool 10": _pooled(10),
-    "round 0.1": _rounded,
-    "shift 0.05": _shifted,
-    "0/1": _certain,
+    "shrink 0.8": _shrunk,
+    "sharpen 1.2": lambda p, counts: _sharpened(p, 1.2),
+    "sharpen 2": lambda p, counts: _sharpened(p, 2.0),
+    "pool 10": _pooled,
+    "round 0.1": lambda p, counts: np.round(p, 1),
+    "shift 0.05": lambda p, counts: np.minimum(p + 0.05, 1.0),
+    "0/1": lambda p, counts: (p >= 0.5).astype(np.float64),
 }
 
 
@@ -85,18 +64,23 @@ def reports_of(lies: Any, p: Array, counts: Array) -> dict[str, Array]:
     if not chosen or HONEST in chosen:
         rule = f"must name a lie or more, and none of them {HONEST!r}"
         raise InvalidInputError(sentence("lies", rule, f"got {list(chosen)}"))
-    return {name: _checked_lies(name, _told(name, lie, p, counts)) for name, lie in chosen.items()}
+    return {name: _told(name, lie, p, counts) for name, lie in chosen.items()}
 
 
 def _told(name: str, lie: Lie, p: Array, counts: Array) -> Array:
     try:
-        return np.asarray(lie(p.copy(), counts), dtype=np.float64)
+        report = np.asarray(lie(p.copy(), counts), dtype=np.float64)
     except CalibrantError:
         raise
     except Exception as error:  # the user's function may raise anything
         rule = "must be a function of the predictions that returns numbers"
         got = f"it raised {type(error).__name__}: {error}"
         raise InvalidInputError(sentence(f"lie {name!r}", rule, got)) from error
+    wrong = ~((report >= 0) & (report <= 1))  # also true for NaN
+    if wrong.any():
+        got = f"got {report[wrong][0]}"
+        raise InvalidInputError(sentence(f"lie {name!r}", "must return reports in [0, 1]", got))
+    return report
 
 
 def _named(lies: Any) -> dict[str, Lie]:
@@ -116,33 +100,20 @@ def _named(lies: Any) -> dict[str, Lie]:
 
 
 def _of_prediction(name: str, lie: Callable[[Array], Any]) -> Lie:
-    """Add a user's function to the standard lies; it sees every prediction, in order.
-
-    A mean of the distinct ones alone would be another. Predictions that are equal get equal reports.
-    """
+    """Return a user's function of all predictions, in order, as a lie about the distinct ones."""
 
     def report(p: Array, counts: Array) -> Array:
         times = counts.astype(np.int64)
         reported = np.asarray(lie(np.repeat(p, times)), dtype=np.float64)
         if reported.shape != (times.sum(),):
-            rule, got = (
-                "must return one report per prediction",
-                f"got shape {reported.shape} for {times.sum():,}",
-            )
-            raise InvalidInputError(sentence(f"lie {name!r}", rule, got))
+            got = f"got shape {reported.shape} for {times.sum():,}"
+            raise InvalidInputError(sentence(f"lie {name!r}", "must return one report per prediction", got))
         first: Array = reported[np.cumsum(times) - times]
         if not np.array_equal(np.repeat(first, times), reported, equal_nan=True):
             rule = "must return the same report for the same prediction"
             raise InvalidInputError(sentence(f"lie {name!r}", rule, "got different ones"))
         return first
 
-    return report
-
-
-def _checked_lies(name: str, report: Array) -> Array:
-    if not np.all((report >= 0) & (report <= 1)):  # also false for NaN
-        bad = report[~((report >= 0) & (report <= 1))][0]
-        raise InvalidInputError(sentence(f"lie {name!r}", "must return reports in [0, 1]", f"got {bad}"))
     return report
 
 
@@ -201,25 +172,17 @@ def replayed(
             (math.exp(log_none), max(2, draws - half), _plain(usual, counts)),
             (-math.expm1(log_none), half, _with_rare(p, usual, counts, rare)),
         ]
-    return _joined(score, kinds, len(p), seed, progress)
-
-
-def _joined(
-    score: Score, kinds: list[tuple[float, int, Draw]], width: int, seed: int, progress: Progress | None
-) -> Replays:
-    """Draw and score every kind of outcomes, the first with the seed given."""
     values, parts = [], []
     done, everything = 0, sum(size for _, size, _ in kinds)
     for k, (chance, size, draw) in enumerate(kinds):
-        before = done
 
         def work(generator: np.random.Generator, rows: int, draw: Draw = draw) -> Array:
             return score(draw(generator, rows))
 
-        def advance(so_far: int, _: int, before: int = before) -> None:
+        def advance(so_far: int, _: int, before: int = done) -> None:
             report_progress(progress, before + so_far, everything)
 
-        values.append(in_blocks(work, size, width=width, seed=seed + k, threads=1, progress=advance))
+        values.append(in_blocks(work, size, width=len(p), seed=seed + k, threads=1, progress=advance))
         parts.append((chance, slice(done, done + size)))
         done += size
     return Replays(np.concatenate(values), None, tuple(parts))
@@ -239,19 +202,9 @@ def _everything(p: Array, counts: Any, most: int) -> Array | None:
 
 def _chances(table: Array, p: Array, counts: Any) -> Array:
     """Return the probability of every row of events."""
-    chances = np.ones(len(table))
-    for events, chance, count in zip(table.T, p.tolist(), counts.tolist(), strict=True):
-        if 0 < chance < 1:
-            law = np.array([_binomial(k, count, chance) for k in range(count + 1)])
-            chances *= law[events.astype(np.intp)]
-    return chances
+    from scipy.stats import binom
 
-
-def _binomial(k: int, n: int, p: float) -> float:
-    if n == 1:
-        return p if k else 1 - p
-    ways = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
-    return math.exp(ways + k * math.log(p) + (n - k) * math.log1p(-p))
+    return np.asarray(binom.pmf(table, counts, p).prod(axis=1))
 
 
 def _rare(p: Array, counts: Any, draws: int) -> npt.NDArray[np.bool_]:
@@ -319,6 +272,8 @@ class Incentive(Result):
     honesty, ties counting half.
     """
 
+    DERIVED: ClassVar = ("helps",)
+
     measure: str
     lie: str
     honest: float
@@ -375,7 +330,7 @@ class Incentives:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, ready for JSON."""
-        table = [{**asdict(row), "helps": row.helps} for row in self.table]
+        table = [row.to_dict() for row in self.table]
         best = {name: row.lie for name, row in self.best.items()}
         how = {"draws": self.draws, "seed": self.seed, "enumerated": self.enumerated}
         return {"table": table, "best": best, "n": self.n, **how}
@@ -466,7 +421,9 @@ class _Board:
     def values(self, ones: Array) -> Array:
         """Return the measures (columns) of each row of outcomes: shares of records per prediction."""
         sums = np.add.reduceat(ones if self.order is None else ones[:, self.order], self.starts, axis=1)
-        return np.column_stack([self._errors(row, sums) for row in self.rows])
+        return np.column_stack(
+            [row_values(row, dict(row.options), self.forecasts, sums) for row in self.rows]
+        )
 
     def mean(self, row: Measure) -> float:
         """Return the expected value of a truthful measure where the report is the truth."""
@@ -474,10 +431,6 @@ class _Board:
         mean = row.null.mean and row.null.mean(calibrated, row.settings())
         assert mean is not None  # every truthful measure has one, which a test sees
         return mean
-
-    def _errors(self, row: Measure, sums: Array) -> Array:
-        by_replay = row_values(row, dict(row.options), self.forecasts, sums)
-        return np.asarray(np.abs(by_replay - row.ideal)) if row.signed else by_replay
 
 
 def _compared(

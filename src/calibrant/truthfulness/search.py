@@ -94,23 +94,24 @@ class BestReport:
         if other and value < self.value - 1e-12:
             self.value, self.report = value, report.copy()
 
-    def late(self) -> bool:
-        """Return whether the time is up, and remember it."""
+    def check_time(self) -> None:
+        """Stop the search when the time is up."""
         if time.monotonic() > self.deadline:
             self.finished = False
-        return not self.finished
+            raise TimeoutError
 
 
 def best_report(expected: Objective, truth: Array, *, budget: float, seed: int) -> BestReport:
     """Search the reports: starts on every face first, then descents, the most promising first."""
     began, honest = time.monotonic(), expected(truth)
     best = BestReport(truth, honest, honest, truth.copy(), deadline=began + SHARE * budget)
-    for look in (_means, _corners, _pooled, _descents_from_means, _thorough):
-        look(expected, best, seed)
-        if not best.finished:
-            break
+    with suppress(TimeoutError):
+        _look_around(expected, best, seed)
     if best.value < honest:
-        _polish(expected, best, began + budget)
+        best.deadline = began + budget
+        _, face = np.unique(best.report, return_inverse=True)
+        with suppress(TimeoutError):
+            _descend(expected, best, face, _on_face(best.report, face), FINE)
     return best
 
 
@@ -123,30 +124,21 @@ def only_reports(expected: Objective, truth: Array, reports: Array) -> BestRepor
     return best
 
 
-def _polish(expected: Objective, best: BestReport, deadline: float) -> None:
-    """Descend once more from the best report, in the time that was kept for it."""
-    ended, best.finished, best.deadline = best.finished, True, deadline
-    _, face = np.unique(best.report, return_inverse=True)
-    _descend(expected, best, face, _on_face(best.report, face), FINE)
-    best.finished &= ended
-
-
-def _means(expected: Objective, best: BestReport, seed: int) -> None:
-    """Every way to pool, at the mean of the truth per block."""
-    for face in pools(len(best.truth)):
-        if best.late():
-            return
+def _look_around(expected: Objective, best: BestReport, seed: int) -> None:
+    faces = pools(len(best.truth))
+    for face in faces:  # every way to pool, at the mean of the truth per block
+        best.check_time()
         report = _on_face(best.truth, face)[face]
         best.offer(expected(report), report)
-
-
-def _corners(expected: Objective, best: BestReport, seed: int) -> None:
-    """Certainty: the median of each round, and everything rounded down or up."""
     for report in (np.round(best.truth), np.zeros(len(best.truth)), np.ones(len(best.truth))):
         best.offer(expected(report), report)
+    _pooled(expected, best)
+    for face in faces:
+        _descend(expected, best, face, _on_face(best.truth, face))
+    _thorough(expected, best, faces, np.random.default_rng(seed))
 
 
-def _pooled(expected: Objective, best: BestReport, seed: int) -> None:
+def _pooled(expected: Objective, best: BestReport) -> None:
     """One value for all rounds, over a grid from the mean outwards, with a descent from the best."""
     n = len(best.truth)
     together = np.zeros(n, dtype=np.intp)
@@ -154,27 +146,21 @@ def _pooled(expected: Objective, best: BestReport, seed: int) -> None:
     values = grid[np.argsort(np.abs(grid - best.truth.mean()), kind="stable")]  # slow measures end early
     tried = []
     for value in values:
-        if best.late():
-            return
+        best.check_time()
         report = np.full(n, value)
         tried.append(expected(report))
         best.offer(tried[-1], report)
     _descend(expected, best, together, values[[int(np.argmin(tried))]])
 
 
-def _descents_from_means(expected: Objective, best: BestReport, seed: int) -> None:
-    for face in pools(len(best.truth)):
-        _descend(expected, best, face, _on_face(best.truth, face))
-
-
-def _thorough(expected: Objective, best: BestReport, seed: int) -> None:
+def _thorough(
+    expected: Objective, best: BestReport, faces: list[Labels], generator: np.random.Generator
+) -> None:
     """Try grids, random starts and nearly equal blocks for every way to pool; descend from the best few."""
-    generator = np.random.default_rng(seed)
-    for face in pools(len(best.truth)):
+    for face in faces:
         tried: list[tuple[float, int, Array]] = []
         for start in _starts(best.truth, face, generator):
-            if best.late():
-                return
+            best.check_time()
             report = start[face]
             tried.append((expected(report), len(tried), start))
             best.offer(tried[-1][0], report)
@@ -205,22 +191,17 @@ def _descend(
     """Improve one value per block by the simplex method of Nelder and Mead, as long as there is time."""
     from scipy.optimize import minimize
 
-    if best.late():
-        return
+    best.check_time()
 
     def value(blocks: Array) -> float:
         report = np.clip(blocks, 0.0, 1.0)[face]
         here = expected(report)
         best.offer(here, report)
-        if best.late():
-            raise StopIteration
+        best.check_time()
         return here
 
     options: Any = {"xatol": precision, "fatol": precision**2, "maxfev": 200 * len(start)}
-    try:
-        minimize(value, start, method="Nelder-Mead", options=options)
-    except StopIteration:
-        return
+    minimize(value, start, method="Nelder-Mead", options=options)
 
 
 Function = Callable[[Any, Any], float]
@@ -260,15 +241,14 @@ class Scored:
         if not np.isfinite(by_outcome).all():  # options may ask for what the name alone does not
             bad = outcomes[int(np.argmin(np.isfinite(by_outcome)))].tolist()
             raise _undefined(self.name, f"got {self.options}, without value for outcomes {bad}")
-        return np.asarray(np.abs(by_outcome - self.row.ideal)) if self.row.signed else by_outcome
+        return by_outcome
 
     def _called(self, report: Array, outcomes: Array) -> Array:
         result = np.array([self._one(report, y) for y in outcomes.astype(np.int64)], dtype=float)
         if not np.isfinite(result).all():
             bad = outcomes[int(np.argmin(np.isfinite(result)))].astype(int).tolist()
-            got = (
-                f"got {result[~np.isfinite(result)][0]} for outcomes {bad} and predictions {report.tolist()}"
-            )
+            value = result[~np.isfinite(result)][0]
+            got = f"got {value} for outcomes {bad} and predictions {report.tolist()}"
             raise InvalidInputError(sentence(f"measure {self.name!r}", "must return a finite number", got))
         return result
 
@@ -284,12 +264,14 @@ class Scored:
 
 
 def row_values(row: Measure, settings: dict[str, Any], forecasts: Forecasts, outcomes: Array) -> Array:
-    """Return a measure of the registry for each row of outcomes, given as the weight of y per level."""
+    """Return a measure for each row of outcomes (the weight of y per level), by its distance if signed."""
     if batched(forecasts, row, settings):
         residuals = outcomes - forecasts.weights * forecasts.values
-        return np.asarray(row.null.batch(forecasts, residuals, settings))  # type: ignore[misc]
-    distinct, back = np.unique(outcomes, axis=0, return_inverse=True)
-    return one_by_one(forecasts, row, settings, distinct)[back.reshape(-1)]
+        found = np.asarray(row.null.batch(forecasts, residuals, settings))  # type: ignore[misc]
+    else:
+        distinct, back = np.unique(outcomes, axis=0, return_inverse=True)
+        found = one_by_one(forecasts, row, settings, distinct)[back.reshape(-1)]
+    return np.asarray(np.abs(found - row.ideal)) if row.signed else found
 
 
 def levels_of(report: Array, counts: Array | None = None) -> tuple[Forecasts, Any]:
@@ -342,26 +324,22 @@ def defined(row: Measure) -> Measure:
 
 def _undefined(name: str, got: str = "") -> InvalidInputError:
     rule = "has no expected value: it is not defined when all outcomes agree"
-    return InvalidInputError(
-        sentence(f"measure {name!r}", rule, got, hint="see `calibrant measures` for others")
-    )
+    hint = "see `calibrant measures` for others"
+    return InvalidInputError(sentence(f"measure {name!r}", rule, got, hint))
 
 
 RESTARTS = 12
 SPREAD = 0.25  # standard deviation of the random starts around the truth
 
 
-class Policy:
+class Policy(Expected):
     """Reports that may depend on the outcomes so far: one number per history, the shortest first."""
 
     def __init__(self, scored: Scored, truth: Array) -> None:
+        super().__init__(scored, truth)
         n = len(truth)
-        self.scored, self.truth = scored, truth
-        self.outcomes = all_outcomes(n)
-        self.chances = chances(self.outcomes, truth)
         self.histories = [h for k in range(n) for h in itertools.product((0, 1), repeat=k)]
         self.honest = np.array([truth[len(h)] for h in self.histories])
-        self.evaluations = 0
         place = {h: i for i, h in enumerate(self.histories)}
         rows = [[place[tuple(map(int, y[:k]))] for k in range(n)] for y in self.outcomes]
         self.met: npt.NDArray[np.intp] = np.array(rows)  # per outcome, the histories met on the way
@@ -386,11 +364,8 @@ class Policy:
 
     def pooled(self) -> list[Array]:
         """Return the policies that ignore the outcomes and pool some rounds to their mean."""
-        n = self.met.shape[1]
         rounds = np.array([len(history) for history in self.histories])
-        truth = np.array([self.honest[rounds == k][0] for k in range(n)])
-        means = [np.array([truth[labels == label].mean() for label in labels]) for labels in pools(n)]
-        return [mean[rounds] for mean in means]
+        return [_on_face(self.truth, face)[face][rounds] for face in pools(len(self.truth))]
 
     def candidates(self, reports: Array) -> Array:
         """Return the values worth trying at every history."""
@@ -426,11 +401,10 @@ def best_policy(policy: Policy, *, budget: float, seed: int) -> BestReport:
         best.tied |= abs(here - honest) <= TIE and policy.differs(reported)
         if here < best.value - 1e-12:
             best.value, best.report = here, reported
-        if best.late():
-            raise StopIteration
+        best.check_time()
         return here
 
-    with suppress(StopIteration):
+    with suppress(TimeoutError):
         for start in policy.pooled():
             value(start)
         improved = True
