@@ -204,7 +204,7 @@ def _chances(table: Array, p: Array, counts: Any) -> Array:
     """Return the probability of every row of events."""
     from scipy.stats import binom
 
-    return np.asarray(binom.pmf(table, counts, p).prod(axis=1))
+    return np.asarray(np.prod(binom.pmf(table, counts, p), axis=1))
 
 
 def _rare(p: Array, counts: Any, draws: int) -> npt.NDArray[np.bool_]:
