@@ -24,7 +24,7 @@ def people(seed: int, n: int = 4000) -> tuple[np.ndarray, np.ndarray, pd.DataFra
 
 
 def planted(seed: int) -> tuple[np.ndarray, np.ndarray, pd.DataFrame, np.ndarray]:
-    """Predictions that are wrong for the women of one region, 2 % of 20,000 rows, and right for others."""
+    """Predictions that are wrong for the women of one region, 2% of 20,000 rows, and right for others."""
     rng = np.random.default_rng(seed)
     n = 20_000
     frame = pd.DataFrame(

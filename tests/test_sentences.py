@@ -46,8 +46,8 @@ def found():
 
 
 SENTENCES = {
-    "test": r"^Calibration is rejected at the 5 % level: p ≤ 0\.01 .*1,500 records, .*\)\.$",
-    "interval": r"^Smooth calibration error 0\.\d+, 95 % interval 0.* to 0\.\d+ \(1,500 .*, seed 1\)\.",
+    "test": r"^Calibration is rejected at the 5% level: p ≤ 0\.01 .*1,500 records, .*\)\.$",
+    "interval": r"^Smooth calibration error 0\.\d+, 95% interval 0.* to 0\.\d+ \(1,500 .*, seed 1\)\.",
     "tolerance": r"^Accepted: the distance from calibration is below 0\.3 \(.*1,500 records.*\)\.$",
     "comparison": r"^lr is better calibrated than nb by averaged two-bin error \(.* against .*\), "
     r"p ≤ 0\.01 with 199 draws\. "

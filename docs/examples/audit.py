@@ -156,7 +156,7 @@ def workers(file: Path) -> str:
     found = cb.audit(data["y"], data["p_lr"], groups={name: data[name] for name in names}, seed=SEED)
     wrong = groups_off(found)
     return (
-        f"{found.looked_at} tested, {wrong:,} of them wrong at the 5 % level; "
+        f"{found.looked_at} tested, {wrong:,} of them wrong at the 5% level; "
         f"not tested: {found.not_tested}.\n\n{group_table(found.groups[:6])}"
     )
 

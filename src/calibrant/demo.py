@@ -14,8 +14,8 @@ from calibrant.parallel import recorded_seed
 from calibrant.results import Array
 
 TRUTH = (
-    "The model is overconfident (slope 0.8 on the logit scale) and rates the self-employed "
-    "as too safe (0.35 on the logit scale): so the loans were made, and the tests below look for it."
+    "The model was made overconfident (slope 0.8 on the logit scale), and it rates the self-employed as "
+    "too safe (by 0.35 on the logit scale). The tests below should find both."
 )
 
 

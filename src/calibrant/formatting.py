@@ -159,13 +159,13 @@ def percent(share: float) -> str:
     """Write a share as a percentage, with more digits where it is small.
 
     >>> [percent(x) for x in (0.5, 0.1234, 0.00123, 0.0, 1.2e-7)]
-    ['50.0 %', '12.3 %', '0.12 %', '0.0 %', '1.2e-05 %']
+    ['50.0%', '12.3%', '0.12%', '0.0%', '1.2e-05%']
     """
     share = without_noise(share)
     if 0 < share < 1e-5:
-        return f"{100 * share:.1e} %"
+        return f"{100 * share:.1e}%"
     digits = 1 if share == 0 or share >= 0.01 else 2 if share >= 0.001 else 4
-    return f"{100 * share:.{digits}f} %"
+    return f"{100 * share:.{digits}f}%"
 
 
 def format_points(share: float, width: float = 1.0) -> str:
@@ -190,25 +190,25 @@ def confidence_text(confidence: float) -> str:
     return next((text for text in texts if text != "100"), "100") + "%"
 
 
-def predicted_happened(predicted: float, happened: float) -> str:
+def predicted_observed_exactly(predicted: float, observed: float) -> str:
     """Format a mean prediction next to a mean outcome, with enough digits to tell them apart.
 
-    >>> predicted_happened(0.498, 0.6)
-    '49.8 % predicted, 60.0 % happened'
-    >>> predicted_happened(0.50004, 0.49997)
-    '50.004 % predicted, 49.997 % happened'
-    >>> predicted_happened(0.4084660, 0.4084661)
-    '40.8 % predicted, 40.8 % happened'
+    >>> predicted_observed_exactly(0.498, 0.6)
+    '49.8% predicted, 60.0% observed'
+    >>> predicted_observed_exactly(0.50004, 0.49997)
+    '50.004% predicted, 49.997% observed'
+    >>> predicted_observed_exactly(0.4084660, 0.4084661)
+    '40.8% predicted, 40.8% observed'
     """
-    texts = percent(predicted), percent(happened)
-    most = 4 if min(predicted, happened) >= 0.01 else 7  # beyond that no number of records tells them apart
+    texts = percent(predicted), percent(observed)
+    most = 4 if min(predicted, observed) >= 0.01 else 7  # beyond that no number of records tells them apart
     for digits in range(2, most + 1):
         if texts[0] != texts[1]:
             break
-        texts = f"{100 * predicted:.{digits}f} %", f"{100 * happened:.{digits}f} %"
+        texts = f"{100 * predicted:.{digits}f}%", f"{100 * observed:.{digits}f}%"
     else:
-        texts = percent(predicted), percent(happened)
-    return f"{texts[0]} predicted, {texts[1]} happened"
+        texts = percent(predicted), percent(observed)
+    return f"{texts[0]} predicted, {texts[1]} observed"
 
 
 def percent_pair(first: float, second: float) -> tuple[str, str]:

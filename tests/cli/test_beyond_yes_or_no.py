@@ -120,7 +120,7 @@ def test_abstain(folder):
     arguments = ["rows.csv", "-y", "right", "-p", "sure"]
     result = calibrant("abstain", *arguments, "--risk", 0.05, "--chart", "risk=r.svg", cwd=folder)
     assert result.returncode == 0
-    assert "The true error rate is at most 5.0 %" in result.stdout
+    assert "The true error rate is at most 5.0%" in result.stdout
     none = calibrant("abstain", *arguments, "--risk", 0.001, "--json", cwd=folder)
     assert none.returncode == 3
     assert json.loads(none.stdout)["threshold"] is None

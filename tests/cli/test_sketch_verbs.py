@@ -105,7 +105,10 @@ def test_a_coarse_sketch_says_what_it_cannot_prove(tmp_path):
     assert "no certificate on a sketch" in ece["note"]
     p, y, _ = rows()
     assert kuiper["lower"] <= cb.kuiper_error(y, p) <= kuiper["upper"]
-    assert "cells of a sketch" in run("evaluate", tmp_path / "a.sketch").output
+    said = run("evaluate", tmp_path / "a.sketch").output
+    assert "cells of a sketch" in said
+    assert "no certificate on a sketch" in said
+    assert ".." not in said
 
 
 def test_a_file_of_too_many_rows_is_sketched_and_said_so(tmp_path, monkeypatch):

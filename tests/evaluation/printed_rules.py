@@ -45,6 +45,6 @@ def check_intervals(found, printed):
                 assert row.inner.low <= row.inner.value <= row.inner.high
                 if row.about.name == "slope":
                     assert f"{row.inner.span} *" in printed
-                    assert f"without them it is {format_value(row.inner.value)}" in " ".join(printed.split())
+                    assert f"it is {format_value(row.inner.value)}" in " ".join(printed.split())
         elif row.about.name in ("slope", "intercept"):
             assert "exactly 0 or 1" not in row.note

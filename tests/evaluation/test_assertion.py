@@ -48,7 +48,7 @@ def test_calibrated_models_are_seldom_failed(name, limit):
     for k in range(100):
         f = cb.Forecasts(*data(200, seed=[k, 2]))
         failed += judge(f, {name: limit}, confidence=0.95, draws=199, seed=k)[0].outcome == "fail"
-    assert failed <= 16  # 5 %: more than that happens once in 100,000 such tests
+    assert failed <= 16  # 5%: more than that happens once in 100,000 such tests
 
 
 def test_an_undecided_limit_says_how_many_records_would_decide():

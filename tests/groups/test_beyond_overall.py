@@ -17,7 +17,7 @@ def wrong_for_all(n=6000, seed=0):
 
 def test_a_column_that_plays_no_role_has_the_overall_error():
     alarms = 0
-    for seed in range(1, 11):  # each of them wrong with probability 5 %
+    for seed in range(1, 11):  # each of them wrong with probability 5%
         y, p, rng = wrong_for_all(seed=seed)
         found = cb.audit(y, p, groups={"idle": rng.integers(0, 4, len(y))}, draws=39)
         assert len(found.significant()) == 5

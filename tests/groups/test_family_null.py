@@ -109,7 +109,7 @@ def false_alarms(seeds: range) -> int:
 
 
 def test_few_false_alarms():
-    assert false_alarms(range(40)) <= 6  # 0.3 % chance to fail at a true rate of 5 %
+    assert false_alarms(range(40)) <= 6  # 0.3% chance to fail at a true rate of 5%
 
 
 @pytest.mark.slow

@@ -82,5 +82,5 @@ def test_the_command_line_reads_names_numbers_and_labels(tmp_path, kind):
 
 def test_one_row_is_too_little_to_call_classes_calibrated():
     text = str(cb.class_table(["cat"], [[0.5, 0.3, 0.2]], classes=NAMES, seed=1))
-    assert "50.0 % were predicted: too little data to say (p = 1.00)" in text
+    assert "50.0% were predicted: too little data to say (p = 1.00)" in text
     assert "calibrated within noise" in str(cb.class_table(LABEL, GOOD, seed=1))

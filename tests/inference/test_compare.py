@@ -168,7 +168,7 @@ def test_intervals_cover_where_one_model_is_calibrated(name, other):
 
 
 def test_intervals_allow_for_the_rows_that_came():
-    """The error of one model on the other's rows once counted as known: 90 % instead of 95 were covered."""
+    """The error of one model on the other's rows once counted as known: 90% instead of 95 were covered."""
     grid = (np.arange(4000) + 0.5) / 4000
     truth, missed = -cb.smooth_calibration_error(grid, 0.9 * grid + 0.02), 0
     for seed in range(60):

@@ -190,7 +190,7 @@ def test_the_curve_lies_within_its_band_also_at_jumps():
 
 
 def test_intervals_cover_the_loss_of_few_levels():
-    """Two constants with 2 % of events: 65 % of the intervals by resampling held the loss at n = 50."""
+    """Two constants with 2% of events: 65% of the intervals by resampling held the loss at n = 50."""
     rng, held = np.random.default_rng(22), 0
     truth = cb.dominance(np.arange(10_000) < 200, np.full(10_000, 0.01), np.full(10_000, 0.03), draws=0).loss
     for seed in range(100):

@@ -51,4 +51,4 @@ def test_intervals_hold_the_true_differences(measure):
             expected = true[pair.first] - true[pair.second]
             held = pair.lower - 1e-9 <= expected <= pair.upper + 1e-9
             missed[pair.first, pair.second] = missed.get((pair.first, pair.second), 0) + (not held)
-    assert max(missed.values()) <= 18  # of 150; 5 % are 7.5, and 18 is exceeded by chance in 1 of 3,000
+    assert max(missed.values()) <= 18  # of 150; 5% are 7.5, and 18 is exceeded by chance in 1 of 3,000

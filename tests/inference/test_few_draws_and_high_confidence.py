@@ -32,7 +32,7 @@ def test_no_confidence_is_rounded_up_to_certainty():
 
 
 def test_more_records_are_asked_for_to_see_what_matters_of_rare_events():
-    """Half of a rate of 1 % is what matters; errors of 0.05 would have been seen long ago."""
+    """Half of a rate of 1% is what matters; errors of 0.05 would have been seen long ago."""
     p = 0.01 + 1e-6 * np.arange(2000)
     y = np.zeros(2000)
     y[::91] = 1

@@ -125,7 +125,7 @@ def test_coverage(name, shift):
 
 @pytest.mark.parametrize("shift", [0.0, 0.1])
 def test_coverage_of_binned_squares(shift):
-    """Once 88 %; the bins are given, since their number is part of what is estimated."""
+    """Once 88%; the bins are given, since their number is part of what is estimated."""
     p = np.linspace(0.0005, 0.7995, 800)
     target = cb.measure(cb.Forecasts(p + shift, p), "ubse", bins=8).value
     rng, runs = np.random.default_rng(8), 100
@@ -284,7 +284,7 @@ def test_stand_ins_have_the_number_weight_and_squares_of_every_level(sample):
 @pytest.mark.parametrize("truth", [1.0, 2.0])
 @pytest.mark.parametrize("spread", [0.3, 1.5])
 def test_weighted_sketches_have_the_right_size_and_power(truth, spread):
-    """Rare events, weights over several orders: at most 5 % false alarms, and nearly the rows' own power.
+    """Rare events, weights over several orders: at most 5% false alarms, and nearly the rows' own power.
 
     With a spread of 1.5 the 2,000 rows count as some 200, so that even the rows see doubled rates in less
     than half of all data sets; a sketch cannot do better than they.

@@ -228,7 +228,7 @@ def test_a_clear_difference_is_seen_by_measures_that_use_counts(measure, options
 
 @pytest.mark.parametrize("name", ["slope", "intercept"])
 def test_no_interval_of_a_slope_where_predictions_are_0_or_1(name):
-    """A clipped prediction in twenty that fails now and then decides the slope: intervals covered 64 %."""
+    """A clipped prediction in twenty that fails now and then decides the slope: intervals covered 64%."""
     rng = np.random.default_rng(1)
     p = rng.random(100)
     y = rng.random(100) < p

@@ -79,7 +79,7 @@ def test_sentence_table_frame_and_chart():
     alike = str(cb.net_benefits(y, {"one": p, "other": p}, thresholds=[0.2, 0.5]))
     assert alike.startswith("one and other differ at none of 2 thresholds by more than chance. 2,000 rows")
     assert (
-        "2,000 rows (1 with missing values dropped); approximate 95 % intervals for one threshold; claims"
+        "2,000 rows (1 with missing values dropped); approximate 95% intervals for one threshold; claims"
         in str(found)
     )
     frame = found.to_frame("pandas")

@@ -117,9 +117,9 @@ SCENES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("scene", SCENES)
 def test_slopes_are_missed_alike_on_both_sides(scene):
-    """2.5 % each, to binomial error; once 4.5 % of slopes lay below their interval and 0.7 % above.
+    """2.5 % each, to binomial error; once 4.5% of slopes lay below their interval and 0.7% above.
 
-    Where no logistic curve is the truth, 3.5 % are allowed: variances are estimates then. With some nine
+    Where no logistic curve is the truth, 3.5% are allowed: variances are estimates then. With some nine
     events ("rare") one side stays well below.
     """
     prediction, truth, weighted = SCENES[scene]
@@ -166,7 +166,7 @@ def test_an_interval_with_one_end_is_written_by_that_end(tmp_path):
     y, p, weight = drawn(0, 15, "weighted")
     found = cb.confidence_interval(y, p, sample_weight=weight, measure="slope", draws=19, seed=1)
     assert found.upper == np.inf
-    assert f"95 % interval at least {found.lower:.3g}"[:24] in str(found)
+    assert f"95% interval at least {found.lower:.3g}"[:24] in str(found)
     shown = repr(cb.evaluate(y, p, sample_weight=weight, measures=["slope"], draws=19, seed=1))
     assert "at least" in shown
     assert "inf" not in shown + str(found)

@@ -126,7 +126,7 @@ def test_bad_plans_are_named(options, words):
 @pytest.mark.parametrize("name", ["c-statistic", "o/e"])
 @pytest.mark.parametrize("spread", [0.5, 1.2, 3.0])
 def test_intervals_cover_when_the_model_is_wrong(name, spread):
-    """Logits twice as large as the true ones, with a bend: 95 % intervals cover at least 93 % on average."""
+    """Logits twice as large as the true ones, with a bend: 95% intervals cover at least 93% on average."""
     rng = np.random.default_rng([7, int(10 * spread)])
 
     def data(n: int) -> tuple[np.ndarray, np.ndarray]:

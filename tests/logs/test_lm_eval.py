@@ -182,6 +182,23 @@ def test_filters_must_be_chosen(tmp_path, named):
         assert list(logs.read(path, filter="strict")["correct"]) == [0] * 5
 
 
+def test_a_filter_of_one_task_leaves_tasks_without_it_alone(tmp_path):
+    """The filter that the hint proposes for one task must not refuse the others of the folder."""
+    lines = write_texts(tmp_path).read_text().splitlines()
+    (tmp_path / f"samples_plain_{DATE}.jsonl").write_text(
+        "".join(line.replace('"strict"', '"none"') + "\n" for line in lines if '"strict"' in line)
+    )
+    frame = logs.read(tmp_path, filter="flexible")
+    assert sorted(zip(frame["task"], frame["correct"], strict=True)) == [("gen", 1)] * 5 + [("plain", 0)] * 5
+    with pytest.raises(UnreadableFileError, match="must have samples; got none"):
+        logs.read(tmp_path, filter="flexble")
+    (tmp_path / f"samples_plain_{DATE}.jsonl").write_text(
+        "".join(line.replace('"flexible"', '"none"') + "\n" for line in lines)
+    )
+    with pytest.raises(UnreadableFileError, match="'filter' must be chosen where there are several"):
+        logs.read(tmp_path, filter="flexible")
+
+
 def test_agreement_of_repeats(tmp_path):
     path = write_texts(tmp_path, repeats=3)
     frame = logs.read(path, filter="strict", confidence="agreement", pattern=r"Answer: (\d+)")

@@ -51,7 +51,7 @@ def test_venn_abers_agrees_with_the_package():
 @pytest.mark.slow
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda one: f"{one.method}-{one.n}-{one.slope}")
 def test_assessments_rarely_claim_help_that_is_not_there(setting):
-    """False "helps" in at most 2.5 % of samples, and the gain of the delivered map covered in 85 %.
+    """False "helps" in at most 2.5% of samples, and the gain of the delivered map covered in 85%.
 
     The limits leave a right assessment one failure in 10,000 runs.
     """

@@ -67,7 +67,7 @@ def test_weights_and_clusters_widen_the_band():
 
 @pytest.mark.parametrize("counted", [False, True], ids=["rows", "sketch"])
 def test_the_band_knows_that_the_rate_of_outcomes_is_uncertain(counted):
-    """Folds with equal shares of outcomes would hide it: the band of a shift covered in 78 % of samples."""
+    """Folds with equal shares of outcomes would hide it: the band of a shift covered in 78% of samples."""
     hits = 0
     for seed in range(120):
         rng = np.random.default_rng(seed)

@@ -86,11 +86,11 @@ def test_those_for_whom_it_gets_worse_are_counted_and_the_worst_is_named():
     assert "points too high after: farther by " in in_points
     assert in_points.endswith("), beyond noise")
     assert "still wrong for some (" in found.finding
-    assert "of 11 groups at the 5 % level)" in found.finding
-    assert found.finding.endswith("happened")
+    assert "of 11 groups at the 5% level)" in found.finding
+    assert found.finding.endswith("observed")
     assert by_brier.startswith("by Brier score: 5 of 11 groups are worse off, beyond noise for")
     assert by_log_loss.startswith("by log loss: of 11 groups, g = a and h = m loses most")
-    assert by_audit.startswith("by the audit: 3 of 11 groups are wrong at the 5 % level after the repair")
+    assert by_audit.startswith("by the audit: 3 of 11 groups are wrong at the 5% level after the repair")
     assert "and not before: the smallest p-value has g = a" in by_audit
     assert by_audit.endswith(" after (p ≤ 0.005)")
     assert "who pays, in points" in str(found)

@@ -45,7 +45,7 @@ def test_a_tolerance_without_guarantee_is_said():
 
 @pytest.mark.slow
 def test_histogram_covers_its_bins():
-    """All ten bins within their limits in at least 90 % of samples (simulated: rates known exactly)."""
+    """All ten bins within their limits in at least 90% of samples (simulated: rates known exactly)."""
     rng = np.random.default_rng(0)
     misses = 0
     for _ in range(400):

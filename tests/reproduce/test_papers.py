@@ -165,7 +165,7 @@ CLOSE = [  # one sample of 20 from beta(2, 2), unusually close together
 
 
 def test_duels_by_the_brier_score_depend_on_how_far_apart_the_predictions_lie():
-    """Two programs gave 27 and 6 %: both are right, on samples of standard deviation .126 and .248."""
+    """Two programs gave 27 and 6%: both are right, on samples of standard deviation .126 and .248."""
     wide = np.random.default_rng(20).beta(2, 2, 20)
     for sample, spread, share in ((np.array(CLOSE), 0.126, 0.2675), (wide, 0.248, 0.0621)):
         assert sample.std() == pytest.approx(spread, abs=5e-4)

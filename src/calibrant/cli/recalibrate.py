@@ -362,8 +362,8 @@ def _show_changes(assessment: Assessment) -> None:
     print_result()
     show_table(["held-out", "before", "after", "gain", "from, approx.", "to, approx."], rows)
     print_note(
-        "Means over the parts that were held out in turn. The smooth error of parts is on average no smaller "
-        "than that of all records, which evaluate shows."
+        "Means over the held-out parts. The smooth error of a part tends to be larger than that of all "
+        "records, which evaluate shows."
     )
     if assessment.certain_note:
         print_note(assessment.certain_note)

@@ -88,8 +88,9 @@ def certain_note(
     if inner is None:
         return f"{are} exactly 0 or 1, so there is no interval"
     span = f", {confidence_text(confidence)} interval {inner.span}" if inner.span else ""
-    with_them = f"with them it is {format_value(value)} and has no interval"
-    return f"{are} exactly 0 or 1; without them it is {format_value(inner.value)}{span}; {with_them}"
+    those = "that record" if certain == 1 else "them"
+    with_them = f"with {those} it is {format_value(value)} and has no interval"
+    return f"{are} exactly 0 or 1; without {those} it is {format_value(inner.value)}{span}; {with_them}"
 
 
 SIZE_MEASURE = "smooth"  # how far: within a factor 2 of the distance to calibration, in units of probability

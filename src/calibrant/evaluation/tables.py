@@ -105,7 +105,9 @@ def footnotes(rows: Sequence[ResultRow]) -> list[str]:
         meanings = [". ".join(f"{name}: {FOOTNOTES[name]}" for name in names) + "."]
     else:
         meanings = [f"{ROOTS.get(row.about.name, row.about.name)}: {row.about.meaning}." for row in shown]
-    notes = [f"{'* ' if row.inner else ''}{row.about.name}: {row.note}." for row in shown if row.note]
+    notes = [
+        f"{'* ' if row.inner else ''}{row.about.name}: {row.note.rstrip('.')}." for row in shown if row.note
+    ]
     return [*meanings, *dict.fromkeys(notes)]
 
 

@@ -43,7 +43,7 @@ class CalibrationCurve:
     def limits(self, p: Array, confidence: float) -> tuple[Array, Array]:
         """Return pointwise limits of the true rate at each prediction.
 
-        Beyond the outer 2 % of the predictions the spline is extrapolated, and only a rising curve is
+        Beyond the outer 2% of the predictions the spline is extrapolated, and only a rising curve is
         assumed: there the limit away from the center is 0 or 1.
         """
         from scipy.special import expit, stdtrit

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from calibrant.results import Array
 
-MIN_WEIGHTED_RECORDS = 5  # of either outcome: with fewer, weighted intervals covered 65 % for 95 %
+MIN_WEIGHTED_RECORDS = 5  # of either outcome: with fewer, weighted intervals covered 65% for 95%
 MIN_CLUSTERS = 10.0  # effective number below which a group's interval is not given
 GUARD = 2.0  # records of the rarer outcome that are assumed to show no gain from the predictions
 Codes = npt.NDArray[np.intp]

@@ -72,7 +72,7 @@ class Search:
 
     @property
     def confirmed(self) -> tuple[ConfirmedRule, ...]:
-        """The findings with an adjusted p-value of at most 5 %."""
+        """The findings with an adjusted p-value of at most 5%."""
         return tuple(one for one in self.findings if (one.group.pvalue or 1.0) <= LEVEL)
 
     def to_dict(self) -> dict[str, Any]:

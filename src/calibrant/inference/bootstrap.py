@@ -395,7 +395,7 @@ def upper_quantile(values: Array, share: float) -> float:
     """Return the value that a further draw exceeds with a chance of 1 - `share` at most.
 
     The k-th smallest of m is exceeded by one more with chance 1 - k / (m + 1): k = share (m + 1), rounded up.
-    Sample quantiles between neighbours are too small: of 99 draws, that for 95 % is exceeded by 5.9 %.
+    Sample quantiles between neighbours are too small: of 99 draws, that for 95% is exceeded by 5.9%.
 
     >>> upper_quantile(np.arange(1.0, 100.0), 0.95)
     95.0
@@ -504,7 +504,7 @@ class Coarsened:
 def coarsen_for_interval(
     forecasts: Forecasts, row: Measure, settings: dict[str, Any], confidence: float
 ) -> Coarsened:
-    """Merge into the fewest cells that widen an interval by less than 1 %; not at all where none do.
+    """Merge into the fewest cells that widen an interval by less than 1%; not at all where none do.
 
     A deviation is at least LEAST_SHARE times that of the mean residual, whose quantile is known, so an
     interval's half-width is known from below before anything is drawn.

@@ -67,7 +67,7 @@ class ClassTable(Result):
     dropped: int
     draws: int
     seed: int
-    unseen: float = 0.0  # least common bias of the top label that would be noticed with probability 90 %
+    unseen: float = 0.0  # least common bias of the top label that would be noticed with probability 90%
 
     DERIVED: ClassVar[tuple[str, ...]] = ("sentence", "approximate")
 
@@ -78,7 +78,7 @@ class ClassTable(Result):
 
     @property
     def wrong(self) -> tuple[ClassLevel, ...]:
-        """The classes that are off beyond chance at the 5 % level, the surest first."""
+        """The classes that are off beyond chance at the 5% level, the surest first."""
         return tuple(sorted((c for c in self.classes if c.adjusted <= ALPHA), key=lambda c: c.adjusted))
 
     def __repr__(self) -> str:
@@ -95,12 +95,12 @@ class ClassTable(Result):
             f"({pvalue_phrase(top.pvalue, self.draws, bound=top.pvalue_is_bound)}"
             f"{', approximate' if top.approximate else ''}).",
             f"{count} of {len(self.classes)} classes {'is' if count == 1 else 'are'} off beyond chance"
-            f" at the 5 % level{by}.",
+            f" at the 5% level{by}.",
         ]
         largest = sorted(self.wrong, key=lambda one: -abs(one.happened - one.predicted))[:SAID]
         named = [
             f"{'class ' if one.name.isdecimal() else ''}{one.name} ({percent(one.predicted)} predicted, "
-            f"{percent(one.happened)} happened)"
+            f"{percent(one.happened)} observed)"
             for one in largest
         ]
         if named:
@@ -116,7 +116,7 @@ class ClassTable(Result):
 
     def sheet(self) -> Table:
         """Return the table: top label first, then the classes in their order."""
-        columns = ("class", "predicted", "happened", "difference", self.measure, "p-value", "adjusted")
+        columns = ("class", "predicted", "observed", "difference", self.measure, "p-value", "adjusted")
         return Table(columns, tuple(_line(one) for one in self.rows()))
 
     def tables(self) -> tuple[Table]:
@@ -167,7 +167,7 @@ def class_table(
         Refuse rows without a label or a probability ("error"), or leave them out and count them ("drop").
     draws, seed
         Simulations for p-values without a limit law, and their seed. There are at least 20 for each class:
-        with fewer, no class could be found at the 5 % level once p-values allow for all of them.
+        with fewer, no class could be found at the 5% level once p-values allow for all of them.
     progress
         Called with the share of the classes that are done.
 

@@ -190,7 +190,7 @@ def ranks_inverted(forecasts: Forecasts) -> bool:
     return float(centred @ forecasts.outcomes) < -SURE * math.sqrt(noise) - ROUNDING
 
 
-SEEN = 3.24  # standard deviations: a bias that a two-sided 5 % test sees with probability 90 %
+SEEN = 3.24  # standard deviations: a bias that a two-sided 5% test sees with probability 90%
 OUTER_SHARE = 0.1  # of the variance beyond which logits are limited under random signs
 SAME = 1e-20  # variance of the logits below which predictions count as one: rounding would decide
 
@@ -225,9 +225,9 @@ def omnibus(forecasts: Forecasts) -> Certified:
 
 
 def visible_bias(forecasts: Forecasts) -> float:
-    """Return the least common bias that is noticed with probability 90 %: what is smaller may go unseen.
+    """Return the least common bias that is noticed with probability 90%: what is smaller may go unseen.
 
-    With n records of which none disagrees, a rate up to 3 / n is still possible at 95 %.
+    With n records of which none disagrees, a rate up to 3 / n is still possible at 95%.
     """
     records = 1.0 / float(forecasts.squared_weights.sum())
     return min(1.0, max(SEEN * math.sqrt(forecasts.null_variance), 3.0 / records))
@@ -312,7 +312,7 @@ def bounded_leverage(forecasts: Forecasts) -> Array:
     """Return the leverage with logits limited to their central four fifths, by variance.
 
     Random signs ignore skewness, and the logits of extreme predictions have much: unlimited, the score
-    rejects 7 to 10 % of calibrated data sets of 15 to 30 clusters at the 5 % level.
+    rejects 7 to 10% of calibrated data sets of 15 to 30 clusters at the 5% level.
     """
     variance = forecasts.squared_weights * forecasts.values * (1 - forecasts.values)
     away, total = logits(forecasts), float(variance.sum())

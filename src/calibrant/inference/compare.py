@@ -171,7 +171,7 @@ def on_cells(
 def _on_cells(
     forecasts: Forecasts, row: Measure, settings: dict[str, Any], value: float, confidence: float
 ) -> CellModel | None:
-    """Take few levels as they are and merge many; None where that would widen an interval by 1 % or more."""
+    """Take few levels as they are and merge many; None where that would widen an interval by 1% or more."""
     grid = coarsen_for_interval(forecasts, row, settings, confidence)
     if grid.starts is not None:
         return _merged(forecasts, grid, row, settings, value)
@@ -316,7 +316,7 @@ def compare(
     The default, ATB, is truthful: E[ATB(a, y)] - E[ATB(b, y)] = ATB(a, p) - ATB(b, p), so noise cannot
     change the order. From 16,384 distinct predictions of unweighted 0/1 rows on, ATB, l1-ATB, smooth and EMD
     are resampled on merged predictions, `cells` of them, which would widen the interval of each model by
-    less than 1 %; `added` says what that adds at most to either side of a difference. While a model may be
+    less than 1%; `added` says what that adds at most to either side of a difference. While a model may be
     calibrated, a difference may be the error that the other has if it is: an interval reaches that far, and
     a model is worse only if the exact test by the measure rejects it (ATB, whose differences are not biased,
     needs no such care).

@@ -109,7 +109,7 @@ class ConfidenceInterval(Result):
         said, records = f"{name[0].upper()}{name[1:]} {format_value(self.value)}", pluralize(self.n, "record")
         if is_unbounded(self.lower, self.upper):
             return f"{said}, {self.note} ({records}, {how})."
-        limits = f"{100 * self.confidence:g} % interval {limits_text(self.lower, self.upper)}"
+        limits = f"{100 * self.confidence:g}% interval {limits_text(self.lower, self.upper)}"
         note = f" Note: {self.note}." if self.note else ""
         related = "" if self.clusters is None else f" {self.clusters}"
         return f"{said}, {limits} ({records}, {how}).{note}{related}"
@@ -160,7 +160,7 @@ def confidence_interval(
     "atb", "l1-atb", "kernel" and "emd".
 
     From 16,384 distinct predictions of unweighted 0/1 records on, smooth, EMD, ATB and l1-ATB are resampled
-    on neighbouring predictions merged into `cells`: the fewest that widen the interval by less than 1 %. What
+    on neighbouring predictions merged into `cells`: the fewest that widen the interval by less than 1%. What
     they can change of a deviation, but for a chance of less than 1 in 10,000, is `added` to either side
     (of the root, for ATB).
 

@@ -410,7 +410,7 @@ class NetBenefits(Result):
         rows = f"{pluralize(self.n, 'row')}{dropped_note(self.dropped)}"
         joint = "; claims hold over all thresholds at once" if self.differences else ""
         related = "" if self.clusters is None else f" {self.clusters}"
-        return f"{rows}; approximate {100 * self.confidence:g} % intervals for one threshold{joint}.{related}"
+        return f"{rows}; approximate {100 * self.confidence:g}% intervals for one threshold{joint}.{related}"
 
     def to_frame(self, backend: str = "pandas") -> Any:
         """Return a frame ("pandas", "polars" or "pyarrow"): one row per curve and threshold.

@@ -122,7 +122,7 @@ class TestResult(Result):
         draws = "" if self.pvalue_is_bound else f", {pluralize(self.draws, 'draw')}"
         drawn = "" if self.seed is None else f"{draws}, seed {self.seed}"
         return (
-            f"Calibration {rejected} at the 5 % level: {self.written_pvalue} "
+            f"Calibration {rejected} at the 5% level: {self.written_pvalue} "
             f"({measure_in_words(self.measure)} {size}{degrees}{expected}; "
             f"{pluralize(self.n, 'record')}, {self.method} test{drawn})."
             f"{explain_rejection(self.details, self.rejects())} {self.clusters or ''}".rstrip()

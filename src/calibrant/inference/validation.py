@@ -170,7 +170,7 @@ class ValidationPlan(Result):
         return (
             f"{pluralize(self.n, 'record')} (about {pluralize(self.events, 'event')}) make the "
             f"{confidence_text(self.confidence)} intervals of a validation as narrow as asked for ("
-            f"{'; '.join(parts)}), if predictions are calibrated, {100 * self.base_rate:.3g} % are events "
+            f"{'; '.join(parts)}), if predictions are calibrated, {100 * self.base_rate:.3g}% are events "
             f"and the c-statistic is {self.c:.3g}"
         )
 

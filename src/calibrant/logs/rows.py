@@ -8,7 +8,7 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -189,18 +189,26 @@ class LogRows:
         self.summary = LogSummary(self.tool, [one.name for one in self.paths])
 
     def __iter__(self) -> Iterator[tuple[LogFile, Answer]]:
+        lacking = []
         for path in self.paths:
-            log = TOOLS[self.tool](path, self.options)
-            self._about(log)
             before = self.summary.samples
-            for sample in log.samples():
-                self._count(sample)
-                yield log, sample
-            self.summary.notes.update(log.notes)
+            yield from self._samples(path, self.options)
             if self.summary.samples == before:
-                named = self.options.filter is not None
-                hint = Hint("pass {} as the log names it", filter=...) if named else ""
-                raise unreadable_log(path, "", "must have samples", "got none", hint)
+                lacking.append(path)
+        named = self.options.filter is not None
+        if lacking and (not named or len(lacking) == len(self.paths)):
+            hint = Hint("pass {} as the log names it", filter=...) if named else ""
+            raise unreadable_log(lacking[0], "", "must have samples", "got none", hint)
+        for path in lacking:  # tasks without this filter have one of their own, or are refused
+            yield from self._samples(path, replace(self.options, filter=None))
+
+    def _samples(self, path: Path, options: Options) -> Iterator[tuple[LogFile, Answer]]:
+        log = TOOLS[self.tool](path, options)
+        self._about(log)
+        for sample in log.samples():
+            self._count(sample)
+            yield log, sample
+        self.summary.notes.update(log.notes)
 
     def columns(self) -> dict[str, Any]:
         """Read everything into columns."""

@@ -12,7 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from calibrant.columns import Features, code_columns
-from calibrant.formatting import at_floor, format_points, percent, pluralize, predicted_happened, pvalue_text
+from calibrant.formatting import (
+    at_floor,
+    format_points,
+    percent,
+    pluralize,
+    predicted_observed_exactly,
+    pvalue_text,
+)
 from calibrant.groups.audit import audit
 from calibrant.groups.audit_result import LEVEL, Audit, Group
 from calibrant.groups.rules import EVERYONE
@@ -32,7 +39,7 @@ Members = npt.NDArray[np.integer[Any]]
 class GroupSide:
     """The predictions of a group, as they are or repaired, against the outcomes.
 
-    `difference` is observed minus predicted, with the 95 % interval `low` to `high` of this group alone;
+    `difference` is observed minus predicted, with the 95% interval `low` to `high` of this group alone;
     `pvalue` is adjusted for all groups that were tested, and None where the group was listed only.
     """
 
@@ -221,7 +228,7 @@ def newly_wrong(changes: Sequence[GroupChange]) -> list[str]:
     first = "" if len(new) == 1 else "the smallest p-value has "
     return [
         f"by the audit: {len(new):,} of {pluralize(len(tested), 'group')} {'is' if len(new) == 1 else 'are'} "
-        f"wrong at the 5 % level after the repair and not before: {first}{most.rule} "
+        f"wrong at the 5% level after the repair and not before: {first}{most.rule} "
         f"({pluralize(most.size, 'record')}), {most.before.in_words} before ({most.before.written_pvalue}), "
         f"{most.after.in_words} after ({most.after.written_pvalue})"
     ]
@@ -400,14 +407,14 @@ class GroupAssessment:
         """For how many of the groups, where their p-values are known."""
         groups = [one for one in self.changes if one.rule != EVERYONE and one.after.pvalue is not None]
         wrong = sum(one.after.wrong for one in groups)
-        return f" ({wrong:,} of {pluralize(len(groups), 'group')} at the 5 % level)" if wrong else ""
+        return f" ({wrong:,} of {pluralize(len(groups), 'group')} at the 5% level)" if wrong else ""
 
     @property
     def _means_of_worst(self) -> str:
         """The mean prediction of the worst group after the repair, and its observed frequency."""
         for one in self.changes:
             if self.after.worst[0].startswith(f"{one.rule}: {one.size:,} "):
-                return f"; on the whole {predicted_happened(one.after.predicted, one.happened)}"
+                return f"; on the whole {predicted_observed_exactly(one.after.predicted, one.happened)}"
         return ""
 
     @property

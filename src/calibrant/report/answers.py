@@ -67,7 +67,8 @@ class Answers(Result):
     def __str__(self) -> str:
         if self.clustered:
             return (
-                "No threshold is promised: answers belong together, and the promise needs independent ones."
+                "No threshold is promised: that needs independent answers, and some of these belong together "
+                "(the same question or cluster)."
             )
         found = [one for one in self.thresholds if one.threshold is not None]
         useful = next((one for one in found if one.coverage < 1), found[0] if found else self.thresholds[1])

@@ -134,7 +134,7 @@ def clip_note(levels: Levels, clip: float) -> str:
     count = format_value(float(levels.weights[beyond].sum()))
     return (
         f"Predictions below {clip:.3g} are treated as {clip:.3g}, and above {1 - clip:.6g} as {1 - clip:.6g}"
-        f" ({count} records): the likelihood prefers that."
+        f" ({count} records), which fits these records better."
     )
 
 
