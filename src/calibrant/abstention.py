@@ -59,14 +59,12 @@ class RiskCoverage(Result):
         return float(self.coverage[place]), float(self.promised[place]), float(self.realized[place])
 
     def __str__(self) -> str:
-        promised, realized = float(self.promised[-1]), float(self.realized[-1])
-        text = (
-            f"Answering everything: {percent(realized)} wrong of {pluralize(self.n, 'record')}, "
-            f"{percent(promised)} promised. "
-        )
         half, promised, realized = self.at(0.5)
-        text += f"Answering the most confident {percent(half)}: {percent(realized)} wrong, "
-        text += f"{percent(promised)} promised. "
+        text = (
+            f"Answering everything: {percent(float(self.realized[-1]))} wrong of "
+            f"{pluralize(self.n, 'record')}, {percent(float(self.promised[-1]))} promised. Answering the most "
+            f"confident {percent(half)}: {percent(realized)} wrong, {percent(promised)} promised. "
+        )
         worse = pvalue_phrase(self.overconfidence_pvalue, self.draws)
         better = pvalue_phrase(self.underconfidence_pvalue, self.draws)
         if self.overconfidence_pvalue <= 0.05:
@@ -196,12 +194,9 @@ def _pvalue(value: float, null: Array) -> float:
 
 
 def _area(answered: Array, errors: Array) -> float:
-    """Return the mean risk over the 1, 2, ..., n most confident records, ties in random order.
-
-    Inside a tie of m records with e errors, the expected number of errors grows by e / m per record.
-    """
+    """Return the mean risk over the 1, 2, ..., n most confident records, ties in random order."""
     counts = np.arange(1.0, answered[-1] + 1)
-    knots = np.append(0.0, answered), np.append(0.0, errors)
+    knots = np.append(0.0, answered), np.append(0.0, errors)  # inside a tie, expected errors grow evenly
     return float(np.mean(np.interp(counts, *knots) / counts))
 
 

@@ -86,15 +86,13 @@ class Censored:
 
         The weight of a row is its count times its inverse probability, as resampling needs it.
         """
-        return np.asarray(counts) * self._inverse_probability(np.asarray(counts, dtype=np.float64))
-
-    def _inverse_probability(self, counts: Array) -> Array:
+        drawn = np.asarray(counts, dtype=np.float64)
         kept = (self.time >= self.horizon) | (self.event > 0)
         until, result = np.minimum(self.time, self.horizon), np.zeros(len(self))
         for rows, times in self._by_stratum:
-            inverse = _inverse_before(times, self.time[rows], counts[rows], self.event[rows] == 0)
+            inverse = _inverse_before(times, self.time[rows], drawn[rows], self.event[rows] == 0)
             result[rows] = np.where(kept[rows], inverse[np.searchsorted(times, until[rows])], 0.0)
-        return np.where((counts > 0) | np.isfinite(result), result, 1.0)
+        return drawn * np.where((drawn > 0) | np.isfinite(result), result, 1.0)
 
     @cached_property
     def _by_stratum(self) -> list[tuple[npt.NDArray[np.intp], Array]]:
@@ -202,14 +200,11 @@ def _codes(strata: Any, times: Array) -> npt.NDArray[np.intp]:
 
 
 def _inverse_before(times: Array, time: Array, counts: Array, is_censored: npt.NDArray[np.bool_]) -> Array:
-    """Return 1 / G just before each distinct time, and after all; G is the Kaplan-Meier estimate.
-
-    Records with an event at the same time are no longer at risk of being censored then.
-    """
+    """Return 1 / G just before each distinct time, and after all; G is the Kaplan-Meier estimate."""
     places = np.searchsorted(times, time)
     losses = np.bincount(places, weights=counts * is_censored, minlength=len(times))
     events = np.bincount(places, weights=counts * ~is_censored, minlength=len(times))
-    at_risk = np.cumsum((losses + events)[::-1])[::-1] - events
+    at_risk = np.cumsum((losses + events)[::-1])[::-1] - events  # who has an event is not censored then
     left = at_risk - losses
     ratio = np.divide(at_risk, left, out=np.where(losses > 0, np.inf, 1.0), where=left > 0)
     return np.append(1.0, np.cumprod(ratio))

@@ -18,7 +18,7 @@ from calibrant.distributions.forms import (
 )
 from calibrant.errors import InvalidInputError, reject_rows, sentence
 from calibrant.formatting import format_value, percent, pluralize, pvalue_phrase
-from calibrant.inputs import open_share, probabilities
+from calibrant.inputs import check_same_length, numeric_vector, open_share, probabilities
 from calibrant.metrics.null_laws import log_range_tail
 from calibrant.parallel import checked_draws, in_blocks, recorded_seed
 from calibrant.records import Missing
@@ -89,22 +89,17 @@ class IntervalCoverage(Result):
     @property
     def status(self) -> str:
         """One of "too narrow", "too wide", "biased", "uneven", or "fine" if nothing is off beyond chance."""
+        from scipy.stats import binomtest
+
         one = self.coverage
         if one.promised < one.low:
             return "too wide"
         if one.promised > one.high:
             return "too narrow"
-        if self._lopsided:
+        low, high = round(self.below * self.n), round(self.above * self.n)
+        if low + high > 0 and binomtest(low, low + high).pvalue <= ALPHA:  # more fall out on one side
             return "biased"
         return "fine" if one.pvalue > ALPHA else "uneven"
-
-    @property
-    def _lopsided(self) -> bool:
-        """Whether more outcomes fall out on one side than chance explains, if both are promised alike."""
-        from scipy.stats import binomtest
-
-        low, high = round(self.below * self.n), round(self.above * self.n)
-        return low + high > 0 and binomtest(low, low + high).pvalue <= ALPHA
 
     def __str__(self) -> str:
         one, lead = self.coverage, self.status.capitalize()
@@ -244,7 +239,10 @@ def interval_coverage(
     """
     level = open_share("coverage", coverage)
     ends = (1 - level) / 2, (1 + level) / 2
-    y, form, dropped = as_rows(y_true, _pair(lower, upper), ends, None, missing)
+    left, right = numeric_vector(lower, "lower"), numeric_vector(upper, "upper")
+    check_same_length(left, right, ("lower", "upper"))
+    reject_rows("upper", "must not be less than lower", right, right < left)
+    y, form, dropped = as_rows(y_true, np.column_stack([left, right]), ends, None, missing)
     low, high = form.values.T  # type: ignore[attr-defined]
     out = np.maximum(low - y, 0) + np.maximum(y - high, 0)
     score = float(np.mean(high - low + 2 / (1 - level) * out))
@@ -253,15 +251,6 @@ def interval_coverage(
     one = coverage_of(level, inside, np.full(len(y), level), (low + high, width), score, count, used)
     below, above = float(np.mean(y < low)), float(np.mean(y > high))
     return IntervalCoverage(one, below, above, float(np.mean(width)), len(y), dropped, count, used)
-
-
-def _pair(lower: Any, upper: Any) -> Array:
-    from calibrant.inputs import check_same_length, numeric_vector
-
-    low, high = numeric_vector(lower, "lower"), numeric_vector(upper, "upper")
-    check_same_length(low, high, ("lower", "upper"))
-    reject_rows("upper", "must not be less than lower", high, high < low)
-    return np.column_stack([low, high]).astype(np.float64)
 
 
 def coverage_of(

@@ -58,9 +58,8 @@ class ThresholdTable(TableOfTests):
 
     def __str__(self) -> str:
         count = pluralize(len(self.thresholds), "threshold")
-        note = "" if self.fixed else (
-            " The thresholds were taken from the outcomes: fix them beforehand to rank forecasters."
-        )  # fmt: skip
+        taken = " The thresholds were taken from the outcomes: fix them beforehand to rank forecasters."
+        note = "" if self.fixed else taken
         if self.members is not None and self.wrong:
             note += f" Shares of {self.members} members are rough probabilities, which counts as an error."
         return (
@@ -76,9 +75,7 @@ class ThresholdTable(TableOfTests):
         """Return the table, one line per threshold."""
         columns = ("threshold", "predicted", "observed", "difference", "ATB", "Brier", "p-value", "adjusted")
         lines = (
-            cells_of_test(
-                one.threshold, one.predicted, one, False, number_cell(one.atb), number_cell(one.brier)
-            )
+            cells_of_test(one.threshold, one.predicted, one, False, *map(number_cell, (one.atb, one.brier)))
             for one in self.thresholds
         )
         return Table(columns, tuple(lines))

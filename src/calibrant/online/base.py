@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -307,11 +307,8 @@ class Run:
 
     def taken(self, rows: npt.NDArray[np.bool_]) -> Run:
         """Return some of the rows, such as those whose outcome is known."""
-        columns = (self.certificate, self.bound, self.weights)
-        certificate, bound, weights = (None if column is None else column[rows] for column in columns)
-        return Run(
-            self.predictions[rows], certificate, bound, self.steered[rows], weights, self.learnt_before
-        )
+        columns = {part.name: getattr(self, part.name) for part in fields(self)}
+        return replace(self, **{k: item[rows] for k, item in columns.items() if isinstance(item, np.ndarray)})
 
     def __len__(self) -> int:
         return len(self.predictions)
@@ -322,10 +319,10 @@ class Run:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all columns as lists, ready for JSON."""
-        names = ("predictions", "certificate", "bound", "steered", "weights")
-        columns = {name: getattr(self, name) for name in names}
-        lists = {name: None if column is None else column.tolist() for name, column in columns.items()}
-        return {**lists, "learnt_before": self.learnt_before}
+        columns = {part.name: getattr(self, part.name) for part in fields(self)}
+        return {
+            name: item.tolist() if isinstance(item, np.ndarray) else item for name, item in columns.items()
+        }
 
 
 def _last(name: str, column: Array | None) -> str:

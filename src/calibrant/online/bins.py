@@ -111,21 +111,14 @@ class BinTable:
                 raise fields.refused(name, f"must be {len(self.answers)} lists, one per group")
             inner = [Fields({name: row}, fields.kind).counts(name, self.bins) for row in rows]
             setattr(self, name, inner)
-        if any(
-            e > a
-            for es, as_ in zip(self.events, self.answers, strict=True)
-            for e, a in zip(es, as_, strict=True)
-        ):
+        if (np.array(self.events) > np.array(self.answers)).any():
             raise fields.refused("events", "must not exceed the answers")
         for g in range(len(self.answers)):
             for i in range(self.bins):
-                self._renew(g, i)
-
-    def _renew(self, g: int, i: int) -> None:
-        n, s = self.answers[g][i], self.events[g][i]
-        left, right = i / self.bins, (i + 1) / self.bins
-        self.up[g][i] = weight_of(s - n * right, s * (1.0 - right) + (n - s) * right, self.quadratic)
-        self.down[g][i] = weight_of(n * left - s, s * (1.0 - left) + (n - s) * left, self.quadratic)
+                n, s = self.answers[g][i], self.events[g][i]
+                left, right = i / self.bins, (i + 1) / self.bins
+                self.up[g][i] = weight_of(s - n * right, s * (1.0 - right) + (n - s) * right, self.quadratic)
+                self.down[g][i] = weight_of(n * left - s, s * (1.0 - left) + (n - s) * left, self.quadratic)
 
 
 class BinForecaster(Stream):
@@ -197,10 +190,7 @@ class BinForecaster(Stream):
     def _run_epochs(
         self, outcomes: Array, guides: Array | None, members: Any, promised: Promise | None = None
     ) -> Run:
-        """Forecast and learn many rounds, epoch by epoch.
-
-        `promised` is the bound of an epoch after some rounds with some number of bins, where there is one.
-        """
+        """Forecast and learn many rounds, epoch by epoch; `promised` bounds an epoch by rounds and bins."""
         size, begin, before = len(outcomes), 0, self.rounds
         predictions, steered, errors = np.empty(size), np.empty(size, np.bool_), np.empty(size)
         bounds = None if promised is None else np.empty(size)
@@ -256,8 +246,8 @@ class BinForecaster(Stream):
         self._forecasts = fields.count("forecasts")
         epochs = fields.items("epochs")
         ends = epoch_ends(self.FIRST_EPOCH, self.EPOCH_FACTOR)
-        last = 0 if self._one_table else next(k for k, end in enumerate(ends) if end >= self._forecasts)
-        expected = last + 1
+        count = enumerate(ends, start=1)
+        expected = 1 if self._one_table else next(k for k, end in count if end >= self._forecasts)
         if len(epochs) != expected:
             raise fields.refused("epochs", f"must be {expected} after {self._forecasts:,} forecasts")
         while len(self._tables) < expected:

@@ -6,13 +6,12 @@ All are totals over the rounds, T times the measure, and functions of numbers or
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-
-from calibrant.results import Array
 
 ROUNDING = 4 * np.finfo(np.float64).eps  # per round: points of a fixed grid are not binary fractions
 CUTOFF_RATE = 3.4  # between what is best at the end of a block of rounds (3.1) and at its beginning (3.6)
@@ -105,10 +104,7 @@ def decision_loss_bins(horizon: int, groups: int = 1) -> int:
 
 def epoch_ends(first: int, factor: int) -> Iterator[int]:
     """Yield after how many rounds each epoch ends: each a fixed multiple of the one before."""
-    end = first
-    while True:
-        yield end
-        end *= factor
+    return (first * factor**epoch for epoch in itertools.count())
 
 
 def regret_bound(delay: int, prior: float, segments: int = 1) -> float:
@@ -159,8 +155,3 @@ def class_bound(rounds: int, classes: int, horizon: int | None = None) -> float:
     # sum of 1 / sqrt(t) for early < t <= rounds: at most the integral from early + 1/2 to rounds + 1/2
     later = math.sqrt(classes / 2) * 2 * (math.sqrt(rounds + 0.5) - math.sqrt(early + 0.5))
     return min(float(rounds), early + later + classes * (1 - last) / last)
-
-
-def as_numbers(bound: Any) -> Array:
-    """Return a bound over many rounds as an array."""
-    return np.asarray(bound, dtype=np.float64)

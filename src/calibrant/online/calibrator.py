@@ -26,7 +26,7 @@ from calibrant.kernels.online import (
     run_experts,
 )
 from calibrant.online.base import Pending, Run, Stream
-from calibrant.online.bounds import SLACK, SPLIT_COST, as_numbers, guard_bound, regret_bound
+from calibrant.online.bounds import SLACK, SPLIT_COST, guard_bound, regret_bound
 from calibrant.online.distance import Grid
 from calibrant.online.inputs import (
     Key,
@@ -134,6 +134,11 @@ class Segment:
         )
         self.rounds = 0
         self.waiting = Pending()  # of this segment: answers without content
+
+    def to_state(self) -> dict[str, Any]:
+        """Return what changes from round to round; the answers that wait are saved by the calibrator."""
+        waiting = {name: item for name, item in self.waiting.to_state().items() if name != "waiting"}
+        return {"rounds": self.rounds, **waiting, "experts": self.experts.to_state()}
 
 
 class OnlineCalibrator(Stream):
@@ -291,7 +296,7 @@ class OnlineCalibrator(Stream):
         key = self._pending.check_free(key)
         raw, name = checked_probability(p, "p"), self._name(by)
         segment = self._segments.get(name)
-        if segment is None:
+        if segment is None:  # setdefault would build a segment at every step
             segment = self._segments[name] = Segment(self)
         answers = segment.experts.answers(raw)
         prediction = segment.experts.mix(answers)
@@ -358,13 +363,16 @@ class OnlineCalibrator(Stream):
         mixtures, weights = np.empty(len(outcomes)), np.empty((len(outcomes), len(NAMES)))
         for name, rows in self._parts(by, len(outcomes)).items():
             own = np.flatnonzero(np.diff(batch[rows], append=-1)) + 1
-            mixtures[rows], weights[rows] = self._mixed(name, outcomes[rows], raw[rows], own)
+            segment = self._segments.setdefault(name, Segment(self))
+            segment.rounds += len(rows)
+            segment.waiting.note_batch(int(np.diff(own, prepend=0).max(initial=0)))
+            mixtures[rows], weights[rows] = segment.experts.run(outcomes[rows], raw[rows], own)
         self._pending.note_batch(int(np.diff(ends, prepend=0).max(initial=0)))
         if self._guard is None:
             return Run(mixtures, None, None, np.zeros(len(outcomes), dtype=np.bool_), weights, before)
         after = before + np.arange(1, len(outcomes) + 1)
         predictions, certificates, steered = self._guard.run(outcomes, mixtures, ends)
-        return Run(predictions, certificates, as_numbers(self._promised(after)), steered, weights, before)
+        return Run(predictions, certificates, self._promised(after), steered, weights, before)
 
     def _parts(self, by: Any, size: int) -> dict[str, npt.NDArray[np.int64]]:
         """Return the rows of each segment, the segments in the order in which they come."""
@@ -381,19 +389,10 @@ class OnlineCalibrator(Stream):
         cuts = np.split(order, np.cumsum(np.bincount(codes, minlength=len(known)))[:-1]) if size else []
         return {str(known[k]): cuts[k] for k in np.argsort(first)}
 
-    def _mixed(
-        self, name: str, outcomes: Array, raw: Array, ends: npt.NDArray[np.int64]
-    ) -> tuple[Array, Array]:
-        """Run the experts of one segment over its rows."""
-        segment = self._segments.setdefault(name, Segment(self))
-        segment.rounds += len(outcomes)
-        segment.waiting.note_batch(int(np.diff(ends, prepend=0).max(initial=0)))
-        return segment.experts.run(outcomes, raw, ends)
-
     def _to_state(self) -> dict[str, Any]:
         names = ("by", "guard", "bins", "decay", "prior", "delay")
         settings = {name: getattr(self, name) for name in names}
-        segments = [[name, _segment_state(segment)] for name, segment in self._segments.items()]
+        segments = [[name, segment.to_state()] for name, segment in self._segments.items()]
         watching = {} if self._guard is None else {"watch": self._guard.to_state()}
         return {**settings, "segments": segments, **watching}
 
@@ -448,8 +447,3 @@ class OnlineCalibrator(Stream):
     def _after_loading(self) -> None:
         for key, answer in self._pending.waiting.items():
             self._segments[answer[0]].waiting.waiting[key] = ()
-
-
-def _segment_state(segment: Segment) -> dict[str, Any]:
-    waiting = {name: item for name, item in segment.waiting.to_state().items() if name != "waiting"}
-    return {"rounds": segment.rounds, **waiting, "experts": segment.experts.to_state()}

@@ -19,6 +19,8 @@ from calibrant.online.base import Run
 from calibrant.online.bins import BinForecaster
 from calibrant.online.bounds import decision_loss_bins, decision_loss_bound
 from calibrant.online.inputs import (
+    EVERYBODY,
+    MISSING,
     Key,
     checked_bins,
     checked_count,
@@ -31,7 +33,6 @@ from calibrant.online.inputs import (
 )
 from calibrant.online.state import Fields
 
-EVERYBODY = "everybody"
 Potential = Literal["exponential", "quadratic"]
 
 
@@ -87,15 +88,15 @@ class DecisionLossForecaster(BinForecaster):
         if potential not in ("exponential", "quadratic"):
             raise reject_name("potential", potential, ["exponential", "quadratic"])
         self.potential: Potential = potential
-        self.groups = _checked_groups(groups)
+        self.groups = () if groups is None else tuple(list_of_names(groups))
         self._numbers = {name: number for number, name in enumerate([EVERYBODY, *self.groups])}
         super().__init__(horizon, bins, len(self._numbers), potential == "quadratic", seed)
 
     def _suited_bins(self, epoch: int) -> int:
         if self.horizon is not None:
             return decision_loss_bins(self.horizon, len(self._numbers))
-        begin = self.FIRST_EPOCH * self.EPOCH_FACTOR ** (epoch - 1) if epoch else 0
         end = self.FIRST_EPOCH * self.EPOCH_FACTOR**epoch
+        begin = end // self.EPOCH_FACTOR if epoch else 0
         return decision_loss_bins(end - begin, len(self._numbers))
 
     @property
@@ -226,17 +227,7 @@ class DecisionLossForecaster(BinForecaster):
         return self
 
 
-def _checked_groups(groups: Iterable[Any] | None) -> tuple[str, ...]:
-    if groups is None:
-        return ()
-    names = list_of_names(groups)
-    if len(set(names)) < len(names) or EVERYBODY in names:
-        rule = f"must be different names other than {EVERYBODY!r}"
-        raise InvalidInputError(sentence("groups", rule, f"got {names}"))
-    return tuple(names)
-
-
 def _saved_groups(groups: Any) -> list[Any]:
     if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
         raise InvalidInputError(sentence("groups", "must be a list of names"))
-    return [None if group == "(missing)" else group for group in groups]
+    return [None if group == MISSING else group for group in groups]

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from calibrant.kernels.online import cell_is_full, charged_right, run_grid, usable_cell, with_capacity
 from calibrant.online.base import GuidedStream, Run
-from calibrant.online.bounds import adaptive_bound, as_numbers, uniform_bound, uniform_cells
+from calibrant.online.bounds import adaptive_bound, uniform_bound, uniform_cells
 from calibrant.online.inputs import (
     batch_ends,
     checked_count,
@@ -255,7 +255,7 @@ class DistanceForecaster(GuidedStream):
         predictions, certificates, steered = self._grid.run(outcomes, guides, ends)
         self._pending.note_batch(int(np.diff(ends, prepend=0).max(initial=0)))
         after = np.arange(before + 1, before + len(outcomes) + 1)
-        bound = as_numbers(self._promised(after)) if self._kept_in_time else None
+        bound = self._promised(after) if self._kept_in_time else None
         return Run(predictions, certificates, bound, steered, learnt_before=before)
 
     def _to_state(self) -> dict[str, Any]:

@@ -119,6 +119,7 @@ def batch_ends(batches: Any, size: int, name: str = "batches") -> npt.NDArray[np
 
 
 MISSING = "(missing)"
+EVERYBODY = "everybody"  # the group of all records
 
 
 def label_name(label: Any) -> str:
@@ -141,11 +142,15 @@ def label_name(label: Any) -> str:
 
 
 def list_of_names(groups: Any) -> list[str]:
-    """Return the names of groups that a user lists; one text is not a list of letters."""
+    """Return the different names of groups that a user lists; one text is not a list of letters."""
     single = isinstance(groups, (str, bytes)) or (isinstance(groups, np.ndarray) and groups.ndim == 0)
     if single or not isinstance(groups, Iterable):
         raise InvalidInputError(sentence("groups", "must be a list of names", f"got {groups!r}"))
-    return [label_name(group) for group in groups]
+    names = [label_name(group) for group in groups]
+    if len(set(names)) < len(names) or EVERYBODY in names:
+        rule = f"must be different names other than {EVERYBODY!r}"
+        raise InvalidInputError(sentence("groups", rule, f"got {names}"))
+    return names
 
 
 def label_names(labels: Any) -> npt.NDArray[Any]:

@@ -20,7 +20,7 @@ import numpy as np
 from calibrant.errors import InvalidInputError, reject_name, sentence
 from calibrant.formatting import pluralize, pvalue_phrase, pvalue_text
 from calibrant.inputs import check_aligned, check_same_length, row_labels, to_array
-from calibrant.online.inputs import label_names, list_of_names
+from calibrant.online.inputs import EVERYBODY, label_names, list_of_names
 from calibrant.online.state import Fields, Saved, not_a_state, parsed
 from calibrant.records import check_records, warn_if_swapped
 from calibrant.results import Array, Result, Table, TableCell, html_paragraphs, number_cell, text_cell
@@ -219,6 +219,8 @@ class Monitor(Saved):
         """Return the current state."""
         best = int(np.argmax(self.rise))
         has_evidence = self.peak > 1.0
+        # a wrong prediction of 0 or 1 pays all bets alike
+        suspicion = IMPOSSIBLE if self.rise.min() > CERTAIN - 1 else bet_names()[best]
         return Reading(
             n=self.n,
             log_evalue=self.log_evalue,
@@ -226,12 +228,8 @@ class Monitor(Saved):
             alarm=self.alarm_at is not None,
             alarm_at=self.alarm_at,
             onset=int(self.rise_from[best]) if has_evidence else None,
-            suspicion=self._suspicion(best) if has_evidence else None,
+            suspicion=suspicion if has_evidence else None,
         )
-
-    def _suspicion(self, best: int) -> str:
-        """Name the bet that paid most; a wrong prediction of 0 or 1 pays all bets alike, and is named."""
-        return IMPOSSIBLE if self.rise.min() > CERTAIN - 1 else bet_names()[best]
 
     def __repr__(self) -> str:
         alarm = "no alarm" if self.alarm_at is None else f"alarm at record {self.alarm_at:,}"
@@ -412,13 +410,12 @@ class GroupMonitor(Saved):
     ['everybody', 'north', 'south']
     """
 
-    EVERYBODY = "everybody"
+    EVERYBODY = EVERYBODY
 
     def __init__(self, groups: Iterable[Any], *, alpha: float = 0.05) -> None:
         names = list_of_names(groups)
-        if not names or len(set(names)) < len(names) or self.EVERYBODY in names:
-            rule = f"must be different names other than {self.EVERYBODY!r}"
-            raise InvalidInputError(sentence("groups", rule, f"got {names}"))
+        if not names:
+            raise InvalidInputError(sentence("groups", "must name a group or more", "got none"))
         share = checked_alpha(alpha) / (len(names) + 1)
         self.monitors = {name: Monitor(alpha=share) for name in [self.EVERYBODY, *names]}
 
@@ -477,7 +474,7 @@ class GroupMonitor(Saved):
             return NotImplemented
         shares = [{name: m.alpha for name, m in part.monitors.items()} for part in (self, later)]
         if shares[0] != shares[1]:
-            own, other = (_described(part) for part in shares)
+            own, other = (f"{part.groups} at alpha {part.alpha:g}" for part in (self, later))
             rule = "must have the same groups and alpha to be added"
             raise InvalidInputError(sentence("GroupMonitors", rule, f"got {own} and {other}"))
         return self._holding({name: m + later.monitors[name] for name, m in self.monitors.items()})
@@ -508,11 +505,6 @@ class GroupMonitor(Saved):
             rule = "must count each record for everybody and for one group"
             raise InvalidInputError(sentence("state", rule, hint="it may have been edited"))
         return cls._holding(monitors)
-
-
-def _described(shares: Mapping[str, float]) -> str:
-    groups = [name for name in shares if name != GroupMonitor.EVERYBODY]
-    return f"{groups} at alpha {sum(shares.values()):g}"
 
 
 def _line(name: str, reading: Reading) -> tuple[TableCell, ...]:

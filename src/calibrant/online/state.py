@@ -23,8 +23,10 @@ def parsed(text: Any, kind: str) -> dict[str, Any]:
         raise not_a_state(kind, text) from None
     if not isinstance(content, JsonObject):
         raise not_a_state(kind, content)
-    if content.checksum is not None and content.checksum not in (checksum_of(content), _first_form(content)):
-        raise _damaged("got another checksum")
+    if content.checksum is not None and content.checksum != checksum_of(content):
+        with_spaces = hashlib.sha256(json.dumps(content).encode()).hexdigest()  # of versions before 0.3
+        if content.checksum != with_spaces[:32]:
+            raise _damaged("got another checksum")
     return content
 
 
@@ -33,24 +35,16 @@ def sealed(text: str) -> str:
     return f'{text[:-1]}, "{CHECKSUM}": "{checksum_of(json.loads(text))}"}}'
 
 
-def _first_form(content: Mapping[str, Any]) -> str:
-    """Return the checksum as versions before 0.3 wrote it, of the text with its spaces."""
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
-
-
-def _is_sealed_version(content: Any) -> bool:
-    """Return whether a state is of a version that is never written to a file without a checksum."""
-    states = [content, *content.values()] if isinstance(content, dict) else []
-    named = [state for state in states if isinstance(state, dict)]
-    return any(_number(state, "calibrant_monitor") >= 4 or _number(state, "version") >= 2 for state in named)
-
-
 def _lacks_checksum(text: str) -> bool:
+    """Return whether a state has no checksum and is of a version that is written to files with one."""
     try:
         content = parse_json(text)
     except (ValueError, RecursionError):  # reported by whatever reads the text
         return False
-    return _is_sealed_version(content) and content.checksum is None
+    if not isinstance(content, JsonObject) or content.checksum is not None:
+        return False
+    named = [state for state in (content, *content.values()) if isinstance(state, dict)]
+    return any(_number(state, "calibrant_monitor") >= 4 or _number(state, "version") >= 2 for state in named)
 
 
 def _number(state: Mapping[str, Any], name: str) -> float:
@@ -65,10 +59,13 @@ def _damaged(got: str) -> InvalidInputError:
 
 def not_a_state(kind: str, content: Any) -> InvalidInputError:
     """Build the error for text that no object of this kind wrote."""
-    shown = repr(content)
-    shown = shown if len(shown) <= 60 else shown[:57] + "..."
     rule, hint = f"must be the JSON of a {kind}", f"pass what {kind}.to_json() returned"
-    return InvalidInputError(sentence("text", rule, f"got {shown}", hint))
+    return InvalidInputError(sentence("text", rule, f"got {_shown(content)}", hint))
+
+
+def _shown(content: Any) -> str:
+    text = repr(content)
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 class Fields:
@@ -92,10 +89,8 @@ class Fields:
 
     def refused(self, name: str, rule: str) -> InvalidInputError:
         """Build the error for a field that breaks its rule."""
-        shown = repr(self.content.get(name))
-        shown = shown if len(shown) <= 60 else shown[:57] + "..."
         subject, hint = f"field {name!r} of the state", "it may have been edited"
-        return InvalidInputError(sentence(subject, rule, f"got {shown}", hint))
+        return InvalidInputError(sentence(subject, rule, f"got {_shown(self.content.get(name))}", hint))
 
     def take(self, name: str) -> Any:
         """Return a field as it is."""
@@ -178,9 +173,8 @@ def read_text(path: str | Path) -> str:
     """Return the text of a state file."""
     try:
         if Path(path).exists() and not Path(path).is_file():
-            raise UnreadableFileError(
-                sentence(f"file {str(path)!r}", "must be readable", "got a folder, device or pipe")
-            )
+            got = "got a folder, device or pipe"
+            raise UnreadableFileError(sentence(f"file {str(path)!r}", "must be readable", got))
         text = Path(path).read_text(encoding="utf-8")
         if _lacks_checksum(text):
             raise _damaged(f"got no checksum in {str(path)!r}")
