@@ -62,8 +62,9 @@ class RiskCoverage(Result):
         half, promised, realized = self.at(0.5)
         text = (
             f"Answering everything: {percent(float(self.realized[-1]))} wrong of "
-            f"{pluralize(self.n, 'record')}, {percent(float(self.promised[-1]))} promised. Answering the most "
-            f"confident {percent(half)}: {percent(realized)} wrong, {percent(promised)} promised. "
+            f"{pluralize(self.n, 'record')}, {percent(float(self.promised[-1]))} promised. "
+            f"Answering the most confident {percent(half)}: {percent(realized)} wrong, "
+            f"{percent(promised)} promised. "
         )
         worse = pvalue_phrase(self.overconfidence_pvalue, self.draws)
         better = pvalue_phrase(self.underconfidence_pvalue, self.draws)

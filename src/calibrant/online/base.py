@@ -307,8 +307,9 @@ class Run:
 
     def taken(self, rows: npt.NDArray[np.bool_]) -> Run:
         """Return some of the rows, such as those whose outcome is known."""
-        columns = {part.name: getattr(self, part.name) for part in fields(self)}
-        return replace(self, **{k: item[rows] for k, item in columns.items() if isinstance(item, np.ndarray)})
+        given = ((part.name, getattr(self, part.name)) for part in fields(self))
+        kept: dict[str, Any] = {name: item[rows] for name, item in given if isinstance(item, np.ndarray)}
+        return replace(self, **kept)
 
     def __len__(self) -> int:
         return len(self.predictions)

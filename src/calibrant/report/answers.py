@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -77,18 +77,17 @@ class Answers(Result):
     def table(self) -> Table:
         """Return the thresholds by the error rate that they promise."""
         columns = ("at most wrong", "answer above", "answered", "wrong here")
-        lines = []
-        for one in self.thresholds:
-            above = "no threshold" if one.threshold is None else f"{one.threshold:.3f}"
-            risk = None if one.risk is None else 100 * one.risk
-            lines.append(
-                (
-                    number_cell(one.target, f"{100 * one.target:.0f}%"),
-                    number_cell(one.threshold, above),
-                    number_cell(one.coverage, f"{100 * one.coverage:.1f}%"),
-                    number_cell(one.risk, "" if risk is None else f"{risk:.1f}%"),
-                )
+        lines = (
+            (
+                number_cell(one.target, f"{100 * one.target:.0f}%"),
+                number_cell(
+                    one.threshold, "no threshold" if one.threshold is None else f"{one.threshold:.3f}"
+                ),
+                number_cell(one.coverage, f"{100 * one.coverage:.1f}%"),
+                number_cell(one.risk, "" if one.risk is None else f"{100 * one.risk:.1f}%"),
             )
+            for one in self.thresholds
+        )
         return Table(columns, tuple(lines))
 
     def spike_table(self) -> Table:
@@ -134,15 +133,9 @@ PROMISE = (
 def _rows(forecasts: Forecasts) -> tuple[Array, Array]:
     """Return outcomes and predictions, one per record."""
     events = np.round(forecasts.outcomes * forecasts.n).astype(int)
-    ends = np.repeat(np.cumsum(forecasts.counts) - events, events) + _within(events)
-    y = np.zeros(forecasts.n)
-    y[ends] = 1.0
+    times = np.column_stack([forecasts.counts - events, events]).ravel()
+    y = np.repeat(np.tile([0.0, 1.0], forecasts.levels), times)
     return y, np.repeat(forecasts.values, forecasts.counts)
-
-
-def _within(counts: Any) -> Any:
-    """Return 0, 1, ... inside each run of the given lengths."""
-    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 @drawing

@@ -9,14 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.distributions.forms import (
-    Distribution,
-    Form,
-    Members,
-    Quantiles,
-    as_rows,
-    quantile_scores,
-)
+from calibrant.distributions.forms import Distribution, Form, Members, Quantiles, as_rows, quantile_scores
 from calibrant.distributions.quantiles import QuantileTable, build_quantile_table
 from calibrant.distributions.thresholds import ThresholdTable, build_threshold_table
 from calibrant.distributions.uniformity import Pit, pit

@@ -8,12 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calibrant.errors import InvalidInputError, sentence
-from calibrant.evaluation.findings import (
-    Findings,
-    compute_findings,
-    details,
-    more_groups,
-)
+from calibrant.evaluation.findings import Findings, compute_findings, details, more_groups
 from calibrant.evaluation.tables import first_table, footnotes, leading_groups
 from calibrant.evaluation.verdict import disagreement_note
 from calibrant.files import atomic_write, check_target

@@ -96,6 +96,13 @@ def _audit_method(audited: Audit) -> Section:
     return Section("how", "How it was computed", (text,), folded=True)
 
 
+LEARNED = (
+    "A model learned from one half of the rows where outcomes differ from predictions, and was tested on "
+    "the other half, in turns. The question is more than calibration: whether the columns know anything "
+    "that the predictions do not."
+)
+
+
 def distinguisher_page(given: Distinguisher, *, title: str) -> str:
     """Return one HTML file, complete in itself."""
     rejected = given.pvalue <= LEVEL
@@ -107,7 +114,10 @@ def distinguisher_page(given: Distinguisher, *, title: str) -> str:
         verdict=_distinguisher_verdict(given, rejected),
         tone="bad" if rejected else "good",
         facts=f"Learned auditor of {pluralize(given.n, 'row')}",
-        parts=[_what(given), _distinguisher_method(given)],
+        parts=[
+            Section("what", "What gave them away?", (LEARNED,), ("giveaways", "carriers"), (_rules(given),)),
+            _distinguisher_method(given),
+        ],
         drawn=drawn,
         numbers=given.to_dict(),
     )
@@ -120,22 +130,10 @@ def _distinguisher_verdict(given: Distinguisher, rejected: bool) -> PageVerdict:
         f"({format_value(given.lower)} to {format_value(given.upper)}), {shown}."
     )
     if not rejected:
-        return PageVerdict(
-            "Nothing gives them away.",
-            f"{sentence} Absence of evidence is not proof.",
-            "Look again at new data as it comes.",
-        )
+        sentence += " Absence of evidence is not proof."
+        return PageVerdict("Nothing gives them away.", sentence, "Look again at new data as it comes.")
     step = "Recalibrate with these columns as covariates, then look again at held-out predictions."
     return PageVerdict("The columns know more than the predictions.", sentence, step)
-
-
-def _what(given: Distinguisher) -> Section:
-    words = (
-        "A model learned from one half of the rows where outcomes differ from predictions, and was tested on "
-        "the other half, in turns. The question is more than calibration: whether the columns know anything "
-        "that the predictions do not."
-    )
-    return Section("what", "What gave them away?", (words,), ("giveaways", "carriers"), (_rules(given),))
 
 
 def _rules(given: Distinguisher) -> Table:
@@ -183,23 +181,19 @@ def stream_page(
         drawn["certificate"] = certificate_over_time.spec(run)
     if run.weights is not None:
         drawn["weights"] = expert_weights.spec(run)
+    records = pluralize(len(run), "record")
+    if run.learnt_before:
+        records += f", after {run.learnt_before:,} earlier ones"
     drawn["evidence-raw"]["title"]["text"] += ": raw"
     drawn["evidence-calibrated"]["title"]["text"] += ": calibrated"
     return rendered(
         title=title,
         verdict=_stream_verdict(outcomes, raw, run),
         tone="good" if run.bound is not None else "unknown",
-        facts=_facts(run),
+        facts=f"{records}, {int(run.steered.sum()):,} of them steered by the guard",
         parts=_sections(run),
         drawn=drawn,
         numbers=numbers,
-    )
-
-
-def _facts(run: Run) -> str:
-    earlier = f", after {run.learnt_before:,} earlier ones" if run.learnt_before else ""
-    return (
-        f"{pluralize(len(run), 'record')}{earlier}, {int(run.steered.sum()):,} of them steered by the guard"
     )
 
 

@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING
 
 from calibrant.evaluation.findings import details
 from calibrant.evaluation.repair_preview import cost_by_chance, why_absent
-from calibrant.evaluation.tables import (
-    GROUPS_SHOWN,
-    leading_groups,
-    measure_table,
-)
+from calibrant.evaluation.tables import GROUPS_SHOWN, leading_groups, measure_table
 from calibrant.evaluation.verdict import disagreement_note
 from calibrant.formatting import format_points, format_pvalue, format_value, pluralize
 from calibrant.groups.audit_result import group_table
@@ -239,9 +235,8 @@ def _measures(evaluation: Findings) -> Section:
     known = {"ece", "smooth", "brier", "slope"}  # explained on the first screen
     rows = [row for row in evaluation.rows if row.about.name not in known]
     meanings = " · ".join(f"{row.about.name}: {row.about.meaning}" for row in rows)
-    notes = tuple(f"{row.about.name}: {row.note}" for row in evaluation.rows if row.note)
+    notes = (meanings, *(f"{row.about.name}: {row.note}" for row in evaluation.rows if row.note))
     sheet = measure_table(evaluation.rows, evaluation.confidence)
-    notes = (meanings, *notes)
     return Section("measures", "All measures", (text,), (), (sheet,), notes, folded=True, half=True)
 
 

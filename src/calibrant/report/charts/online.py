@@ -1,7 +1,4 @@
-"""Streams over time: certificate and bound, raw against calibrated, the experts' weights, alarms.
-
-The chart of a monitor: evidence against calibration over time.
-"""
+"""Charts of streams: certificate and bound, raw against calibrated, the experts' weights, evidence."""
 
 from __future__ import annotations
 
@@ -123,8 +120,9 @@ def evidence_over_time(outcomes: Array, predictions: Array, *, alpha: float = 0.
         bar.mark("rule", color=LIGHT["second"], strokeDash=[6, 4]).encode(y="bar:Q"),
         hover(data, len(ends), "record", {"record": ",.0f", "evidence": ".2f"}),
     ]
-    last = readings[-1]
+    last, said = readings[-1], "There was no alarm."
     if last.alarm:
+        said = f"Alarm at record {last.alarm_at:,}; what pays most to bet on: {last.suspicion}."
         marks = canvas.on({"at": [last.alarm_at, last.onset], "what": ["alarm", "trouble began"]})
         layers.append(marks.mark("rule", color=LIGHT["third"], strokeWidth=2).encode(x="at:Q"))
         for line, what in enumerate(("alarm", "trouble began")):  # each on a line: they may be close
@@ -133,7 +131,7 @@ def evidence_over_time(outcomes: Array, predictions: Array, *, alpha: float = 0.
             layers.append(words.encode(x="at:Q", y={"value": 4 + 14 * line}, text="what:N"))
     caption = (
         "Money won by betting against calibration. Calibrated predictions let it ever reach the dashed line "
-        f"with probability {alpha:g} at most, however often one looks. " + _said(last)
+        f"with probability {alpha:g} at most, however often one looks. {said}"
     )
     return canvas.finished(layers, "Evidence against calibration", caption, height=240)
 
@@ -145,9 +143,3 @@ def readings_over_time(outcomes: Array, predictions: Array, alpha: float) -> tup
     for begin, end in zip([0, *ends[:-1]], ends, strict=True):
         readings.append(monitor.update(outcomes[begin:end], predictions[begin:end]))
     return ends, readings
-
-
-def _said(reading: Reading) -> str:
-    if not reading.alarm:
-        return "There was no alarm."
-    return f"Alarm at record {reading.alarm_at:,}; what pays most to bet on: {reading.suspicion}."

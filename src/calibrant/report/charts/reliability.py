@@ -109,7 +109,12 @@ def reliability_diagram(
     if curve not in get_args(CurveName):
         raise reject_name("curve", curve, list(get_args(CurveName)))
     axis = Axis.of(scale, forecasts)
-    line, band = _curve_and_band(forecasts, curve, seed)
+    if curve == "spline":
+        line, band = _spline(forecasts, seed)
+    else:
+        band = consistency_band(forecasts, seed=seed)
+        smooth = curve == "smoothed"
+        line = _within(smoothed(forecasts), *window(forecasts.values)) if smooth else _reliability(forecasts)
     across = axis.window(forecasts.values)
     up = axis.window(line.rate, band.lower, band.upper, forecasts.values)
     canvas = Canvas(across, up)
@@ -124,15 +129,6 @@ def reliability_diagram(
     ]
     caption = SPLINE_CAPTION if curve == "spline" else RELIABILITY_CAPTION
     return canvas.finished(layers, RELIABILITY_TITLE, caption, height=330)
-
-
-def _curve_and_band(forecasts: Forecasts, curve: CurveName, seed: int) -> tuple[Line, NullBand]:
-    if curve == "spline":
-        return _spline(forecasts, seed)
-    band = consistency_band(forecasts, seed=seed)
-    if curve == "isotonic":
-        return steps(forecasts, isotonic_curve(forecasts)), band
-    return _within(smoothed(forecasts), *window(forecasts.values)), band
 
 
 def _spline(forecasts: Forecasts, seed: int) -> tuple[Line, NullBand]:
@@ -211,10 +207,7 @@ def _dots(canvas: Canvas, lines: dict[str, Line], colors: list[str]) -> list[Lay
 
 
 def _within(line: Line, low: float, high: float) -> Line:
-    """Return a curve cut where it leaves the frame, which may lie between two of its points.
-
-    A curve that ends short of the frame, by less than its bandwidth, goes on as it ends.
-    """
+    """Return a curve cut where it leaves the frame; one that ends just short of the frame is extended."""
     first, last = line.prediction[0], line.prediction[-1]
     start, stop = np.clip((low, high), first, last) if first <= high and last >= low else (low, high)
     inside = (line.prediction > start) & (line.prediction < stop)
@@ -296,10 +289,9 @@ def comparison(models: Mapping[str, Forecasts]) -> Spec:
     """Draw the reliability curves of two or three models, by name."""
     if not 2 <= len(models) <= MOST:
         raise InvalidInputError(sentence("models", "must be two or three", f"got {len(models)}"))
-    fits = {str(name): (f, isotonic_curve(f)) for name, f in models.items()}
-    lines = {name: steps(f, fit) for name, (f, fit) in fits.items()}
-    values = [f.values for f, _ in fits.values()]
-    frame = window(*values), window(*values, *(fit for _, fit in fits.values()))
+    lines = {str(name): _reliability(forecasts) for name, forecasts in models.items()}
+    values = [forecasts.values for forecasts in models.values()]
+    frame = window(*values), window(*values, *(line.rate for line in lines.values()))
     canvas = Canvas(*frame)
     return canvas.finished(curves(canvas, lines, frame), COMPARISON_TITLE, COMPARISON_CAPTION, height=380)
 
@@ -412,11 +404,8 @@ def null_histogram(draws: Array, observed: float, pvalue: float, measure: str) -
     side = {"align": "right", "dx": -6} if right else {"align": "left", "dx": 6}
     x = field("from:Q", title=f"{measure} error", scale={"zero": False})
     y = field("draws:Q", title="simulated data sets")
-    tips = [
-        field("from:Q", format=".4g"),
-        field("to:Q", format=".4g"),
-        field("draws:Q", title="data sets"),
-    ]
+    tips = [field(f"{end}:Q", format=".4g") for end in ("from", "to")]
+    tips.append(field("draws:Q", title="data sets"))
     layers = [
         bars.mark("bar", color=LIGHT["density"]).encode(x=x, x2="to", y=y, y2={"datum": 0}, tooltip=tips),
         mark.mark("rule", color=LIGHT["second"], strokeWidth=2.5).encode(x="observed:Q"),
@@ -461,13 +450,7 @@ def smooth_witness(forecasts: Forecasts) -> Spec:
         base.mark("line", color=LIGHT["third"], strokeWidth=2.5, point=dots),
         hover(data, len(at), "prediction", {"prediction": ".4f", "weight": "+.4f"}),
     ]
-    return canvas.finished(
-        layers, WITNESS_TITLE, WITNESS_CAPTION + _signs(result.weights), height=240, wide=True
-    )
-
-
-def _signs(weights: Array) -> str:
-    """Say what the sign of the weight means; with one sign the residuals need not change theirs."""
-    if weights.min() < 0 < weights.max():
-        return BOTH_SIGNS
-    return ONE_SIGN.format("low" if weights.max() > 0 else "high")
+    signs = ONE_SIGN.format("low" if result.weights.max() > 0 else "high")
+    if result.weights.min() < 0 < result.weights.max():
+        signs = BOTH_SIGNS
+    return canvas.finished(layers, WITNESS_TITLE, WITNESS_CAPTION + signs, height=240, wide=True)
