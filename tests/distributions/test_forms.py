@@ -115,3 +115,20 @@ def test_missing_rows_are_dropped_and_counted() -> None:
     assert (found.n, found.dropped) == (2, 2)
     with_mean = cd.pit([1.0, np.nan, 3.0], norm([0, 1, 2], 1), missing="drop")
     assert with_mean.low == pytest.approx(norm.cdf([1, 1]))
+
+
+@pytest.mark.parametrize(
+    ("row", "options", "words"),
+    [
+        ([1, np.inf, 2], {}, "must be finite; got inf in row 0"),
+        (
+            [1, 3, 2],
+            {"levels": [0.1, 0.5, 0.9]},
+            "must have ascending quantiles in each row; got 2.0 in row 0",
+        ),
+        ([0.1, 0.2, 1.5], {"thresholds": [0, 1, 2]}, "must lie in .0, 1.; got 1.5 in row 0"),
+    ],
+)
+def test_a_refused_forecast_is_shown_by_its_wrong_number(row, options, words):
+    with pytest.raises(cb.InvalidInputError, match=words):
+        cb.distributions.pit([1.0], [row], **options)

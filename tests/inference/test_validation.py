@@ -115,11 +115,75 @@ def test_base_rate_and_c_stand_for_normal_logits():
         ({"predictions": [0.3, 1.3]}, "predictions must lie in"),
         ({"base_rate": 0.1, "c": 0.7, "c_width": 0}, "c_width must be a positive number"),
         ({"base_rate": 0.1, "c": 0.7, "slope_width": float("inf")}, "slope_width must be"),
+        ({"base_rate": 0.1, "c": 0.7, "ratio_width": 1e-200}, "ratio_width must be"),
+        ({"base_rate": 0.1, "c": 0.7, "confidence": 1 - 1e-16}, "confidence must not be so near"),
+        ({"base_rate": 0.1, "c": 0.7, "confidence": 1e-300}, "confidence must not be so near"),
     ],
 )
 def test_bad_plans_are_named(options, words):
     with pytest.raises(cb.CalibrantError, match=words):
         cb.validation_sample_size(**options)
+
+
+@pytest.mark.parametrize("rate", [1e-6, 1e-12])
+def test_a_rare_outcome_can_be_planned(rate):
+    found = cb.validation_sample_size(base_rate=rate, c=0.7)
+    assert found.widths_at(1)["o/e"] == math.inf
+    assert found.records["o/e"] == pytest.approx(1 / rate * (ndtri(0.975) / math.asinh(0.1)) ** 2, rel=1e-5)
+
+
+DEGENERATE = {
+    "equal predictions": ([0, 1, 1, 0, 0.5, 1] * 5, [0.143] * 30),
+    "separated": ([0, 0, 0, 1, 1, 1] * 5, [0.1, 0.2, 0.3, 0.6, 0.7, 0.8] * 5),
+    "separated the wrong way": ([1, 1, 1, 0, 0, 0] * 5, [0.1, 0.2, 0.3, 0.6, 0.7, 0.8] * 5),
+    "0 and 1": ([0, 1] * 15, [0.0, 1.0] * 15),
+    "fractions": ([0.2, 0.9, 0.4] * 10, [0.2, 0.5, 0.7] * 10),
+}
+
+
+@pytest.mark.parametrize("case", DEGENERATE)
+@pytest.mark.parametrize("spread", [0, 1, 30])
+def test_intervals_depend_neither_on_the_order_of_rows_nor_on_the_scale_of_weights(case, spread):
+    y, p = (np.array(part, dtype=float) for part in DEGENERATE[case])
+    rng = np.random.default_rng(4)
+    weight, order = 10.0 ** (spread * rng.random(30)), rng.permutation(30)
+
+    def ends(rows, scale):
+        found = cb.validation_table(y[rows], p[rows], sample_weight=scale * weight[rows])
+        for row in found.measures:
+            assert np.isnan(row.value) or row.lower <= row.value <= row.upper
+        return [(row.value, row.lower, row.upper) for row in found.measures[:2]]
+
+    first = ends(np.arange(30), 1.0)
+    assert first[0][2] - first[0][1] > 0.05  # never a point, whatever rounding leaves of a variance
+    for scale in (1.0, 3.0, 1e-30):
+        np.testing.assert_allclose(ends(order, scale), first, rtol=1e-6, atol=1e-6)
+
+
+def test_one_heavy_record_gives_a_wide_interval_and_no_exception():
+    found = cb.validation_table([1] * 60 + [0] * 40, [0.9, 0.8] * 50, sample_weight=[1e200] + [1] * 99)
+    assert found.measures[0].upper - found.measures[0].lower > 0.9
+
+
+def test_the_ratio_may_exceed_one_over_the_largest_prediction():
+    """Records predicted at 0 may have events: 10 without any leave up to about 0.3 possible."""
+    row = cb.validation_table([0, 1] * 10, [0.0, 1.0] * 10).measures[1]
+    assert row.value == 1
+    assert 1.2 < row.upper < 1.4
+    n, wrong, few = 20, 0, 0.2  # predictions of 0 and 1, of which those of 0 have events in 20 %
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        p = np.repeat([0.0, 1.0], n // 2)
+        y = np.where(p == 1, 1.0, rng.random(n) < few)
+        wrong += 1 + few not in cb.confidence_interval(y, p, measure="o/e", draws=19)
+    assert wrong <= binom.ppf(1 - 1e-5, 200, 0.06)
+
+
+def test_too_few_clusters_leave_the_values():
+    found = cb.validation_table([0, 1, 1, 0], [0.2, 0.3, 0.4, 0.5], clusters=[1, 1, 2, 2])
+    assert [row.value for row in found.measures[:2]] == [0.5, pytest.approx(2 / 1.4)]
+    assert all(row.lower == -math.inf and "clusters" in row.note for row in found.measures)
+    assert str(found).startswith("4 records, 2 events: c-statistic 0.500 (no interval)")
 
 
 @pytest.mark.slow

@@ -347,13 +347,17 @@ def _check(form: Form) -> None:
     if isinstance(form, Distribution):
         return
     values: Array = form.values  # type: ignore[attr-defined]
-    broken: npt.NDArray[np.bool_] = np.asarray(~np.isfinite(values).all(axis=1))
-    reject_rows("forecast", "must be finite", values[:, 0], broken)
+    _refuse("must be finite", values, ~np.isfinite(values))
     if isinstance(form, CdfValues):
-        wrong: npt.NDArray[np.bool_] = np.asarray(((values < 0) | (values > 1)).any(axis=1))
-        reject_rows("forecast", "must lie in [0, 1]", values[:, 0], wrong, "these are values of a CDF")
+        _refuse("must lie in [0, 1]", values, (values < 0) | (values > 1), "these are values of a CDF")
     if not isinstance(form, Members):
-        crossing: npt.NDArray[np.bool_] = np.asarray((np.diff(values, axis=1) < 0).any(axis=1))
+        falling = np.diff(values, axis=1, prepend=-np.inf) < 0
         what = "quantiles" if isinstance(form, Quantiles) else "values of the CDF"
         hint = "sort each row, as numpy.sort does, to undo crossings"
-        reject_rows("forecast", f"must have ascending {what} in each row", values[:, 0], crossing, hint)
+        _refuse(f"must have ascending {what} in each row", values, falling, hint)
+
+
+def _refuse(rule: str, values: Array, bad: npt.NDArray[np.bool_], hint: str = "") -> None:
+    """Refuse forecasts, naming the first bad number of the first bad row."""
+    first = np.take_along_axis(values, bad.argmax(axis=1)[:, None], axis=1)[:, 0]
+    reject_rows("forecast", rule, first, bad.any(axis=1), hint)

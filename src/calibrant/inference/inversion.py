@@ -205,17 +205,19 @@ BY_SCORE = (*LOGISTIC, "o/e", "c-statistic")
 DOUBLINGS = 6  # of the half-width of the usual interval; an end beyond is infinite
 FARTHEST_LOGIT = 50.0  # shift beyond the logits themselves, from which on all rates are 0 or 1
 ROUNDING = 1e-13  # of a sum, relative to its terms
+TINY = 1e-290  # squares of weights below this may underflow
 NEWTON_STEPS = 100  # at most; steps that leave the bracket halve it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Powers:
-    """Sums of w^2, w^3, w^2 y and w^2 y^2 over the records of each level."""
+    """Sums of w^2, w^3, w^2 y, w^2 y^2 and w^2 (1 - y)^2 over the records of each level."""
 
     two: Array
     three: Array
     outcome: Array
     outcome_squared: Array
+    other_squared: Array
 
     @classmethod
     def of(cls, forecasts: Forecasts) -> _Powers:
@@ -223,11 +225,12 @@ class _Powers:
         squares, outcomes = forecasts.squared_weights, forecasts.record_outcomes
         if outcomes is None:
             ones = squares * (forecasts.outcomes / forecasts.weights)
-            return cls(squares, squares**2 / forecasts.weights, ones, ones)
+            return cls(squares, squares**2 / forecasts.weights, ones, ones, squares - ones)
         weights = forecasts.record_weights
         each = np.full(forecasts.n, 1 / forecasts.n) if weights is None else weights
         starts = np.concatenate(([0], np.cumsum(forecasts.counts)[:-1]))
-        terms = (each**3, each**2 * outcomes, each**2 * outcomes**2)
+        squared = (each * outcomes) ** 2, (each * (1 - outcomes)) ** 2
+        terms = (each**3, each**2 * outcomes, *squared)
         return cls(squares, *(np.add.reduceat(term, starts) for term in terms))
 
     def shown(self, rates: Array) -> Array:
@@ -268,14 +271,20 @@ def _concordance_interval(
     from scipy.special import stdtrit
 
     events, others = forecasts.outcomes, forecasts.weights - forecasts.outcomes
-    rate = forecasts.base_rate
-    one = (np.cumsum(others) - others / 2) / (1 - rate) - value  # what an event adds to the mean over pairs
+    rate, rest = float(events.sum()), float(others.sum())  # 1 - rate may round to 0
+    value = value if ROUNDING < value < 1 - ROUNDING else float(round(value))
+    one = (np.cumsum(others) - others / 2) / rest - value  # what an event adds to the mean over pairs
     zero = (rate - np.cumsum(events) + events / 2) / rate - value
-    one, zero = one / rate, zero / (1 - rate)
+    # of equal predictions, or of outcomes that these separate, rounding is all that is left
+    one, zero = (np.where(np.abs(part) > ROUNDING, part, 0.0) for part in (one, zero))
+    one, zero = one / rate, zero / rest
     powers = _Powers.of(forecasts)
     mixed = powers.outcome - powers.outcome_squared
-    squares = powers.outcome_squared, powers.two - powers.outcome - mixed
-    sizes = [share**2 / float(part.sum()) for share, part in zip((rate, 1 - rate), squares, strict=True)]
+    squares = powers.outcome_squared, powers.other_squared
+    totals = [float(part.sum()) for part in squares]
+    if min(totals) < TINY:
+        return 0.0, 1.0  # one kind has next to no weight
+    sizes = [share**2 / total for share, total in zip((rate, rest), totals, strict=True)]
     sizes = [max(1.0, size * min(1.0, records * float(forecasts.squared_weights.sum()))) for size in sizes]
     shown = sum(
         dot(part, along**2) * size / max(size - 1, 0.5)
@@ -377,20 +386,34 @@ def _intercept_score(forecasts: Forecasts, value: float) -> Score:
     rates = expit(logit + value)
     unit = dot(_Powers.of(forecasts).two, rates * (1 - rates))
     score = _sum_score(forecasts, lambda intercept: expit(logit + intercept), rates)
-    return score, float(np.sqrt(unit) / dot(forecasts.weights, rates * (1 - rates)))
+    information = dot(forecasts.weights, rates * (1 - rates))
+    return score, float(np.sqrt(unit)) / information if information > 0 else 1.0
 
 
 def _ratio_score(forecasts: Forecasts, value: float) -> Score:
-    """Return the standardised score of the O/E ratio, and the usual standard error."""
+    """Return the standardised score of the O/E ratio, and the usual standard error.
+
+    Rates cannot exceed 1: what a ratio would add beyond that is expected of the other records.
+    """
     rates = value * forecasts.values
     two, expected = _Powers.of(forecasts).two, forecasts.mean_prediction
-    score = _sum_score(forecasts, lambda ratio: np.asarray(ratio * forecasts.values), rates)
+
+    def possible(rates: Array) -> Array:
+        inside = np.minimum(rates, 1.0)
+        left = dot(forecasts.weights, 1 - inside)
+        more = min(1.0, dot(forecasts.weights, rates - inside) / left) if left > 0 else 0.0
+        return np.asarray(inside + more * (1 - inside))
+
+    score = _sum_score(forecasts, lambda ratio: np.asarray(ratio * forecasts.values), rates, possible)
     unit = np.sqrt(max(dot(two, rates), float(two.max())))  # the variance of one event, where there is none
     return score, float(unit) / expected
 
 
 def _sum_score(
-    forecasts: Forecasts, rates_at: Callable[[float], Array], fitted: Array
+    forecasts: Forecasts,
+    rates_at: Callable[[float], Array],
+    fitted: Array,
+    possible: Callable[[Array], Array] = np.asarray,
 ) -> Callable[[float], float]:
     """Return the sum of outcomes minus rates over its deviation: the larger of the shown and the implied."""
     powers = _Powers.of(forecasts)
@@ -398,7 +421,7 @@ def _sum_score(
 
     def score(at: float) -> float:
         rates = rates_at(at)
-        implied = dot(powers.two, np.maximum(rates * (1 - rates), 0.0))
+        implied = dot(powers.two, possible(rates) * (1 - possible(rates)))
         deviation = np.sqrt(effect * max(float(powers.shown(rates).sum()), implied))
         total = float((forecasts.outcomes - forecasts.weights * rates).sum())
         return total / float(deviation) if deviation > 0 else 0.0

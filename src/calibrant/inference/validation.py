@@ -24,6 +24,7 @@ from calibrant.results import Array, Result, Table, number_cell, text_cell
 
 REPORTED = ("c-statistic", "o/e", "slope", "intercept")
 QUANTILES = 20_000  # of the normal distribution that replaces unknown predictions
+MIN_WIDTH = 1e-9  # of an interval
 MAX_SPREAD = 20.0  # standard deviation of the logits that is looked for
 
 
@@ -60,7 +61,13 @@ class ValidationTable(Result):
     def __str__(self) -> str:
         shown = [f"{row.words} {format_value(row.value)} ({_limits(row)})" for row in self.measures]
         notes = dict.fromkeys(f" {row.note}." for row in self.measures if row.note)
-        head = f"{pluralize(self.n, 'record')}, {format_value(self.events)} events"
+        whole = round(self.events)
+        events = (
+            pluralize(whole, "event")
+            if abs(self.events - whole) < 1e-6
+            else f"{format_value(self.events)} events"
+        )
+        head = f"{pluralize(self.n, 'record')}, {events}"
         sure = f"{confidence_text(self.confidence)} intervals, approximate"
         return f"{head}: {', '.join(shown)} ({sure}).{''.join(notes)}"
 
@@ -126,10 +133,13 @@ def validation_table(forecasts: Forecasts, /, *, confidence: float = 0.95) -> Va
         row = ValidationRow(name, about.words, shown, math.nan, -math.inf, math.inf, note)
         try:
             if among is not None:
+                row = replace(row, value=float(about.function.core(among, **about.options)))
                 found = confidence_interval(among, measure=name, confidence=confidence, draws=99)
                 row = replace(row, value=found.value, lower=found.lower, upper=found.upper)
-        except (InvalidInputError, TooFewRecordsError) as error:
+        except TooFewRecordsError as error:  # for an interval, or for the measure itself
             row = replace(row, note=str(error).rstrip("."))
+        except InvalidInputError as error:  # predictions so near 0 or 1 that logits are clipped
+            row = replace(row, value=math.nan, note=str(error).rstrip("."))
         rows.append(row)
     weight = forecasts.total_weight
     return ValidationTable(tuple(rows), confidence, forecasts.n, forecasts.base_rate * weight, certain)
@@ -159,7 +169,8 @@ class ValidationPlan(Result):
         reach = _reach(self.confidence)
         ratio = math.sqrt((1 - self.base_rate) / (self.base_rate * n))
         events = n * self.base_rate
-        found = {"o/e": 2 * math.sinh(reach * ratio), "slope": 2 * reach * math.sqrt(self.slope_variance / n)}
+        ratio_width = 2 * math.sinh(reach * ratio) if reach * ratio < 700 else math.inf
+        found = {"o/e": ratio_width, "slope": 2 * reach * math.sqrt(self.slope_variance / n)}
         return {**found, "c-statistic": 2 * reach * math.sqrt(hanley_mcneil(self.c, events, n - events))}
 
     def __str__(self) -> str:
@@ -218,8 +229,12 @@ def validation_sample_size(
     check_confidence(confidence)
     widths = {"o/e": ratio_width, "slope": slope_width, "c-statistic": c_width}
     for name, width in zip(("ratio_width", "slope_width", "c_width"), widths.values(), strict=True):
-        if not 0 < number(name, width) < math.inf:
-            raise InvalidInputError(sentence(name, "must be a positive number", f"got {width!r}"))
+        if not MIN_WIDTH <= number(name, width) < math.inf:
+            rule = f"must be a positive number of at least {MIN_WIDTH:g}"
+            raise InvalidInputError(sentence(name, rule, f"got {width!r}"))
+    reach = _reach(confidence)
+    if not 0 < reach < math.inf:
+        raise InvalidInputError(sentence("confidence", "must not be so near 0 or 1", f"got {confidence!r}"))
     if (predictions is None) != (base_rate is not None and c is not None) or (
         predictions is not None and not (base_rate is None and c is None)
     ):
@@ -233,7 +248,6 @@ def validation_sample_size(
     rates = _expit(logit)
     rate, concordance = float(rates.mean()), _model_concordance(rates)
     variance = _slope_variance(logit, rates)
-    reach = _reach(confidence)
     draft = ValidationPlan(0, 0, {}, widths, rate, concordance, confidence, variance)
     records = {
         "o/e": math.ceil((1 - rate) / (rate * (math.asinh(ratio_width / 2) / reach) ** 2)),
@@ -262,7 +276,7 @@ def _slope_variance(logit: Array, rates: Array) -> float:
     total = float(spread.mean())
     away = logit - float((spread * logit).mean()) / total if total > 0 else logit
     information = float((spread * away**2).mean())
-    if not information > 1e-12:
+    if not information > 1e-12 * total:
         raise TooFewRecordsError(sentence("predictions", "must include two different ones between 0 and 1"))
     return 1 / information
 

@@ -473,6 +473,7 @@ def _concordances(outcomes: Array, weights: Array) -> Array:
     events, rest = outcomes.sum(axis=1), others.sum(axis=1)
     below = np.cumsum(others, axis=1) - others / 2
     pairs, known = np.einsum("ij,ij->i", outcomes, below), (events > 0) & (rest > 0)
+    pairs = np.minimum(pairs, events * rest)  # rounding may take a sum beyond
     return np.asarray(np.divide(pairs, events * rest, out=np.full(len(outcomes), np.inf), where=known))
 
 
