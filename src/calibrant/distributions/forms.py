@@ -360,4 +360,4 @@ def _check(form: Form) -> None:
 def _refuse(rule: str, values: Array, bad: npt.NDArray[np.bool_], hint: str = "") -> None:
     """Refuse forecasts, naming the first bad number of the first bad row."""
     first = np.take_along_axis(values, bad.argmax(axis=1)[:, None], axis=1)[:, 0]
-    reject_rows("forecast", rule, first, bad.any(axis=1), hint)
+    reject_rows("forecast", rule, first, np.asarray(bad.any(axis=1)), hint)
