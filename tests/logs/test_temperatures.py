@@ -106,3 +106,21 @@ def test_class_probabilities_of_logs_go_to_class_table_and_to_the_command(folder
     refused = CliRunner().invoke(command, ["classes", str(texts), "--log", "inspect"])
     assert isinstance(refused.exception, cb.InvalidInputError)
     assert "probabilities of choices" in str(refused.exception)
+
+
+def test_tasks_without_a_finite_temperature_of_their_own(tmp_path):
+    """All wrong asks for a higher temperature, all right for a lower one, and equal choices for neither."""
+    asked = questions(30, 1)
+    tasks = {
+        "right": [replace(one, gold=int(np.argmax(one.likelihoods))) for one in asked],
+        "wrong": [replace(one, gold=int(np.argmin(one.likelihoods))) for one in asked],
+        "some": asked,
+        "equal": [replace(one, likelihoods=[-1.0] * len(one.likelihoods)) for one in asked],
+    }
+    for name, some in tasks.items():
+        write_lm_eval(tmp_path, some, task=name)
+    found = cb.logs.temperatures(tmp_path)
+    by_name = {one.task: one for one in found.tasks}
+    assert by_name["right"].temperature < 0.5 < by_name["some"].temperature < by_name["wrong"].temperature
+    assert by_name["equal"].alone == 1
+    assert by_name["equal"].temperature == pytest.approx(found.common, rel=1e-3)

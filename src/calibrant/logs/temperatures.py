@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -170,12 +170,18 @@ def _loss(tables: Iterable[tuple[Array, Any]], log_temperature: float) -> float:
     return total
 
 
-def _fit_one(answers: Answers) -> tuple[float, float]:
-    """Return the logarithm of the best temperature, and its standard error."""
+def _least(loss: Callable[[float], float]) -> float:
     from scipy.optimize import minimize_scalar
 
+    return float(minimize_scalar(loss, bounds=(-MAX_LOG, MAX_LOG), method="bounded").x)
+
+
+def _fit_one(answers: Answers) -> tuple[float, float]:
+    """Return the logarithm of the best temperature, and its standard error."""
     tables = _stacked(answers)
-    best = float(minimize_scalar(lambda t: _loss(tables, t), bounds=(-MAX_LOG, MAX_LOG), method="bounded").x)
+    if all(np.ptp(q, axis=1).max() == 0 for q, _ in tables):
+        return 0.0, 1e6  # choices that are all equal fit any temperature
+    best = _least(lambda t: _loss(tables, t))
     information = 0.0
     for q, _ in tables:
         scores = q * math.exp(-best)
@@ -199,9 +205,16 @@ def _fit(
     between = max(0.0, excess / room) if len(values) > 1 and room > 0 else 0.0
     weights = 1 / (variances + between)
     common = float(weights @ values / weights.sum())
-    keep = between / (between + variances) if between else np.zeros(len(values))
-    shrunk = common + keep * (values - common)
-    return alone, common, math.sqrt(between), dict(zip(alone, shrunk.tolist(), strict=True))
+    if not between:
+        return alone, common, 0.0, dict.fromkeys(alone, common)
+
+    def shrunk(answers: Answers) -> float:
+        """Fit with the penalty of the normal law: where all answers are wrong, no parabola is near."""
+        tables = _stacked(answers)
+        return _least(lambda t: _loss(tables, t) + (t - common) ** 2 / (2 * between))
+
+    fitted = {task: shrunk(answers) for task, answers in groups.items()}
+    return alone, common, math.sqrt(between), fitted
 
 
 def _held_out(groups: dict[str, list[tuple[str, Array, int]]]) -> dict[str, float]:
