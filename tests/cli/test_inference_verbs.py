@@ -18,6 +18,10 @@ def run(*arguments):
     return CliRunner().invoke(calibrant, [str(a) for a in arguments])
 
 
+def unwrapped(text):
+    return " ".join(text.split())
+
+
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
     rng = np.random.default_rng(7)
@@ -73,7 +77,7 @@ def test_compare(file):
     assert json.loads(found.stdout)["best"] == "p"
     words = run("compare", file, "-y", "y", "-p", "p", "-p", "q", "--draws", 19, "-m", "kuiper", "-w", "w")
     assert "seed" in words.stdout
-    assert "not truthful" in words.output
+    assert "not truthful" in unwrapped(words.output)
 
 
 def test_plan(file):
@@ -127,7 +131,7 @@ def test_dropped_rows_are_counted(holes):
     assert "dropped" in run(*tested).stdout
     compared = ["compare", holes, "-y", "y", "-p", "p", "-p", "q", *common]
     assert json.loads(run(*compared, "--json").stdout)["dropped"] == 3
-    assert "200 rows (3 with missing values dropped)" in run(*compared).stdout
+    assert "200 rows (3 with missing values dropped)" in unwrapped(run(*compared).stdout)
     planned = ["plan", holes, "-p", "p", "-n", 500, *common]
     assert json.loads(run(*planned, "--json").stdout)["dropped"] == 1
     assert "1 row without a prediction dropped" in run(*planned).stdout
@@ -175,7 +179,7 @@ def test_net_benefit_and_charts_of_models(file, tmp_path):
     assert "p has the largest net benefit at " in alone.stdout
     assert "resamples" not in alone.stdout
     told = json.loads(run(*common, "--json").stdout)
-    assert alone.stdout.startswith(told["sentence"])
+    assert unwrapped(alone.stdout).startswith(unwrapped(told["sentence"]))
     assert told["net_benefit"]["sentence"] == told["sentence"]
     both = [*common, "-p", "q", "--chart", f"net-benefit={chart}", "--chart", f"reliability={other}"]
     found = json.loads(run(*both, "--chart-text", "title", "--json").stdout)
@@ -220,7 +224,7 @@ def test_groups_of_one_model_are_compared_with_a_trend_where_they_have_an_order(
     assert by_year["trend"]["pvalue"] > 0.5
     assert json.loads(run(*common, "--groups", "site", "--json").stdout)["trend"] is None
     assert json.loads(run(*common, "--groups", "site", "--ordered", "--json").stdout)["trend"] is not None
-    text = run(*common, "--groups", "year").stdout
+    text = unwrapped(run(*common, "--groups", "year").stdout)
     assert text.startswith("The 4 groups of year do not differ by more than chance (p = ")
     assert "No trend along year from 2019 to 2022 beyond chance" in text
     with pytest.raises(InvalidInputError, match="--groups compares one column of predictions; got 2"):
@@ -248,4 +252,16 @@ def test_json_has_the_sentence_that_is_printed(file, tmp_path, verb):
     typed = [name, halves, "-y", "y", *rest, "--seed", 1, "--draws", 99]
     data = json.loads(run(*typed, "--json").stdout)
     sentence = data.get("test", data)["sentence"]
-    assert run(*typed).stdout.startswith(f"{sentence}\n")
+    assert unwrapped(run(*typed).stdout).startswith(unwrapped(sentence))
+
+
+def test_sentences_fit_the_page(tmp_path):
+    """Piped into a file or a mail, no line of a comparison is longer than 100 characters."""
+    runner, path = CliRunner(), tmp_path / "loans.csv"
+    pd.DataFrame(cb.load_demo(600, seed=1)).to_csv(path, index=False)
+    for columns in (["-p", "p", "-p", "p_old"], ["-p", "p", "--groups", "region"]):
+        done = runner.invoke(calibrant, ["compare", str(path), "-y", "default", *columns, "--draws", "99"])
+        prose = done.stdout.split("\n\n")[0].split("\n")
+        assert done.exit_code == 0
+        assert len(prose) > 1
+        assert max(map(len, prose)) <= 100

@@ -10,7 +10,7 @@ from calibrant.cli.output import (
     charts_out,
     check_chart_names,
     check_chart_targets,
-    print_result,
+    print_sentences,
     show_json,
     show_sheet,
     write_charts,
@@ -55,7 +55,7 @@ def abstain(
     if json_:
         show_json({**chosen.to_dict(), "curve": curve.to_dict()})
     else:
-        print_result(f"{chosen}\n\n{curve}\n")
+        print_sentences(f"{chosen}\n\n{curve}\n")
         show_sheet(curve.sheet())
     if chosen.threshold is None:
         raise SystemExit(3)

@@ -10,7 +10,7 @@ import click
 import numpy as np
 
 from calibrant.cli.options import MEASURE, NAME, NAMES, as_json, examples, missing, option_of, rows_in, seed
-from calibrant.cli.output import print_result, show_json, show_sheet
+from calibrant.cli.output import print_sentences, show_json, show_sheet
 from calibrant.cli.rows import progress_bar
 from calibrant.errors import InvalidInputError, sentence
 from calibrant.inference.class_table import class_table
@@ -73,7 +73,7 @@ def classes(
     if json_:
         show_json(result.to_dict())
         return
-    print_result(f"{result}\n")
+    print_sentences(f"{result}\n")
     show_sheet(result.sheet())
 
 

@@ -32,7 +32,7 @@ from calibrant.cli.output import (
     check_chart_names,
     check_chart_targets,
     print_note,
-    print_result,
+    print_sentences,
     show_json,
     show_sheet,
     write_charts,
@@ -187,7 +187,7 @@ def _compare_logs(
     if json_:
         show_json(found.to_dict())
         return
-    print_result(f"{found}\n")
+    print_sentences(f"{found}\n")
     show_sheet(found.table())
 
 
@@ -287,14 +287,14 @@ def _compare_groups(
     if json_:
         show_json(result.to_dict())
         return
-    print_result(f"{result}\n")
+    print_sentences(f"{result}\n")
     show_sheet(result.group_sheet())
-    print_result(f"{INTERVALS_ALONE}\n")
+    print_sentences(f"{INTERVALS_ALONE}\n")
     pairs = result.pair_sheet()
     if pairs.lines:
         show_sheet(pairs)
     if result.pairs_left_out():
-        print_result(result.pairs_left_out())
+        print_sentences(result.pairs_left_out())
 
 
 def _show(given: Comparison | None, benefits: NetBenefits | None, json_: bool) -> None:
@@ -303,11 +303,11 @@ def _show(given: Comparison | None, benefits: NetBenefits | None, json_: bool) -
         show_json({**(given.to_dict() if given else {"sentence": str(benefits)}), **parts})
         return
     if given is not None:
-        print_result(f"{given}\n")
+        print_sentences(f"{given}\n")
         for sheet in (given.model_sheet(), given.pair_sheet()):
             show_sheet(sheet)
     if benefits is not None:
-        print_result(f"{benefits}\n")
+        print_sentences(f"{benefits}\n")
         show_sheet(benefits.sheet())
         if benefits.differences:
             show_sheet(benefits.difference_sheet())

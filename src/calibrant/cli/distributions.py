@@ -26,6 +26,7 @@ from calibrant.cli.output import (
     check_chart_targets,
     print_note,
     print_result,
+    print_sentences,
     show_json,
     show_sheet,
     write_charts,
@@ -164,13 +165,13 @@ def _show(found: Any, json_: bool) -> None:
         show_json(found.to_dict())
         return
     if not isinstance(found, DistributionEvaluation):
-        print_result(f"{found}\n")
+        print_sentences(f"{found}\n")
         show_sheet(found.sheet())
         return
-    print_result(f"{found.verdict}\n")
+    print_sentences(f"{found.verdict}\n")
     for part in (found.quantiles, found.thresholds):
         if part is not None:
-            print_result(str(part))
+            print_sentences(str(part))
             show_sheet(part.sheet())
             print_result()
     for audited in (found.bias_by_group, found.width_by_group):

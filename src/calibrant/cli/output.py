@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -163,6 +164,14 @@ def print_result(text: str = "") -> None:
         click.echo(text)
     elif text:
         print_note(*text.strip("\n").split("\n"))
+
+
+def print_sentences(text: str) -> None:
+    """Print sentences of the result, with lines no longer than the page."""
+    if shown_as.get().form != "csv":
+        page = textwrap.TextWrapper(_width(), break_long_words=False, break_on_hyphens=False)
+        text = "\n".join(map(page.fill, text.split("\n")))
+    print_result(text)
 
 
 def print_note(*lines: str) -> None:

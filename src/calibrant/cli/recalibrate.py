@@ -28,7 +28,7 @@ from calibrant.cli.options import (
     rows_in,
     seed,
 )
-from calibrant.cli.output import print_note, print_result, show_json, show_sheet, show_table
+from calibrant.cli.output import print_note, print_result, print_sentences, show_json, show_sheet, show_table
 from calibrant.cli.reading import outcome_table, takes_censored
 from calibrant.cli.rows import listed, progress_bar, read_checked, read_rows, sketch_if_needed
 from calibrant.errors import InvalidInputError, TooFewRecordsError, sentence
@@ -341,14 +341,14 @@ def _show(fitted: Recalibration, output: str | None, json_: bool) -> None:
     came_to += "" if fitted.temperature is None else f", T = {format_value(fitted.temperature)}"
     print_result(f"method: {came_to}, fitted to {pluralize(fitted.fit.n, 'record')}")
     if fitted.clip_note:
-        print_result(fitted.clip_note)
+        print_sentences(fitted.clip_note)
     if fitted.chosen in ("identity", "limits") and fitted.method == "auto":
         print_result("no change is justified by these records")
     assessment = fitted.assessment
     if assessment is None:
-        print_result(f"not assessed: {fitted.why_not_assessed}")
+        print_sentences(f"not assessed: {fitted.why_not_assessed}")
     else:
-        print_result(f"on held-out records: {assessment.finding}")
+        print_sentences(f"on held-out records: {assessment.finding}")
         _show_changes(assessment)
     print_note(OWN_ROWS)
     print_note(f"seed {fitted.fit.seed}" + (f", written to {output}" if output else ""))
@@ -362,8 +362,8 @@ def _show_changes(assessment: Assessment) -> None:
     print_result()
     show_table(["held-out", "before", "after", "gain", "from, approx.", "to, approx."], rows)
     print_note(
-        "Means over the held-out parts. The smooth error of a part tends to be larger than that of all "
-        "records, which evaluate shows."
+        "Means over the held-out parts.",
+        "The smooth error of a part tends to be larger than that of all records, which evaluate shows.",
     )
     if assessment.certain_note:
         print_note(assessment.certain_note)
@@ -379,7 +379,7 @@ def _show_changes(assessment: Assessment) -> None:
     if assessment.for_whom is not None:
         print_result()
         print_result("For whom, on held-out records")
-        print_result(str(assessment.for_whom))
+        print_sentences(str(assessment.for_whom))
         _show_groups(assessment.for_whom.changes)
 
 
