@@ -34,10 +34,10 @@ TRIED = {
     "tests/cli/test_interrupts.py": "Signals at random moments, the first second included: nothing half "
     "written, exit code 130 or 143 (200 more by `tests/cli/interrupts.py`)",
     "tests/cli/test_kills.py": "Killed runs that are repeated: the same files as without the kill",
-    "tests/test_doors.py": "Every function of outcomes and predictions: hostile pairs and weights, "
+    "tests/test_hostile_pairs.py": "Every function of outcomes and predictions: hostile pairs and weights, "
     "swapped arguments, shuffled indices",
     "tests/test_hostile_options.py": "Options of the library: NaN, negative, text, lists",
-    "tests/test_hostile_rooms.py": "Every other function, from audits to streams: hostile outcomes, "
+    "tests/test_hostile_calls.py": "Every other function, from audits to streams: hostile outcomes, "
     "predictions, weights, options",
     "tests/test_absent_packages.py": "Without pandas, Polars and PyArrow: the same numbers, or one message",
     "tests/kernels/test_cache.py": "Machine code on read-only mounts, full disks and damaged caches",
